@@ -1,0 +1,182 @@
+"""A finding: the one currency in which every instrument reports what it saw.
+
+An instrument returns findings and decides nothing else; `triage` turns findings into ranked hypotheses.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Union
+
+Value = Union[bool, int, float, str, None, tuple["Value", ...]]
+"""What `Finding.measured` may hold: plain values that survive JSON."""
+
+
+class Severity(str, Enum):
+    """How much harm it does if it is true. `INFO` is a remark: never a fault by itself."""
+
+    CRITICAL = "critical"
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+    INFO = "info"
+
+    @property
+    def rank(self) -> int:
+        """4 for critical down to 0 for info."""
+        return 4 - list(Severity).index(self)
+
+
+class Strength(str, Enum):
+    """How near the finding is to the cause itself."""
+
+    DIRECT = "direct"
+    """The cause itself was seen."""
+    CIRCUMSTANTIAL = "circumstantial"
+    """It fits the cause; something else could explain it."""
+    PATTERN = "pattern"
+    """It commonly goes along with the cause."""
+
+    @property
+    def cap(self) -> float:
+        """Highest confidence that a hypothesis may claim on evidence of this strength alone."""
+        return {"direct": 0.97, "circumstantial": 0.90, "pattern": 0.70}[self.value]
+
+
+@dataclass(frozen=True)
+class Location:
+    """Where it was seen: a file and line, a range of steps, a module path, a rank, or several of these.
+
+    `line` is 1-based. `step` and `end_step` are optimizer steps (or epochs where `unit` says so).
+    """
+
+    file: str | None = None
+    line: int | None = None
+    end_line: int | None = None
+    step: float | None = None
+    end_step: float | None = None
+    unit: str = "step"
+    """What `step` counts: "step", "epoch" or "line" (where the log numbers nothing)."""
+    module: str | None = None
+    rank: int | None = None
+    quote: str | None = None
+    """The text at that place, bounded; it is data and never obeyed."""
+
+    def __post_init__(self) -> None:
+        if self.file is None and self.step is None and self.module is None and self.rank is None:
+            raise ValueError("a finding without a place is a bug: give a file, a step, a module or a rank")
+
+    @property
+    def code(self) -> str | None:
+        """`file.py:LINE`, or None where no line is known."""
+        return f"{self.file}:{self.line}" if self.file is not None and self.line is not None else None
+
+    def __str__(self) -> str:
+        parts = [self.code or self.file] if self.file else []
+        if self.step is not None and self.unit != "line":
+            span = f"{self.step:g}" if self.end_step in (None, self.step) else f"{self.step:g}-{self.end_step:g}"
+            parts.append(f"{self.unit} {span}")
+        if self.module is not None:
+            parts.append(f"module {self.module}")
+        if self.rank is not None:
+            parts.append(f"rank {self.rank}")
+        return ", ".join(str(p) for p in parts if p)
+
+
+@dataclass(frozen=True)
+class Patch:
+    """A certain change to one file: the lines `line`..`end_line` (1-based, inclusive) become `replacement`.
+
+    `original` is the text those lines held when they were read, so that a stale patch is noticed.
+    An insertion before `line` has `end_line == line - 1` and an empty `original`.
+    """
+
+    file: str
+    line: int
+    end_line: int
+    original: str
+    replacement: str
+    summary: str
+
+
+_RULE = re.compile(r"[LCDWTJR]\d{3}")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that an instrument saw.
+
+    `rule` is a letter for where it was seen (L logs, C code, D data, W weights, T torch, J jax, R ranks) and three
+    digits. `statement` is one sentence with the measured values in it. `source` names the artifact that was read.
+    """
+
+    rule: str
+    title: str
+    severity: Severity
+    strength: Strength
+    statement: str
+    where: Location
+    source: str
+    measured: Mapping[str, Value] = field(default_factory=dict)
+    patch: tuple[Patch, ...] = ()
+    """Changes that would remove the fault, where place and change are certain; applied only after approval."""
+
+    def __post_init__(self) -> None:
+        if not _RULE.fullmatch(self.rule):
+            raise ValueError(f"rule is a letter of LCDWTJR and three digits, got {self.rule!r}")
+        if not self.statement.strip():
+            raise ValueError(f"{self.rule}: a finding needs a statement")
+
+    def to_json(self) -> dict[str, Any]:
+        """A dict of plain JSON values; non-finite numbers become strings ("nan", "inf", "-inf")."""
+        where = {k: _plain(v) for k, v in vars(self.where).items() if v is not None}
+        return {
+            "rule": self.rule,
+            "title": self.title,
+            "severity": self.severity.value,
+            "strength": self.strength.value,
+            "statement": self.statement,
+            "measured": {k: _plain(v) for k, v in self.measured.items()},
+            "where": where,
+            "source": self.source,
+            "patch": [vars(p).copy() for p in self.patch],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Finding:
+        """The inverse of `to_json`. Raises ValueError, KeyError or TypeError on anything else."""
+        measured = {str(k): _value(v) for k, v in data.get("measured", {}).items()}
+        where = {k: _number(v) if k in ("step", "end_step") else v for k, v in data["where"].items()}
+        return cls(
+            rule=data["rule"],
+            title=data["title"],
+            severity=Severity(data["severity"]),
+            strength=Strength(data["strength"]),
+            statement=data["statement"],
+            where=Location(**where),
+            source=data["source"],
+            measured=measured,
+            patch=tuple(Patch(**p) for p in data.get("patch", ())),
+        )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, (tuple, list)):
+        return [_plain(v) for v in value]
+    return value
+
+
+def _value(value: Any) -> Value:
+    if isinstance(value, list):
+        return tuple(_value(v) for v in value)
+    return _number(value)
+
+
+def _number(value: Any) -> Any:
+    return float(value) if value in ("nan", "inf", "-inf") else value

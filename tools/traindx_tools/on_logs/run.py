@@ -1,0 +1,224 @@
+"""A run as its artifacts tell it: series of metrics, errors, notes, configuration.
+
+This is the value that readers fill and rules judge. It holds no file handles and does no I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traindx_tools.finding import Location
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """One metric over the run: `n` values in the order in which they were written.
+
+    `values`, `step`, `epoch`, `time`: float64 arrays of shape (n,); `line`: int64 array of shape (n,).
+    `step` counts what the log counts (optimizer steps, iterations, updates) and is NaN where the log gives none: steps
+    are never invented. `time` is seconds since the first record, NaN where unknown. `line` is 1-based: the line of a
+    text file or the number of the record in a binary one.
+    """
+
+    name: str
+    """Canonical name, e.g. "loss", "grad_norm", "learning_rate"; see `readers/names.py`."""
+    original: str
+    """The name as it was written, e.g. "train/Loss"."""
+    group: str
+    """"train", "validation" or "test"."""
+    source: str
+    """The artifact it came from, as the user named it."""
+    values: Floats
+    step: Floats
+    epoch: Floats
+    time: Floats
+    line: Ints
+    rank: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @cached_property
+    def unit(self) -> str:
+        """What `position` counts: "step", "epoch", or "line" where the log numbers nothing."""
+        if len(self) and np.isfinite(self.step).all():
+            return "step"
+        if len(self) and np.isfinite(self.epoch).all():
+            return "epoch"
+        return "line"
+
+    @cached_property
+    def position(self) -> Floats:
+        """Shape (n,): the step, else the epoch, else the line of each value."""
+        return {"step": self.step, "epoch": self.epoch, "line": self.line.astype(np.float64)}[self.unit]
+
+    @cached_property
+    def finite(self) -> NDArray[np.bool_]:
+        """Shape (n,): which values are neither NaN nor infinite."""
+        return np.isfinite(self.values)
+
+    def at(self, start: int, end: int | None = None) -> Location:
+        """The place of the values with index `start` to `end` inclusive (negative indices count from the end)."""
+        last = start if end is None else end
+        return Location(
+            file=self.source,
+            line=int(self.line[start]),
+            end_line=int(self.line[last]),
+            step=float(self.position[start]),
+            end_step=float(self.position[last]),
+            unit=self.unit,
+            rank=self.rank,
+        )
+
+    def __str__(self) -> str:
+        return f"{self.group} {self.name}" if self.group != "train" else self.name
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One frame of a traceback: the innermost is the last."""
+
+    file: str
+    line: int
+    function: str
+    code: str = ""
+    library: bool = False
+    """True for a frame of an installed package or the standard library, False for the user's own code."""
+
+
+@dataclass(frozen=True)
+class ErrorEvent:
+    """An exception, a fatal message or a warning that matters, found in a log.
+
+    `kind`: "exception", "fatal" (an abort without a Python traceback: watchdog, CUDA assert, OOM killer) or "warning".
+    `type` is the exception's class as written ("torch.OutOfMemoryError"), or a short name for the others.
+    `message` is the whole message, all its lines, bounded to 4,000 characters.
+    """
+
+    kind: str
+    type: str
+    message: str
+    source: str
+    line: int
+    end_line: int
+    frames: tuple[Frame, ...] = ()
+    cause: ErrorEvent | None = None
+    """The exception from which this one was raised ("direct cause" or "during handling")."""
+    rank: int | None = None
+
+    @property
+    def user_frame(self) -> Frame | None:
+        """The innermost frame that lies in the user's own code."""
+        return next((f for f in reversed(self.frames) if not f.library), None)
+
+    @property
+    def root(self) -> ErrorEvent:
+        """The first exception of the chain."""
+        return self if self.cause is None else self.cause.root
+
+    def at(self) -> Location:
+        """Where the message stands in the log."""
+        return Location(file=self.source, line=self.line, end_line=self.end_line, rank=self.rank,
+                        quote=self.message[:200])
+
+
+@dataclass(frozen=True)
+class Note:
+    """A line of the log that is no metric and no error but says something of the run ("Resuming from ...").
+
+    `kind` is one of: "resume", "checkpoint", "epoch", "world_size", "precision", "parameters", "device", "step_skipped",
+    "dataset", "other".
+    """
+
+    kind: str
+    text: str
+    source: str
+    line: int
+    values: Mapping[str, float | str] = field(default_factory=dict)
+    rank: int | None = None
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """One file that was looked at and what became of it."""
+
+    path: str
+    format: str
+    """The reader's name, e.g. "hf_trainer_state", "lightning_csv", "free_text", "python", "yaml", "unknown"."""
+    rows: int = 0
+    note: str = ""
+    """What a person should know: "12 damaged lines skipped", "refused: is a pickle"."""
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Everything that was read of one training run."""
+
+    series: tuple[Series, ...] = ()
+    errors: tuple[ErrorEvent, ...] = ()
+    notes: tuple[Note, ...] = ()
+    config: Mapping[str, Any] = field(default_factory=dict)
+    """Flat configuration with dotted keys ("optim.lr"), from YAML, JSON or TOML files and printed arguments."""
+    artifacts: tuple[Artifact, ...] = ()
+    planned_steps: float | None = None
+    """Total steps (or epochs) where the log prints them ("136/192"), in the unit of the main series."""
+    planned_unit: str = "step"
+    world_size: int | None = None
+
+    def find(self, *names: str, group: str | None = None) -> Iterator[Series]:
+        """The non-empty series with one of these canonical names, in the order of the names given."""
+        for name in names:
+            for s in self.series:
+                if s.name == name and len(s) and (group is None or s.group == group):
+                    yield s
+
+    def first(self, *names: str, group: str | None = None) -> Series | None:
+        """The longest series with the first of these names that is present."""
+        for name in names:
+            found = list(self.find(name, group=group))
+            if found:
+                return max(found, key=len)
+        return None
+
+    @property
+    def loss(self) -> Series | None:
+        """The main training loss: "loss", else the only train series whose name ends in "loss", else None."""
+        return self.first("loss", group="train") or self._other_loss("train")
+
+    @property
+    def val_loss(self) -> Series | None:
+        """The main validation loss."""
+        return self.first("loss", group="validation") or self._other_loss("validation")
+
+    def _other_loss(self, group: str) -> Series | None:
+        named = [s for s in self.series if s.group == group and len(s) and s.name.endswith("loss")]
+        return max(named, key=len) if len({s.name for s in named}) == 1 else None
+
+    def components(self, group: str = "train") -> list[Series]:
+        """Terms of the loss: series named "loss/<term>" in this group."""
+        return [s for s in self.series if s.group == group and s.name.startswith("loss/") and len(s)]
+
+
+def merge(runs: Iterable[Run]) -> Run:
+    """One run from what several artifacts tell of it."""
+    parts = list(runs)
+    planned = next((p for p in parts if p.planned_steps is not None), None)
+    return Run(
+        series=tuple(s for p in parts for s in p.series),
+        errors=tuple(e for p in parts for e in p.errors),
+        notes=tuple(n for p in parts for n in p.notes),
+        config={k: v for p in parts for k, v in p.config.items()},
+        artifacts=tuple(a for p in parts for a in p.artifacts),
+        planned_steps=planned.planned_steps if planned else None,
+        planned_unit=planned.planned_unit if planned else "step",
+        world_size=next((p.world_size for p in parts if p.world_size is not None), None),
+    )

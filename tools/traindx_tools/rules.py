@@ -1,0 +1,112 @@
+"""What a rule says of itself, and how the rules of a room are found.
+
+One rule is one file: a module with a docstring (its page), a `RULE` and a `check` function. A room (a package such
+as `traindx_tools.on_logs.curves`) discovers its rules by importing the modules in it: adding a rule touches one file.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from traindx_tools.finding import Finding, Location, Patch, Severity, Strength, Value
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A number that a rule compares with: its unit and who says so."""
+
+    value: float | str
+    unit: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What stands on a rule's page beside its docstring.
+
+    `sees`: what it looks at. `matters`: why a person should care. `alike`: what else looks the same and is not this.
+    `confirm`: commands or observations that settle it.
+    """
+
+    id: str
+    name: str
+    title: str
+    severity: Severity
+    sees: str
+    matters: str
+    alike: tuple[str, ...]
+    confirm: tuple[str, ...]
+    thresholds: Mapping[str, Threshold] = field(default_factory=dict)
+
+    def finding(
+        self,
+        statement: str,
+        where: Location,
+        source: str,
+        *,
+        strength: Strength,
+        severity: Severity | None = None,
+        title: str | None = None,
+        measured: Mapping[str, Value] | None = None,
+        patch: Iterable[Patch] = (),
+    ) -> Finding:
+        """A finding of this rule, with the rule's title and severity unless given."""
+        return Finding(
+            rule=self.id,
+            title=title or self.title,
+            severity=severity or self.severity,
+            strength=strength,
+            statement=statement,
+            where=where,
+            source=source,
+            measured=dict(measured or {}),
+            patch=tuple(patch),
+        )
+
+
+@dataclass(frozen=True)
+class RuleModule:
+    """A rule together with its check function and its prose."""
+
+    rule: Rule
+    check: Callable[..., Iterable[Finding]]
+    doc: str
+    module: str
+
+
+ROOMS = (
+    "traindx_tools.on_logs.curves",
+    "traindx_tools.on_logs.tracebacks",
+    "traindx_tools.on_code.torch_rules",
+    "traindx_tools.on_code.jax_rules",
+)
+"""Packages that hold one rule a module."""
+
+
+@lru_cache(maxsize=None)
+def rules_in(package: str) -> tuple[RuleModule, ...]:
+    """Every rule of a room, ordered by id. Modules without a `RULE` are shared code and skipped.
+
+    Raises ValueError when two modules claim the same id.
+    """
+    found: dict[str, RuleModule] = {}
+    for info in pkgutil.iter_modules(importlib.import_module(package).__path__):
+        module: Any = importlib.import_module(f"{package}.{info.name}")
+        rule = getattr(module, "RULE", None)
+        if rule is None:
+            continue
+        if rule.id in found:
+            raise ValueError(f"rule {rule.id} is claimed by {found[rule.id].module} and {module.__name__}")
+        found[rule.id] = RuleModule(rule, module.check, inspect.getdoc(module) or "", module.__name__)
+    return tuple(found[k] for k in sorted(found))
+
+
+def all_rules() -> dict[str, RuleModule]:
+    """Every rule of every room by id."""
+    return {m.rule.id: m for room in ROOMS for m in rules_in(room)}
