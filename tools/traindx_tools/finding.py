@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Union
+from typing import Any
 
-Value = Union[bool, int, float, str, None, tuple["Value", ...]]
+Value = bool | int | float | str | None | tuple["Value", ...]
 """What `Finding.measured` may hold: plain values that survive JSON."""
 
 
@@ -175,7 +175,8 @@ def _plain(value: Any) -> Any:
 def _value(value: Any) -> Value:
     if isinstance(value, list):
         return tuple(_value(v) for v in value)
-    return _number(value)
+    number: Value = _number(value)
+    return number
 
 
 def _number(value: Any) -> Any:

@@ -11,7 +11,7 @@ import inspect
 import pkgutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 from traindx_tools.finding import Finding, Location, Patch, Severity, Strength, Value
@@ -89,7 +89,7 @@ ROOMS = (
 """Packages that hold one rule a module."""
 
 
-@lru_cache(maxsize=None)
+@cache
 def rules_in(package: str) -> tuple[RuleModule, ...]:
     """Every rule of a room, ordered by id. Modules without a `RULE` are shared code and skipped.
 

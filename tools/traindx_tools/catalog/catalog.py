@@ -1,0 +1,217 @@
+"""Loads and checks the failure modes: one TOML file each, under `modes/<family>/`.
+
+A failure mode is data: what it is called, why it happens, which findings speak for it and against it with what weight
+in log-odds, how to confirm it and how to rule it out, how to fix it. Skills' reference pages and `traindx explain`
+are rendered from the same files, so prose and engine never disagree.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from traindx_tools.catalog.condition import Condition
+from traindx_tools.errors import CatalogError
+from traindx_tools.finding import Finding, Severity, Strength
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:  # pragma: no cover - the oldest supported Python only
+    import tomli as tomllib
+
+MODES = Path(__file__).parent / "modes"
+
+FAMILIES = frozenset({
+    "nan_inf", "divergence", "not_learning", "wrong_target", "lr_schedule", "grad_accumulation", "amp_order",
+    "rl_collapse", "codebook_collapse", "batchnorm_gap", "index_error", "dataloader", "oom", "hang", "distributed",
+    "jax", "resume", "performance", "overfit", "checkpoint", "generative", "configuration", "environment",
+})  # fmt: skip
+SYMPTOMS = frozenset({
+    "nonfinite", "divergence", "not-learning", "generalization", "schedule", "crash", "hang", "memory", "slow",
+    "collapse", "resume", "wrong-output",
+})  # fmt: skip
+"""What a person sees. Modes that share a symptom compete for it."""
+
+PRIOR = -3.0
+"""Log-odds of a mode before any evidence: about 5 %."""
+
+
+@dataclass(frozen=True)
+class Speaks:
+    """A finding that changes the log-odds of a mode by `weight` (natural logarithm)."""
+
+    rule: str
+    weight: float
+    when: tuple[Condition, ...] = ()
+    strength: Strength | None = None
+    """How near this finding is to this cause, where that is less than the finding's own strength."""
+    note: str = ""
+
+    def matches(self, finding: Finding) -> bool:
+        """Whether the finding is of this rule and all conditions hold on its measured values."""
+        return finding.rule == self.rule and all(c.holds(finding.measured) for c in self.when)
+
+    def strength_of(self, finding: Finding) -> Strength:
+        """The weaker of the finding's strength and the one that this entry allows."""
+        if self.strength is None or self.strength.cap >= finding.strength.cap:
+            return finding.strength
+        return self.strength
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing to do that settles a hypothesis: in words, as a command where there is one, and what to expect."""
+
+    do: str
+    command: str = ""
+    expect: str = ""
+
+
+@dataclass(frozen=True)
+class FixPlan:
+    """A fix: what changes, which metric should move and how far, how to verify, what to try if it does not."""
+
+    summary: str
+    change: str
+    metric: str
+    verify: str
+    otherwise: str
+
+
+@dataclass(frozen=True)
+class LookAlike:
+    """Another mode with the same look, and how to tell them apart."""
+
+    mode: str
+    tell: str
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the knowledge comes from."""
+
+    title: str
+    where: str
+
+
+@dataclass(frozen=True)
+class FailureMode:
+    """One way in which a training run fails."""
+
+    id: str
+    title: str
+    family: str
+    severity: Severity
+    symptoms: tuple[str, ...]
+    claim: str
+    mechanism: str
+    prior: float
+    speaks_for: tuple[Speaks, ...]
+    speaks_against: tuple[Speaks, ...]
+    confirm: tuple[Step, ...]
+    rule_out: tuple[Step, ...]
+    targeted: FixPlan
+    broader: FixPlan
+    will_change: tuple[str, ...]
+    will_not_fix: tuple[str, ...]
+    look_alikes: tuple[LookAlike, ...]
+    sources: tuple[Source, ...]
+
+
+def _strings(data: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    value = data.get(key)
+    if not isinstance(value, list) or not value or not all(isinstance(v, str) and v.strip() for v in value):
+        raise CatalogError(f"'{key}' must be a list of at least one sentence, got {value!r}")
+    return tuple(value)
+
+
+def _text(data: Mapping[str, Any], key: str) -> str:
+    value = data.get(key)
+    if not isinstance(value, str) or not value.strip():
+        raise CatalogError(f"'{key}' must be a sentence, got {value!r}")
+    return " ".join(value.split())
+
+
+def _speaks(items: Iterable[Mapping[str, Any]]) -> tuple[Speaks, ...]:
+    out = []
+    for item in items:
+        weight = item.get("weight")
+        if not isinstance(weight, (int, float)) or weight <= 0:
+            raise CatalogError(f"a weight is a positive number of log-odds, got {weight!r} for {item.get('rule')}")
+        out.append(Speaks(
+            rule=_text(item, "rule"),
+            weight=float(weight),
+            when=tuple(Condition(k, v) for k, v in item.get("when", {}).items()),
+            strength=Strength(item["strength"]) if "strength" in item else None,
+            note=item.get("note", ""),
+        ))  # fmt: skip
+    return tuple(out)
+
+
+def _steps(items: Iterable[Mapping[str, Any]], key: str) -> tuple[Step, ...]:
+    steps = tuple(Step(_text(i, "do"), i.get("command", ""), i.get("expect", "")) for i in items)
+    if not steps:
+        raise CatalogError(f"'{key}' needs at least one entry")
+    return steps
+
+
+def _plan(data: Mapping[str, Any], key: str) -> FixPlan:
+    plan = data.get("fix", {}).get(key)
+    if plan is None:
+        raise CatalogError(f"[fix.{key}] is missing")
+    return FixPlan(*(_text(plan, k) for k in ("summary", "change", "metric", "verify", "otherwise")))
+
+
+def parse_mode(data: Mapping[str, Any]) -> FailureMode:
+    """One failure mode from a parsed TOML table. Raises CatalogError that names what is missing."""
+    family, symptoms = _text(data, "family"), _strings(data, "symptoms")
+    if family not in FAMILIES:
+        raise CatalogError(f"family {family!r} is none of {', '.join(sorted(FAMILIES))}")
+    if unknown := set(symptoms) - SYMPTOMS:
+        raise CatalogError(f"symptoms {sorted(unknown)} are none of {', '.join(sorted(SYMPTOMS))}")
+    if not data.get("speaks_for"):
+        raise CatalogError("a mode that no finding speaks for can never be found: add [[speaks_for]]")
+    return FailureMode(
+        id=_text(data, "id"),
+        title=_text(data, "title"),
+        family=family,
+        severity=Severity(data["severity"]),
+        symptoms=symptoms,
+        claim=_text(data, "claim"),
+        mechanism=_text(data, "mechanism"),
+        prior=float(data.get("prior", PRIOR)),
+        speaks_for=_speaks(data["speaks_for"]),
+        speaks_against=_speaks(data.get("speaks_against", ())),
+        confirm=_steps(data.get("confirm", ()), "confirm"),
+        rule_out=_steps(data.get("rule_out", ()), "rule_out"),
+        targeted=_plan(data, "targeted"),
+        broader=_plan(data, "broader"),
+        will_change=_strings(data, "will_change"),
+        will_not_fix=_strings(data, "will_not_fix"),
+        look_alikes=tuple(LookAlike(_text(x, "mode"), _text(x, "tell")) for x in data.get("look_alikes", ())),
+        sources=tuple(Source(_text(x, "title"), _text(x, "where")) for x in data.get("sources", ())),
+    )
+
+
+def load_modes(folder: Path) -> dict[str, FailureMode]:
+    """Every failure mode below a folder by id. Raises CatalogError that names the file and what is wrong in it."""
+    modes: dict[str, FailureMode] = {}
+    for path in sorted(folder.rglob("*.toml")):
+        try:
+            mode = parse_mode(tomllib.loads(path.read_text(encoding="utf-8")))
+        except (CatalogError, tomllib.TOMLDecodeError, ValueError, KeyError, TypeError) as error:
+            raise CatalogError(f"{path}: {error}. See the schema in catalog.py and any file beside it.") from error
+        if mode.id in modes:
+            raise CatalogError(f"{path}: the id {mode.id!r} is taken already; choose another")
+        modes[mode.id] = mode
+    return modes
+
+
+@lru_cache(maxsize=1)
+def load_catalog() -> Mapping[str, FailureMode]:
+    """The failure modes that come with traindx, by id."""
+    return load_modes(MODES)
