@@ -1,0 +1,230 @@
+"""Findings in, ranked hypotheses out: arithmetic that a person can follow.
+
+Every failure mode starts from its prior log-odds. Each finding that its file names adds or takes the weight written
+there, once. Modes that share a symptom compete for it, and "unknown" always takes part with log-odds 0:
+
+    confidence(m) = exp(s_m) / (1 + sum of exp(s_n) over m and its competitors n)
+
+Two modes that were each seen directly do not compete: a script can have two faults, and neither is argued away by the
+other.
+
+The result is capped by the best evidence: direct 0.97, circumstantial 0.90, pattern 0.70. Below 0.70 the honest answer
+is "needs more data". A person's description of the symptom counts as a weak hint about what was seen, never as a cause.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from traindx_tools.catalog.catalog import FailureMode, Speaks
+from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.phrases import fill
+from traindx_tools.symptoms import observed_symptoms
+
+CONFIDENT = 0.70
+"""At or above: a diagnosis. Below: more data is needed (requirement E9: 70 to 90 % is circumstantial)."""
+
+SYMPTOM_HINT = 0.4
+"""Log-odds added to a mode when the person saw one of its symptoms."""
+
+EARLIEST_BONUS = 0.5
+"""Log-odds added to a mode that explains the earliest anomaly when later ones follow: causes come first."""
+
+MOST_SHOWN = 5
+"""How many hypotheses are shown at most; at least three are, filled from the look-alikes of the first."""
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """A finding and what it does to a hypothesis: `weight` in log-odds, positive for, negative against."""
+
+    finding: Finding
+    weight: float
+    strength: Strength
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A failure mode, weighed against the findings of this run."""
+
+    mode: FailureMode
+    score: float
+    confidence: float
+    speaks_for: tuple[Weighed, ...]
+    speaks_against: tuple[Weighed, ...]
+    issue: str
+    """One sentence: the cause in this run, with the values and the place."""
+    mechanism: str
+    location: Location | None
+    """The best place known: the faulty line of code, else the user's frame, else the place in the log."""
+
+    @property
+    def strength(self) -> Strength:
+        """The strength of the best finding for it; pattern where nothing speaks for it."""
+        return max((w.strength for w in self.speaks_for), key=lambda s: s.cap, default=Strength.PATTERN)
+
+    @property
+    def strongest(self) -> Finding | None:
+        """The finding that carries the hypothesis."""
+        return self.speaks_for[0].finding if self.speaks_for else None
+
+    @property
+    def severity(self) -> Severity:
+        """The worst of what was found for it, never more than the mode's own severity allows."""
+        found = [w.finding.severity for w in self.speaks_for]
+        return min([self.mode.severity, max(found, key=lambda s: s.rank)] if found else [self.mode.severity],
+                   key=lambda s: s.rank)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What triage concludes.
+
+    `status`: "diagnosis_complete", "needs_more_data" or "healthy". `anomalies` are the findings that matter, the
+    earliest first. `reason` says in one sentence why the status is what it is.
+    """
+
+    status: str
+    hypotheses: tuple[Hypothesis, ...]
+    anomalies: tuple[Finding, ...]
+    reason: str
+
+    @property
+    def causes(self) -> tuple[Hypothesis, ...]:
+        """The hypotheses that are confident enough to be called causes."""
+        return tuple(h for h in self.hypotheses if h.confidence >= CONFIDENT)
+
+
+def onset(finding: Finding) -> float:
+    """Where in the run it starts; code and errors without a step come last. For ordering only."""
+    return finding.where.step if finding.where.step is not None else math.inf
+
+
+def timeline(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Findings above INFO, the earliest first; of two at one place the worse first."""
+    matter = [f for f in findings if f.severity is not Severity.INFO]
+    return tuple(sorted(matter, key=lambda f: (onset(f), -f.severity.rank, f.rule)))
+
+
+def _match(entries: Iterable[Speaks], findings: Sequence[Finding], sign: int) -> list[Weighed]:
+    out = []
+    for entry in entries:
+        matched = [f for f in findings if entry.matches(f)]
+        if matched:
+            best = max(matched, key=lambda f: (entry.strength_of(f).cap, f.severity.rank, -onset(f)))
+            out.append(Weighed(best, sign * entry.weight, entry.strength_of(best), entry.note))
+    return sorted(out, key=lambda w: (w.strength.cap, abs(w.weight)), reverse=True)
+
+
+def _first_anomaly(findings: Sequence[Finding]) -> Finding | None:
+    """The earliest serious anomaly with a step, where a later one follows it; else None."""
+    placed = [f for f in timeline(findings) if f.where.step is not None and f.severity.rank >= Severity.MEDIUM.rank]
+    if len(placed) < 2 or onset(placed[-1]) == onset(placed[0]):
+        return None
+    return placed[0]
+
+
+def _score(mode: FailureMode, pro: Sequence[Weighed], con: Sequence[Weighed], seen: frozenset[str],
+           first: Finding | None) -> float:
+    score = mode.prior + sum(w.weight for w in (*pro, *con))
+    if seen.intersection(mode.symptoms):
+        score += SYMPTOM_HINT
+    if first is not None and any(w.finding is first for w in pro):
+        score += EARLIEST_BONUS
+    return score
+
+
+def _compete(one: FailureMode, other: FailureMode, direct: frozenset[str]) -> bool:
+    return bool(set(one.symptoms) & set(other.symptoms)) and not {one.id, other.id} <= direct
+
+
+def _confidence(mode: FailureMode, scores: Mapping[str, float], modes: Mapping[str, FailureMode],
+                direct: frozenset[str]) -> float:
+    rivals = [s for k, s in scores.items() if k != mode.id and _compete(mode, modes[k], direct)]
+    top = max(0.0, scores[mode.id], *rivals)
+    total = math.exp(-top) + math.exp(scores[mode.id] - top) + sum(math.exp(s - top) for s in rivals)
+    return math.exp(scores[mode.id] - top) / total
+
+
+def _location(pro: Sequence[Weighed]) -> Location | None:
+    """The place to look at: a line of code named by the strongest finding that names one, else the log."""
+    in_code = [w.finding.where for w in pro if w.finding.rule[0] in "CTJ" and w.finding.where.code]
+    frames = [_frame(w.finding) for w in pro]
+    places = [*in_code, *(f for f in frames if f), *(w.finding.where for w in pro)]
+    return places[0] if places else None
+
+
+def _frame(finding: Finding) -> Location | None:
+    file, line = finding.measured.get("file"), finding.measured.get("line")
+    if finding.rule.startswith("L5") and isinstance(file, str) and isinstance(line, int):
+        return Location(file=file, line=line)
+    return None
+
+
+def _hypothesis(mode: FailureMode, score: float, confidence: float, pro: Sequence[Weighed],
+                con: Sequence[Weighed]) -> Hypothesis:
+    measured = {k: v for w in reversed(pro) for k, v in w.finding.measured.items()}
+    claim = fill(mode.claim, measured).rstrip(".")
+    issue = f"{claim}: {pro[0].finding.statement}" if pro else f"{claim}."
+    cap = max((w.strength.cap for w in pro), default=Strength.PATTERN.cap)
+    return Hypothesis(mode, score, min(confidence, cap), tuple(pro), tuple(con), issue,
+                      fill(mode.mechanism, measured), _location(pro))
+
+
+def _look_alikes(first: Hypothesis, taken: set[str], modes: Mapping[str, FailureMode],
+                 found: Mapping[str, Hypothesis]) -> Iterable[Hypothesis]:
+    """Modes that look like the first hypothesis, and then its closest rivals by prior: what must be ruled out too."""
+    near = [x.mode for x in first.mode.look_alikes if x.mode in modes]
+    rivals = sorted((m for m in modes.values() if set(m.symptoms) & set(first.mode.symptoms)),
+                    key=lambda m: (-len(set(m.symptoms) & set(first.mode.symptoms)), -m.prior, m.id))
+    for key in [*near, *(m.id for m in rivals)]:
+        if key not in taken:
+            taken.add(key)
+            yield found[key] if key in found else _hypothesis(
+                modes[key], modes[key].prior, 1 / (1 + math.exp(-modes[key].prior)) * (1 - first.confidence), (), ())
+
+
+def rank(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom: str = "") -> tuple[Hypothesis, ...]:
+    """All hypotheses that a finding speaks for, the most likely first, filled up to three with look-alikes."""
+    seen, first = observed_symptoms(symptom), _first_anomaly(findings)
+    pro = {k: _match(m.speaks_for, findings, +1) for k, m in modes.items()}
+    con = {k: _match(m.speaks_against, findings, -1) for k, m in modes.items()}
+    scores = {k: _score(m, pro[k], con[k], seen, first) for k, m in modes.items() if pro[k]}
+    direct = frozenset(k for k in scores if any(w.strength is Strength.DIRECT for w in pro[k]))
+    found = {k: _hypothesis(modes[k], s, _confidence(modes[k], scores, modes, direct), pro[k], con[k])
+             for k, s in scores.items()}
+    ordered = sorted(found.values(), key=lambda h: (-h.confidence, -h.score, h.mode.id))
+    if not ordered:
+        return ()
+    shown = ordered[:MOST_SHOWN]
+    spare = iter(_look_alikes(shown[0], {h.mode.id for h in shown}, modes, found))
+    while len(shown) < 3 and (extra := next(spare, None)) is not None:
+        shown.append(extra)
+    return tuple(shown)
+
+
+def judge(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom: str = "", *, records: int = 0,
+          unseen: Sequence[str] = ()) -> Verdict:
+    """The verdict over a run.
+
+    `records`: how many metric values were read (a run of which nothing was read is not healthy). `unseen`: symptoms the
+    person names that these artifacts could not show, such as garbled samples where only losses are logged.
+    """
+    anomalies = timeline(findings)
+    serious = [f for f in anomalies if f.severity.rank >= Severity.MEDIUM.rank]
+    hypotheses = rank(list(findings), modes, symptom) if serious else ()
+    if hypotheses and hypotheses[0].confidence >= CONFIDENT:
+        return Verdict("diagnosis_complete", hypotheses, anomalies, hypotheses[0].issue)
+    if serious:
+        reason = (f"Something is wrong ({serious[0].statement.rstrip('.')}), but no cause reaches a confidence of "
+                  f"{CONFIDENT:.2f} on this evidence.")
+        return Verdict("needs_more_data", hypotheses, anomalies, reason)
+    if records == 0:
+        return Verdict("needs_more_data", (), anomalies, "No metrics and no errors were found in what was given.")
+    if unseen:
+        reason = f"Nothing wrong in the metrics, but they cannot show what you describe ({', '.join(unseen)})."
+        return Verdict("needs_more_data", (), anomalies, reason)
+    return Verdict("healthy", (), anomalies, f"{records} values were checked and no rule above LOW saw a fault.")
