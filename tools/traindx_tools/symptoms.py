@@ -15,8 +15,10 @@ _SEEN: tuple[tuple[str, str], ...] = (
                      r"never (rises|improves|gets|drops|falls)|barely|stays (at|near)|stalls?\b|stops improving"),
     ("generalization", r"over-?fit|valid|\bval\b|eval(uation)?\b|test (acc|set|score)|generali[sz]"),
     ("schedule", r"learning.?rate|\blr\b|warm-?up|schedul"),
-    ("crash", r"crash|error|exception|traceback|dies|died|stops (at|with|after)|abort|assert|segfault|killed|fails? with"),
-    ("hang", r"\bhangs?\b|hung|stuck at (the )?(barrier|validation)|freez|dead-?lock|time-?out|never (returns|finishes)"),
+    ("crash", r"crash|error|exception|traceback|die[sd]\b|stops (at|with|after)|abort|assert|segfault|killed|"
+              r"fails? with"),
+    ("hang", r"\bhangs?\b|hung|stuck at (the )?(barrier|validation)|freez|dead-?lock|time-?out|"
+             r"never (returns|finishes)"),
     ("memory", r"\boom\b|out of memory|memory|\bram\b|swap"),
     ("slow", r"\bslow|throughput|it/s|idle|utili[sz]ation|bottleneck|takes (too long|forever)"),
     ("collapse", r"collaps|same (token|output|image)|perplexity|dead codes?|mode"),

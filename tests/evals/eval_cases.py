@@ -1,0 +1,127 @@
+"""Diagnoses every case of a folder and prints how often the cause was named.
+
+    python tests/evals/eval_cases.py CASES [--level log|code|run] [--case NAME] [--json FILE] [-v]
+
+Every case's `input/` is copied to a neutral folder first, so that no name or path gives the fault away. Levels: "log" is
+what the run wrote (logs and metrics), "code" adds training code and configuration. The exit code is 1 when the project's
+own bar is missed: of the cases that a log can prove, 70 % right first and 85 % within the first three; no healthy case
+called broken; no wrong cause with a confidence of 0.70 or more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+from scoring import Score, score
+
+CODE = {".py", ".yaml", ".yml", ".toml", ".ipynb"}
+LEVELS = ("log", "code")
+
+
+def neutral_copy(source: Path, folder: Path, level: str) -> Path:
+    """The case's input under a name that says nothing; at level "log" without code and configuration."""
+    target = folder / "run"
+
+    def leave_out(_: str, names: list[str]) -> set[str]:
+        return {n for n in names if level == "log" and Path(n).suffix in CODE}
+
+    shutil.copytree(source, target, ignore=leave_out)
+    return target
+
+
+def diagnose_case(case: Path, level: str) -> Score:
+    """Runs the diagnosis as a user would and scores it."""
+    from traindx.diagnose import diagnose
+
+    truth = json.loads((case / "case.json").read_text(encoding="utf-8"))
+    with tempfile.TemporaryDirectory() as folder:
+        where = neutral_copy(case / "input", Path(folder), level)
+        result: dict[str, Any] = diagnose([where], symptom=truth["symptom"]).to_json()
+    return score(case.name, truth, result, level)
+
+
+def share(part: int, whole: int) -> str:
+    return f"{part}/{whole} ({100 * part / whole:.0f} %)" if whole else "-"
+
+
+def table(scores: Sequence[Score], level: str) -> Iterable[str]:
+    """The report of one input level, a line at a time."""
+    faulty = [s for s in scores if not s.healthy]
+    reach = ("log",) if level == "log" else ("log", "code")
+    met = [s for s in faulty if s.needs in reach]
+    asserted = [s for s in faulty if s.status == "diagnosis_complete"]
+    yield f"level {level}"
+    for needs in ("log", "code", "instrument"):
+        group = [s for s in faulty if s.needs == needs]
+        right, third = _count(group, "right"), _count(group, "third")
+        yield (f"  needs {needs:10}  right first {share(right, len(group)):14} within three "
+               f"{share(right + third, len(group)):14} wrong with confidence {_count(group, 'wrong')}  "
+               f"location {share(sum(bool(s.located) for s in group), len(group))}")
+    yield f"  precision over asserted causes      {share(_count(asserted, 'right'), len(asserted))}"
+    yield f"  recall where the input can prove it {share(sum(_sure(s) for s in met), len(met))}"
+    yield f"  false alarms on healthy runs        {share(_count(scores, 'alarm'), sum(s.healthy for s in scores))}"
+
+
+def _count(scores: Iterable[Score], outcome: str) -> int:
+    return sum(s.outcome == outcome for s in scores)
+
+
+def _sure(s: Score) -> bool:
+    return s.outcome == "right" and s.status == "diagnosis_complete"
+
+
+def misses_the_bar(scores: Sequence[Score]) -> list[str]:
+    """What the project promises and these scores do not keep."""
+    logs = [s for s in scores if s.needs == "log" and not s.healthy and s.level == "code"]
+    right, third = _count(logs, "right"), _count(logs, "right") + _count(logs, "third")
+    missed = []
+    if logs and right < 0.70 * len(logs):
+        missed.append(f"right first where the log proves it: {share(right, len(logs))}, wanted 70 %")
+    if logs and third < 0.85 * len(logs):
+        missed.append(f"within the first three where the log proves it: {share(third, len(logs))}, wanted 85 %")
+    missed += [f"healthy case called broken: {s.case} ({s.level})" for s in scores if s.outcome == "alarm"]
+    missed += [f"wrong cause with {s.confidence:.2f}: {s.case} ({s.level})" for s in scores if s.outcome == "wrong"]
+    return missed
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("cases", type=Path)
+    parser.add_argument("--level", choices=LEVELS, action="append")
+    parser.add_argument("--case", action="append", help="only this case (may be given several times)")
+    parser.add_argument("--json", type=Path, help="write every score to this file")
+    parser.add_argument("-v", "--verbose", action="store_true", help="a line for each case")
+    options = parser.parse_args()
+    folders = sorted(p.parent for p in options.cases.glob("*/case.json"))
+    folders = [f for f in folders if not options.case or f.name in options.case]
+    if not folders:
+        print(f"no cases in {options.cases}: expected folders with case.json and input/", file=sys.stderr)
+        return 2
+    scores: list[Score] = []
+    for level in options.level or LEVELS:
+        here = [diagnose_case(f, level) for f in folders]
+        if options.verbose:
+            for s in here:
+                mark = {True: "located", False: "-", None: ""}[s.located]
+                print(f"{s.outcome:10}{'!' if s.tempted else ' '}{s.confidence:.2f} {s.needs:10} {s.case:20} {mark:8} "
+                      f"{s.first[:150]}")
+        print("\n".join(table(here, level)))
+        scores += here
+    if options.json:
+        options.json.write_text(json.dumps([asdict(s) for s in scores], indent=1), encoding="utf-8")
+    missed = misses_the_bar(scores)
+    print("\n".join(f"MISSED: {m}" for m in missed) or "the bar is met")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
