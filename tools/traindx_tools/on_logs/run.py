@@ -114,6 +114,12 @@ class ErrorEvent:
     cause: ErrorEvent | None = None
     """The exception from which this one was raised ("direct cause" or "during handling")."""
     rank: int | None = None
+    count: int = 1
+    """How often it was written: repeats (the same type, message and frame) are kept as one event."""
+    ranks: tuple[int, ...] = ()
+    """The ranks that wrote it, ascending; empty where the log names none."""
+    last_line: int = 0
+    """Line on which the last repeat ends; 0 means `end_line`."""
 
     @property
     def user_frame(self) -> Frame | None:
