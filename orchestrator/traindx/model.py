@@ -1,0 +1,328 @@
+"""The values of a debugging session: what is said, shown, approved, tried and kept.
+
+All are frozen pydantic models that refuse unknown fields, so that a journal written by one version is either read
+exactly or refused. Text that came from logs, code or the web is held as data; nothing here interprets it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
+
+OptionName = Literal["A", "B"]
+"""A is the targeted fix, B the broader one."""
+
+
+class Model(BaseModel):
+    """Base of every value: frozen, and a field that is not declared is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values, with the names that a file or a face shows ("for", not "for_")."""
+        return self.model_dump(mode="json", by_alias=True)
+
+
+def now() -> datetime:
+    """The present moment in UTC."""
+    return datetime.now(timezone.utc)
+
+
+class Symptom(Model):
+    """What went wrong, as characterized before anything is investigated."""
+
+    observed: str
+    expected: str = ""
+    since_when: str = ""
+    what_changed: str = ""
+    reproducible: Literal["always", "sometimes", "unknown"] = "unknown"
+
+
+def _texts(value: object) -> object:
+    """One text, several, an inline mapping or nothing, as a tuple of texts."""
+    if value is None:
+        return ()
+    if isinstance(value, (str, Path)):
+        return (str(value),)
+    if isinstance(value, Mapping):
+        return (json.dumps(value, sort_keys=True, default=str),) if value else ()
+    if isinstance(value, (list, tuple)):
+        return tuple(json.dumps(v, default=str) if isinstance(v, (Mapping, list)) else str(v) for v in value)
+    return value
+
+
+Texts = Annotated[tuple[str, ...], BeforeValidator(_texts)]
+"""Zero or more texts; a single text, a path, an inline mapping and None are accepted and normalized."""
+
+
+class Artifacts(Model):
+    """What the user handed over, by role. An entry is a path, or the text itself where no such path exists."""
+
+    training_logs: Texts = ()
+    loss_curves: Texts = ()
+    model_code: Texts = ()
+    error_messages: Texts = ()
+    config: Texts = ()
+    paths: Texts = ()
+    """Files and folders whose role is found by content."""
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Names of the roles that nothing was handed over for; none where `paths` may hold them."""
+        roles = ("training_logs", "loss_curves", "model_code", "error_messages", "config")
+        return () if self.paths else tuple(r for r in roles if not getattr(self, r))
+
+    @property
+    def everything(self) -> tuple[str, ...]:
+        """All entries in the order of the roles."""
+        return (*self.training_logs, *self.loss_curves, *self.model_code, *self.error_messages, *self.config,
+                *self.paths)
+
+
+class Evidence(Model):
+    """One thing that was seen: a statement, the concrete value in it and the place where it stands."""
+
+    id: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,63}$")
+    statement: str
+    value: str = ""
+    """The concrete value, shape or quoted text: "1.2 -> 310", "(32, 1) against (32,)"."""
+    place: str = ""
+    """`file.py:LINE`, "log.txt:812, step 400", a module path or a rank."""
+    strength: Literal["direct", "circumstantial", "pattern"] = "pattern"
+    rule: str = ""
+    source: str = ""
+    finding: dict[str, JsonValue] | None = None
+    """`Finding.to_json()` where an instrument saw it."""
+
+
+class Hypothesis(Model):
+    """A possible cause, with what would settle it and what was found for and against it."""
+
+    id: str
+    failure_mode: str
+    issue: str
+    mechanism: str = ""
+    location: str | None = None
+    confidence: float = Field(default=0.0, ge=0.0, le=1.0)
+    confirm: tuple[str, ...] = ()
+    rule_out: tuple[str, ...] = ()
+    for_: tuple[str, ...] = Field(default=(), alias="for")
+    against: tuple[str, ...] = ()
+    status: Literal["open", "confirmed", "ruled_out"] = "open"
+
+
+class ProposedEdit(Model):
+    """A certain change: the lines `line`..`end_line` (1-based, inclusive) become `replacement`.
+
+    `original` is what these lines hold, without their line ends. "" as a replacement deletes the lines, "x" and "x\\n"
+    both mean one line. An insertion before `line` has `end_line == line - 1` and an empty `original`; into a path that
+    does not exist yet, at line 1, it creates the file. `path` is relative to the workspace, with forward slashes.
+    """
+
+    path: str
+    line: int = Field(ge=1)
+    end_line: int = Field(ge=0)
+    original: str
+    replacement: str
+
+    @model_validator(mode="after")
+    def _span(self) -> ProposedEdit:
+        if self.end_line < self.line - 1:
+            raise ValueError(f"{self.path}: end_line {self.end_line} lies before line {self.line}")
+        if self.end_line == self.line - 1 and self.original:
+            raise ValueError(f"{self.path}:{self.line}: an insertion replaces nothing, so `original` must be empty")
+        return self
+
+
+class Instruction(Model):
+    """A change that a person makes by hand: where, and exactly what."""
+
+    path: str
+    line: int = Field(ge=1)
+    end_line: int | None = None
+    text: str
+
+    @property
+    def last_line(self) -> int:
+        """The last line that the instruction covers."""
+        return self.line if self.end_line is None else self.end_line
+
+
+class Fix(Model):
+    """One way to remove the cause, and how to see that it worked."""
+
+    option: OptionName
+    summary: str
+    edits: tuple[ProposedEdit, ...] = ()
+    instructions: tuple[Instruction, ...] = ()
+    metric: str = ""
+    """Which metric should move and how far."""
+    verify: str = ""
+    """How to check that it worked."""
+    otherwise: str = ""
+    """What to try next if it does not."""
+    fragile: str = ""
+    """What stays fragile after this option."""
+
+    @property
+    def places(self) -> tuple[tuple[str, int, int], ...]:
+        """(path, first line, last line) of everything that this option touches; last < first is an insertion."""
+        edits = tuple((e.path, e.line, e.end_line) for e in self.edits)
+        return edits + tuple((i.path, i.line, i.last_line) for i in self.instructions)
+
+
+class Approach(Model):
+    """What a strike is counted against: a failure mode in a component."""
+
+    failure_mode: str
+    component: str
+
+    def __str__(self) -> str:
+        return f"{self.failure_mode} in {self.component}"
+
+
+class Diagnosis(Model):
+    """A Gate 4 diagnosis: its six sections, the evidence it cites and the options it offers."""
+
+    symptom: str
+    root_cause: str
+    why_this_happens: str
+    proposed_fix: str
+    will_change: tuple[str, ...]
+    will_not_fix: tuple[str, ...]
+    failure_mode: str
+    component: str
+    """What the fault sits in: a file ("model.py"), a function or a module path. Strikes are counted by it."""
+    confidence: float = Field(ge=0.0, le=1.0)
+    location: str | None = None
+    severity: Literal["critical", "high", "medium", "low", "info"] = "high"
+    cites: tuple[str, ...]
+    """Ids of the evidence that the root cause rests on."""
+    evidence: tuple[Evidence, ...]
+    """The cited evidence itself, so that a diagnosis can be read alone and its digest covers the values."""
+    options: tuple[Fix, ...]
+
+    @property
+    def approach(self) -> Approach:
+        """What a failed fix of this diagnosis counts against."""
+        return Approach(failure_mode=self.failure_mode, component=self.component)
+
+    def option(self, name: OptionName) -> Fix | None:
+        """The fix with this name, or None."""
+        return next((f for f in self.options if f.option == name), None)
+
+    def digest(self) -> str:
+        """sha256 (hex) of the canonical JSON: any change to the diagnosis changes it."""
+        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+        return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+    @property
+    def questions(self) -> tuple[str, str, str]:
+        """The three questions that are asked with it."""
+        because = "; ".join(e.statement.rstrip(".") for e in self.evidence) or "no evidence was cited"
+        a, b = self.option("A"), self.option("B")
+        fragile = f" A leaves fragile: {a.fragile}" if a and a.fragile else ""
+        choice = (f"A: targeted fix ({a.summary.rstrip('.')}) or B: broader refactor ({b.summary.rstrip('.')})?"
+                  if a and b else f"Only one option is offered ({self.options[0].summary.rstrip('.')}): apply it?"
+                  if self.options else "No option is offered.")
+        return (
+            f"I believe the root cause is: {self.root_cause.rstrip('.')}, because {because}. "
+            "Does this match what you see?",
+            choice + fragile,
+            f"This also changes: {'; '.join(c.rstrip('.') for c in self.will_change)}. Is that acceptable?",
+        )
+
+
+class NeedsData(Model):
+    """The honest answer when the evidence does not reach: what is missing, and what was seen so far."""
+
+    reason: str
+    artifacts: tuple[str, ...] = ()
+    """What to hand over, named."""
+    next_checks: tuple[str, ...] = ()
+    """Exact commands to run next."""
+    questions: tuple[str, ...] = ()
+    """What only the user can answer."""
+
+
+class Healthy(Model):
+    """The honest answer when nothing is wrong."""
+
+    reason: str
+
+
+class Decision(Model):
+    """What a person decided at the gate. An approval names the diagnosis by digest and one option of it."""
+
+    verdict: Literal["approve", "reject", "revise"]
+    diagnosis_digest: str
+    option: OptionName | None = None
+    by: str = "user"
+    at: datetime = Field(default_factory=now)
+    comment: str = ""
+
+    @model_validator(mode="after")
+    def _names_an_option(self) -> Decision:
+        if self.verdict == "approve" and self.option is None:
+            raise ValueError("an approval names one option: A or B")
+        return self
+
+
+class Direction(Model):
+    """What a person decided after the third strike: try something fundamentally different, or stop."""
+
+    choice: Literal["different", "stop"]
+    by: str = "user"
+    at: datetime = Field(default_factory=now)
+    comment: str = ""
+
+
+class MetricChange(Model):
+    """One row of the before/after table."""
+
+    name: str
+    before: str
+    after: str
+
+
+class Verification(Model):
+    """What the check of a fix showed. `reasons` says why it did or did not pass; `notes` what a person should know."""
+
+    passed: bool
+    reasons: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    table: tuple[MetricChange, ...] = ()
+    command: str | None = None
+    exit_code: int | None = None
+    timed_out: bool = False
+    seconds: float = 0.0
+    output: str | None = None
+    """Path of the captured output, relative to the session's folder."""
+
+
+class Attempt(Model):
+    """One fix that was tried."""
+
+    number: int = Field(ge=1)
+    diagnosis_digest: str
+    option: OptionName
+    approach: Approach
+    summary: str
+    places: tuple[tuple[str, int, int], ...]
+    originals: tuple[str, ...] = ()
+    """What the edited lines held before, so that the same lines are recognized after they moved."""
+    verification: Verification | None = None
+    reverted: bool = False
+
+
+class Budget(Model):
+    """How long and how often a session may try before it waits for a person."""
+
+    seconds: float = Field(default=1800.0, gt=0)
+    attempts: int = Field(default=6, ge=1)
