@@ -2,10 +2,10 @@
 
     python tests/evals/eval_cases.py CASES [--level log|code|run] [--case NAME] [--json FILE] [-v]
 
-Every case's `input/` is copied to a neutral folder first, so that no name or path gives the fault away. Levels: "log" is
-what the run wrote (logs and metrics), "code" adds training code and configuration. The exit code is 1 when the project's
-own bar is missed: of the cases that a log can prove, 70 % right first and 85 % within the first three; no healthy case
-called broken; no wrong cause with a confidence of 0.70 or more.
+Every case's `input/` is copied to a neutral folder first, so that no name or path gives the fault away. Levels: "log"
+is what the run wrote (logs and metrics), "code" adds training code and configuration. The exit code is 1 when the
+project's own bar is missed: of the cases that a log can prove, 70 % right first and 85 % within the first three; no
+healthy case called broken; no wrong cause with a confidence of 0.70 or more.
 """
 
 from __future__ import annotations

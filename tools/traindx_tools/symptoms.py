@@ -21,8 +21,8 @@ _SEEN: tuple[tuple[str, str], ...] = (
              r"never (returns|finishes)"),
     ("memory", r"\boom\b|out of memory|memory|\bram\b|swap"),
     ("slow", r"\bslow|throughput|it/s|idle|utili[sz]ation|bottleneck|takes (too long|forever)"),
-    ("collapse", r"collaps|same (token|output|image)|perplexity|dead codes?|mode"),
-    ("resume", r"resum|restart|pre-?empt|checkpoint|continu(e|ing) (from|training)"),
+    ("collapse", r"collaps|same (token|output|image)s?|perplexity|dead codes?"),
+    ("resume", r"resum|pre-?empt|(after|since|from) (a |the )?(restart|checkpoint)|continu(e|ing) (from|training)"),
     ("wrong-output", r"garbled|garbage|gibberish|wrong (output|text|prediction|sample)s?|nonsense|generation|exported|"
                      r"sampl(e|es|ing) (is|are|looks?)"),
 )  # fmt: skip
@@ -32,3 +32,21 @@ _PATTERNS = tuple((name, re.compile(pattern, re.IGNORECASE)) for name, pattern i
 def observed_symptoms(text: str) -> frozenset[str]:
     """The symptoms (see `catalog.SYMPTOMS`) that the words name. Reads at most 4,000 characters."""
     return frozenset(name for name, pattern in _PATTERNS if pattern.search(text[:4000]))
+
+
+_SHOWN_BY: dict[str, tuple[str, ...]] = {
+    "memory": ("memory",),
+    "slow": ("throughput", "tokens_per_second", "step_time", "data_time", "mfu"),
+    "generalization": ("validation",),
+    "schedule": ("learning_rate",),
+    "wrong-output": (),
+    "hang": (),
+    "crash": (),
+}
+"""Symptoms that only some recordings can show, and the metrics or groups that do. An empty tuple: no metric can."""
+
+
+def unseen_symptoms(text: str, recorded: frozenset[str]) -> tuple[str, ...]:
+    """Symptoms in the words that none of the recorded metrics (canonical names and groups) could show or refute."""
+    return tuple(sorted(s for s in observed_symptoms(text)
+                        if s in _SHOWN_BY and not any(r.startswith(_SHOWN_BY[s]) for r in recorded)))

@@ -120,6 +120,8 @@ class FailureMode:
     will_not_fix: tuple[str, ...]
     look_alikes: tuple[LookAlike, ...]
     sources: tuple[Source, ...]
+    anchors: tuple[str, ...] = ()
+    """Kinds of code lines (see `on_code/anchors.py`) that this mode is about, the most telling first."""
 
 
 def _strings(data: Mapping[str, Any], key: str) -> tuple[str, ...]:
@@ -194,6 +196,7 @@ def parse_mode(data: Mapping[str, Any]) -> FailureMode:
         will_not_fix=_strings(data, "will_not_fix"),
         look_alikes=tuple(LookAlike(_text(x, "mode"), _text(x, "tell")) for x in data.get("look_alikes", ())),
         sources=tuple(Source(_text(x, "title"), _text(x, "where")) for x in data.get("sources", ())),
+        anchors=tuple(data.get("anchors", ())),
     )
 
 

@@ -1,0 +1,57 @@
+"""`traindx doctor`: what is installed and what will work."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import platform
+import shutil
+import sys
+
+import click
+
+from traindx_tools import __version__
+
+EXTRAS = (
+    ("torch", "torch", "instruments for a live PyTorch process"),
+    ("jax", "jax", "instruments for JAX programs"),
+    ("tensorboard", "tensorboard", "TensorBoard's own writer (event files are read without it)"),
+    ("claude_agent_sdk", "agent", "specialists on the Claude Agent SDK"),
+    ("anthropic", "agent", "specialists over the Messages API"),
+    ("mcp", "mcp", "the instruments as an MCP server"),
+    ("ray", "ray", "reading thousands of ranks on a cluster"),
+)
+PROGRAMS = (("git", "what changed since the last good commit is read as evidence"),)
+
+
+def report() -> list[str]:
+    """One line for each thing that matters: what is there, in which version, and what it serves."""
+    from traindx.pack import pack_root
+    from traindx_tools.catalog.catalog import load_catalog
+    from traindx_tools.rules import all_rules
+
+    lines = [
+        f"traindx {__version__}, Python {platform.python_version()} on {platform.system()} ({sys.executable})",
+        f"offline engine: {len(all_rules())} rules, {len(load_catalog())} failure modes: works",
+        f"pack (skills, agents, templates): {pack_root()}",
+    ]
+    for module, extra, use in EXTRAS:
+        there = importlib.util.find_spec(module) is not None
+        state = _version(module) if there else f"not installed (pip install 'traindx[{extra}]')"
+        lines.append(f"{module.replace('_', '-')}: {state}: {use}")
+    for program, use in PROGRAMS:
+        lines.append(f"{program}: {shutil.which(program) or 'not found'}: {use}")
+    return lines
+
+
+def _version(module: str) -> str:
+    try:
+        return importlib.metadata.version(module.replace("_", "-"))
+    except importlib.metadata.PackageNotFoundError:
+        return "installed"
+
+
+@click.command("doctor")
+def command() -> None:
+    """Show what is installed and what will work."""
+    click.echo("\n".join(report()))

@@ -1,0 +1,63 @@
+"""Everything the instruments can say of artifacts on disk: read, judge, audit, weigh. Read-only, seconds, no model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from traindx_tools.catalog.catalog import load_catalog
+from traindx_tools.finding import Finding
+from traindx_tools.on_code import AuditResult, audit
+from traindx_tools.on_logs import read_run
+from traindx_tools.on_logs.judge import judge_run
+from traindx_tools.on_logs.run import Run
+from traindx_tools.symptoms import unseen_symptoms
+from traindx_tools.triage import Verdict, judge
+
+MOST_CODE_FILES = 400
+"""Python files beside a log that are read at most; a larger tree is audited with `traindx audit`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Examination:
+    """What was read, what was seen in it and what follows."""
+
+    paths: tuple[str, ...]
+    symptom: str
+    run: Run
+    code: AuditResult
+    findings: tuple[Finding, ...]
+    verdict: Verdict
+    notes: tuple[str, ...]
+
+    @cached_property
+    def records(self) -> int:
+        """How many metric values were read."""
+        return sum(len(s) for s in self.run.series)
+
+
+def code_files(paths: Sequence[str | Path], run: Run) -> tuple[Path, ...]:
+    """The Python files among the artifacts, and those that lie beside a log that was given by itself."""
+    named = [Path(a.path) for a in run.artifacts if a.format == "python"]
+    logs = [Path(p) for p in paths if str(p) != "-" and "://" not in str(p) and Path(p).is_file()]
+    beside = [p for log in logs if log.suffix != ".py" for p in sorted(log.parent.glob("*.py")) if p.is_file()]
+    return tuple(dict.fromkeys([*named, *beside]))[:MOST_CODE_FILES]
+
+
+def examine(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | None = None) -> Examination:
+    """Reads the artifacts and weighs every failure mode against what is seen in them.
+
+    `paths`: files, folders, globs, fsspec URLs or "-" (then `stdin` holds the bytes). Raises UnreadableInput.
+    """
+    run = read_run(paths, stdin=stdin)
+    failures: list[str] = []
+    on_logs = judge_run(run, failures)
+    code = audit(code_files(paths, run))
+    findings = (*on_logs, *code.findings)
+    recorded = frozenset(s.name for s in run.series) | frozenset(s.group for s in run.series)
+    verdict = judge(findings, load_catalog(), symptom, records=sum(len(s) for s in run.series),
+                    unseen=unseen_symptoms(symptom, recorded))
+    notes = (*(f"{a.path}: {a.note}" for a in run.artifacts if a.note), *code.notes, *failures)
+    return Examination(tuple(str(p) for p in paths), symptom, run, code, findings, verdict, notes)
