@@ -12,8 +12,9 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-KINDS = ("learning_rate", "lr_compound", "lr_write", "optimizer", "scheduler", "scheduler_step", "dataloader", "loss", "backward",
-         "precision", "resume", "clip", "model_size", "epochs", "weight_decay", "seed", "collective")  # fmt: skip
+KINDS = ("learning_rate", "lr_compound", "lr_write", "optimizer", "scheduler", "scheduler_step", "dataloader", "loss",
+         "backward", "precision", "resume", "clip", "model_size", "epochs", "weight_decay", "seed",
+         "collective")  # fmt: skip
 
 _OPTIMIZERS = re.compile(r"(SGD|Adam\w*|AdamW|RMSprop|Adagrad|Adadelta|NAdam|RAdam|LBFGS|Lion|Adafactor|Lamb|LARS|Muon|"
                          r"adam\w*|sgd|rmsprop|adagrad|lion|lamb|adafactor|noisy_sgd|radam)")  # fmt: skip

@@ -1,0 +1,170 @@
+"""From artifacts on disk to the result that a person reads and a program parses. Read-only; seconds; no model.
+
+`diagnose()` is what `traindx diagnose` calls. Only `Report.write` touches the disk, and only the folder it is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from traindx import proposal
+from traindx.context import DiagnosisResult, RankedHypothesis, RootCause
+from traindx.model import Diagnosis, Hypothesis
+from traindx.places import Places, common_root
+from traindx_tools import triage
+from traindx_tools.examine import Examination, examine
+from traindx_tools.on_code.anchors import Anchor
+
+EXIT_CODES = {"healthy": 0, "diagnosis_complete": 1, "needs_more_data": 3}
+"""Exit code of `traindx diagnose` by status; 2 is bad usage or unreadable input."""
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """A finished diagnosis: what was examined and everything that is said of it."""
+
+    seen: Examination
+    places: Places
+    subject: str
+    """The path as a person would type it again in the next command."""
+    missing: tuple[str, ...] = ()
+    """Artifacts that the asker announced and that could not be read, or roles for which nothing was given."""
+    extra_checks: tuple[str, ...] = ()
+
+    @cached_property
+    def exhibits(self) -> proposal.Exhibits:
+        """Ids of the findings, as evidence is cited."""
+        return proposal.Exhibits.of(self.seen.findings)
+
+    @property
+    def status(self) -> str:
+        """"diagnosis_complete", "needs_more_data" or "healthy"."""
+        return self.seen.verdict.status
+
+    @property
+    def exit_code(self) -> int:
+        """0 nothing wrong found, 1 a problem was diagnosed, 3 more data is needed."""
+        return EXIT_CODES[self.status]
+
+    @cached_property
+    def hypotheses(self) -> tuple[Hypothesis, ...]:
+        """The ranked hypotheses with what confirms and rules out each."""
+        return tuple(proposal.hypothesis(h, self.exhibits, self.places, self.subject)
+                     for h in self.seen.verdict.hypotheses)
+
+    @cached_property
+    def diagnosis(self) -> Diagnosis | None:
+        """The Gate 4 diagnosis of the first cause, or None where no cause is sure enough."""
+        if self.status != "diagnosis_complete":
+            return None
+        return proposal.diagnosis(self.seen.verdict.hypotheses[0], self.seen, self.exhibits, self.places)
+
+    @cached_property
+    def next_checks(self) -> tuple[str, ...]:
+        """Exact commands to run next, the most telling first."""
+        found = self.seen.verdict.hypotheses[:3]
+        steps = [s for h in found for s in (*h.mode.confirm, *h.mode.rule_out)]
+        commands = [proposal.for_subject(s.command, self.subject) for s in steps if s.command]
+        fallback = [] if found else [f"traindx log {self.subject} --format table"]
+        return tuple(dict.fromkeys([*self.extra_checks, *commands, *fallback]))[:8]
+
+    def root_causes(self) -> tuple[RootCause, ...]:
+        """The causes in the result's format, the most likely first."""
+        return tuple(self._cause(h, said) for h, said in
+                     zip(self.seen.verdict.hypotheses, self.hypotheses, strict=True)
+                     if self.status == "diagnosis_complete" and h.confidence >= triage.CONFIDENT)
+
+    def _cause(self, found: triage.Hypothesis, said: Hypothesis) -> RootCause:
+        targeted = proposal.options(found, self.seen.findings, self.places)[0]
+        return RootCause(
+            issue=said.issue,
+            severity=found.severity.value,
+            evidence=tuple(f"[{self.exhibits[w.finding]}] {w.finding.statement} ({self.places.describe(w.finding)})"
+                           for w in found.speaks_for),
+            fix=proposal.fix_text(targeted),
+            confidence=said.confidence,
+            failure_mode=found.mode.id,
+            location=said.location,
+            mechanism=said.mechanism,
+            will_change=found.mode.will_change,
+            will_not_fix=found.mode.will_not_fix,
+        )
+
+    def quick_fixes(self) -> tuple[str, ...]:
+        """Certain changes for causes that were seen directly: still to be approved, never applied from here."""
+        return tuple(
+            proposal.fix_text(proposal.options(h, self.seen.findings, self.places)[0])
+            for h in self.seen.verdict.causes
+            if h.strength.value == "direct" and proposal.patches(h, self.seen.findings)
+        )
+
+    def result(self, artifacts: dict[str, str] | None = None) -> DiagnosisResult:
+        """The result JSON as a model; `artifacts` are files that were written for it."""
+        return DiagnosisResult(
+            status=self.status,  # type: ignore[arg-type]  # triage's statuses are the result's
+            root_causes=self.root_causes(),
+            hypotheses=tuple(RankedHypothesis.of(h) for h in self.hypotheses),
+            findings=tuple({"id": self.exhibits[f], **f.to_json()} for f in self.seen.findings),
+            quick_fixes=self.quick_fixes(),
+            next_checks=self.next_checks,
+            analysis_artifacts={**self._analyses(), **(artifacts or {})},
+        )
+
+    def _analyses(self) -> dict[str, str]:
+        found = {"gradient_analysis": gradient_summary(self.seen), "missing_artifacts": ", ".join(self.missing)}
+        return {k: v for k, v in found.items() if v}
+
+    def to_json(self, artifacts: dict[str, str] | None = None) -> dict[str, Any]:
+        """The result JSON as plain values."""
+        return self.result(artifacts).to_json()
+
+
+def gradient_summary(seen: Examination) -> str:
+    """The gradient norm over the run in one sentence, or "" where none was logged."""
+    import numpy as np
+
+    series = seen.run.first("grad_norm")
+    if series is None:
+        return ""
+    values = series.values[series.finite]
+    if not len(values):
+        return f"grad_norm is never finite in {len(series)} records"
+    bad = len(series) - len(values)
+    tail = f"; {bad} of {len(series)} records are not finite" if bad else ""
+    return (f"grad_norm over {len(series)} records: first {values[0]:.4g}, median {np.median(values):.4g}, largest "
+            f"{values.max():.4g}, last {values[-1]:.4g}{tail}")
+
+
+def _anchors(code: Sequence[Path]) -> tuple[Anchor, ...]:
+    import ast
+
+    from traindx_tools.on_code.anchors import anchors_in
+
+    found: list[Anchor] = []
+    for path in code:
+        text = path.read_text(encoding="utf-8", errors="replace")
+        try:
+            found += anchors_in(str(path), ast.parse(text), text.splitlines())
+        except (SyntaxError, ValueError, RecursionError):
+            continue  # the audit names files that do not parse
+    return tuple(found)
+
+
+def diagnose(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | None = None,
+             missing: Sequence[str] = (), root: Path | None = None) -> Report:
+    """Reads artifacts and names the cause.
+
+    `paths`: files, folders, globs, fsspec URLs or "-" (then `stdin` holds the bytes). `symptom`: what a person saw, in
+    their words; it is a hint and never a cause. `root`: the workspace that places are named from; by default the
+    deepest folder that holds every path. Raises UnreadableInput for what cannot be read.
+    """
+    from traindx_tools.examine import code_files
+
+    seen = examine(paths, symptom=symptom, stdin=stdin)
+    code = code_files(paths, seen.run)
+    places = Places(root or common_root(paths), code, _anchors(code))
+    return Report(seen, places, " ".join(str(p) for p in paths), tuple(missing))

@@ -1,0 +1,86 @@
+"""Where things are, as a person in the workspace names them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from traindx_tools.finding import Finding, Location
+from traindx_tools.on_code.anchors import Anchor, choose
+
+
+@dataclass(frozen=True)
+class Places:
+    """The workspace, the code files that were read in it and the anchors in them."""
+
+    root: Path
+    code: tuple[Path, ...] = ()
+    anchors: tuple[Anchor, ...] = ()
+
+    def name(self, file: str) -> str:
+        """A file as seen from the workspace.
+
+        A path of another machine (from a traceback) becomes the file of the workspace with the longest equal tail of
+        names, where there is exactly one.
+        """
+        path = Path(file)
+        inside = _inside(path, self.root)
+        if inside is not None:
+            return inside
+        same = [c for c in self.code if c.name == path.name]
+        best = max((_tail(c, path) for c in same), default=0)
+        nearest = [c for c in same if _tail(c, path) == best]
+        return (_inside(nearest[0], self.root) or file) if len(nearest) == 1 else file
+
+    def code_place(self, location: Location | None) -> tuple[str, int] | None:
+        """(path from the workspace, line) where the location is a line of a code file that was read."""
+        if location is None or location.file is None or location.line is None:
+            return None
+        name = self.name(location.file)
+        known = {_inside(c, self.root) or str(c) for c in self.code}
+        return (name, location.line) if name in known else None
+
+    def anchor(self, kinds: Sequence[str]) -> Anchor | None:
+        """The line of the code that a failure mode with these anchors is about."""
+        return choose(self.anchors, kinds)
+
+    def describe(self, finding: Finding) -> str:
+        """The place of a finding in words: `train.py:32`, or `log.txt:812, step 400`."""
+        where = finding.where
+        parts = [f"{self.name(where.file)}:{where.line}" if where.line else self.name(where.file)] if where.file else []
+        rest = str(Location(step=where.step, end_step=where.end_step, unit=where.unit, module=where.module,
+                            rank=where.rank)) if _more(where) else ""
+        return ", ".join(p for p in (*parts, rest) if p)
+
+
+def _more(where: Location) -> bool:
+    return where.step is not None or where.module is not None or where.rank is not None
+
+
+def _inside(path: Path, root: Path) -> str | None:
+    try:
+        return path.resolve().relative_to(root.resolve()).as_posix() if path.exists() else None
+    except ValueError:
+        return None
+
+
+def _tail(one: PurePath, other: PurePath) -> int:
+    same = 0
+    for a, b in zip(reversed(one.parts), reversed(other.parts), strict=False):
+        if a != b:
+            break
+        same += 1
+    return same
+
+
+def common_root(paths: Iterable[str | Path]) -> Path:
+    """The folder that a person would call the workspace: the deepest one that holds everything that was named."""
+    here = [Path(p).resolve() for p in paths if str(p) != "-" and "://" not in str(p)]
+    folders = [p if p.is_dir() else p.parent for p in here]
+    if not folders:
+        return Path.cwd()
+    root = folders[0]
+    while not all(f.is_relative_to(root) for f in folders):
+        root = root.parent
+    return root

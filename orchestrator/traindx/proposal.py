@@ -1,0 +1,223 @@
+"""From a verdict of triage to what a person reads and approves: evidence, hypotheses, options, a Gate 4 diagnosis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from traindx.model import Diagnosis, Evidence, Fix, Hypothesis, Instruction, ProposedEdit
+from traindx.places import Places
+from traindx_tools import triage
+from traindx_tools.catalog.catalog import FixPlan, Step
+from traindx_tools.examine import Examination
+from traindx_tools.finding import Finding, Patch, Severity
+from traindx_tools.phrases import fill, show
+
+MOST_VALUES = 6
+"""How many measured values of a finding are shown beside its statement."""
+
+
+@dataclass(frozen=True)
+class Exhibits:
+    """Every finding under an id of its own: "L101-1" is the first finding of rule L101."""
+
+    ids: dict[int, str]
+
+    @classmethod
+    def of(cls, findings: Iterable[Finding], taken: Iterable[str] = ()) -> Exhibits:
+        """Ids in order of appearance; `taken` ids are not used again."""
+        used, ids = set(taken), {}
+        for finding in findings:
+            number = 1
+            while f"{finding.rule}-{number}" in used:
+                number += 1
+            ids[id(finding)] = f"{finding.rule}-{number}"
+            used.add(ids[id(finding)])
+        return cls(ids)
+
+    def __getitem__(self, finding: Finding) -> str:
+        return self.ids[id(finding)]
+
+
+def evidence(finding: Finding, name: str, places: Places) -> Evidence:
+    """A finding as evidence: its statement, its measured values and its place."""
+    values = [f"{k} = {show(v)}" for k, v in finding.measured.items() if v is not None][:MOST_VALUES]
+    return Evidence(
+        id=name,
+        statement=finding.statement,
+        value="; ".join(values) or finding.statement,
+        place=places.describe(finding),
+        strength=finding.strength.value,
+        rule=finding.rule,
+        source=places.name(finding.source),
+        finding=finding.to_json(),
+    )
+
+
+def step_text(step: Step, subject: str) -> str:
+    """A check in one line: what to do, the command, what to expect."""
+    command = f" `{for_subject(step.command, subject)}`" if step.command else ""
+    expect = f" (expected: {step.expect.rstrip('.')})" if step.expect else ""
+    return f"{step.do.rstrip('.')}:{command}{expect}" if command else f"{step.do.rstrip('.')}{expect}"
+
+
+def for_subject(command: str, subject: str) -> str:
+    """A command of the catalog with the user's own path in the place of PATH."""
+    return command.replace("PATH", subject)
+
+
+def code_place(found: triage.Hypothesis, places: Places) -> tuple[str, int] | None:
+    """(path, line) of the code the hypothesis is about: the faulty line, else the line its kind of fault is written in.
+
+    The user's frame of a traceback is only where it surfaced: a line that the failure mode itself is about is better.
+    """
+    seen = [places.code_place(w.finding.where) for w in found.speaks_for if w.finding.rule[0] == "C"]
+    direct = next((p for p in seen if p is not None), None)
+    if direct is not None:
+        return direct
+    anchor = places.anchor(found.mode.anchors)
+    if anchor is not None:
+        return places.name(anchor.file), anchor.line
+    return places.code_place(found.location)
+
+
+def location_text(found: triage.Hypothesis, places: Places) -> str | None:
+    """`file.py:LINE` of a hypothesis, or None where no code line is known."""
+    place = code_place(found, places)
+    if place is not None:
+        return f"{place[0]}:{place[1]}"
+    frame = found.location
+    return f"{places.name(frame.file)}:{frame.line}" if frame and frame.file and _is_code(frame.file) else None
+
+
+def _is_code(file: str) -> bool:
+    return file.endswith((".py", ".ipynb"))
+
+
+def _weighed(items: Sequence[triage.Weighed], exhibits: Exhibits) -> tuple[str, ...]:
+    return tuple(f"[{exhibits[w.finding]}] {w.weight:+.1f} ({w.strength.value}): {w.finding.statement}" for w in items)
+
+
+def hypothesis(found: triage.Hypothesis, exhibits: Exhibits, places: Places, subject: str) -> Hypothesis:
+    """A ranked hypothesis in the words of the session."""
+    confirmed = found.confidence >= triage.CONFIDENT
+    return Hypothesis(
+        id=found.mode.id,
+        failure_mode=found.mode.id,
+        issue=_with_place(found, places),
+        mechanism=found.mechanism,
+        location=location_text(found, places),
+        confidence=round(found.confidence, 3),
+        confirm=tuple(step_text(s, subject) for s in found.mode.confirm),
+        rule_out=tuple(step_text(s, subject) for s in found.mode.rule_out),
+        for_=_weighed(found.speaks_for, exhibits),
+        against=_weighed(found.speaks_against, exhibits),
+        status="confirmed" if confirmed else "open",
+    )
+
+
+def _with_place(found: triage.Hypothesis, places: Places) -> str:
+    """The issue, with the code line where the statement does not name it yet."""
+    place = location_text(found, places)
+    text = found.issue.rstrip(".")
+    return f"{text}." if place is None or place in text else f"{text} ({place})."
+
+
+def patches(found: triage.Hypothesis, findings: Sequence[Finding]) -> tuple[Patch, ...]:
+    """The certain changes that remove the fault: of the strongest finding that has one, at every place of its rule."""
+    carrier = next((w.finding for w in found.speaks_for if w.finding.patch), None)
+    if carrier is None:
+        return ()
+    out: list[Patch] = list(carrier.patch)
+    for finding in findings:
+        if finding.rule == carrier.rule and finding is not carrier and finding.severity is carrier.severity:
+            out += [p for p in finding.patch if not any(_overlap(p, q) for q in out)]
+    return tuple(out)
+
+
+def _overlap(one: Patch, other: Patch) -> bool:
+    return one.file == other.file and one.line <= max(other.end_line, other.line) and \
+        other.line <= max(one.end_line, one.line)
+
+
+def _edits(changes: Iterable[Patch], places: Places) -> tuple[ProposedEdit, ...]:
+    return tuple(ProposedEdit(path=places.name(p.file), line=p.line, end_line=p.end_line, original=p.original,
+                              replacement=p.replacement) for p in changes)
+
+
+def _option(name: str, plan: FixPlan, found: triage.Hypothesis, places: Places, edits: tuple[ProposedEdit, ...],
+            fragile: str) -> Fix:
+    measured = {k: v for w in reversed(found.speaks_for) for k, v in w.finding.measured.items()}
+    place = code_place(found, places)
+    told = (Instruction(path=place[0], line=place[1], text=fill(plan.change, measured)),) if place and not edits else ()
+    return Fix(
+        option="A" if name == "A" else "B",
+        summary=fill(plan.summary, measured),
+        edits=edits,
+        instructions=told,
+        metric=fill(plan.metric, measured),
+        verify=fill(plan.verify, measured),
+        otherwise=fill(plan.otherwise, measured),
+        fragile=fragile,
+    )
+
+
+def options(found: triage.Hypothesis, findings: Sequence[Finding], places: Places) -> tuple[Fix, ...]:
+    """A, the targeted fix (as edits where place and change are certain), and B, the broader one."""
+    mode = found.mode
+    edits = _edits(patches(found, findings), places)
+    targeted = _option("A", mode.targeted, found, places, edits, mode.will_not_fix[0])
+    return (targeted, _option("B", mode.broader, found, places, (), ""))
+
+
+def fix_text(option: Fix) -> str:
+    """A fix in words: the summary, then each change with its path and line."""
+    lines = [option.summary.rstrip(".") + "."]
+    lines += [f"{e.path}:{e.line}: {_change(e)}" for e in option.edits]
+    lines += [f"{i.path}:{i.line}: {i.text}" for i in option.instructions]
+    return "\n".join(lines)
+
+
+def _change(edit: ProposedEdit) -> str:
+    old, new = edit.original.strip(), edit.replacement.strip()
+    if not old:
+        return f"insert `{new}`"
+    return f"replace `{old}` by `{new}`" if new else f"delete `{old}`"
+
+
+def root_cause(found: triage.Hypothesis, exhibits: Exhibits, places: Places) -> str:
+    """The cause in one paragraph, each statement with the id of its evidence."""
+    own = f"{_with_place(found, places).rstrip('.')} [{exhibits[found.speaks_for[0].finding]}]."
+    more = [f"{w.finding.statement.rstrip('.')} [{exhibits[w.finding]}]." for w in found.speaks_for[1:]]
+    return " ".join([own, *more])
+
+
+def diagnosis(found: triage.Hypothesis, seen: Examination, exhibits: Exhibits, places: Places) -> Diagnosis:
+    """The Gate 4 diagnosis of a hypothesis that findings speak for."""
+    offered = options(found, seen.findings, places)
+    place = code_place(found, places)
+    cited = tuple(w.finding for w in found.speaks_for)
+    return Diagnosis(
+        symptom=symptom_text(seen),
+        root_cause=root_cause(found, exhibits, places),
+        why_this_happens=found.mechanism,
+        proposed_fix="\n".join(f"{o.option}: {fix_text(o)}" for o in offered),
+        will_change=found.mode.will_change,
+        will_not_fix=found.mode.will_not_fix,
+        failure_mode=found.mode.id,
+        component=place[0] if place else "training script",
+        confidence=round(found.confidence, 3),
+        location=location_text(found, places),
+        severity=found.severity.value,
+        cites=tuple(exhibits[f] for f in cited),
+        evidence=tuple(evidence(f, exhibits[f], places) for f in cited),
+        options=offered,
+    )
+
+
+def symptom_text(seen: Examination) -> str:
+    """What was observed: the user's words, then the earliest serious anomaly with its values."""
+    serious = [f for f in seen.verdict.anomalies if f.severity.rank >= Severity.MEDIUM.rank and f.rule[0] != "C"]
+    told = seen.symptom.strip()
+    first = serious[0].statement if serious else ""
+    return " ".join(x for x in (told, f"Seen: {first}" if first else "") if x) or seen.verdict.reason
