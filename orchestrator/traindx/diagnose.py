@@ -105,7 +105,7 @@ class Report:
     def result(self, artifacts: dict[str, str] | None = None) -> DiagnosisResult:
         """The result JSON as a model; `artifacts` are files that were written for it."""
         return DiagnosisResult(
-            status=self.status,  # type: ignore[arg-type]  # triage's statuses are the result's
+            status=self.status,
             root_causes=self.root_causes(),
             hypotheses=tuple(RankedHypothesis.of(h) for h in self.hypotheses),
             findings=tuple({"id": self.exhibits[f], **f.to_json()} for f in self.seen.findings),

@@ -1,0 +1,40 @@
+# `make demo` and `make test` set up a virtual environment of their own (.venv) the first time.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+CASES ?= examples/cases
+
+.PHONY: demo test test-slow lint eval bench clean
+
+$(VENV)/.base: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e .
+	touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,tensorboard]'
+	touch $@ $(VENV)/.base
+
+demo: $(VENV)/.base ## the main job, offline: diagnose, approve, fix, verify
+	$(BIN)/python examples/demo.py
+
+lint: $(VENV)/.dev ## ruff and mypy --strict
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+test: lint ## lint and the tests that take less than ten minutes
+	$(BIN)/pytest -n 2
+
+test-slow: $(VENV)/.dev ## what takes longer
+	$(BIN)/pytest -n 2 -m slow
+
+eval: $(VENV)/.dev ## diagnose every case of CASES and print the score
+	$(BIN)/python tests/evals/eval_cases.py $(CASES) -v
+
+bench: $(VENV)/.dev ## start-up and reading speed, as ratios
+	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python benchmarks/read_speed.py
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

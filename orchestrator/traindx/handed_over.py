@@ -1,0 +1,54 @@
+"""What a caller hands over, as paths that can be read: entries that are text become files of a scratch folder.
+
+A context package may name a file or hold the text ("RuntimeError: CUDA error ..."). Nothing is guessed: an entry that
+looks like a path and is not there is missing, and said so.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from traindx.model import Artifacts
+
+ROLES = ("training_logs", "loss_curves", "model_code", "error_messages", "config", "paths")
+_SUFFIX = {"model_code": ".py", "config": ".yaml"}
+_PATH_LIKE = re.compile(r"[^\s\n\r\x00]{1,1024}")
+
+
+@dataclass(frozen=True)
+class HandedOver:
+    """Paths to read and entries that could not be found ("training_logs: run/log.txt")."""
+
+    paths: tuple[Path, ...]
+    missing: tuple[str, ...]
+
+
+def _existing(entry: str, root: Path) -> Path | None:
+    if not _PATH_LIKE.fullmatch(entry) and "\n" in entry:
+        return None
+    try:
+        path = root / Path(entry).expanduser()
+        return path if path.exists() else None
+    except (OSError, ValueError):  # too long or not a name at all: then it is text
+        return None
+
+
+def hand_over(artifacts: Artifacts, root: Path, scratch: Path) -> HandedOver:
+    """Resolves every entry against `root`; texts are written to `scratch`. Roles without an entry are named missing."""
+    paths: list[Path] = []
+    missing: list[str] = list(artifacts.missing)
+    for role in ROLES:
+        for number, entry in enumerate(getattr(artifacts, role), 1):
+            found = _existing(entry, root)
+            if found is not None:
+                paths.append(found)
+            elif _PATH_LIKE.fullmatch(entry) and role != "error_messages":
+                missing.append(f"{role}: {entry}")
+            elif entry.strip():
+                scratch.mkdir(parents=True, exist_ok=True)
+                target = scratch / f"{role}-{number}{_SUFFIX.get(role, '.txt')}"
+                target.write_text(entry, encoding="utf-8")
+                paths.append(target)
+    return HandedOver(tuple(dict.fromkeys(paths)), tuple(missing))

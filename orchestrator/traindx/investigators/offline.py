@@ -1,0 +1,122 @@
+"""The investigator that needs no model, no key and no network: the instruments, triage, and nothing else.
+
+It is deterministic: the same artifacts give the same diagnosis. After a strike it reads the output of the failed
+verification as well, and a failure mode whose fix did not help is not proposed again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from traindx import proposal
+from traindx.diagnose import Report, diagnose
+from traindx.handed_over import hand_over
+from traindx.investigators.base import Case, Conclusion, Gathered, Hypotheses
+from traindx.model import Evidence, Healthy, NeedsData, Symptom
+from traindx_tools import triage
+from traindx_tools.errors import UnreadableInput
+from traindx_tools.finding import Severity
+
+
+@dataclass(frozen=True)
+class OfflineInvestigator:
+    """Implements `Investigator` with the instruments alone."""
+
+    name: str = "offline"
+
+    async def characterize(self, case: Case) -> Symptom:
+        """Fills "since when" from the earliest anomaly; what the user said is kept."""
+        report = await self._report(case)
+        serious = [f for f in report.seen.verdict.anomalies if f.severity.rank >= Severity.MEDIUM.rank]
+        since = next((f"{f.where.unit} {f.where.step:g}" for f in serious if f.where.step is not None), "")
+        observed = case.symptom.observed or (serious[0].statement if serious else report.seen.verdict.reason)
+        expected = case.symptom.expected or "training goes on with finite, improving metrics and ends without an error"
+        return case.symptom.model_copy(update={"observed": observed, "expected": expected,
+                                               "since_when": case.symptom.since_when or since})
+
+    async def hypothesize(self, case: Case) -> Hypotheses:
+        """The ranked hypotheses of triage; quick where the first was seen directly at one place in the code."""
+        report = await self._report(case)
+        first = report.seen.verdict.hypotheses[:1]
+        quick = bool(first) and first[0].strength.value == "direct" and first[0].confidence >= triage.CONFIDENT
+        return Hypotheses(report.hypotheses, self._evidence(report, case), quick)
+
+    async def gather(self, case: Case) -> Gathered:
+        """What the instruments see now, and whatever a failed verification printed."""
+        report = await self._report(case)
+        return Gathered(self._evidence(report, case), report.hypotheses)
+
+    async def diagnose(self, case: Case) -> Conclusion:
+        """The first cause that is sure enough and was not tried or struck before."""
+        report = await self._report(case)
+        verdict = report.seen.verdict
+        if verdict.status == "healthy":
+            return Healthy(reason=verdict.reason)
+        tried = _tried(case)
+        for found in verdict.causes:
+            if found.mode.id not in tried:
+                exhibits = _known_ids(report, case.evidence)
+                return proposal.diagnosis(found, report.seen, exhibits, report.places)
+        return _needs_data(report, tried)
+
+    async def _report(self, case: Case) -> Report:
+        return await asyncio.to_thread(_examine, case)
+
+    def _evidence(self, report: Report, case: Case) -> tuple[Evidence, ...]:
+        exhibits = _known_ids(report, case.evidence)
+        known = {e.id for e in case.evidence}
+        return tuple(proposal.evidence(f, exhibits[f], report.places) for f in report.seen.findings
+                     if exhibits[f] not in known)
+
+
+def _examine(case: Case) -> Report:
+    given = hand_over(case.artifacts, case.workspace, case.scratch / "evidence")
+    paths: list[Path] = list(given.paths) or [case.workspace]
+    paths += [p for a in case.attempts if a.verification and a.verification.output
+              for p in [case.scratch / a.verification.output] if p.is_file() and not a.reverted]
+    symptom = " ".join((case.symptom.observed, *case.feedback))
+    try:
+        return diagnose(paths, symptom=symptom, missing=given.missing, root=case.workspace)
+    except UnreadableInput:
+        if given.paths:
+            raise
+        return diagnose([case.workspace], symptom=symptom, missing=given.missing, root=case.workspace)
+
+
+def _known_ids(report: Report, known: Iterable[Evidence]) -> proposal.Exhibits:
+    """Findings that were evidence before keep their ids; new ones take ids that are free."""
+    before = {(e.rule, e.statement, e.place): e.id for e in known}
+    ids, taken = {}, set(before.values())
+    fresh = []
+    for finding in report.seen.findings:
+        old = before.get((finding.rule, finding.statement, report.places.describe(finding)))
+        if old is None:
+            fresh.append(finding)
+        else:
+            ids[id(finding)] = old
+    return proposal.Exhibits({**ids, **proposal.Exhibits.of(fresh, taken).ids})
+
+
+def _tried(case: Case) -> frozenset[str]:
+    """Failure modes whose fix failed, or that are refused after three strikes."""
+    failed = {a.approach.failure_mode for a in case.attempts if a.verification and not a.verification.passed}
+    return frozenset(failed | {r.split(" in ")[0] for r in case.refused})
+
+
+def _needs_data(report: Report, tried: frozenset[str]) -> NeedsData:
+    verdict = report.seen.verdict
+    reason = verdict.reason
+    if tried:
+        reason = f"The fixes for {', '.join(sorted(tried))} did not help, and no other cause is sure enough."
+    return NeedsData(reason=reason, artifacts=report.missing, next_checks=report.next_checks,
+                     questions=_questions(verdict.hypotheses))
+
+
+def _questions(hypotheses: Iterable[triage.Hypothesis]) -> tuple[str, ...]:
+    steps = [h.mode.rule_out[0] for h in hypotheses]
+    return tuple(dict.fromkeys(f"{s.do.rstrip('.')}: what do you see?" for s in steps))[:3]
+
+
