@@ -1,0 +1,83 @@
+"""The one horizontal axis of a picture: which unit it counts, and where a series or a finding lies on it.
+
+A log may number its training lines in steps and its validation lines in epochs. Everything is put on the unit of the
+main loss: directly, by a series that holds both units, or by the line between its neighbours in the same file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from traindx_tools.finding import Location
+from traindx_tools.on_logs.run import Floats, Run, Series
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """A unit ("step", "epoch" or "line") and what is known to convert others to it."""
+
+    unit: str
+    by_line: dict[str, tuple[Floats, Floats]] = field(default_factory=dict)
+    """Per source: lines in rising order and the position at each."""
+    by_other: tuple[Floats, Floats] | None = None
+    """The other of step and epoch in rising order, and the position at each."""
+
+    @property
+    def label(self) -> str:
+        return self.unit if self.unit != "line" else "line of the log (it numbers no steps)"
+
+    def place(self, series: Series) -> Floats | None:
+        """Shape (n,): where each value of the series lies, or None where nothing tells."""
+        own = {"step": series.step, "epoch": series.epoch, "line": series.line.astype(np.float64)}[self.unit]
+        if np.isfinite(own).all():
+            return own
+        other = series.epoch if self.unit == "step" else series.step
+        if self.by_other is not None and np.isfinite(other).all():
+            return np.asarray(np.interp(other, *self.by_other), dtype=np.float64)
+        return self._from_lines(series.source, series.line.astype(np.float64))
+
+    def span(self, where: Location) -> tuple[float, float] | None:
+        """First and last position of a finding, or None where it lies elsewhere (code, another file)."""
+        if where.step is not None and where.unit == self.unit:
+            last = where.step if where.end_step is None else where.end_step
+            return (where.step, last) if np.isfinite([where.step, last]).all() else None
+        if where.line is None or where.file is None:
+            return None
+        last_line = where.line if where.end_line is None else where.end_line
+        found = self._from_lines(where.file, np.array([where.line, last_line], dtype=np.float64))
+        return None if found is None else (float(found[0]), float(found[1]))
+
+    def _from_lines(self, source: str, lines: Floats) -> Floats | None:
+        if source not in self.by_line:
+            return None
+        return np.asarray(np.interp(lines, *self.by_line[source]), dtype=np.float64)
+
+
+def axis_of(run: Run) -> Axis:
+    """The axis of a run: the unit of its main loss, else of its longest series."""
+    main = run.loss or run.val_loss or max((s for s in run.series if len(s)), key=len, default=None)
+    unit = main.unit if main is not None else "step"
+    numbered = [s for s in run.series if len(s) and s.unit == unit]
+    if unit == "line":
+        return Axis(unit, {s.source: (_rising(s.line), _rising(s.line)) for s in numbered})
+    by_line = {source: _table((s.line, s.position) for s in numbered if s.source == source)
+               for source in {s.source for s in numbered}}
+    both = [s for s in numbered if np.isfinite(s.step).all() and np.isfinite(s.epoch).all()]
+    pairs = [(s.epoch, s.step) if unit == "step" else (s.step, s.epoch) for s in both]
+    return Axis(unit, by_line, _table(pairs) if pairs else None)
+
+
+def _rising(line: np.ndarray) -> Floats:
+    return np.unique(line.astype(np.float64))
+
+
+def _table(pairs: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[Floats, Floats]:
+    """Keys in rising order without repeats, and the value that goes with each."""
+    listed = list(pairs)
+    keys = np.concatenate([k.astype(np.float64) for k, _ in listed])
+    values = np.concatenate([v for _, v in listed])
+    unique, first = np.unique(keys, return_index=True)
+    return unique, values[first]

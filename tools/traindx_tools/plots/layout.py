@@ -1,0 +1,60 @@
+"""Where everything stands on the picture, in inches from its upper edge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from traindx_tools.plots.panels import Panel
+
+Rect = tuple[float, float, float, float]
+"""Left, bottom, width, height as shares of the picture."""
+
+_LEFT, _RIGHT, _BETWEEN, _NEAR_WIDTH = 0.085, 0.982, 0.06, 0.31
+_PANEL, _FLAT, _TITLE_ROW, _STRIP_ROW = 1.5, 0.6, 0.33, 0.23
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The picture's height in inches and the place of each part."""
+
+    height: float
+    strip: Rect
+    cells: tuple[Rect, ...]
+    closeups: tuple[Rect, ...]
+    heading_top: float
+    notes_top: float
+
+
+def layout_of(panels: Sequence[Panel], rows: int, title_lines: int, notes: int, closeup: bool) -> Layout:
+    """Panels of equal height, those whose values never change a low one; a second column for the close-up."""
+    strip_top = 0.38 + 0.2 * title_lines
+    panels_top = strip_top + (_STRIP_ROW * rows + (0.1 if rows else 0))
+    heights = [_FLAT if is_flat(p) else _PANEL for p in panels]
+    tops = [panels_top + _TITLE_ROW * (i + 1) + sum(heights[:i]) for i in range(len(panels))]
+    axis_bottom = tops[-1] + heights[-1]
+    notes_top = axis_bottom + 0.48
+    height = notes_top + (0.16 * notes + 0.08 if notes else 0)
+    width = (_RIGHT - _LEFT - _BETWEEN - _NEAR_WIDTH) if closeup else _RIGHT - _LEFT
+
+    def rect(top: float, tall: float, left: float, wide: float) -> Rect:
+        return (left, 1 - (top + tall) / height, wide, tall / height)
+
+    near = _LEFT + width + _BETWEEN
+    return Layout(
+        height=height,
+        strip=rect(strip_top, max(_STRIP_ROW * rows, 0.01), _LEFT, width),
+        cells=tuple(rect(t, h, _LEFT, width) for t, h in zip(tops, heights, strict=True)),
+        closeups=tuple(rect(t, h, near, _RIGHT - near) for t, h in zip(tops, heights, strict=True)),
+        heading_top=tops[0] - 0.2,
+        notes_top=notes_top,
+    )
+
+
+def is_flat(panel: Panel) -> bool:
+    """Every series of the panel holds one finite value and nothing else."""
+    return all(s.finite.all() and np.ptp(s.values) == 0 for s in panel.series)
+
+

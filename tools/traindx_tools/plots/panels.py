@@ -1,0 +1,137 @@
+"""Which panels a picture has and which series stand in each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from traindx_tools.finding import Finding
+from traindx_tools.on_logs.run import Run, Series
+
+MOST_PANELS = 6
+MOST_LINES = 8
+"""Lines that a panel may hold and a person can still tell apart."""
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """A title, its series, and how many more there were than fit."""
+
+    title: str
+    series: tuple[Series, ...]
+    more: int = 0
+
+
+@dataclass(frozen=True)
+class _Kind:
+    title: str
+    takes: Callable[[Series], bool]
+    always: bool = False
+    """Shown whenever it has series, before any other."""
+
+
+def _named(*names: str) -> Callable[[Series], bool]:
+    return lambda s: s.name in names
+
+
+_KINDS = (
+    _Kind("loss", _named("loss", "mse", "nll", "discriminator_loss", "generator_loss"), always=True),
+    _Kind("loss terms", lambda s: s.name.startswith("loss/"), always=True),
+    _Kind("gradient norm", _named("grad_norm"), always=True),
+    _Kind("learning rate", lambda s: s.name == "learning_rate" or s.name.startswith("learning_rate/"), always=True),
+    _Kind("loss scale", _named("loss_scale")),
+    _Kind("accuracy", lambda s: s.name in ("accuracy", "r2", "f1", "auc") or s.name.endswith("accuracy")),
+    _Kind("codebook", lambda s: s.name.startswith("codebook_")),
+    _Kind("reward", _named("reward", "reward_std")),
+    _Kind("entropy", _named("entropy")),
+    _Kind("KL divergence", _named("kl")),
+    _Kind("advantage", _named("advantage_max", "advantage_min")),
+    _Kind("memory (MiB)", lambda s: s.name == "memory" or s.name.startswith("memory/")),
+    _Kind("prediction spread", _named("prediction_std")),
+    _Kind("perplexity", _named("perplexity")),
+    _Kind("time (s)", _named("data_time", "step_time")),
+    _Kind("throughput (per s)", _named("throughput", "tokens_per_second", "mfu")),
+    _Kind("skipped or NaN steps", _named("skipped_steps", "nan_steps")),
+    _Kind("weight norm", _named("weight_norm")),
+)
+
+
+def panels_of(run: Run, findings: Sequence[Finding] = ()) -> list[Panel]:
+    """Loss, its terms, gradient norm and learning rate; then, up to six in all, what the findings speak of first."""
+    left = _distinct(s for s in run.series if len(s) and not s.name.startswith("grad_norm/"))
+    always: list[Panel] = []
+    extra: list[Panel] = []
+    for kind in _KINDS:
+        taken = [s for s in left if kind.takes(s)]
+        left = [s for s in left if not kind.takes(s)]
+        if taken:
+            (always if kind.always else extra).append(_panel(kind.title, taken))
+    extra += _others([s for s in left if not _counts(s)])
+    extra.sort(key=lambda p: not any(_spoken_of(s, findings) for s in p.series))
+    return (always + extra)[:MOST_PANELS]
+
+
+def _others(series: Sequence[Series]) -> list[Panel]:
+    """Metrics without a name of their own: those of like size share a panel."""
+    groups: list[list[Series]] = []
+    for s in series:
+        near = next((g for g in groups if all(_alike(s, other) for other in g) and len(g) < MOST_LINES), None)
+        if near is None:
+            groups.append([s])
+        else:
+            near.append(s)
+    return [_panel(g[0].name.replace("_", " ") if len({s.name for s in g}) == 1 else "other metrics", g)
+            for g in groups]
+
+
+def _alike(one: Series, other: Series) -> bool:
+    if one.name == other.name:
+        return True
+    (low, high), (low2, high2) = _ends(one), _ends(other)
+    larger, smaller = sorted((high - low, high2 - low2), reverse=True)
+    return low <= high2 and low2 <= high and larger <= 10 * smaller
+
+
+def _ends(series: Series) -> tuple[float, float]:
+    known = series.values[series.finite]
+    return (float(known.min()), float(known.max())) if len(known) else (np.nan, np.nan)
+
+
+def _counts(series: Series) -> bool:
+    """A counter or a clock: it only rises, by the same amount each time."""
+    steps = np.diff(series.values)
+    return len(steps) > 2 and bool((steps > 0).all()) and float(np.ptp(steps)) < 1e-6 * float(steps.max())
+
+
+def _panel(title: str, series: Sequence[Series]) -> Panel:
+    kept = series if len(series) <= MOST_LINES else sorted(series, key=len, reverse=True)[:MOST_LINES]
+    return Panel(title, tuple(kept), len(series) - len(kept))
+
+
+def _distinct(series: Iterable[Series]) -> list[Series]:
+    """The same metric read from a log and from a table beside it is drawn once: the longer one.
+
+    Two files that continue each other (a resumed run) are both kept.
+    """
+    kept: list[Series] = []
+    for s in sorted(series, key=len, reverse=True):
+        twins = [k for k in kept if (k.name, k.group, k.rank) == (s.name, s.group, s.rank)]
+        if not any(_covers(k, s) for k in twins):
+            kept.append(s)
+    order = {"train": 0, "validation": 1, "test": 2}
+    return sorted(kept, key=lambda s: (order.get(s.group, 3), s.rank or 0))
+
+
+def _covers(longer: Series, shorter: Series) -> bool:
+    if longer.unit != shorter.unit:
+        return longer.source != shorter.source
+    low, high = np.min(longer.position), np.max(longer.position)
+    inside = (shorter.position >= low) & (shorter.position <= high)
+    return float(np.mean(inside)) > 0.5
+
+
+def _spoken_of(series: Series, findings: Sequence[Finding]) -> bool:
+    return any(series.name in (f.measured.get("metric"), f.measured.get("series")) or series.name in f.statement
+               or series.original in f.statement for f in findings if f.severity.rank > 0)
