@@ -1,0 +1,160 @@
+"""Triage: findings in, ranked and honest hypotheses out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from traindx_tools.catalog.catalog import FailureMode, FixPlan, LookAlike, Speaks, Step
+from traindx_tools.catalog.condition import Condition
+from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.triage import CONFIDENT, judge, rank, timeline
+
+PLAN = FixPlan("do it", "change it", "loss falls", "run it", "try the other")
+
+
+def mode(name: str, *speaks: Speaks, symptoms: tuple[str, ...] = ("divergence",), prior: float = -3.0,
+         against: tuple[Speaks, ...] = (), alike: tuple[str, ...] = ()) -> FailureMode:
+    return FailureMode(
+        id=name, title=name, family="divergence", severity=Severity.CRITICAL, symptoms=symptoms,
+        claim=f"{name} happened", mechanism="because of {ratio|it}", prior=prior, speaks_for=speaks, speaks_against=against,
+        confirm=(Step("look"),), rule_out=(Step("look elsewhere"),), targeted=PLAN, broader=PLAN,
+        will_change=("speed",), will_not_fix=("others",), look_alikes=tuple(LookAlike(a, "differs") for a in alike),
+        sources=())
+
+
+def finding(rule: str, *, strength: Strength = Strength.CIRCUMSTANTIAL, severity: Severity = Severity.HIGH,
+            step: float | None = 10.0, **measured: object) -> Finding:
+    where = Location(file="log.txt", line=3, step=step)
+    return Finding(rule, rule, severity, strength, f"{rule} saw it", where, "log.txt", measured)  # type: ignore[arg-type]
+
+
+def catalog(*modes: FailureMode) -> dict[str, FailureMode]:
+    return {m.id: m for m in modes}
+
+
+def test_confidence_is_the_logistic_of_the_score_when_nothing_competes() -> None:
+    modes = catalog(mode("a", Speaks("L102", 4.5)))
+    top = rank([finding("L102")], modes)[0]
+    assert top.score == pytest.approx(1.5)
+    assert top.confidence == pytest.approx(1 / (1 + math.exp(-1.5)))
+
+
+@pytest.mark.parametrize(("strength", "cap"), [("direct", 0.97), ("circumstantial", 0.90), ("pattern", 0.70)])
+def test_the_best_evidence_caps_the_confidence(strength: str, cap: float) -> None:
+    top = rank([finding("L102", strength=Strength(strength))], catalog(mode("a", Speaks("L102", 50.0))))[0]
+    assert top.confidence == cap
+
+
+def test_an_entry_can_only_weaken_a_finding() -> None:
+    weak = Speaks("L102", 50.0, strength=Strength.PATTERN)
+    assert rank([finding("L102", strength=Strength.DIRECT)], catalog(mode("a", weak)))[0].confidence == 0.70
+    strong = Speaks("L102", 50.0, strength=Strength.DIRECT)
+    assert rank([finding("L102", strength=Strength.PATTERN)], catalog(mode("a", strong)))[0].confidence == 0.70
+
+
+def test_modes_of_one_symptom_compete_and_others_do_not() -> None:
+    rival = mode("b", Speaks("L102", 4.5))
+    stranger = mode("c", Speaks("L102", 4.5), symptoms=("memory",))
+    alone = rank([finding("L102")], catalog(mode("a", Speaks("L102", 4.5))))[0].confidence
+    found = {h.mode.id: h for h in rank([finding("L102")], catalog(mode("a", Speaks("L102", 4.5)), rival, stranger))}
+    assert found["a"].confidence < CONFIDENT < alone
+    assert found["c"].confidence == pytest.approx(alone)
+
+
+def test_two_faults_that_were_both_seen_do_not_argue_each_other_away() -> None:
+    modes = catalog(mode("a", Speaks("C101", 6.0)), mode("b", Speaks("C102", 6.0)))
+    both = [finding("C101", strength=Strength.DIRECT), finding("C102", strength=Strength.DIRECT)]
+    assert [h.confidence > 0.9 for h in rank(both, modes) if h.speaks_for] == [True, True]
+
+
+def test_what_speaks_against_lowers_the_confidence_and_is_shown() -> None:
+    against = Speaks("L212", 3.0, note="it converged")
+    modes = catalog(mode("a", Speaks("L102", 4.5), against=(against,)))
+    top = rank([finding("L102"), finding("L212", severity=Severity.INFO)], modes)[0]
+    assert top.confidence < 0.5
+    assert [w.weight for w in top.speaks_against] == [-3.0]
+
+
+def test_a_repeated_finding_counts_once() -> None:
+    modes = catalog(mode("a", Speaks("L102", 2.0)))
+    assert rank([finding("L102")] * 9, modes)[0].score == rank([finding("L102")], modes)[0].score
+
+
+def test_conditions_select_the_finding() -> None:
+    modes = catalog(mode("a", Speaks("L101", 5.0, when=(Condition("onset", "ramp"),))))
+    assert rank([finding("L101", onset="abrupt")], modes) == ()
+    assert rank([finding("L101", onset="ramp")], modes)[0].mode.id == "a"
+
+
+def test_the_earliest_anomaly_outranks_its_consequence() -> None:
+    cause, effect = mode("ramp", Speaks("L102", 4.0)), mode("nan", Speaks("L101", 4.0))
+    found = rank([finding("L101", step=400.0), finding("L102", step=380.0)], catalog(effect, cause))
+    assert found[0].mode.id == "ramp"
+
+
+def test_at_least_three_hypotheses_are_shown_and_unsupported_ones_say_so() -> None:
+    other, third = mode("b", Speaks("L103", 4)), mode("c", Speaks("L104", 4))
+    modes = catalog(mode("a", Speaks("L102", 4.5), alike=("b",)), other, third)
+    found = rank([finding("L102")], modes)
+    assert [h.mode.id for h in found] == ["a", "b", "c"]
+    assert found[1].speaks_for == ()
+    assert found[1].confidence < 0.1
+
+
+def test_a_symptom_in_words_is_a_hint_and_never_enough() -> None:
+    modes = catalog(mode("a", Speaks("L102", 0.1), symptoms=("nonfinite",)))
+    found = rank([finding("L102")], modes, "the loss is NaN after 10 steps")
+    assert found[0].score == pytest.approx(-3.0 + 0.1 + 0.4)
+    assert judge([], modes, "the loss is NaN", records=50).status == "healthy"
+
+
+def test_slots_are_filled_from_what_was_measured() -> None:
+    modes = catalog(replace(mode("a", Speaks("L102", 5.0)), claim="The ratio is {ratio}"))
+    top = rank([finding("L102", ratio=0.75)], modes)[0]
+    assert top.issue == "The ratio is 0.75: L102 saw it"
+    assert top.mechanism == "because of 0.75"
+
+
+def test_the_verdict_is_healthy_only_when_something_was_read() -> None:
+    assert judge([], {}, records=0).status == "needs_more_data"
+    assert judge([], {}, records=20).status == "healthy"
+    assert judge([], {}, records=20, unseen=("memory",)).status == "needs_more_data"
+    assert judge([finding("L107", severity=Severity.LOW)], {}, records=20).status == "healthy"
+
+
+def test_a_serious_finding_that_no_mode_explains_needs_more_data() -> None:
+    verdict = judge([finding("L102")], {}, records=20)
+    assert verdict.status == "needs_more_data"
+    assert "L102 saw it" in verdict.reason
+
+
+def test_the_timeline_starts_with_the_earliest_and_leaves_out_remarks() -> None:
+    late, early = finding("L101", step=400.0), finding("L102", step=380.0)
+    code = finding("C101", step=None)
+    assert timeline([code, late, finding("L212", severity=Severity.INFO), early]) == (early, late, code)
+
+
+RULES = st.sampled_from(["L101", "L102", "L103", "C101"])
+FINDINGS = st.lists(st.builds(
+    finding, RULES, strength=st.sampled_from(list(Strength)), severity=st.sampled_from(list(Severity)),
+    step=st.one_of(st.none(), st.floats(0, 1e6))), max_size=12)
+WEIGHTS = st.lists(st.builds(Speaks, RULES, st.floats(0.1, 60)), min_size=1, max_size=3)
+
+
+@given(FINDINGS, WEIGHTS, WEIGHTS)
+def test_confidences_are_probabilities_that_leave_room_for_the_unknown(
+        findings: list[Finding], one: list[Speaks], two: list[Speaks]) -> None:
+    found = rank(findings, catalog(mode("a", *one), mode("b", *two)))
+    assert all(0.0 <= h.confidence <= h.strength.cap for h in found)
+    assert [h.confidence for h in found if h.speaks_for] == sorted(
+        (h.confidence for h in found if h.speaks_for), reverse=True)
+
+
+def test_infinite_evidence_does_not_overflow() -> None:
+    modes = catalog(mode("a", Speaks("L102", 1e4)), mode("b", Speaks("L102", 1e4)))
+    assert rank([finding("L102")], modes)[0].confidence == pytest.approx(0.5)
