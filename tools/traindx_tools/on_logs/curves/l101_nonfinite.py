@@ -1,0 +1,215 @@
+"""A metric turns NaN or infinite, and what could be seen before it did.
+
+NaN spreads: once a weight is NaN every later loss is. So only the first non-finite value matters, in which metric it
+stands and what the other metrics did before. Three beginnings mean three different searches:
+
+* **from-start** (first or second record): data, initialisation, the loss itself or the very first update. Nothing had
+  time to grow.
+* **abrupt** (all metrics were quiet until the record before): an operation left its domain (log or square root of 0,
+  0/0, an empty batch, a masked row), a half-precision overflow or one bad sample. Lowering the learning rate only
+  postpones it.
+* **ramp** (loss or gradient norm had grown tenfold before): the run diverged and overflowed in the end. Look at what
+  started the growth, not at the NaN.
+
+A gradient norm that is infinite for single steps under a dynamic loss scale is how the scaler finds its range and is
+not reported; nor is an infinite perplexity whose loss is finite, nor a metric that never had a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from traindx_tools.finding import Finding, Severity, Strength, Value
+from traindx_tools.on_logs.curves.outcomes import LOSSES, RAMP, growth_before_end, main_loss
+from traindx_tools.on_logs.curves.shapes import number, place, track, value_near
+from traindx_tools.on_logs.run import Run, Series
+from traindx_tools.rules import Rule, Threshold
+
+RULE = Rule(
+    id="L101",
+    name="nonfinite",
+    title="A metric turns NaN or infinite",
+    severity=Severity.CRITICAL,
+    sees="The first NaN or infinite value of every loss, gradient norm and other metric, and the growth before it.",
+    matters="From the first NaN on nothing is learned; checkpoints written later are worthless.",
+    alike=("A gradient norm of inf at single steps with a dynamic loss scale: the scaler skips them (healthy).",
+           "A metric that is undefined by design, such as an AUC without positives: never finite at all."),
+    confirm=("python -c 'import torch; torch.autograd.set_detect_anomaly(True)' at the top of the run names the "
+             "operation whose backward gives NaN.",
+             "Run the batch of the first bad step alone, in float32, and check inputs, loss terms and gradients."),
+    thresholds={
+        "ramp": Threshold(RAMP, "times the usual value", "allocated with the rule; a tenfold loss is no batch noise"),
+        "from_start": Threshold(2, "records", "an update needs one record before it can be seen"),
+        "recurring": Threshold(0.2, "share of records", "a scaler that searches its range skips fewer steps than that"),
+    },
+)
+
+_NEVER_SAYS_MUCH = ("learning_rate", "step_time", "data_time", "throughput", "tokens_per_second", "memory", "mfu",
+                    "loss_scale", "reward_std", "r2", "skipped_steps", "nan_steps")
+_QUIET_BEFORE = (*_NEVER_SAYS_MUCH, "accuracy")
+
+
+@dataclass(frozen=True)
+class Break:
+    """Value `i` of a series is the first that is not finite. `lasts`: it never recovers."""
+
+    series: Series
+    i: int
+    lasts: bool
+
+    @property
+    def kind(self) -> str:
+        return "nan" if np.isnan(self.series.values[self.i]) else "inf"
+
+    @property
+    def where_said(self) -> str:
+        return place(self.series, self.i)
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding a group (train, validation): the first metric that breaks."""
+    for group in ("train", "validation", "test"):
+        breaks = [b for s in run.series if s.group == group and (b := _break(run, s)) is not None]
+        if breaks:
+            yield _report(run, _first_first(breaks, main_loss(run)))
+            break
+    yield from _counted(run)
+
+
+def is_loss_like(name: str) -> bool:
+    """Whether a canonical name is a loss or one of its terms."""
+    return name in (*LOSSES, "elbo", "kl") or name.startswith("loss/") or name.endswith("loss")
+
+
+def _break(run: Run, series: Series) -> Break | None:
+    bad = ~series.finite
+    if not bad.any() or series.name.startswith(_NEVER_SAYS_MUCH):
+        return None
+    i = int(np.argmax(bad))
+    lasts = bool(bad[-1]) and float(bad[i:].mean()) > 0.5
+    if is_loss_like(series.name):
+        return None if series.name == "perplexity" and _only_overflows(run, series) else Break(series, i, lasts)
+    if series.name.startswith("grad_norm"):
+        recurring = len(series) >= 10 and float(bad[len(series) // 5:].mean()) > 0.2
+        return Break(series, i, lasts) if lasts or recurring else None
+    return Break(series, i, lasts) if lasts and i > 0 else None
+
+
+def _only_overflows(run: Run, perplexity: Series) -> bool:
+    loss = run.first("loss", group=perplexity.group)
+    return not np.isnan(perplexity.values).any() and loss is not None and bool(loss.finite.all())
+
+
+def _first_first(breaks: list[Break], main: Series | None) -> list[Break]:
+    home = main or breaks[0].series
+
+    def key(b: Break) -> tuple[float, bool, bool, float]:
+        s = b.series
+        if s.source == home.source:
+            order = float(s.line[b.i])
+        elif s.unit == home.unit != "line":
+            after = np.flatnonzero(home.position >= s.position[b.i])
+            order = float(home.line[after[0]]) if len(after) else float("inf")
+        else:
+            order = float("inf")
+        return order, s is not main, not is_loss_like(s.name), -len(s)
+
+    unique: dict[str, Break] = {}
+    for b in sorted(breaks, key=key):
+        unique.setdefault(b.series.name, b)
+    return list(unique.values())
+
+
+def _report(run: Run, breaks: list[Break]) -> Finding:
+    first = breaks[0]
+    s, i = first.series, first.i
+    ramp, rising, told = _growth(run, s, i)
+    onset = "from-start" if i <= 1 else "ramp" if ramp >= RAMP else "abrupt"
+    together = [b.series.name for b in breaks if _same_record(b, first)]
+    later = [f"{b.series.name} from {b.where_said}" for b in breaks if not _same_record(b, first)]
+    lr = value_near(run.first("learning_rate"), s, i)
+    last = float(s.values[i - 1]) if i else None
+    how = f"is {first.kind} from {first.where_said} on" if first.lasts else f"is {first.kind} at {first.where_said}"
+    before = f" (last finite value {number(last)} at {place(s, i - 1)})" if last is not None else ", its first record"
+    recovery = "" if first.lasts else "; later values are finite again"
+    rest = f"; {', '.join(later[:3])}" if later else ""
+    measured: dict[str, Value] = {
+        "metric": s.name, "group": s.group, "kind": first.kind, "onset": onset, "position": float(s.position[i]),
+        "unit": s.unit, "records_before": i, "last_finite": last, "ramp_ratio": ramp, "ramp_metric": rising,
+        "recovered": not first.lasts, "lr": lr, "first": tuple(together),
+        "later": tuple(b.series.name for b in breaks if not _same_record(b, first)),
+        "intact": tuple(_intact(run, s.group)), **_precision(run, s, i),
+    }
+    return RULE.finding(f"{s} {how}{before}{recovery}{rest}; {told}", s.at(max(0, i - 1) if onset == "ramp" else i, i),
+                        s.source, strength=Strength.CIRCUMSTANTIAL, severity=_severity(first), measured=measured)
+
+
+def _same_record(a: Break, b: Break) -> bool:
+    if a.series.source == b.series.source:
+        return bool(a.series.line[a.i] == b.series.line[b.i])
+    return a.series.unit == b.series.unit and bool(a.series.position[a.i] == b.series.position[b.i])
+
+
+def _severity(first: Break) -> Severity:
+    if not first.lasts:
+        return Severity.MEDIUM
+    if not (is_loss_like(first.series.name) or first.series.name.startswith("grad_norm")):
+        return Severity.MEDIUM
+    return Severity.CRITICAL if first.series.group == "train" else Severity.HIGH
+
+
+def _growth(run: Run, broken: Series, i: int) -> tuple[float, str | None, str]:
+    """The largest growth of any metric before the break: factor, metric, and a clause that tells it."""
+    best, name, told = 1.0, None, "no metric rose before it"
+    for s in run.series:
+        if s.group != broken.group or s.name.startswith(_QUIET_BEFORE):
+            continue
+        t = track(s)
+        if t is None or (cut := _values_before(s, broken, i)) == 0:
+            continue
+        t = t.part(0, int(np.searchsorted(t.index, cut)))
+        factor = growth_before_end(t.y)
+        if factor > best and (factor >= RAMP or s is broken):
+            low = int(np.argmin(t.y[:-1])) if len(t) > 1 else 0
+            best, name = factor, s.name
+            told = f"{s.name} rose from {number(t.y[low])} at {t.place(low)} to {number(t.y[-1])} at {t.place(-1)} before"
+    return best, name, told if best >= RAMP else "no metric rose tenfold before it" if i > 1 else "nothing came before"
+
+
+def _values_before(s: Series, broken: Series, i: int) -> int:
+    """How many values of `s` were written before the break."""
+    if s.source == broken.source:
+        return int((s.line <= broken.line[i]).sum())
+    if s.unit == broken.unit != "line":
+        return int((s.position < broken.position[i]).sum())
+    return 0
+
+
+def _intact(run: Run, group: str) -> list[str]:
+    return sorted({s.name for s in run.series if s.group == group and is_loss_like(s.name) and s.finite.all()})
+
+
+def _precision(run: Run, s: Series, i: int) -> dict[str, Value]:
+    """What the log says of half precision at that moment."""
+    told = next((n.text[:120] for n in run.notes if n.kind == "precision"), None)
+    scale = run.first("loss_scale")
+    at = value_near(scale, s, i)
+    if scale is None or at is None:
+        return {"precision": told, "loss_scale": None}
+    return {"precision": told, "loss_scale": at, "loss_scale_first": float(scale.values[0])}
+
+
+def _counted(run: Run) -> Iterator[Finding]:
+    """Counters of NaN iterations, as Megatron-LM writes them."""
+    for s in run.find("nan_steps"):
+        t = track(s)
+        if t is not None and int((t.y > 0).sum()) >= 2:
+            i = int(np.argmax(t.y > 0))
+            yield RULE.finding(
+                f"{int((t.y > 0).sum())} of {len(t)} records count NaN iterations, the first at {t.place(i)}", t.at(i),
+                s.source, strength=Strength.PATTERN, severity=Severity.MEDIUM,
+                measured={"metric": "nan_steps", "onset": "counted", "position": float(s.position[t.index[i]])})
+            return

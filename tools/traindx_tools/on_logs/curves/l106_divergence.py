@@ -1,0 +1,58 @@
+"""The training loss rises and stays up, without becoming non-finite.
+
+A loss that had been falling turns and climbs, or climbs from the first record on. Told apart from noise by the
+record-to-record scatter, from a spike by looking at where the run ends, and from a warm restart by how much of the
+former gain is lost. Policy losses and adversarial losses have no meaningful level and are left alone; a rising
+validation loss with a falling training loss is over-fitting (L203), not this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_logs.curves.outcomes import is_adversarial, is_reinforcement, lasting_rise, main_loss
+from traindx_tools.on_logs.curves.shapes import number, ratio, track, value_near
+from traindx_tools.on_logs.run import Run
+from traindx_tools.rules import Rule, Threshold
+
+RULE = Rule(
+    id="L106",
+    name="divergence",
+    title="The training loss rises and stays up",
+    severity=Severity.HIGH,
+    sees="The training loss at its start, at its best and at its end, against its own scatter.",
+    matters="The run gets worse with every step; its last checkpoint is not its best.",
+    alike=("A spike that comes back: L107.", "A loss that turns NaN: L101 tells what came before.",
+           "A rising validation loss alone: over-fitting.", "Losses of a GAN or a policy: they hover by design."),
+    confirm=("Halve the learning rate from a checkpoint before the rise: a rise that goes away was the step size.",
+             "Look at what changed at the onset: data stage, learning rate, resume, unfrozen part."),
+    thresholds={
+        "noise": Threshold(6, "standard deviations of the record-to-record noise", "beyond chance in any log length"),
+        "lost": Threshold(0.5, "share of the former gain", "less is a bump"),
+        "level": Threshold(1.3, "times the best (1.5 times the start where nothing was gained)", "arithmetic"),
+    },
+)
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding."""
+    t = track(main_loss(run))
+    if t is None or is_reinforcement(run) or is_adversarial(run) or not bool(t.series.finite[-1]):
+        return
+    rise = lasting_rise(t)
+    if rise is None:
+        return
+    from_start = rise.best_at == 0 or rise.head <= rise.best
+    began = f"from {number(rise.head)} at {t.place(0)}" if from_start else (
+        f"from its best of {number(rise.best)} at {t.place(rise.best_at)} (it began at {number(rise.head)})")
+    worse = rise.tail > rise.head
+    yield RULE.finding(
+        f"{t.series} rises {began} to {number(rise.tail)} at the end ({t.place(-1)}), from {t.place(rise.onset)} on",
+        t.at(rise.onset, -1), t.series.source, strength=Strength.CIRCUMSTANTIAL,
+        severity=Severity.HIGH if worse or rise.factor >= 2 else Severity.MEDIUM,
+        measured={"metric": t.series.name, "head": rise.head, "best": rise.best, "tail": rise.tail,
+                  "factor": rise.factor, "onset": "from-start" if from_start else "later",
+                  "position": float(t.series.position[t.index[rise.onset]]),
+                  "worse_than_start": worse, "times_start": ratio(rise.tail, rise.head) if rise.head > 0 else None,
+                  "lr": value_near(run.first("learning_rate"), t.series, int(t.index[rise.onset]))})

@@ -1,0 +1,97 @@
+"""The training loss jumps at one place; whether it came back is what matters.
+
+A value that stands out of its neighbourhood and is back a few records later is a hard batch or a brief instability;
+runs of every size have them, and this rule only remarks on them (INFO). A jump to a level that the run never leaves
+again lost something: optimizer state, data, learning rate. A jump in the very last record cannot be judged and is a
+remark too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_logs.curves.outcomes import is_adversarial, is_reinforcement, main_loss
+from traindx_tools.on_logs.curves.shapes import Track, number, ratio, runs_of, running_median, track, value_near
+from traindx_tools.on_logs.run import Run
+from traindx_tools.rules import Rule, Threshold
+
+OUTLIER, TALL = 8.0, 1.5
+
+RULE = Rule(
+    id="L107",
+    name="spike",
+    title="The training loss jumps",
+    severity=Severity.MEDIUM,
+    sees="Values far above their neighbourhood, and levels that jump up and stay.",
+    matters="A jump that stays is a loss of progress with a definite place to look at.",
+    alike=("Batch noise: many values of that size.", "A jump at each epoch: L206.", "A slow rise: L106."),
+    confirm=("Look at the batch, the learning rate and the log lines of that very step.",),
+    thresholds={
+        "outlier": Threshold(OUTLIER, "robust standard deviations above the neighbourhood", "beyond chance"),
+        "tall": Threshold(TALL, "times the neighbourhood", "smaller ones do no harm"),
+    },
+)
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """The jump that stays, else the tallest spike as a remark."""
+    t = track(main_loss(run))
+    if t is None or len(t) < 10 or is_reinforcement(run) or is_adversarial(run) or not bool((t.y > 0).all()):
+        return
+    if (i := _jump(t)) is not None and bool(t.series.finite[-1]):
+        yield _report(run, t, i, i, float(np.median(t.y[max(0, i - 5): i])), recovered=False)
+    elif spikes := _spikes(t):
+        tallest = max(spikes, key=lambda s: t.y[s[0]: s[1] + 1].max())
+        base = float(running_median(t.y, _width(len(t)))[tallest[0]])
+        yield _report(run, t, *tallest, base, recovered=tallest[1] < len(t) - 1, count=len(spikes))
+
+
+def _width(n: int) -> int:
+    return min(101, max(5, n // 10)) | 1
+
+
+def _spikes(t: Track) -> list[tuple[int, int]]:
+    base = running_median(t.y, _width(len(t)))
+    rest = t.y - base
+    scatter = 1.4826 * float(np.median(np.abs(rest)))
+    mask = (rest > OUTLIER * scatter) & (t.y > TALL * base)
+    mask[: min(5, len(t) // 10)] = False  # the first steep descent is no spike
+    return list(runs_of(mask))
+
+
+def _jump(t: Track) -> int | None:
+    """Index of the first value of a level that is reached within two records and never left again."""
+    n = len(t)
+    candidates = np.argsort(-np.diff(t.y))[:5] + 1
+    for i in sorted(int(c) for c in candidates):
+        after, before = t.y[i:], t.y[max(0, i - 5): i]
+        if i < 3 or len(after) < max(4, n // 20):
+            continue
+        level = float(np.median(before))
+        spread = max(t.noise, float(np.ptp(before)) / 2)
+        if float(np.quantile(after, 0.1)) > max(TALL * level, level + OUTLIER * spread) and after[-1] > TALL * level:
+            return i
+    return None
+
+
+def _report(run: Run, t: Track, start: int, end: int, base: float, *, recovered: bool, count: int = 1) -> Finding:
+    peak = float(t.y[start: end + 1].max())
+    last = end == len(t) - 1
+    if start == end and not recovered and not last:
+        text = (f"{t.series} jumps from {number(base)} to {number(peak)} at {t.place(start)} and never comes back "
+                f"(it ends at {number(t.y[-1])})")
+    elif last:
+        text = f"{t.series} jumps from {number(base)} to {number(peak)} at {t.place(start)}, where the log ends"
+    else:
+        text = (f"{t.series} spikes from {number(base)} to {number(peak)} at {t.place(start)} and is back at "
+                f"{number(t.y[end + 1])} at {t.place(end + 1)}" + (f"; {count} spikes in all" if count > 1 else ""))
+    stays = not recovered and not last
+    return RULE.finding(
+        text, t.at(start, end), t.series.source, strength=Strength.CIRCUMSTANTIAL if stays else Strength.PATTERN,
+        severity=Severity.MEDIUM if stays else Severity.INFO,
+        measured={"metric": t.series.name, "recovered": None if last else recovered, "base": base, "peak": peak,
+                  "ratio": ratio(peak, base), "position": float(t.series.position[t.index[start]]), "spikes": count,
+                  "lr": value_near(run.first("learning_rate"), t.series, int(t.index[start]))})

@@ -1,0 +1,158 @@
+"""What became of a run: did the loss turn non-finite, rise for good, improve? Rules that weigh a cause ask here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from traindx_tools.on_logs.curves.shapes import (
+    Track,
+    head_level,
+    ratio,
+    smooth,
+    tail_count,
+    tail_level,
+    track,
+)
+from traindx_tools.on_logs.run import Floats, Run, Series
+
+LOSSES = ("loss", "mse", "nll", "mae", "bce", "perplexity")
+"""Canonical names that can stand for the training loss, the best first. All of them fall when training works."""
+
+RAMP = 10.0
+"""A metric that rose this many times before it broke had a ramp (allocated with the rule ids)."""
+
+
+def is_reinforcement(run: Run) -> bool:
+    """Whether rewards or advantages are logged: a policy loss hovers around zero and says nothing by its level."""
+    return any(s.name.startswith(("reward", "advantage", "episode_reward", "return")) for s in run.series)
+
+
+_ADVERSARIAL = frozenset({"generator_loss", "discriminator_loss", "loss/generator", "loss/discriminator", "loss/d",
+                          "loss/g", "d_loss", "g_loss", "critic_loss"})
+
+
+def is_adversarial(run: Run) -> bool:
+    """Whether a generator or its critic is logged: their losses oscillate against each other by design."""
+    return any(s.name in _ADVERSARIAL for s in run.series)
+
+
+def main_loss(run: Run) -> Series | None:
+    """The training loss that is judged: the run's own, else a metric that is a loss under another name."""
+    return run.loss or run.first(*LOSSES, group="train")
+
+
+@dataclass(frozen=True)
+class Rise:
+    """A loss that rose and stayed up: levels at the start, at the best and at the end."""
+
+    head: float
+    best: float
+    tail: float
+    best_at: int
+    """Index in the track of the lowest local median."""
+    onset: int
+    """Index in the track from which the loss stays clearly above its best."""
+
+    @property
+    def factor(self) -> float:
+        """tail / best where both are positive, else inf-free measure of the rise against the former gain."""
+        if self.best > 0:
+            return ratio(self.tail, self.best)
+        return ratio(self.tail - self.best, max(abs(self.head - self.best), abs(self.best)))
+
+
+def lasting_rise(t: Track) -> Rise | None:
+    """The rise of a loss that ends up clearly above its best, and stays there; None where it does not.
+
+    Clear means: six times the record-to-record noise; half of what had been gained is lost again; and, for a loss that
+    is positive throughout, 1.3 times the best. A loss that never improved must end at 1.5 times its start.
+    """
+    n = len(t)
+    if n < 5:
+        return None
+    level, at = smooth(t)
+    head, tail = head_level(t.y), tail_level(t.y)
+    k = int(np.argmin(level))
+    best = min(float(level[k]), head)
+    best_at = int(at[k]) if float(level[k]) < head else 0
+    rise, gain = tail - best, head - best
+    last = t.y[-tail_count(n):]
+    if rise <= 0 or best_at >= n - len(last) or rise < 6 * t.noise or float(last.min()) < best + 0.4 * rise:
+        return None
+    if not _large_against(t.y, head, best, tail, gain, t.noise):
+        return None
+    above = level > best + max(0.1 * rise, 3 * t.noise)
+    under = np.flatnonzero(~above)
+    onset = int(at[min(len(at) - 1, int(under[-1]) + 1)]) if len(under) else 0
+    return Rise(head, best, tail, best_at, onset)
+
+
+def _large_against(y: Floats, head: float, best: float, tail: float, gain: float, spread: float) -> bool:
+    if bool((y > 0).all()):
+        improved = gain > max(0.1 * abs(head), 3 * spread)
+        return tail >= 1.3 * best and tail - best >= 0.5 * gain if improved else tail >= 1.5 * head
+    return gain > 20 * spread and tail - best >= 0.5 * gain
+
+
+def improved(t: Track | None) -> float:
+    """Which share of its starting level a positive loss has lost (0.4: it fell by 40 %), noise discounted.
+
+    For a loss that is not positive throughout: 1.0 where it fell by more than ten times its noise, else 0.
+    """
+    if t is None or len(t) < 2:
+        return 0.0
+    head, tail = head_level(t.y), tail_level(t.y) if len(t) >= 6 else float(t.y[-1])
+    fall = head - tail
+    if fall <= 2 * t.noise:
+        return 0.0
+    return ratio(fall, head) if bool((t.y >= 0).all()) and head > 0 else float(fall > 10 * t.noise)
+
+
+def growth_before_end(y: Floats) -> float:
+    """How many times larger the last values of a positive curve are than what was usual before; 1 where it fell.
+
+    Usual is the lower quartile of all values; the last are a third of them, three at most. Curves with values that are
+    not positive give 1: a ratio says nothing about them.
+    """
+    if len(y) < 2 or not bool((y > 0).all()):
+        return 1.0
+    usual = float(np.quantile(y, 0.25)) if len(y) >= 4 else float(y.min())
+    recent = y[-min(3, max(1, len(y) // 3)):]
+    return max(1.0, ratio(float(recent.max()), usual))
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """What went wrong with the loss, if anything did."""
+
+    nonfinite: bool
+    """The loss ends in values that are not finite."""
+    rise: Rise | None
+    growth: float
+    """The largest ramp of loss or gradient norm before the end of its finite values."""
+
+    @property
+    def diverged(self) -> bool:
+        """Whether the loss rose for good, or blew up with a ramp before it."""
+        return self.rise is not None or (self.nonfinite and self.growth >= RAMP)
+
+
+def trouble(run: Run) -> Trouble:
+    """What became of the training loss."""
+    series = main_loss(run)
+    if series is None:
+        return Trouble(False, None, 1.0)
+    t = track(series)
+    ends_broken = bool(not series.finite[-1])
+    growth = growth_before_end(t.y) if t is not None and ends_broken else 1.0
+    for norm in run.find("grad_norm", group="train"):
+        if ends_broken and (g := track(norm)) is not None:
+            growth = max(growth, growth_before_end(g.y))
+    rise = lasting_rise(t) if t is not None and not ends_broken and not _level_says_nothing(run) else None
+    return Trouble(ends_broken, rise, growth)
+
+
+def _level_says_nothing(run: Run) -> bool:
+    return is_reinforcement(run) or is_adversarial(run)
