@@ -21,7 +21,8 @@ def mode(name: str, *speaks: Speaks, symptoms: tuple[str, ...] = ("divergence",)
          against: tuple[Speaks, ...] = (), alike: tuple[str, ...] = ()) -> FailureMode:
     return FailureMode(
         id=name, title=name, family="divergence", severity=Severity.CRITICAL, symptoms=symptoms,
-        claim=f"{name} happened", mechanism="because of {ratio|it}", prior=prior, speaks_for=speaks, speaks_against=against,
+        claim=f"{name} happened", mechanism="because of {ratio|it}", prior=prior, speaks_for=speaks,
+        speaks_against=against,
         confirm=(Step("look"),), rule_out=(Step("look elsewhere"),), targeted=PLAN, broader=PLAN,
         will_change=("speed",), will_not_fix=("others",), look_alikes=tuple(LookAlike(a, "differs") for a in alike),
         sources=())
