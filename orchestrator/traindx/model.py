@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
@@ -34,13 +35,34 @@ def now() -> datetime:
     return datetime.now(timezone.utc)
 
 
+SHOWN_AT_MOST = 4_000
+"""Characters of one text from a log, from code or from the web that are kept."""
+
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+
+
+def quoted(value: object) -> object:
+    """A text with control characters made visible and its length bounded; anything else as it is.
+
+    A log may hold escape codes that repaint a terminal, or invisible characters that hide what a person approves.
+    """
+    if not isinstance(value, str):
+        return value
+    visible = _UNSAFE.sub(lambda m: f"\\x{ord(m[0]):02x}", value.replace("\r\n", "\n"))
+    return visible if len(visible) <= SHOWN_AT_MOST else visible[:SHOWN_AT_MOST] + " [...]"
+
+
+Quoted = Annotated[str, BeforeValidator(quoted)]
+"""A text that may come from a log: visible and bounded."""
+
+
 class Symptom(Model):
     """What went wrong, as characterized before anything is investigated."""
 
-    observed: str
-    expected: str = ""
-    since_when: str = ""
-    what_changed: str = ""
+    observed: Quoted
+    expected: Quoted = ""
+    since_when: Quoted = ""
+    what_changed: Quoted = ""
     reproducible: Literal["always", "sometimes", "unknown"] = "unknown"
 
 
@@ -89,14 +111,14 @@ class Evidence(Model):
     """One thing that was seen: a statement, the concrete value in it and the place where it stands."""
 
     id: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,63}$")
-    statement: str
-    value: str = ""
+    statement: Quoted
+    value: Quoted = ""
     """The concrete value, shape or quoted text: "1.2 -> 310", "(32, 1) against (32,)"."""
-    place: str = ""
+    place: Quoted = ""
     """`file.py:LINE`, "log.txt:812, step 400", a module path or a rank."""
     strength: Literal["direct", "circumstantial", "pattern"] = "pattern"
     rule: str = ""
-    source: str = ""
+    source: Quoted = ""
     finding: dict[str, JsonValue] | None = None
     """`Finding.to_json()` where an instrument saw it."""
 
@@ -106,8 +128,8 @@ class Hypothesis(Model):
 
     id: str
     failure_mode: str
-    issue: str
-    mechanism: str = ""
+    issue: Quoted
+    mechanism: Quoted = ""
     location: str | None = None
     confidence: float = Field(default=0.0, ge=0.0, le=1.0)
     confirm: tuple[str, ...] = ()
@@ -190,12 +212,12 @@ class Approach(Model):
 class Diagnosis(Model):
     """A Gate 4 diagnosis: its six sections, the evidence it cites and the options it offers."""
 
-    symptom: str
-    root_cause: str
-    why_this_happens: str
-    proposed_fix: str
-    will_change: tuple[str, ...]
-    will_not_fix: tuple[str, ...]
+    symptom: Quoted
+    root_cause: Quoted
+    why_this_happens: Quoted
+    proposed_fix: Quoted
+    will_change: tuple[Quoted, ...]
+    will_not_fix: tuple[Quoted, ...]
     failure_mode: str
     component: str
     """What the fault sits in: a file ("model.py"), a function or a module path. Strikes are counted by it."""

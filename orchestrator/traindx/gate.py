@@ -1,0 +1,159 @@
+"""Gate 4: what makes a diagnosis fit to be presented, and what an approval covers.
+
+Both are judgements without I/O: they take values and return the reasons that stand against them, so that a face can
+show every reason at once and a test can name each.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Iterator
+
+from traindx.model import Decision, Diagnosis, Evidence, Fix, ProposedEdit
+from traindx_tools.errors import TraindxError
+from traindx_tools.finding import Strength
+
+CONFIDENT = 0.70
+"""Below, the honest answer is "needs more data"."""
+
+SECTIONS: tuple[tuple[str, str], ...] = (
+    ("symptom", "Symptom"),
+    ("root_cause", "Root Cause"),
+    ("why_this_happens", "Why This Happens"),
+    ("proposed_fix", "Proposed Fix"),
+    ("will_change", "What This Fix Will Change"),
+    ("will_not_fix", "What This Fix Will NOT Fix"),
+)
+"""The six sections in their order: field of `Diagnosis`, heading."""
+
+_PLACEHOLDER = re.compile(
+    r"\W*(tbd|todo|fixme|xxx+|n/?a|none|nothing|unknown|unclear|placeholder|to be (determined|done|decided|filled in?)"
+    r"|not (sure|known|applicable)|see above|same as above|lorem ipsum.*|fill (this )?in|\?+|\.+|<[^<>]*>|\[[^\[\]]*\])?"
+    r"\W*", re.IGNORECASE | re.DOTALL)
+
+_SHORTEST = 8
+"""Characters; anything shorter names no cause and no change."""
+
+
+class ApprovalRefused(TraindxError):
+    """A decision does not cover what it is meant for: another diagnosis, an option that is not offered."""
+
+
+def empty(text: str) -> bool:
+    """True for a text that says nothing: blank, a placeholder, or too short to name anything."""
+    return len(text.strip()) < _SHORTEST or _PLACEHOLDER.fullmatch(text.strip()) is not None
+
+
+def problems(diagnosis: Diagnosis, gathered: Iterable[Evidence]) -> tuple[str, ...]:
+    """Why the diagnosis may not be presented; empty where it is complete. `gathered`: the session's evidence."""
+    return (*_sections(diagnosis), *_citations(diagnosis, {e.id: e for e in gathered}), *_options(diagnosis),
+            *_confidence(diagnosis))
+
+
+def _sections(d: Diagnosis) -> Iterator[str]:
+    for field, heading in SECTIONS:
+        value = getattr(d, field)
+        entries = (value,) if isinstance(value, str) else value
+        if not entries:
+            yield f"section '{heading}' is empty"
+        for entry in entries:
+            if empty(entry):
+                yield f"section '{heading}' says nothing: {entry.strip()[:60]!r}"
+    for field in ("failure_mode", "component"):
+        if not getattr(d, field).strip():
+            yield f"the {field.replace('_', ' ')} is not named, so that a failed fix could not be counted"
+
+
+def _citations(d: Diagnosis, gathered: dict[str, Evidence]) -> Iterator[str]:
+    if not d.cites:
+        yield "the root cause cites no evidence"
+    shown = {e.id: e for e in d.evidence}
+    for cited in dict.fromkeys(d.cites):
+        known = gathered.get(cited)
+        if known is None:
+            yield f"the root cause cites {cited}, which was never gathered"
+        elif shown.get(cited) != known:
+            yield f"evidence {cited} is shown with other content than what was gathered"
+        elif not known.value.strip() or not known.place.strip():
+            lacking = " and no ".join(k for k in ("value", "place") if not getattr(known, k).strip())
+            yield f"evidence {cited} has no {lacking}"
+    for extra in shown.keys() - set(d.cites):
+        yield f"evidence {extra} is shown but not cited"
+
+
+def _options(d: Diagnosis) -> Iterator[str]:
+    names = [f.option for f in d.options]
+    if "A" not in names:
+        yield "no targeted fix is offered (option A)"
+    if len(set(names)) < len(names):
+        yield "two options have the same name"
+    for fix in d.options:
+        yield from _option(fix)
+
+
+def _option(fix: Fix) -> Iterator[str]:
+    if empty(fix.summary):
+        yield f"option {fix.option} has no summary"
+    if not fix.places:
+        yield f"option {fix.option} names no path and line"
+    if any(not path.strip() for path, _, _ in fix.places):
+        yield f"option {fix.option} has a change without a path"
+    for instruction in fix.instructions:
+        if empty(instruction.text):
+            yield f"option {fix.option} says nothing to do at {instruction.path}:{instruction.line}"
+        if instruction.last_line < instruction.line:
+            yield f"option {fix.option}: {instruction.path}:{instruction.line} ends before it begins"
+    for field, what in (("metric", "which metric should move and how far"), ("verify", "how to verify it"),
+                        ("otherwise", "what to try next if it does not work")):
+        if empty(getattr(fix, field)):
+            yield f"option {fix.option} does not say {what}"
+
+
+def _confidence(d: Diagnosis) -> Iterator[str]:
+    cited = [e for e in d.evidence if e.id in d.cites]
+    cap = max((Strength(e.strength).cap for e in cited), default=0.0)
+    if d.confidence < CONFIDENT:
+        yield f"confidence {d.confidence:.2f} is below {CONFIDENT:.2f}: more data is needed"
+    if d.confidence > cap + 1e-9:
+        best = max((e.strength for e in cited), key=lambda s: Strength(s).cap, default="no")
+        yield f"confidence {d.confidence:.2f} is above {cap:.2f}, the most that {best} evidence carries"
+
+
+def check_decision(decision: Decision, diagnosis: Diagnosis) -> None:
+    """Raise ApprovalRefused unless the decision is about this very diagnosis and an option that it offers."""
+    if decision.diagnosis_digest != diagnosis.digest():
+        raise ApprovalRefused(
+            f"this {decision.verdict} is for diagnosis {decision.diagnosis_digest[:12]}, but {diagnosis.digest()[:12]} "
+            "waits now: read it again and decide on that one")
+    if decision.option is not None and diagnosis.option(decision.option) is None:
+        offered = ", ".join(f.option for f in diagnosis.options)
+        raise ApprovalRefused(f"option {decision.option} is not offered; the diagnosis offers: {offered}")
+
+
+def outside(fix: Fix, edits: Iterable[ProposedEdit]) -> tuple[str, ...]:
+    """The edits that the approved option does not cover, each with what it covers in that file."""
+    return tuple(_refusal(fix, e) for e in edits if not covers(fix, e.path, e.line, e.end_line))
+
+
+def covers(fix: Fix, path: str, line: int, end_line: int) -> bool:
+    """True where a change of `line`..`end_line` (end_line == line - 1: an insertion) lies in a place of the option."""
+    return any(_within(place, (posixpath.normpath(path), line, end_line)) for place in fix.places)
+
+
+def _within(place: tuple[str, int, int], change: tuple[str, int, int]) -> bool:
+    path, first, last = place
+    _, line, end_line = change
+    if posixpath.normpath(path) != change[0]:
+        return False
+    inserts = end_line < line
+    if last < first:
+        return inserts and line == first
+    return first <= line and end_line <= last and line <= last + 1
+
+
+def _refusal(fix: Fix, edit: ProposedEdit) -> str:
+    covered = [f"{first}-{last}" if last >= first else f"an insertion before {first}"
+               for path, first, last in fix.places if posixpath.normpath(path) == posixpath.normpath(edit.path)]
+    scope = f"only lines {', '.join(covered)} of it" if covered else "nothing in that file"
+    return f"{edit.path}:{edit.line}-{edit.end_line} is outside the approval, which covers {scope}"
