@@ -1,0 +1,61 @@
+"""The scorer itself: right, wrong, abstained and false alarms are told apart."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_spec = importlib.util.spec_from_file_location("scoring", Path(__file__).parent / "scoring.py")
+assert _spec is not None
+assert _spec.loader is not None
+scoring = importlib.util.module_from_spec(_spec)
+sys.modules["scoring"] = scoring
+_spec.loader.exec_module(scoring)
+
+TRUTH = {"healthy": False, "needs": "log", "accept": ["zero_grad"], "reject": ["learning rate"],
+         "location": "train.py:30", "location_alt": []}
+HEALTHY = {**TRUTH, "healthy": True, "accept": [], "reject": [], "location": None}
+
+
+def cause(issue: str, confidence: float = 0.9, location: str | None = "train.py:32") -> dict[str, Any]:
+    return {"issue": issue, "mechanism": "", "confidence": confidence, "location": location}
+
+
+def result(causes: list[dict[str, Any]], hypotheses: list[dict[str, Any]] | None = None,
+           findings: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+    status = "diagnosis_complete" if causes else "needs_more_data"
+    return {"status": status, "root_causes": causes, "hypotheses": hypotheses or causes, "findings": findings or []}
+
+
+@pytest.mark.parametrize(("given", "outcome"), [
+    (result([cause("zero_grad is missing")]), "right"),
+    (result([cause("learning rate too high")]), "wrong"),
+    (result([], [cause("learning rate too high", 0.4), cause("zero_grad is missing", 0.3)]), "third"),
+    (result([], [cause("learning rate too high", 0.4)]), "abstained"),
+    (result([], [cause("zero_grad is missing", 0.4)]), "right"),
+    (result([]), "abstained"),
+])
+def test_outcomes_of_a_faulty_case(given: dict[str, Any], outcome: str) -> None:
+    assert scoring.score("a", TRUTH, given, "code").outcome == outcome
+
+
+def test_a_location_within_three_lines_counts() -> None:
+    assert scoring.score("a", TRUTH, result([cause("zero_grad")]), "code").located is True
+    assert scoring.score("a", TRUTH, result([cause("zero_grad", location="train.py:34")]), "code").located is False
+    assert scoring.score("a", TRUTH, result([cause("zero_grad", location=None)]), "code").located is False
+
+
+def test_a_healthy_case_is_an_alarm_when_any_serious_finding_is_reported() -> None:
+    serious, remark = [{"severity": "high"}], [{"severity": "low"}, {"severity": "info"}]
+    assert scoring.score("a", HEALTHY, result([], findings=remark), "log").outcome == "quiet"
+    assert scoring.score("a", HEALTHY, result([], findings=serious), "log").outcome == "alarm"
+    assert scoring.score("a", HEALTHY, result([cause("x")]), "log").outcome == "alarm"
+
+
+def test_naming_a_tempting_cause_is_marked() -> None:
+    both = result([cause("zero_grad is missing; the learning rate is fine")])
+    assert scoring.score("a", TRUTH, both, "code").tempted is True
