@@ -19,7 +19,8 @@ TRACEBACK = "Traceback (most recent call last)"
 
 NOISE = re.compile(
     r"(?:-{10,}|\"\"\"|'''|For simplicity, JAX has removed its internal frames"
-    r"|The stack trace below excludes JAX-internal|The preceding is the original exception that occurred|Set JAX_TRACEBACK_FILTERING)"
+    r"|The stack trace below excludes JAX-internal|The preceding is the original exception that occurred"
+    r"|Set JAX_TRACEBACK_FILTERING)"
 )
 """Lines that belong to an exception's text and say nothing of it."""
 

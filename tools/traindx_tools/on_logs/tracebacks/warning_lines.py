@@ -46,7 +46,7 @@ SIGNATURES = (
     _signature("mean-of-empty", "Mean of empty slice"),
     _signature("degrees-of-freedom", "degrees of freedom is <= 0"),
     _signature("numpy-nonfinite", "encountered in", r"\b(?:invalid value|overflow|divide by zero) encountered in \w+"),
-    _signature("gradient-overflow", "radient overflow", r"radient overflow\.? +[Ss]kipping step|skipping step: gradient"),
+    _signature("gradient-overflow", "radient overflow", r"overflow\.? +[Ss]kipping step|skipping step: gradient"),
     _signature("gradient-overflow", "OVERFLOW!", r"OVERFLOW! .*Skipping step"),
     _signature("nonfinite-gradients-skipped", "nonfinite grad", r"(?i)non-?finite grad\w*.*skip"),
     _signature("dataloader-workers-excess", "This DataLoader will create"),
