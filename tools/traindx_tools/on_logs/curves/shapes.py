@@ -6,6 +6,7 @@ holds only finite values, bounded to `LARGEST`, at positions that do not go back
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -87,7 +88,7 @@ def _straight_positions(series: Series) -> tuple[Floats, str, bool]:
     position = np.clip(series.position, -LARGEST, LARGEST)
     drops = np.flatnonzero(np.diff(position) < 0)
     if not len(drops):
-        return position, series.unit, False
+        return np.asarray(position), series.unit, False
     if (laid := _end_to_end(position, drops)) is not None:
         return laid, series.unit, True
     return records, "record", False
@@ -144,7 +145,7 @@ def smooth(t: Track) -> tuple[Floats, Ints]:
         width = max(3, n // 20) if n >= 8 else 1
         return running_median(t.y, width | 1), np.arange(n)
     edges = np.linspace(0, n, 401).astype(np.int64)
-    medians = np.array([np.median(t.y[a:b]) for a, b in zip(edges[:-1], edges[1:], strict=True)])
+    medians = np.array([np.median(t.y[a:b]) for a, b in itertools.pairwise(edges)])
     return medians, (edges[:-1] + edges[1:]) // 2
 
 

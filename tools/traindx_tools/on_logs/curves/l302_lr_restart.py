@@ -1,0 +1,152 @@
+"""The learning rate jumps back up although it had been decaying.
+
+After a resume it means that the scheduler's state was not restored, or that a scheduler built after the optimizer was
+loaded overwrote the restored rate with its initial one: one record at the old peak is enough to throw a nearly finished
+model out. Without a resume in sight it is a second scheduler, a rebuilt optimizer or a schedule that wrapped around.
+
+Warm restarts are meant: they come after the rate has run down, at even or growing distances. Those are left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_logs.curves.outcomes import main_loss
+from traindx_tools.on_logs.curves.schedules import Jump, jumps_up, learning_rates
+from traindx_tools.on_logs.curves.shapes import Track, number, ratio, track, value_near
+from traindx_tools.on_logs.run import Note, Run
+from traindx_tools.rules import Rule, Threshold
+
+RUN_DOWN = 0.05
+INITIAL = 0.9
+LOSS_JUMP = 1.1
+
+RULE = Rule(
+    id="L302",
+    name="lr-restart",
+    title="The learning rate jumps back up",
+    severity=Severity.HIGH,
+    sees="Jumps of a learning rate that had been decaying, resume notes near them, the loss on both sides.",
+    matters="A large step late in training undoes what the small ones did.",
+    alike=("Warm restarts (SGDR, cyclic): periodic, after the rate has run down.",
+           "A second training stage with its own schedule.", "ReduceLROnPlateau never raises the rate."),
+    confirm=("After loading the checkpoint print scheduler.last_epoch and optimizer.param_groups[0]['lr'] before the "
+             "first step.",
+             "Check that scheduler.state_dict() is in the checkpoint and loaded after the scheduler is built."),
+    thresholds={
+        "initial": Threshold(INITIAL, "of the peak", "a jump back to the initial rate, allowing a step of decay"),
+        "run_down": Threshold(RUN_DOWN, "of the peak", "a warm restart comes after the rate has run down"),
+        "loss_jump": Threshold(LOSS_JUMP, "times the loss before", "together with the scatter of the loss"),
+    },
+)
+
+_STAGES = ("stage", "phase", "curriculum", "unfreez", "finetun", "fine-tun", "warm restart", "cycle")
+
+
+@dataclass(frozen=True)
+class Context:
+    """What stands around a jump."""
+
+    resume: Note | None
+    stage: bool
+    loss_before: float | None
+    loss_after: float | None
+    loss_jumps: bool
+    glitch: bool
+    """The rate is back on its old curve in the next record."""
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """One finding: the jump with most speaking for a fault."""
+    for t in learning_rates(run):
+        jumps = jumps_up(t)
+        if not jumps:
+            continue
+        judged = [(j, _context(run, t, j)) for j in jumps]
+        at_resume = [p for p in judged if p[1].resume is not None]
+        if not at_resume and (_periodic(t, jumps) or all(_meant(t, j, c) for j, c in judged)):
+            continue
+        j, c = (at_resume or [p for p in judged if not _meant(t, *p)] or judged)[0]
+        yield _report(t, j, c, len(jumps))
+        return
+
+
+def _periodic(t: Track, jumps: list[Jump]) -> bool:
+    """Whether jumps come at even distances, or each distance is the same multiple of the one before."""
+    if len(jumps) < 2:
+        return False
+    distances = np.diff([float(t.x[0]), *(float(t.x[j.i]) for j in jumps)])
+    after = distances[1:] if len(distances) > 2 else distances
+    if (after <= 0).any():
+        return False
+    slack = 1.5 * float(np.median(np.diff(t.x)))
+    even = float(np.ptp(after)) <= max(slack, 0.15 * float(after.max()))
+    factors = after[1:] / after[:-1]
+    growing = bool((factors >= 1.2).all()) and float(np.ptp(factors)) <= 0.3 * float(factors.max())
+    return even or growing
+
+
+def _meant(t: Track, j: Jump, c: Context) -> bool:
+    """Whether one jump looks like a warm restart or a new stage: after the rate has run down, decaying again."""
+    if c.stage:
+        return True
+    peak = float(t.y[: j.i].max())
+    return j.before <= RUN_DOWN * peak and not c.glitch and not c.loss_jumps
+
+
+def _context(run: Run, t: Track, j: Jump) -> Context:
+    s = t.series
+    a, b = int(t.index[j.i - 1]), int(t.index[j.i])
+    near = [n for n in run.notes if n.source == s.source and s.line[a] - 3 <= n.line <= s.line[b] + 3]
+    between = [n for n in near if n.kind == "resume"]
+    stage = any(word in n.text.lower() for n in near if n.kind not in ("resume", "epoch") for word in _STAGES)
+    elsewhere = [n for n in run.notes if n.kind == "resume" and n.source != s.source and _same_place(n, t, j.i)]
+    loss = main_loss(run)
+    before, after, jumps = _loss_around(run, t, j)
+    glitch = j.i + 1 < len(t) and float(t.y[j.i + 1]) <= j.before * 1.05
+    del loss
+    return Context((between or elsewhere or [None])[0], stage, before, after, jumps, glitch)
+
+
+def _same_place(note: Note, t: Track, i: int) -> bool:
+    """Whether a note of another file names the step or epoch of the jump."""
+    told = note.values.get(t.unit)
+    return isinstance(told, (int, float)) and float(t.x[i - 1]) <= float(told) <= float(t.x[i])
+
+
+def _loss_around(run: Run, t: Track, j: Jump) -> tuple[float | None, float | None, bool]:
+    series = main_loss(run)
+    loss = track(series)
+    if loss is None or series is None:
+        return None, None, False
+    before = value_near(series, t.series, int(t.index[j.i - 1]))
+    after = value_near(series, t.series, int(t.index[j.i]))
+    if before is None or after is None:
+        return before, after, False
+    return before, after, after - before > max(3 * loss.noise, (LOSS_JUMP - 1) * abs(before))
+
+
+def _report(t: Track, j: Jump, c: Context, count: int) -> Finding:
+    s = t.series
+    first, peak = float(t.y[0]), float(t.y[: j.i].max())
+    initial = abs(j.after - first) <= (1 - INITIAL) * max(first, j.after)
+    to_peak = j.after >= INITIAL * peak
+    back = ", the initial one" if initial else ", its former peak" if to_peak else ""
+    resume = f' at the resume ("{c.resume.text.strip()[:80]}")' if c.resume is not None else ""
+    loss = (f"; the loss goes from {number(c.loss_before)} to {number(c.loss_after)}"
+            if c.loss_before is not None and c.loss_after is not None else "")
+    then = f"; the next record is back at {number(float(t.y[j.i + 1]))}" if c.glitch else ""
+    certain = c.resume is not None or c.glitch
+    return RULE.finding(
+        f"the learning rate jumps from {number(j.before)} at {t.place(j.i - 1)} back up to {number(j.after)} at "
+        f"{t.place(j.i)}{back}{resume}{loss}{then}", t.at(j.i - 1, j.i), s.source,
+        strength=Strength.DIRECT if certain and (initial or to_peak) else Strength.CIRCUMSTANTIAL,
+        severity=Severity.HIGH if c.resume is not None or c.loss_jumps else Severity.MEDIUM,
+        measured={"position": float(s.position[t.index[j.i]]), "before": j.before, "after": j.after, "initial": initial,
+                  "to_peak": to_peak, "ratio": ratio(j.after, j.before), "at_resume": c.resume is not None,
+                  "loss_jump": c.loss_jumps, "loss_before": c.loss_before, "loss_after": c.loss_after,
+                  "one_record": c.glitch, "jumps": count})
