@@ -1,0 +1,133 @@
+"""Templates in, text out: Gate 4, strike report, root-cause analysis, retrospective, report.html.
+
+Every text that came from logs or code is data: on one line and without tags in Markdown, escaped in HTML.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from traindx import safe_text
+from traindx.diffs import diff_of
+from traindx.model import Attempt, Diagnosis
+from traindx.pack import pack_folder
+from traindx.terminal import render_terminal
+from traindx.view import View, weight_of
+from traindx_tools import __version__
+from traindx_tools.on_logs.run import Run
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+    from traindx.machine import Session
+
+__all__ = ["render_diagnosis", "render_report_html", "render_retrospective", "render_root_cause_analysis",
+           "render_strike_report", "render_terminal"]
+
+_CITED = re.compile(r"\[([LCDWTJR]\d{3}-\d+)\]")
+_CODE = re.compile(r"`([^`\n]+)`")
+
+
+def render_diagnosis(diagnosis: Diagnosis) -> str:
+    """The Gate 4 diagnosis as Markdown: its six sections and the three questions."""
+    return _environment().get_template("diagnosis.md.j2").render(d=diagnosis)
+
+
+def render_strike_report(session: Session, learned: Sequence[str] = ()) -> str:
+    """What the failed fixes of this approach showed, and the question that follows from it, as Markdown.
+
+    `learned`: further lessons beside those that the attempts themselves carry.
+    """
+    return _environment().get_template("strike_report.md.j2").render(s=session, learned=learned,
+                                                                     failed=_failed(session.attempts))
+
+
+def render_root_cause_analysis(session: Session) -> str:
+    """The document of a solved session as Markdown: ranked causes, evidence, fix, before and after, lessons."""
+    return _environment().get_template("root_cause_analysis.md.j2").render(s=session, failed=_failed(session.attempts),
+                                                                           worked=_worked(session.attempts))
+
+
+def render_retrospective(session: Session) -> str:
+    """A short entry for the project's memory as Markdown: the failure mode, what worked, what did not, what to watch."""
+    return _environment().get_template("retrospective.md.j2").render(s=session, failed=_failed(session.attempts),
+                                                                     worked=_worked(session.attempts))
+
+
+def render_report_html(
+    result: Mapping[str, Any],
+    pictures: Mapping[str, Path | bytes] | None = None,
+    *,
+    run: Run | None = None,
+    diagnosis: Diagnosis | None = None,
+    reason: str = "",
+    notes: Sequence[str] = (),
+    files: Mapping[str, str | Path] | None = None,
+    subject: str = "",
+) -> str:
+    """The report as one HTML file that asks for nothing from outside.
+
+    `result`: the result JSON. `pictures`: PNG files or their bytes by name. `run`: what was read. `reason`: why the
+    status is what it is. `files`: what was written, by name. `subject`: what was diagnosed, for the title.
+    """
+    view = View(result, run, diagnosis, reason, notes, {k: str(v) for k, v in (files or {}).items()})
+    embedded = {name: _data_url(p) for name, p in (pictures or {}).items()}
+    return _environment().get_template("report.html.j2").render(v=view, pictures=embedded, subject=subject,
+                                                                version=__version__)
+
+
+def _failed(attempts: Sequence[Attempt]) -> list[Attempt]:
+    return [a for a in attempts if a.verification is not None and not a.verification.passed]
+
+
+def _worked(attempts: Sequence[Attempt]) -> Attempt | None:
+    return next((a for a in reversed(attempts) if a.verification is not None and a.verification.passed), None)
+
+
+def _data_url(picture: Path | bytes) -> str:
+    data = picture if isinstance(picture, bytes) else picture.read_bytes()
+    return "data:image/png;base64," + base64.b64encode(data).decode("ascii")
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    made = Environment(loader=FileSystemLoader(pack_folder("templates")), undefined=StrictUndefined, trim_blocks=True,
+                       lstrip_blocks=True, keep_trailing_newline=True,
+                       autoescape=lambda name: name is not None and ".html" in name)
+    made.filters.update(inline=safe_text.inline, line=safe_text.line, block=safe_text.block, fence=safe_text.fence,
+                        diff=diff_of, prose=_prose, weight=weight_of, percent=_percent, picture_name=_picture_name,
+                        sentence=_sentence)
+    return made
+
+
+def _prose(text: object) -> Markup:
+    """HTML of a text: `code` in its own type, [L101-1] as a link to that finding, line breaks kept."""
+    from markupsafe import Markup, escape
+
+    html = str(escape(safe_text.block(text)))
+    html = _CODE.sub(r"<code>\1</code>", html)
+    html = _CITED.sub(r'<a class="cite" href="#\1">\1</a>', html)
+    return Markup(html.replace("\n", "<br>"))  # noqa: S704 - everything in it was escaped above
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _sentence(text: object) -> str:
+    """A text that ends like a sentence."""
+    said = safe_text.inline(text).rstrip()
+    return said if not said or said[-1] in ".!?…" else said + "."
+
+
+def _picture_name(key: str) -> str:
+    return {"loss_visualization": "The run", "gradient_analysis": "Gradients by module"}.get(
+        key, key.replace("_", " ").capitalize())

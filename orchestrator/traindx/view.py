@@ -1,0 +1,172 @@
+"""What every face shows of a diagnosis, in the order in which a person reads it; the faces only lay it out.
+
+The input is plain: the result JSON, the run that was read, the Gate 4 diagnosis. Nothing here decides anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from traindx.model import Diagnosis
+from traindx_tools.finding import Finding
+from traindx_tools.on_logs.run import Run
+from traindx_tools.triage import CONFIDENT, timeline
+
+VERDICTS = {
+    "diagnosis_complete": "Cause found",
+    "needs_more_data": "Needs more data",
+    "healthy": "Nothing wrong found",
+}
+_WEIGHED = re.compile(r"\[(?P<id>[A-Z]\d{3}-\d+)\] (?P<weight>[+-]\d+\.\d+) \((?P<strength>\w+)\): (?P<text>.*)", re.S)
+
+
+@dataclass(frozen=True)
+class ReadRow:
+    """An artifact that was looked at: its path, what it is, and what became of it."""
+
+    path: str
+    what: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One line of the timeline."""
+
+    when: str
+    severity: str
+    id: str
+    title: str
+    statement: str
+    place: str
+
+
+@dataclass(frozen=True)
+class Weight:
+    """What one finding does to a hypothesis. `weight` is in log-odds, "" where the text carries none."""
+
+    text: str
+    id: str = ""
+    weight: str = ""
+    strength: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A diagnosis as it is shown. `files` are the artifacts that were written, by name."""
+
+    result: Mapping[str, Any]
+    run: Run | None = None
+    diagnosis: Diagnosis | None = None
+    reason: str = ""
+    notes: Sequence[str] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def status(self) -> str:
+        return str(self.result["status"])
+
+    @property
+    def verdict(self) -> str:
+        return VERDICTS.get(self.status, self.status)
+
+    @property
+    def cause(self) -> Mapping[str, Any] | None:
+        """The first root cause, else the first hypothesis; None for a healthy run."""
+        if self.status == "healthy":
+            return None
+        ranked = [*self.result.get("root_causes", ()), *self.result.get("hypotheses", ())]
+        return ranked[0] if ranked else None
+
+    @property
+    def headline(self) -> str:
+        """The cause in one sentence; where none is sure, why."""
+        if self.status == "diagnosis_complete" and self.cause is not None:
+            return str(self.cause["issue"])
+        return self.reason or self.verdict
+
+    @property
+    def confidence(self) -> float | None:
+        return None if self.cause is None else float(self.cause["confidence"])
+
+    @property
+    def threshold(self) -> float:
+        """The confidence from which a cause is called one."""
+        return CONFIDENT
+
+    @cached_property
+    def findings(self) -> list[tuple[str, Finding]]:
+        """Every finding with its id, the worst first."""
+        named = [(str(f.get("id", f["rule"])), Finding.from_json(f)) for f in self.result.get("findings", ())]
+        return sorted(named, key=lambda n: (-n[1].severity.rank, n[1].rule))
+
+    @cached_property
+    def read(self) -> list[ReadRow]:
+        """Every artifact; those that hold nothing of use last."""
+        if self.run is None:
+            return []
+        rows = [ReadRow(a.path, _what(a.format, a.rows), a.note) for a in self.run.artifacts]
+        return sorted(rows, key=lambda r: r.what == _what("unknown", 0))
+
+    @property
+    def amount(self) -> str:
+        """How much was read, in one line."""
+        if self.run is None:
+            return ""
+        values, errors = sum(len(s) for s in self.run.series), len(self.run.errors)
+        names = len({(s.name, s.group) for s in self.run.series if len(s)})
+        parts = [f"{values:,} {_plural(values, 'value')} of {names} {_plural(names, 'metric')}"]
+        if errors:
+            parts.append(f"{errors:,} {_plural(errors, 'error message')}")
+        return ", ".join(parts)
+
+    @cached_property
+    def timeline(self) -> list[Moment]:
+        """The anomalies, earliest first; what has no time (code, errors without a step) after them."""
+        ids = {id(f): name for name, f in self.findings}
+        return [Moment(_when(f), f.severity.value, ids[id(f)], f.title, f.statement, str(f.where))
+                for f in timeline(f for _, f in self.findings)]
+
+    @property
+    def hypotheses(self) -> Sequence[Mapping[str, Any]]:
+        return self.result.get("hypotheses", ())
+
+    @property
+    def next_checks(self) -> Sequence[str]:
+        return self.result.get("next_checks", ())
+
+    @property
+    def remarks(self) -> list[str]:
+        """What a person should know about the analysis itself."""
+        missing = self.result.get("analysis_artifacts", {}).get("missing_artifacts")
+        return [*([f"not given or not readable: {missing}"] if missing else []), *self.notes]
+
+
+def weight_of(text: str) -> Weight:
+    """A line of "for" or "against", taken apart; a line of another form is kept as it is."""
+    found = _WEIGHED.fullmatch(text)
+    return Weight(**found.groupdict()) if found else Weight(text)
+
+
+def _what(kind: str, rows: int) -> str:
+    if kind == "unknown":
+        return "nothing of use found"
+    return kind.replace("_", " ") + (f", {rows:,} {_plural(rows, 'row')}" if rows else "")
+
+
+def _plural(count: int, word: str) -> str:
+    return word if count == 1 else word + "s"
+
+
+def _when(finding: Finding) -> str:
+    where = finding.where
+    if where.step is not None and where.unit != "line":
+        until = "" if where.end_step in (None, where.step) else f"–{where.end_step:,.10g}"
+        return f"{where.unit} {where.step:,.10g}{until}"
+    if finding.rule[0] == "L" and where.line is not None:
+        return f"log line {where.line:,}"
+    return where.code or where.module or (f"rank {where.rank}" if where.rank is not None else str(where.file or ""))
