@@ -1,0 +1,154 @@
+"""The loss never came down: it ends where it began.
+
+A run that does not learn and a run that has finished learning both end flat. They differ in what came before and in
+where they stopped: the second fell first, or started from good weights with a high accuracy. This rule reports the
+first kind only. It compares the level of the first tenth of the records with that of the last quarter; a loss that
+moved by less than 2 % counts as flat where a second metric agrees that nothing was learned (an accuracy that is low
+and does not rise, R2 near 0, a loss that equals a constant of arithmetic), and by less than 1 % where nothing else is
+logged and the scatter is small enough to tell.
+
+`measured.pace` tells a "flat" curve from a "crawl": a fall that is certain (Mann-Kendall z below -3) and yet so slow
+that it amounts to nothing. A crawl says that gradients reach the weights and that steps are far too small: a tiny
+learning rate, gradients clipped while they are still multiplied by the loss scale, updates lost to rounding. A flat
+curve says that nothing useful arrives: dead units, frozen parameters, labels without relation to inputs.
+
+Losses of reinforcement learning and of adversarial training have no level that means anything and are left alone, and
+so is a log that starts in the middle of a training (a resumed run) unless a second metric agrees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_logs.curves.baselines import Curve, block_means, curve, drop, head, noise, ratio, smooth, tail, trend
+from traindx_tools.on_logs.curves.constants import explain
+from traindx_tools.on_logs.curves.learning import (
+    accuracy,
+    continues_earlier_run,
+    held_out_loss,
+    is_adversarial,
+    is_reinforcement,
+    listed,
+    main_loss,
+    number,
+    percent,
+    span,
+)
+from traindx_tools.on_logs.run import Run, Series
+from traindx_tools.rules import Rule, Threshold
+
+FLAT = 0.02
+FLAT_ALONE = 0.01
+CERTAIN = 0.005
+BEST_FALL = 0.08
+RECORDS = 6
+GOOD_ACCURACY = 0.8
+ACCURACY_GAIN = 0.06
+
+RULE = Rule(
+    id="L201",
+    name="plateau",
+    title="The loss never came down",
+    severity=Severity.HIGH,
+    sees="the main loss over the whole log, with accuracy and R2 as witnesses",
+    matters="Steps are spent without anything being learned; more epochs will not change it.",
+    alike=(
+        "A converged run is flat too, but fell before, or has a high accuracy.",
+        "Fine-tuning from good weights starts near its final loss.",
+        "A long warm-up keeps the loss up for its first steps only.",
+    ),
+    confirm=(
+        "Over-fit one batch for 200 steps: a sound model and loop bring its loss near 0.",
+        "Print the norm of every parameter's gradient and of its change over one step.",
+    ),
+    thresholds={
+        "flat": Threshold(FLAT, "relative fall", "over a whole run; sagemaker-debugger: 0.1 % in 10 steps"),
+        "flat_alone": Threshold(FLAT_ALONE, "relative fall", "stricter where no second metric agrees"),
+        "certain": Threshold(CERTAIN, "relative standard error", "half of flat_alone, or the noise could hide a fall"),
+        "best_fall": Threshold(BEST_FALL, "relative fall", "a lower level in between: it learned, then lost it"),
+        "records": Threshold(RECORDS, "records", "fewer say nothing of a course"),
+        "good_accuracy": Threshold(GOOD_ACCURACY, "fraction", "a model this good has learned, whatever its loss does"),
+        "accuracy_gain": Threshold(ACCURACY_GAIN, "fraction", "an accuracy that rises this far is learning"),
+    },
+)
+
+
+@dataclass(frozen=True)
+class _Witness:
+    """What other metrics say: `learned` settles that it works, `words` name what agrees that it does not."""
+
+    learned: bool
+    words: tuple[str, ...]
+    accuracy: float | None = None
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """A finding where the main loss ends where it began and nothing speaks for a good start."""
+    series = main_loss(run) or held_out_loss(run)
+    if series is None or is_reinforcement(run) or is_adversarial(run):
+        return
+    c = curve(series)
+    if len(c) < RECORDS or len(c) < 0.5 * len(series):
+        return
+    witness = _witness(run, series)
+    if witness.learned or not _is_flat(c, witness):
+        return
+    if not witness.words and (continues_earlier_run(run, series) or abs(tail(c.values)) < 0.1):
+        return
+    yield _finding(c, witness)
+
+
+def _witness(run: Run, series: Series) -> _Witness:
+    words: list[str] = []
+    level = None
+    for group in ("train", "validation", "test"):
+        acc = accuracy(run, group)
+        if acc is None or len(acc) < 3:
+            continue
+        level = tail(acc.values)
+        rising = level - head(acc.values) >= ACCURACY_GAIN and trend(acc.values) > 1.5
+        if level >= GOOD_ACCURACY or rising:
+            return _Witness(True, (), level)
+        words.append(f"{group} accuracy is {percent(level)}")
+    for score in run.find("r2"):
+        level_r2 = tail(curve(score).values)
+        if level_r2 > 0.3:
+            return _Witness(True, (), level)
+        words.append(f"R2 is {number(level_r2)}")
+    match = explain(run, series)
+    if match is not None:
+        words.append(f"the level is {number(match.expected)}, the {match.kind.replace('-', ' ')}")
+    return _Witness(False, tuple(words), level)
+
+
+def _is_flat(c: Curve, witness: _Witness) -> bool:
+    v = c.values
+    level, scatter = abs(tail(v)), noise(v)
+    error = ratio(1.2533 * scatter * (10.0 / len(v) + 4.0 / len(v)) ** 0.5, level)
+    lowest = float(block_means(smooth(v), 10).min())
+    best = ratio(head(v) - lowest, abs(head(v)))
+    if not witness.words:
+        return error <= CERTAIN and -0.5 <= drop(v) <= FLAT_ALONE and best <= BEST_FALL
+    allowance = min(2.0 * error, 0.05)
+    return -0.5 <= drop(v) <= FLAT + allowance and best <= BEST_FALL + 3.0 * ratio(scatter, level)
+
+
+def _finding(c: Curve, witness: _Witness) -> Finding:
+    fall, z = drop(c.values), trend(c.values)
+    pace = "crawl" if z < -3.0 and 0.0 < fall else "flat"
+    start, end = c.where(0, len(c) - 1)
+    moved = f"moves only from {number(head(c.values))} to {number(tail(c.values))}" if pace == "crawl" else (
+        f"stays at {number(tail(c.values))} (it started at {number(head(c.values))})")
+    agrees = f"; {listed(witness.words)}" if witness.words else ""
+    return RULE.finding(
+        f"{c.series} {moved}, {percent(abs(fall))} {'less' if fall >= 0 else 'more'} {span(c.series, start, end)}{agrees}",
+        c.series.at(start, end),
+        c.series.source,
+        strength=Strength.CIRCUMSTANTIAL if witness.words else Strength.PATTERN,
+        severity=Severity.HIGH if witness.words else Severity.MEDIUM,
+        measured={"metric": c.series.name, "group": c.series.group, "start": head(c.values), "level": tail(c.values),
+                  "fall": fall, "noise": noise(c.values), "trend_z": z, "pace": pace, "records": len(c),
+                  "accuracy": witness.accuracy, "corroborated": bool(witness.words)},
+    )

@@ -1,0 +1,157 @@
+"""Validation is far from training from the very first evaluation, or runs away from it, while training is fine.
+
+Over-fitting takes time: validation improves first and turns later (L203). Here it never improved. Either the loss on
+held-out data starts several times above the training loss and stays there, or it grows by factors from evaluation to
+evaluation while training falls, or it jumps up and down by orders of magnitude beside a smooth training curve. The
+model in evaluation mode is then not the model that trains: running statistics of a normalisation layer that lag
+behind the batches, another preprocessing, another input scale, a mask that is missing. A model that is validated on
+its own training batch and still shows this leaves no other reading.
+
+`measured.kind`: "growing" (5 times or more above the first evaluation, never having fallen), "from-start" (3 times
+the training loss or more at the first two evaluations, and no improvement since), "erratic" (factors of 10 between
+evaluations), "accuracy" (no loss is logged; held-out accuracy lies 30 points below from the start on).
+A held-out accuracy of 90 % or more says that the evaluated model is sound, and the rule stays silent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_logs.curves.baselines import Curve, curve, median, ratio, tail, trend
+from traindx_tools.on_logs.curves.learning import (
+    accuracy,
+    aligned,
+    held_out_loss,
+    is_adversarial,
+    is_reinforcement,
+    main_loss,
+    number,
+    percent,
+    place,
+    span,
+)
+from traindx_tools.on_logs.run import Floats, Run
+from traindx_tools.rules import Rule, Threshold
+
+GROWTH = 5.0
+RATIO = 3.0
+IMPROVED = 0.9
+SWING = 10.0
+ACCURACY_GAP = 0.3
+SOUND_ACCURACY = 0.9
+
+RULE = Rule(
+    id="L204",
+    name="train-validation-gap",
+    title="Validation is far from training from the start",
+    severity=Severity.HIGH,
+    sees="held-out loss and accuracy beside those of training, evaluation by evaluation",
+    matters="The evaluated model is not the one that trains: no validation number of this run can be trusted.",
+    alike=(
+        "Over-fitting: validation improves first and turns later.",
+        "A held-out set of another distribution: a constant gap, accuracy above chance.",
+        "The first evaluation came late, when the model was over-fitted already.",
+    ),
+    confirm=(
+        "Evaluate the training batch itself in evaluation mode and in training mode: equal losses rule this out.",
+        "Print running_mean and running_var of the first normalisation layer beside the batch's mean and variance.",
+    ),
+    thresholds={
+        "growth": Threshold(GROWTH, "last / first evaluation", "over-fitting seldom multiplies a loss by 5 at once"),
+        "ratio": Threshold(RATIO, "validation / training", "at the first evaluations; a usual gap is below 2"),
+        "improved": Threshold(IMPROVED, "of the first evaluation", "a loss below it has improved"),
+        "swing": Threshold(SWING, "largest / smallest", "within the second half; usual scatter stays below 2"),
+        "accuracy_gap": Threshold(ACCURACY_GAP, "fraction", "training minus held-out accuracy"),
+        "sound_accuracy": Threshold(SOUND_ACCURACY, "fraction", "an evaluated model this good is the trained one"),
+    },
+)
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding: the first kind that fits."""
+    train, held_out = main_loss(run), held_out_loss(run)
+    if is_reinforcement(run) or is_adversarial(run):
+        return
+    acc = accuracy(run, "validation", "test")
+    if acc is not None and tail(acc.values) >= SOUND_ACCURACY:
+        return
+    if train is None or held_out is None:
+        yield from _accuracy_gap(run)
+        return
+    t, h = curve(train), curve(held_out)
+    if len(t) < 2 or len(h) < 3 or t.values.min() <= 0.0 or h.values.min() <= 0.0:
+        return
+    beside = aligned(t, h)
+    kind = _kind(beside, h.values, t.values)
+    if kind is not None:
+        yield _finding(run, kind, beside, h)
+
+
+def _kind(train: Floats, held_out: Floats, whole_train: Floats) -> str | None:
+    first, last = float(held_out[0]), tail(held_out) if len(held_out) >= 6 else float(held_out[-1])
+    end = median(train[-max(1, len(train) // 4):])
+    trains = end <= 1.1 * float(train[0]) and end <= 1.1 * float(whole_train[0])
+    learned = end <= 0.9 * float(whole_train[0]) or end <= 0.1
+    rising = trend(held_out) > 1.5 or bool((np.diff(held_out) > 0).all())
+    if trains and last >= GROWTH * first and float(held_out.min()) >= IMPROVED * first and rising:
+        return "growing"
+    ratios = held_out / np.maximum(train, 1e-30)
+    apart = float(ratios[:2].min()) >= RATIO and float(np.median(ratios)) >= RATIO
+    if learned and apart and last >= IMPROVED * first:
+        return "from-start"
+    half = held_out[len(held_out) // 2:]
+    calm = train[len(train) // 2:]
+    swings = len(half) >= 4 and ratio(float(half.max()), float(half.min())) >= SWING
+    if learned and swings and median(half) >= RATIO * end and ratio(float(calm.max()), float(calm.min())) < SWING / 3:
+        return "erratic"
+    return None
+
+
+def _finding(run: Run, kind: str, train: Floats, h: Curve) -> Finding:
+    v = h.values
+    start, end = h.where(0, len(h) - 1)
+    acc, train_acc = accuracy(run, "validation", "test"), accuracy(run, "train")
+    group, s = h.series.group, h.series
+    training = f"training loss goes from {number(float(train[0]))} to {number(float(train[-1]))}"
+    said = f"; {group} accuracy is {percent(tail(acc.values))}" if acc is not None else ""
+    small = float(v[-1]) < 0.1
+    ratios = v / np.maximum(train, 1e-30)
+    statement = {
+        "growing": f"{group} loss grows from {number(float(v[0]))} {place(s, start)} to {number(float(v[-1]))} "
+                   f"{place(s, end)} ({number(ratio(float(v[-1]), float(v[0])))} times) without ever falling, while "
+                   f"{training}",
+        "from-start": f"{group} loss is {number(float(ratios[0]))} times the training loss at the first evaluation "
+                      f"({place(s, start)}) and goes from {number(float(v[0]))} to {number(float(v[-1]))}, while {training}",
+        "erratic": f"{group} loss jumps between {number(float(v[len(v) // 2:].min()))} and "
+                   f"{number(float(v[len(v) // 2:].max()))} in the second half of the run, while {training}",
+    }[kind]
+    return RULE.finding(
+        statement + said, s.at(start, end), s.source, strength=Strength.CIRCUMSTANTIAL,
+        severity=Severity.LOW if small else Severity.HIGH if kind == "growing" else Severity.MEDIUM,
+        measured={"kind": kind, "val_first": float(v[0]), "val_end": float(v[-1]), "val_min": float(v.min()),
+                  "growth": ratio(float(v[-1]), float(v[0])), "train_first": float(train[0]),
+                  "train_end": float(train[-1]), "ratio_first": float(ratios[0]), "ratio_end": float(ratios[-1]),
+                  "val_accuracy": tail(acc.values) if acc is not None else None,
+                  "train_accuracy": tail(train_acc.values) if train_acc is not None else None, "records": len(h)},
+    )
+
+
+def _accuracy_gap(run: Run) -> Iterator[Finding]:
+    train, held_out = accuracy(run, "train"), accuracy(run, "validation", "test")
+    if train is None or held_out is None or len(held_out) < 3:
+        return
+    gaps = aligned(train, held_out) - held_out.values
+    if float(gaps[:2].min()) < ACCURACY_GAP or median(gaps) < ACCURACY_GAP or trend(held_out.values) > 1.5:
+        return
+    start, end = held_out.where(0, len(held_out) - 1)
+    yield RULE.finding(
+        f"{held_out.series} is {number(tail(held_out.values))} while training accuracy is {number(tail(train.values))}, "
+        f"apart by {number(float(gaps[0]))} at the first evaluation already ({span(held_out.series, start, end)})",
+        held_out.series.at(start, end), held_out.series.source, strength=Strength.CIRCUMSTANTIAL,
+        severity=Severity.MEDIUM,
+        measured={"kind": "accuracy", "val_accuracy": tail(held_out.values), "train_accuracy": tail(train.values),
+                  "gap_first": float(gaps[0]), "gap_end": float(gaps[-1]), "records": len(held_out)},
+    )
