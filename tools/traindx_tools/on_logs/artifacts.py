@@ -1,0 +1,302 @@
+"""Finds the files of a run by what was named: a path, several, a folder, a glob, "-" or an fsspec URL.
+
+Nothing here trusts a file's name: a head of its bytes says what it is. Files that could run code when they are loaded
+(pickles, checkpoints) and archives are named and never opened beyond that head.
+"""
+
+from __future__ import annotations
+
+import glob
+import gzip
+import io
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from traindx_tools.errors import MissingExtra, UnreadableInput
+from traindx_tools.on_logs.run import Artifact
+
+HEAD_BYTES = 64 * 1024
+"""What is looked at to tell a format."""
+MAX_FILES = 2_000
+"""Files looked at in one folder; the rest is said to be left out."""
+MAX_UNPACKED = 512 * 2**20
+"""Bytes read of one gzip stream: a bomb ends here."""
+MAX_STDIN = 2 * 2**30
+"""Bytes read from standard input."""
+_SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "venv", "site-packages", "checkpoints_orbax"})
+STDIN = "-"
+
+
+@dataclass(frozen=True)
+class Source:
+    """One stream of bytes that may hold something of a run."""
+
+    name: str
+    """As the user named it: a path, a URL, or "-"."""
+    local: Path | None = None
+    data: bytes | None = None
+    filesystem: Any = None
+    note: str = ""
+
+    def raw(self) -> BinaryIO:
+        """The bytes as they are stored. Raises OSError."""
+        if self.data is not None:
+            return io.BytesIO(self.data)
+        if self.local is not None:
+            return self.local.open("rb")
+        return cast(BinaryIO, self.filesystem.open(self.name, "rb"))
+
+    def open(self) -> BinaryIO:
+        """The bytes, unpacked where they are gzip, and then bounded by `MAX_UNPACKED`. Raises OSError."""
+        stream = self.raw()
+        return cast(BinaryIO, _Bounded(gzip.GzipFile(fileobj=stream), MAX_UNPACKED)) if self.zipped else stream
+
+    @cached_property
+    def stored_head(self) -> bytes:
+        """The first bytes as they are stored. Raises OSError."""
+        with self.raw() as stream:
+            return stream.read(HEAD_BYTES)
+
+    @property
+    def zipped(self) -> bool:
+        """Whether it is a gzip stream."""
+        return self.stored_head[:3] == b"\x1f\x8b\x08"
+
+    @cached_property
+    def head(self) -> bytes:
+        """The first unpacked bytes. Raises OSError."""
+        if not self.zipped:
+            return self.stored_head
+        with self.open() as stream:
+            try:
+                return stream.read(HEAD_BYTES)
+            except (EOFError, OSError, ValueError) as broken:
+                raise OSError(f"damaged gzip stream: {broken}") from broken
+
+
+class _Bounded(io.RawIOBase):
+    """Ends a stream after a number of bytes; a damaged end of a gzip stream is its end."""
+
+    def __init__(self, stream: BinaryIO | gzip.GzipFile, limit: int) -> None:
+        self._stream, self._left = stream, limit
+        self.cut = False
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1, /) -> bytes:
+        want = self._left if size < 0 else min(size, self._left)
+        self.cut = self.cut or (want == 0 and size != 0)
+        try:
+            data = self._stream.read(want)
+        except EOFError:
+            data = b""
+        self._left -= len(data)
+        return data
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+_REFUSED_MAGIC = (
+    (b"PK\x03\x04", "archive", "a zip archive (PyTorch checkpoints are such): not opened"),
+    (b"PK\x05\x06", "archive", "an empty zip archive"),
+    (b"\x80\x02", "pickle", "a pickle: loading it could run code, so it is never opened"),
+    (b"\x80\x03", "pickle", "a pickle: loading it could run code, so it is never opened"),
+    (b"\x80\x04", "pickle", "a pickle: loading it could run code, so it is never opened"),
+    (b"\x80\x05", "pickle", "a pickle: loading it could run code, so it is never opened"),
+    (b"\x93NUMPY", "numpy", "a numpy array, no log"),
+    (b"\x89HDF", "hdf5", "an HDF5 file, no log"),
+    (b"BZh", "archive", "bzip2: unpack it first"),
+    (b"\xfd7zXZ", "archive", "xz: unpack it first"),
+    (b"\x28\xb5\x2f\xfd", "archive", "zstandard: unpack it first"),
+    (b"7z\xbc\xaf", "archive", "a 7z archive: unpack it first"),
+    (b"SQLite format 3", "sqlite", "an SQLite database: export its metrics as CSV"),
+    (b"\x89PNG", "image", "a picture"),
+    (b"\xff\xd8\xff", "image", "a picture"),
+    (b"GIF8", "image", "a picture"),
+    (b"%PDF", "pdf", "a PDF"),
+    (b"\x7fELF", "binary", "a program"),
+    (b"PAR1", "parquet", "a parquet table: data, no log"),
+    (b":W&B", "wandb", "a wandb run file: export its history (wandb sync, or run.history()) as CSV"),
+)
+
+
+def refusal(source: Source) -> Artifact | None:
+    """Why a source is not read, or None where it may be: archives, pickles and other binary files."""
+    head = source.head
+    for magic, form, why in _REFUSED_MAGIC:
+        if head.startswith(magic):
+            return Artifact(source.name, form, note=f"refused: {why}")
+    if len(head) >= 262 and head[257:262] == b"ustar":
+        return Artifact(source.name, "archive", note="refused: a tar archive: unpack it first")
+    return None
+
+
+def is_binary(head: bytes) -> bool:
+    """Whether bytes are no text in UTF-8, Latin-1 or UTF-16 with a byte order mark."""
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return False
+    control = sum(head.count(bytes([c])) for c in (*range(7), *range(14, 27), 28, 29, 30, 31))
+    return control > max(2, len(head) // 50)
+
+
+@dataclass
+class Discovery:
+    """What was found, and what was left out and why."""
+
+    sources: list[Source] = field(default_factory=list)
+    left_out: list[Artifact] = field(default_factory=list)
+
+
+def discover(paths: Sequence[str | Path], *, stdin: bytes | None = None) -> Discovery:
+    """Every source that the paths name, in order, each once.
+
+    Raises UnreadableInput for a path that is not there, for a folder without files and for a glob that matches nothing;
+    MissingExtra where a URL needs a package that is not installed.
+    """
+    found = Discovery()
+    if not paths:
+        raise UnreadableInput("No input was named. Give a log, a folder, a glob, '-' for standard input or a URL.")
+    for path in paths:
+        _discover_one(str(path), found, stdin)
+    unique = {_identity(s): s for s in reversed(found.sources)}
+    found.sources = [s for s in found.sources if unique[_identity(s)] is s or s.data is not None]
+    found.sources = list({_identity(s): s for s in found.sources}.values())
+    return found
+
+
+def _identity(source: Source) -> str:
+    return os.path.realpath(source.local) if source.local is not None else source.name
+
+
+def _discover_one(path: str, found: Discovery, stdin: bytes | None) -> None:
+    if path == STDIN:
+        found.sources.append(Source(STDIN, data=_standard_input(stdin)))
+    elif "://" in path:
+        _discover_url(path, found)
+    elif os.path.isdir(path):
+        _discover_folder(path, found)
+    elif os.path.exists(path):
+        _add_file(path, found, named=True)
+    else:
+        matches = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else []
+        if not matches:
+            raise UnreadableInput(_missing(path))
+        for match in matches:
+            if os.path.isdir(match):
+                _discover_folder(match, found, may_be_empty=True)
+            else:
+                _add_file(match, found, named=True)
+
+
+def _missing(path: str) -> str:
+    if glob.has_magic(path):
+        return f"No file matches the pattern {path!r}. Check the pattern, or name the folder itself."
+    parent = os.path.dirname(path) or "."
+    if not os.path.isdir(parent):
+        return f"There is no file or folder {path!r}: the folder {parent!r} does not exist. Check the path."
+    beside = sorted(n for n in os.listdir(parent) if not n.startswith("."))[:8]
+    return f"There is no file or folder {path!r}. In {parent!r} there is: {', '.join(beside) or 'nothing'}."
+
+
+def _standard_input(given: bytes | None) -> bytes:
+    return given if given is not None else sys.stdin.buffer.read(MAX_STDIN)
+
+
+def _add_file(path: str, found: Discovery, *, named: bool = False) -> None:
+    if not os.path.isfile(path):
+        reason = "a pipe, socket or device, not a file: send it to standard input instead ('-')"
+        if named:
+            raise UnreadableInput(f"{path!r} is {reason}.")
+        found.left_out.append(Artifact(path, "unknown", note=f"refused: {reason}"))
+    elif not os.access(path, os.R_OK):
+        if named:
+            raise UnreadableInput(f"{path!r} cannot be read: no permission. Change its mode or copy it.")
+        found.left_out.append(Artifact(path, "unknown", note="not read: no permission"))
+    else:
+        found.sources.append(Source(path, local=Path(path)))
+
+
+def _discover_folder(folder: str, found: Discovery, *, may_be_empty: bool = False) -> None:
+    before = len(found.sources) + len(found.left_out)
+    root = os.path.realpath(folder)
+    for count, path in enumerate(_walk(folder, root, found)):
+        if count >= MAX_FILES:
+            found.left_out.append(Artifact(folder, "folder", note=f"only its first {MAX_FILES} files were looked at"))
+            break
+        _add_file(path, found)
+    if len(found.sources) + len(found.left_out) == before and not may_be_empty:
+        raise UnreadableInput(f"The folder {folder!r} holds no files that could be read. Name the folder in which the "
+                              "training wrote its log.")
+
+
+def _walk(folder: str, root: str, found: Discovery) -> Iterator[str]:
+    """The files below a folder in a stable order; links that leave it are reported and not followed."""
+    for here, folders, files in os.walk(folder, followlinks=False):
+        for name in sorted(folders):
+            if os.path.islink(os.path.join(here, name)):
+                _left_as_link(os.path.join(here, name), root, found)
+        folders[:] = sorted(n for n in folders if n not in _SKIPPED_FOLDERS and not n.startswith("."))
+        for name in sorted(files):
+            path = os.path.join(here, name)
+            if name.startswith("."):
+                continue
+            if os.path.islink(path) and not _inside(os.path.realpath(path), root):
+                _left_as_link(path, root, found)
+                continue
+            yield path
+
+
+def _inside(path: str, root: str) -> bool:
+    return path == root or path.startswith(root.rstrip(os.sep) + os.sep)
+
+
+def _left_as_link(path: str, root: str, found: Discovery) -> None:
+    if not _inside(os.path.realpath(path), root):
+        found.left_out.append(Artifact(path, "link", note="refused: a link that leads out of the folder is not "
+                                                         "followed; name its target if you want it read"))
+
+
+def _discover_url(url: str, found: Discovery) -> None:
+    filesystem, names = _resolve_url(url)
+    if not names:
+        raise UnreadableInput(f"Nothing was found at {url!r}. Check the address and that you may read it.")
+    found.sources.extend(Source(name, filesystem=filesystem) for name in names[:MAX_FILES])
+
+
+def _resolve_url(url: str) -> tuple[Any, list[str]]:
+    try:
+        import fsspec
+    except ImportError as missing:
+        raise MissingExtra("Reading a URL", "fsspec", "all") from missing
+    protocol = url.split("://", 1)[0]
+    try:
+        filesystem, path = fsspec.core.url_to_fs(url)
+        names = _url_names(filesystem, path)
+    except ImportError as missing:
+        raise UnreadableInput(f"Reading {protocol}:// needs a package that is not installed: {missing}") from missing
+    except ValueError as unknown:
+        raise UnreadableInput(f"{url!r} is no URL that fsspec knows: {unknown}") from unknown
+    except Exception as failed:  # noqa: BLE001 - every filesystem (s3, gs, http) raises errors of its own
+        raise UnreadableInput(f"{url!r} could not be reached: {type(failed).__name__}: {failed}") from failed
+    return filesystem, names
+
+
+def _url_names(filesystem: Any, path: str) -> list[str]:
+    if glob.has_magic(path):
+        return sorted(filesystem.unstrip_protocol(p) for p in filesystem.glob(path))
+    if filesystem.isdir(path):
+        return sorted(filesystem.unstrip_protocol(p) for p in filesystem.find(path, maxdepth=4))
+    return [filesystem.unstrip_protocol(path)] if filesystem.exists(path) else []
+
+
+def names(sources: Iterable[Source]) -> list[str]:
+    """The names of sources, for messages."""
+    return [s.name for s in sources]

@@ -1,0 +1,89 @@
+"""Which words count steps, epochs and ranks, and what a counter that starts over means."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from traindx_tools.on_logs.run import Floats
+
+EPOCH, RANK = "epoch", "rank"
+STEP_WORDS: dict[str, int] = {
+    **dict.fromkeys(("global_step", "num_updates", "update", "updates_done", "optimizer_step", "opt_step", "gstep",
+                     "n_updates", "optim_step", "trainer/global_step", "_step", "num_update", "current_steps",
+                     "train_step", "global_steps", "global_iter"), 4),
+    **dict.fromkeys(("step", "iter", "iteration", "iterations_done", "itr", "it", "iters_done", "stp"), 3),
+    **dict.fromkeys(("batch", "minibatch", "batch_idx", "mini_batch", "mb", "batches_done"), 2),
+    **dict.fromkeys(("episode", "ep_num", "round", "generation", "timestep", "total_timesteps", "timesteps",
+                     "env_step", "env_steps", "frame", "frames", "tick", "game", "trial", "kimg", "samples_seen",
+                     "total_steps_done"), 1),
+}
+"""Words that count, and how surely they count optimizer steps: the surest in a record gives its step."""
+BARE = 2
+"""How surely a number without a word ("[100]", "136/192") counts steps."""
+EPOCH_WORDS = frozenset({"epoch", "ep", "epochs_done", "epoch_idx", "num_epoch", "current_epoch"})
+RANK_WORDS = frozenset({"rank", "global_rank", "process_index"})
+
+
+def counter_kind(word: str) -> tuple[str, int] | None:
+    """("step", sureness), ("epoch", 0), ("rank", 0) or None for the last word of a phrase, in lower case."""
+    word = word.replace("-", "_").strip("_:") if word != "_step" else word
+    if word in STEP_WORDS:
+        return "step", STEP_WORDS[word]
+    if word in EPOCH_WORDS:
+        return EPOCH, 0
+    return (RANK, 0) if word in RANK_WORDS else None
+
+
+@dataclass
+class Counters:
+    """What each record of a text said of its place, so that batches within an epoch can be told from steps."""
+
+    slot: array[int] = field(default_factory=lambda: array("b"))
+    """Which counter gave the step: its sureness, negative where a record has none."""
+    total: array[float] = field(default_factory=lambda: array("d"))
+    epoch_total: float = math.nan
+    step_total: float = math.nan
+
+
+def settle(step: Floats, epoch: Floats, counters: Counters) -> tuple[Floats, str]:
+    """Steps that only grow within a run, and a remark where the log counts batches of an epoch.
+
+    A counter that falls when the epoch grows counts batches within an epoch. Where the log also prints how many there
+    are, the step is (epoch - first) * batches + batch, which the log says by its own numbers; where it does not, or
+    the counter always stands at its end, no step is known and the epoch is the place.
+    """
+    remarks: list[str] = []
+    slots = np.array(counters.slot, dtype=np.int64)
+    totals = np.array(counters.total, dtype=np.float64)
+    for slot in np.unique(slots[slots >= 0]):
+        mine = np.flatnonzero((slots == slot) & np.isfinite(step))
+        if len(mine) > 1:
+            step[mine], remark = _settle_one(step[mine], epoch[mine], totals[mine])
+            remarks += [remark] if remark else []
+    return step, "; ".join(dict.fromkeys(remarks))
+
+
+def _settle_one(step: Floats, epoch: Floats, total: Floats) -> tuple[Floats, str]:
+    fell = np.diff(step) < 0
+    known = np.isfinite(epoch)
+    ends = (step == total) | (step == total - 1)
+    if known.all() and len(np.unique(epoch)) > 1 and ends.mean() >= 0.8 and not _grows_over(step, epoch):
+        return np.full_like(step, np.nan), "a bar at the end of each epoch: the place is the epoch"
+    if known.all() and (fell & (np.diff(epoch) > 0)).any():
+        per_epoch = np.unique(total[np.isfinite(total)])
+        if len(per_epoch) == 1 and np.isfinite(total).all():
+            first = 0.0 if (epoch == 0).any() else 1.0
+            return (epoch - first) * per_epoch[0] + step, (
+                f"its counter starts over with each epoch: step = (epoch - {first:g}) * {per_epoch[0]:g} + batch")
+        return np.full_like(step, np.nan), "its counter starts over with each epoch of unknown length: no step is known"
+    if not known.any() and fell.any() and (ends[:-1] & fell).sum() == fell.sum() and np.isfinite(total).all():
+        return np.full_like(step, np.nan), "its counter starts over again and again and no epoch is printed"
+    return step, ""
+
+
+def _grows_over(step: Floats, epoch: Floats) -> bool:
+    return bool((np.diff(step)[np.diff(epoch) > 0] > 0).any())

@@ -1,0 +1,146 @@
+"""JSON lines and JSON documents: one object a record, or one object that holds a list of records or of columns.
+
+Nested objects become names with slashes. Python's `NaN` and `Infinity` are accepted, as are numbers in quotes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from traindx_tools.on_logs.artifacts import Source, is_binary
+from traindx_tools.on_logs.readers import columns
+from traindx_tools.on_logs.readers.reader import Head, Reader
+from traindx_tools.on_logs.readers.text_log import lines_of
+from traindx_tools.on_logs.run import Artifact, Run, merge
+
+MAX_DOCUMENT = 256 * 2**20
+"""Bytes of a JSON document that is read as a whole; a longer one is refused."""
+_DEPTH = 4
+
+
+def flatten(record: dict[str, Any], prefix: str = "", depth: int = _DEPTH) -> dict[str, Any]:
+    """Leaves by name; names of nested objects are joined with slashes."""
+    flat: dict[str, Any] = {}
+    for name, cell in record.items():
+        if isinstance(cell, dict) and depth > 0:
+            flat.update(flatten(cell, f"{prefix}{name}/", depth - 1))
+        else:
+            flat[f"{prefix}{name}" if not _places(name) else str(name)] = cell
+    return flat
+
+
+def _places(name: Any) -> bool:
+    return columns.role(str(name)) in (columns.STEP, columns.EPOCH, columns.TIME)
+
+
+def parse(text: str) -> Any:
+    """The value of a JSON text, None where it is none. Deeply nested text is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def sniff_lines(head: Head) -> float:
+    """Sure where most lines are JSON objects of metrics."""
+    lines = [line for line in head.lines if line.strip()][:40]
+    if is_binary(head.data) or not lines:
+        return 0.0
+    records = [r for r in map(parse, lines) if isinstance(r, dict)]
+    if len(records) < 0.6 * len(lines):
+        return 0.0
+    is_log = [columns.looks_like_metrics(flatten(r)) for r in records]
+    return 0.85 if sum(is_log) >= 0.3 * len(is_log) else 0.3
+
+
+def read_lines(source: Source) -> Run:
+    """Reads JSON lines. Raises OSError."""
+    reading, damaged, shown = columns.RowReading(source.name), 0, 0
+    for number, line in lines_of(source):
+        record = parse(line)
+        if isinstance(record, dict):
+            shown += 1
+            reading.row(number, flatten(record))
+        elif line.strip():
+            damaged += 1
+    if not columns.looks_like_metrics(k.original for k in reading.recorder.counts()) and not _placed(reading):
+        return Run(artifacts=(Artifact(source.name, "data_records", note="no step, epoch or metric in its records: "
+                                       "taken for data and not read"),))
+    note = f"{damaged} damaged lines skipped" if damaged else ""
+    return merge([reading.run(), Run(artifacts=(Artifact(source.name, "jsonl", rows=len(reading.recorder),
+                                                         note=note),))])
+
+
+def _placed(reading: columns.RowReading) -> bool:
+    return any(s == s for s in reading.recorder.step) or any(e == e for e in reading.recorder.epoch)
+
+
+def sniff_document(head: Head) -> float:
+    """Whether the text begins as one JSON value over several lines."""
+    start = head.text.lstrip()[:1]
+    if start not in ("{", "[") or is_binary(head.data):
+        return 0.0
+    return 0.5 if head.complete and parse(head.text) is not None or '"' in head.text[:400] else 0.0
+
+
+def records_in(document: Any) -> list[dict[str, Any]]:
+    """The records of a document: a list of objects, such a list inside an object, or columns of equal length."""
+    if isinstance(document, list):
+        return [d for d in document if isinstance(d, dict)]
+    if not isinstance(document, dict):
+        return []
+    nested = [records_in(v) for v in document.values() if isinstance(v, list)]
+    longest = max(nested, key=len, default=[])
+    return longest or _from_columns(document) or next(
+        (r for r in (records_in(v) for v in document.values() if isinstance(v, dict)) if r), [])
+
+
+def _from_columns(document: dict[str, Any]) -> list[dict[str, Any]]:
+    listed = {k: v for k, v in document.items() if isinstance(v, list) and v and _all_numbers(v)}
+    if not listed or not columns.looks_like_metrics(listed):
+        return []
+    return [{k: v[i] for k, v in listed.items() if i < len(v)} for i in range(max(map(len, listed.values())))]
+
+
+def _all_numbers(cells: Iterable[Any]) -> bool:
+    return all(columns.number(c) is not None for c in cells)
+
+
+def load(source: Source) -> Any:
+    """The document of a source, None where it is damaged or too long. Raises OSError."""
+    with source.open() as stream:
+        data = stream.read(MAX_DOCUMENT + 1)
+    return parse(data.decode("utf-8-sig", errors="replace")) if len(data) <= MAX_DOCUMENT else None
+
+
+def rows(source: Source, records: Iterable[dict[str, Any]], form: str) -> Run:
+    """A run from records whose line is their number, 1-based."""
+    reading = columns.RowReading(source.name)
+    for number, record in enumerate(records, 1):
+        reading.row(number, flatten(record))
+    return merge([reading.run(), Run(artifacts=(Artifact(source.name, form, rows=len(reading.recorder)),))])
+
+
+def read_document(source: Source) -> Run:
+    """Reads a JSON document of metrics. Raises OSError."""
+    records = records_in(load(source))
+    if not records or not any(columns.looks_like_metrics(flatten(r)) for r in records[:50]):
+        return Run(artifacts=(Artifact(source.name, "json", note="no records of metrics in it"),))
+    return rows(source, records, "json")
+
+
+def _both(head: Head) -> float:
+    return max(sniff_lines(head), sniff_document(head))
+
+
+def _read(source: Source) -> Run:
+    from traindx_tools.on_logs.readers.reader import head_of
+
+    head = head_of(source)
+    return read_lines(source) if sniff_lines(head) >= sniff_document(head) else read_document(source)
+
+
+
+READER = Reader("jsonl", _both, _read)

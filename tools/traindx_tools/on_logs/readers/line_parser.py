@@ -1,0 +1,342 @@
+"""Reads one line of free text: which of its numbers are counters, which are metrics, which are neither.
+
+A line is cut into text and numbers. What the text says is worked out once for each shape of line (a `Plan`); lines of
+the same shape, which is nearly all of a log, then only cost a lookup and the conversion of their numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+
+from traindx_tools.on_logs.readers import counters
+from traindx_tools.on_logs.readers.names import GROUPS, IGNORED, TRAIN, VALIDATION, Name, identify, words
+from traindx_tools.on_logs.readers.numbers import TOKEN, UNIT, as_memory, unit, value, whole
+from traindx_tools.on_logs.readers.recorder import Key
+
+MAX_TOKENS = 4_000
+"""Numbers looked at in one line."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """One metric of a shape: which token holds it and what it is called."""
+
+    token: int
+    key: Key
+    factor: float = 1.0
+    over: int | None = None
+    """The token by which the value is divided: "9850/10000" of an accuracy."""
+    tentative: bool = False
+    """Taken for a metric only if it recurs with other values."""
+
+
+@dataclass(frozen=True)
+class Counter:
+    """One counter of a shape: the token, and the token with the planned end."""
+
+    token: int
+    total: int | None
+    sureness: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the numbers of one shape of line mean."""
+
+    fields: tuple[Field, ...] = ()
+    step: Counter | None = None
+    epoch: Counter | None = None
+    rank: int | None = None
+    bar: str = ""
+    """"tqdm", "keras" or "" where the line draws no bar."""
+    leftover: int = 0
+    """Words that are neither a name nor a unit."""
+
+    @property
+    def header(self) -> bool:
+        """A line that only says where the following ones stand."""
+        return not self.fields and not self.bar and bool(self.step or self.epoch) and self.leftover <= 3
+
+
+NOTHING = Plan()
+_OPTIONS = r"(?:^|\s)--[A-Za-z][\w-]+(?:[ =]|$)"
+_NO_METRICS = re.compile("|".join((
+    r'^\s*File "', r"^\s*[~^]+\s*$", r"^\s*[\w.]*(?:Error|Exception|Warning|Interrupt|Exit)\b(?!\s*(?:rate|=|\d))",
+    r"\b\w*Warning:", r"warnings\.warn", r"^\s*(?:\$|>>>|\.\.\.|%|#!) ", r"out of memory|[Tt]ried to allocate",
+    r"^\s*(?:\+ )?(?:python3?|torchrun|accelerate|deepspeed|srun|sbatch|mpirun|bash|sh|cd|export|pip|git|docker|sudo"
+    r"|[A-Z_]+=\S+ +\w+)\s", _OPTIONS,
+    r"\b[A-Za-z_]\w*\((?:[^()]*,\s*)?[A-Za-z_]\w*=(?!=)",
+    r"^\s*(?:def|class|import|return|raise|assert|elif|while|except|with|for|if)\s.*[:(]\s*$",
+    r"^\s*(?:from [\w.]+ )?import ", r"[^=!<>]==|!=|\+=|\bself\.", r"^\s*[\w.]+\s*=\s*[\w.]+\(", r"0x[0-9a-f]{4,}",
+    r"https?://",
+)))
+"""Frames of tracebacks, code, warnings, shell commands: nothing in them is a metric."""
+_TAIL = re.compile(
+    r"^(?P<head>.*?)\s*(?P<conn>=>|->|:=|[=:≈]|)\s*"
+    r"(?:(?:tensor|array|Array|Tensor|(?:np|numpy|jnp)\.\w+|float|DeviceArray)\()?[\[({'\"#$]*\s*$", re.DOTALL)
+_SEPARATOR = re.compile(r"[,;|•·│┃║{}\[\]\t]|\s[-–—>»→]+\s|\s{2,}|:\s|\)\s|(?<=\w)/(?=\w+$)|\s\(")
+_EDGE = "'\"`*-–—>»→•#.!,:/\\ \t_~<█▏▎▍▌▋▊▉━╸╺=?"
+_STOP = frozenset(
+    "took in at of to from with and after for is was by on the than over every per a an did about around until "
+    "version only or not all are were has have be number no nr between within took last first next another "
+    "using used; since as it its only up down".split()) - {"it"}
+_RATIO = re.compile(r"\s*(?:/|of|out of)\s*$")
+_PLURAL = {"steps": "step", "iterations": "iteration", "iters": "iter", "updates": "update", "epochs": "epoch",
+           "batches": "batch", "episodes": "episode"}
+_TQDM, _KERAS = re.compile(r"\d+%\s?\|"), re.compile(r"^\s*\d+/(?:\d+|Unknown)\s+(?:[━╸╺]|\[[=>.]+\])")
+_VECTOR = frozenset({"perplexity", "codebook_perplexity", "codebook_used"})
+
+
+@dataclass
+class _Draft:
+    """A plan in the making, with what the text so far has said."""
+
+    items: list[tuple[Field, Name, bool]] = field(default_factory=list)
+    steps: list[Counter] = field(default_factory=list)
+    epochs: list[Counter] = field(default_factory=list)
+    bare: list[Counter] = field(default_factory=list)
+    rank: int | None = None
+    leftover: int = 0
+    group: str | None = None
+    stem: str = ""
+
+
+def split(text: str) -> list[str]:
+    """Text and tokens in turn; the text parts alone are the shape."""
+    return TOKEN.split(text)
+
+
+def plan_line(parts: list[str], group: str | None = None) -> Plan:
+    """What the numbers of a line mean. `parts` as of `split`; `group` is what the lines before have said."""
+    text = "".join(parts)
+    if len(parts) < 3 or len(parts) > 2 * MAX_TOKENS or _NO_METRICS.search(text):
+        return NOTHING
+    draft = _Draft(group=group)
+    _read_tokens(parts, draft)
+    bar = "keras" if _KERAS.match(text) else "tqdm" if _TQDM.search(text) else ""
+    return _finish(draft, bar)
+
+
+def _read_tokens(parts: list[str], draft: _Draft) -> None:
+    gap, at = parts[0], 1
+    while at < len(parts):
+        token, after = parts[at], parts[at + 1]
+        found, used = _unit_behind(after, last=at + 2 >= len(parts))
+        total = None
+        if not used and at + 2 < len(parts) and _RATIO.fullmatch(after) and value(parts[at + 2]) is not None:
+            total, after = at + 2, parts[at + 3]
+            found, used = _unit_behind(after, last=at + 4 >= len(parts))
+        if value(token) is None or _glued(after, used):
+            draft.leftover += len(gap.split())
+        else:
+            _read_one(draft, gap, at // 2, None if total is None else total // 2, found, token, after)
+        gap = after[used:]
+        at = (total or at) + 2
+    draft.leftover += sum(1 for w in gap.split() if any(c.isalpha() for c in w))
+    _note_groups(draft, gap)
+
+
+def _glued(after: str, used: int) -> bool:
+    return not used and bool(after) and (after[0].isalpha() or after[0] == "_")
+
+
+def _unit_behind(after: str, last: bool) -> tuple[tuple[str, float] | None, int]:
+    """The unit at the start of the text behind a number, and how much of the text it takes."""
+    match = UNIT.match(after)
+    if not match:
+        return None, 0
+    if match.group(1):
+        return ("percent", 1.0), match.end()
+    glued = not after[0].isspace()
+    found = unit(match.group(2), glued)
+    names_next = not glued and not last and after[match.end():].strip() in ("", ":", "=")
+    return (None, 0) if found is None or names_next else (found, match.end())
+
+
+def _read_one(draft: _Draft, gap: str, token: int, total: int | None, found: tuple[str, float] | None,
+              text: str, after: str) -> None:
+    tail = _TAIL.match(gap)
+    head, conn = (tail.group("head"), tail.group("conn")) if tail else (gap, "")
+    pieces = [p.strip(_EDGE) for p in _SEPARATOR.split(head)]
+    phrase = _balanced(pieces[-1]).split()
+    if conn in ("=", ":=", "=>", "->") and len(phrase) > 1:
+        pieces.insert(-1, " ".join(phrase[:-1]))
+        phrase = phrase[-1:]
+    for piece in pieces[:-1]:
+        _note_groups(draft, piece)
+        draft.leftover += sum(1 for w in piece.split() if any(c.isalpha() for c in w))
+    phrase = [w for w in phrase if any(c.isalpha() for c in w)]
+    if not phrase:
+        _read_nameless(draft, token, total, found, gap, text, after)
+    elif not _read_counter(draft, phrase, token, total, text, conn):
+        _read_metric(draft, phrase, token, total, found, conn)
+
+
+def _balanced(phrase: str) -> str:
+    """Without a bracket that is opened or closed elsewhere: "(data var" and "x)" but "D(G(z))" as it is."""
+    while phrase.count("(") != phrase.count(")"):
+        cut = phrase.lstrip("(") if phrase.startswith("(") else phrase.rstrip(")") if phrase.endswith(")") else ""
+        if cut in ("", phrase):
+            return phrase.replace("(", " ").replace(")", " ").strip()
+        phrase = cut
+    return phrase
+
+
+def _note_groups(draft: _Draft, text: str) -> None:
+    for word in text.split():
+        found = GROUPS.get(word.strip("()[]:'\"|,*_-").lower())
+        draft.group = found or draft.group
+
+
+def _read_nameless(draft: _Draft, token: int, total: int | None, found: tuple[str, float] | None, gap: str,
+                   text: str, after: str) -> None:
+    if found and found[0] not in ("time", "memory", "count", "percent"):
+        draft.items.append((Field(token, Key(found[0], draft.group or TRAIN, metric=found[0]), found[1]),
+                            Name(found[0], None, True, True), True))
+    elif whole(text) is None or found:
+        return
+    elif total is not None:
+        draft.bare.append(Counter(token, total, counters.BARE))
+    elif token == 0 and gap.strip() in ("", "[", "(", "#") and re.match(r"\s*[\]):|,]|\s+[A-Za-z]", after):
+        draft.bare.append(Counter(token, None, counters.BARE))
+    elif token == 1 and gap.strip() in (",", "|", "][") and len(draft.bare) == 1 and after.lstrip()[:1] in ("]", "|"):
+        draft.bare.append(Counter(token, None, counters.BARE))
+    else:
+        counted = re.match(r"\s+([a-z]+)\b", after)
+        if counted and counted.group(1) in _PLURAL:
+            _read_counter(draft, [_PLURAL[counted.group(1)]], token, None, text, ":")
+
+
+def _read_counter(draft: _Draft, phrase: list[str], token: int, total: int | None, text: str, conn: str) -> bool:
+    """Whether the phrase names a counter: then it is noted, unless the number cannot be one."""
+    last = re.sub(r"\(.*\)$", "", phrase[-1]).lower()
+    joined = "_".join(w.lower() for w in phrase[-2:])
+    plural = last in _PLURAL and (total is not None or (token == 0 and conn == ":"))
+    kind = counters.counter_kind(joined) or counters.counter_kind(_PLURAL[last] if plural else last)
+    if kind is None or (last in _PLURAL and not plural):
+        return False
+    if len(phrase) > 1:
+        _note_groups(draft, " ".join(phrase[:-1]))
+        draft.leftover += len(phrase) - 1
+    _note_groups(draft, phrase[-1].removeprefix(last))
+    if whole(text) is None:
+        return True
+    counter = Counter(token, total, kind[1])
+    if kind[0] == counters.RANK:
+        draft.rank = token
+    else:
+        (draft.epochs if kind[0] == counters.EPOCH else draft.steps).append(counter)
+    return True
+
+
+def _read_metric(draft: _Draft, phrase: list[str], token: int, total: int | None, found: tuple[str, float] | None,
+                 conn: str) -> None:
+    named = _choose_name(draft, phrase)
+    if named is None:
+        draft.leftover += len(phrase)
+        return
+    written, name, spare = named
+    draft.leftover += spare
+    spelled = written.split()
+    if len(spelled) > 1 and spelled[0].lower() in GROUPS:
+        draft.group = GROUPS[spelled[0].lower()]
+    metric, factor = _converted(name, found, written)
+    snake = "_".join(words(written))
+    if metric is None and not name.known and (snake in IGNORED or spelled[-1].lower().strip("():") in _STOP):
+        draft.leftover += len(spelled)
+        return
+    over = total if name.canonical.startswith("accuracy") else None
+    key = Key(written, name.group or draft.group or "", metric=metric)
+    draft.items.append((Field(token, key, factor, over), name, conn != ""))
+    if total is not None and name.canonical in _VECTOR:
+        size = Key("codebook_size", key.group)
+        draft.items.append((Field(total, size), identify("codebook_size"), True))
+
+
+def _choose_name(draft: _Draft, phrase: list[str]) -> tuple[str, Name, int] | None:
+    """The metric that a phrase names, as written, and how many words before it were none of it."""
+    last = phrase[-1].lower()
+    if last in ("before", "after", "now", "then"):
+        draft.stem = " ".join(phrase[:-1]) or draft.stem
+        phrase = draft.stem.split()
+        if not phrase:
+            return None
+    for start in range(min(len(phrase), 7)):
+        written = " ".join(phrase[start:]).strip(_EDGE)
+        name = identify(written)
+        if name.known and len(written) <= 80:
+            _note_groups(draft, " ".join(phrase[:start]))
+            return written, name, start
+    written = " ".join(phrase).strip(_EDGE)
+    if len(phrase) > 5 or len(written) > 80 or not written or "\\" in written or re.search(r"\.(?:py|pt|json|txt)\b",
+                                                                                          written):
+        return None
+    return written, identify(written), 0
+
+
+def _converted(name: Name, found: tuple[str, float] | None, written: str) -> tuple[str | None, float]:
+    """A canonical name that the unit decides, if it does, and the factor to the canonical unit."""
+    is_memory = name.canonical.split("/")[0] == "memory"
+    if found is None or found[0] == "percent":
+        return None, name.factor
+    kind, factor = found
+    if kind == "memory":
+        stem = "_".join(w for w in words(written) if w not in GROUPS)
+        return (None if is_memory or not stem else f"memory/{stem}" if not name.known else None), factor
+    if kind == "count" and is_memory:
+        return None, {1e3: as_memory("K"), 1e6: as_memory("M"), 1e9: as_memory("G")}.get(factor) or 1.0
+    if kind in ("time", "count"):
+        return None, factor
+    return (None if name.known and name.canonical != "step_time" else kind), factor
+
+
+def _finish(draft: _Draft, bar: str) -> Plan:
+    steps, epochs = draft.steps, draft.epochs
+    bare = draft.bare
+    if len(bare) > 1 and not epochs and not steps and not bar:
+        epochs, bare = [bare[0]], bare[1:]
+    if not steps and bare and (bare[-1].total is not None or draft.items):
+        steps = [bare[-1]]
+    step = max(steps, key=lambda c: c.sureness) if steps else None
+    epoch = epochs[0] if epochs else None
+    fields = _accepted(draft, placed=bool(step or epoch))
+    return Plan(fields, step, epoch, draft.rank, bar, draft.leftover)
+
+
+def _accepted(draft: _Draft, placed: bool) -> tuple[Field, ...]:
+    """The items that are metrics. A line with a counter is a record; one without must name what only a metric is."""
+    count = len(draft.items)
+    chatter = draft.leftover > 3 + 2 * count
+    kept: list[tuple[Field, Name]] = []
+    for item, name, explicit in draft.items:
+        if name.known and name.measured and (not chatter or explicit):
+            kept.append((item, name))
+        elif placed and not chatter and (name.known or not _is_setting(item)):
+            kept.append((item, name))
+        elif not placed and draft.leftover <= 2 and (name.known or explicit) and not _is_setting(item):
+            kept.append((replace(item, tentative=True), name))
+    return tuple(_grouped(kept))
+
+
+def _is_setting(item: Field) -> bool:
+    return "_".join(words(item.key.original)) in IGNORED
+
+
+_EVALUATED = frozenset({"loss", "accuracy", "accuracy_top5", "perplexity", "f1", "auc", "r2", "mse", "mae", "rmse", "nll",
+                        "bleu", "wer", "iou", "map", "dice", "psnr", "ssim", "error_rate", "precision", "recall"})
+
+
+def _grouped(kept: list[tuple[Field, Name]]) -> list[Field]:
+    """Fields without a group join train, or validation where the line has only spoken of that before them."""
+    fields: list[Field] = []
+    seen: set[str] = set()
+    for item, name in kept:
+        group = item.key.group
+        if not group:
+            only_validation = seen == {VALIDATION} and name.canonical in _EVALUATED
+            group = VALIDATION if only_validation else TRAIN
+        seen.add(group if item.key.group or name.canonical in _EVALUATED else "")
+        seen.discard("")
+        fields.append(replace(item, key=replace(item.key, group=group)))
+    return fields

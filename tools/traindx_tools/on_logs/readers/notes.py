@@ -1,0 +1,81 @@
+"""Lines that are no metrics and no errors but say something of the run: resumed, saved, how many processes."""
+
+from __future__ import annotations
+
+import re
+
+from traindx_tools.on_logs.readers.numbers import value
+
+MAX_NOTES = 2_000
+"""Notes kept of one artifact."""
+MAX_TEXT = 400
+
+_KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in (
+    ("step_skipped", r"\bskip(?:ping|ped)\b.{0,40}\b(?:step|batch|update|iteration)|gradient overflow|\bOVERFLOW!"
+                     r"|non-?finite.{0,40}(?:skip|grad|loss)|reducing loss scale|loss scale.{0,20}reduc"),
+    ("resume", r"\bresum(?:e|ing|ed)\b|\brestor(?:ing|ed)\b.{0,60}(?:checkpoint|state|from)|\bcontinu(?:e|ing)\b.{0,40}"
+               r"(?:from|training)|load(?:ing|ed)\b.{0,40}\b(?:checkpoint|optimizer|scheduler|state|\S+\.(?:pt|pth|ckpt))\b"
+               r"|=> loaded|starting (?:from|at) (?:epoch|step|iteration|checkpoint)"),
+    ("checkpoint", r"\b(?:sav(?:ed|ing|es)|writ(?:ing|ten|es))\b.{0,80}(?:checkpoint|model|weights|state|\.(?:pt|pth|ckpt|safetensors)\b)"
+                   r"|checkpoint.{0,30}(?:saved|written)|^best model|new best"),
+    ("world_size", r"world[_ ]?size|\b(?:num_)?processes\b|\bnprocs?\b|\bnum(?:ber)?[_ ](?:of[_ ])?(?:gpus|devices|processes|ranks|nodes)\b"
+                   r"|\b(?:on|using|with|across)\s\d+\s(?:gpus|devices|accelerators|tpus?|ranks|processes)\b"),
+    ("precision", r"mixed[_ ]precision|\b(?:bf16|fp16|float16|bfloat16|fp32|tf32|fp8)\b|\bautocast\b|\bGradScaler\b|\bamp\b"),
+    ("parameters", r"\bparam(?:eter)?s?\b.{0,24}\d|\d\s?[MBK]?\s?(?:trainable )?param(?:eter)?s\b"),
+    ("device", r"\bdevices?\b\W{0,3}(?:cuda|cpu|gpu|tpu|mps|xla)|\bGPU available\b|\bNVIDIA\b|\bTPU v\d"),
+    ("dataset", r"\d[\d,]*\s*(?:/|,|and)?\s*(?:train\w*|val\w*|test|eval\w*)?\s*\b(?:batches|samples|examples|images|sentences"
+                r"|sequences|documents|rows)\b|\b(?:dataset|num examples|sentences|samples|examples|images|batches)\b\W{0,3}\d"),
+    ("other", r"\btotal[_ ](?:optimization[_ ])?steps\b|\bmax[_ ]steps\b|\bnum[_ ]epochs\b|\bsteps ?/ ?epoch\b|\bsteps per epoch\b"),
+))
+_WITHOUT_METRICS = frozenset({"step_skipped", "resume", "world_size", "parameters", "device"})
+_SAVES = re.compile(r"^\W*(?:sav(?:ed|ing)|writ(?:ing|ten)|checkpoint|best model|new best|model saved|=> saving)", re.I)
+
+_PAIR = re.compile(r"([A-Za-z][\w /]{0,40}?)\s*[:=]?\s+([+-]?\d[\d,]*\.?\d*(?:[eE][+-]?\d+)?)\s?([KMB]?)(?![\w.])"
+                   r"|([A-Za-z][\w /]{0,40}?)\s*[:=]\s*([+-]?\d[\d,]*\.?\d*(?:[eE][+-]?\d+)?)\s?([KMB]?)(?![\w.])")
+_BATCHES = re.compile(r"(\d[\d,]*)\s+(train|val|valid|validation|test|eval)\w*(?=.*?\b(batches|samples|examples|images|sentences)\b)")
+_WORDS = re.compile(r"\b([a-z_]*precision|dtype|device)\b\s*[:=]?\s*([A-Za-z][\w:-]*)", re.IGNORECASE)
+_WORLD = re.compile(r"world[_ ]?size\W{0,4}(\d+)|(?:\bprocesses|num_processes|\bnprocs?|(?:number|num)[_ ](?:of[_ ])?"
+                    r"(?:gpus|devices|processes|ranks))\W{1,3}(\d+)|\b(\d+)\s(?:processes|ranks)\b"
+                    r"|\b(?:on|using|with|across)\s(\d+)\s(?:gpus|devices|accelerators|tpus?)\b", re.IGNORECASE)
+_PLANNED = re.compile(r"\b(?:total[_ ](?:optimization[_ ]|training[_ ]|train[_ ])?steps|max[_ ]steps|max[_ ]iters|"
+                      r"num[_ ]training[_ ]steps|train[_ ]iters)\b\W{0,4}(\d[\d,]*)", re.IGNORECASE)
+_MAGNITUDE = {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9}
+
+
+def kind_of(text: str) -> str | None:
+    """The kind of note that a line is, None for none."""
+    return next((kind for kind, pattern in _KINDS if pattern.search(text)), None)
+
+
+def hides_metrics(kind: str, text: str) -> bool:
+    """Whether the numbers of such a line are settings or remarks rather than values of the run's metrics."""
+    return kind in _WITHOUT_METRICS or (kind == "checkpoint" and _SAVES.search(text) is not None)
+
+
+def values_of(text: str) -> dict[str, float | str]:
+    """What a note states, by name in lower snake case: numbers, precision and device words."""
+    found: dict[str, float | str] = {}
+    for match in _PAIR.finditer(text[:MAX_TEXT]):
+        name, number, magnitude = match.group(1) or match.group(4), match.group(2) or match.group(5), (
+            match.group(3) or match.group(6) or "")
+        read = value(number)
+        if read is not None:
+            found["_".join(name.lower().replace("/", " per ").split())] = read * _MAGNITUDE[magnitude]
+    for match in _BATCHES.finditer(text[:MAX_TEXT]):
+        found[f"{match.group(2)}_{match.group(3)}"] = float(match.group(1).replace(",", ""))
+    for match in _WORDS.finditer(text[:MAX_TEXT]):
+        found.setdefault(match.group(1).lower(), match.group(2))
+    return found
+
+
+def world_size(text: str) -> int | None:
+    """How many processes a line says there are."""
+    match = _WORLD.search(text)
+    count = next((g for g in match.groups() if g), None) if match else None
+    return int(count) if count and len(count) < 8 and int(count) > 0 else None
+
+
+def planned_steps(text: str) -> float | None:
+    """How many steps a line says are planned."""
+    match = _PLANNED.search(text)
+    return float(match.group(1).replace(",", "")) if match else None

@@ -1,0 +1,111 @@
+"""What loggers and launchers put before a message: time, level, logger, rank."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from functools import lru_cache
+
+_LEVEL = r"(?:TRACE|DEBUG|INFO|NOTICE|WARNING|WARN|ERROR|CRITICAL|FATAL|SUCCESS)"
+_CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d+)?"
+_PARTS = tuple(re.compile(p) for p in (
+    # the time, in the forms of logging, loguru, MMEngine, ISO 8601
+    rf"[\[(<]?(?P<date>\d{{4}}[-/]\d\d[-/]\d\d)[ T_,]\s?(?P<clock>{_CLOCK})(?:Z|\s?[+-]\d\d:?\d\d)?(?:\s?UTC)?[\])>]?"
+    r"[ \t,:|-]*",
+    rf"[\[(]?(?P<us_date>\d\d/\d\d(?:/\d{{2,4}})?) (?P<us_clock>{_CLOCK})(?:\s(?P<detectron>[\w.]+))?[\])]?[ \t,:|-]*",
+    rf"(?P<glog>[IWEFDC])(?P<glog_date>\d{{4}}) (?P<glog_clock>{_CLOCK})\s+\d+ [\w./<>-]+:\d+\] ?",
+    rf"\[?(?P<bare_clock>{_CLOCK})\]?(?=[ \t,:|\]-])[ \t,:|-]*",
+    r"(?P<syslog>(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ \d]\d \d\d:\d\d:\d\d) [\w.-]+ [\w.-]+(?:\[\d+\])?: ",
+    # the rank, as torchrun, accelerate, Slurm, DeepSpeed and hand-written prints give it
+    r"[\[(<]?(?:default|global[_ ]?rank|[Rr]ank|RANK|[Pp]rocess|proc|[Ww]orker)[ :=_#-]?(?P<rank>\d{1,6})"
+    r"(?:/\d+)?(?:[\])>](?:[ \t]*[:|,-])?[ \t]?|:[ \t]|[ \t]*\|[ \t]*|[ \t]+-[ \t]+)",
+    # the level with or without brackets; the logger behind it
+    rf"[\[(<]?(?P<level>{_LEVEL})[\])>]?(?::(?P<root>[\w.]+):|(?![\w/])[ \t,:|-]*)",
+    r"\[(?:titan|[\w./-]+\.py(?::\d+)?(?::\w+)?|[\w.]+:\d+(?::\w+)?)\][ \t:|-]*",
+    r"[\w./-]+\.py:\d+(?::\w+)?(?:[ \t]*[-|>:]+[ \t]*|[ \t]+)",
+    rf"[\w.]+(?::\w+)?:\d+ [|>-] ?|(?:__main__|root)[ \t]*[-|:][ \t]*|[\w.]+ - (?={_LEVEL}\b)|pid=\d+[ \t]+",
+))
+_MAY_START = re.compile(r"\s{0,4}(?:[\[(<\dTDINWECFSrRgGpP_]|[JFMASOND][a-z]{2} [ \d]\d |[\w./-]+(?:\.py:\d| - |:\w+:\d))")
+_LEVELS = {"W": "WARNING", "E": "ERROR", "F": "FATAL", "C": "CRITICAL", "I": "INFO", "D": "DEBUG"}
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """`end`: where the message starts. `time`: seconds of some clock, None where none was printed."""
+
+    end: int = 0
+    time: float | None = None
+    rank: int | None = None
+    level: str | None = None
+    logger: str | None = None
+
+
+_NONE = Prefix()
+
+
+def parse_prefix(text: str) -> Prefix:
+    """What stands before the message of a line."""
+    if not _MAY_START.match(text):
+        return _NONE
+    at, time, rank, level, logger = 0, None, None, None, None
+    while at < len(text) and text[at] in " \t":
+        at += 1
+    start = at
+    for _ in range(8):
+        found = next((m for m in (p.match(text, at) for p in _PARTS) if m), None)
+        if found is None or found.end() == at:
+            break
+        at = found.end()
+        fields = found.groupdict()
+        time = _time(fields) if time is None else time
+        rank = int(fields["rank"]) if fields.get("rank") else rank
+        level = fields.get("level") or _LEVELS.get(fields.get("glog") or "") or level
+        logger = fields.get("root") or logger
+    return Prefix(at, time, rank, level, logger) if at > start else _NONE
+
+
+def _time(fields: dict[str, str | None]) -> float | None:
+    if fields.get("date"):
+        return stamp(f"{fields['date']} {fields['clock']}")
+    clock = fields.get("us_clock") or fields.get("glog_clock") or fields.get("bare_clock")
+    if clock:
+        day = re.sub(r"\D", "", fields.get("us_date") or fields.get("glog_date") or "")
+        return _clock(clock) + (_day_of_year(day) * 86400.0 if day else 0.0)
+    return stamp(fields["syslog"]) if fields.get("syslog") else None
+
+
+@lru_cache(maxsize=64)
+def _day_of_year(month_day: str) -> int:
+    try:
+        return datetime(2000, int(month_day[:2]), int(month_day[2:4])).timetuple().tm_yday
+    except ValueError:
+        return 0
+
+
+def _clock(text: str) -> float:
+    hours, minutes, seconds = text.replace(",", ".").split(":")
+    return int(hours) * 3600.0 + int(minutes) * 60.0 + float(seconds)
+
+
+@lru_cache(maxsize=64)
+def _date(text: str) -> float | None:
+    try:
+        return datetime(int(text[:4]), int(text[5:7]), int(text[8:10]), tzinfo=timezone.utc).timestamp()
+    except ValueError:
+        return None
+
+
+def stamp(text: str) -> float | None:
+    """Seconds since 1970 of a date and time as printed, None if it is none."""
+    if len(text) >= 19 and text[4] in "-/":
+        day = _date(text[:10])
+        try:
+            return None if day is None else day + _clock(re.match(r"[\d:.,]+", text[11:]).group())  # type: ignore[union-attr]
+        except (ValueError, AttributeError):
+            return None
+    try:
+        parsed = datetime.strptime(f"2000 {text}", "%Y %b %d %H:%M:%S")
+    except ValueError:
+        return None
+    return parsed.replace(tzinfo=timezone.utc).timestamp()

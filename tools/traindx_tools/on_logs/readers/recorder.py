@@ -1,0 +1,168 @@
+"""Collects records while an artifact is read and makes series of them."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from traindx_tools.on_logs.readers.names import GROUPS, TRAIN, VALIDATION, Name, identify, words
+from traindx_tools.on_logs.run import Floats, Ints, Series
+
+MAX_VALUES = 20_000_000
+"""Values kept of one artifact: about half a gigabyte. A longer log is read to here and said to be cut."""
+MAX_SERIES = 5_000
+"""Different metric names kept of one artifact: more is not a log of metrics but noise."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """What makes a series: its name as written, its group and its rank."""
+
+    original: str
+    group: str
+    rank: int | None = None
+    metric: str | None = None
+    """The canonical name where something other than the name decides it (a unit, a tag)."""
+
+    @property
+    def name(self) -> Name:
+        """What the original name stands for."""
+        return identify(self.original)
+
+
+@dataclass(frozen=True)
+class _Places:
+    step: Floats
+    epoch: Floats
+    time: Floats
+    line: Ints
+
+
+@dataclass
+class Recorder:
+    """Record by record: where it stands, then its values. `steps` may be rewritten before `series` is called."""
+
+    source: str
+    step: array[float] = field(default_factory=lambda: array("d"))
+    epoch: array[float] = field(default_factory=lambda: array("d"))
+    time: array[float] = field(default_factory=lambda: array("d"))
+    line: array[int] = field(default_factory=lambda: array("q"))
+    kept: int = 0
+    dropped_names: int = 0
+    _values: dict[Key, tuple[array[int], array[float]]] = field(default_factory=dict)
+
+    @property
+    def full(self) -> bool:
+        """Whether no further value is taken."""
+        return self.kept >= MAX_VALUES
+
+    def __len__(self) -> int:
+        return len(self.line)
+
+    def add(self, line: int, values: Iterable[tuple[Key, float]], *, step: float = math.nan, epoch: float = math.nan,
+            time: float = math.nan) -> None:
+        """One record. `time` is absolute seconds of any clock, NaN where unknown."""
+        if self.full:
+            return
+        index = len(self.line)
+        self.step.append(step)
+        self.epoch.append(epoch)
+        self.time.append(time)
+        self.line.append(line)
+        for key, number in values:
+            columns = self._values.get(key)
+            if columns is None:
+                columns = self._new(key)
+                if columns is None:
+                    continue
+            if columns[0] and columns[0][-1] == index:
+                columns[1][-1] = number
+                continue
+            columns[0].append(index)
+            columns[1].append(number)
+            self.kept += 1
+
+    def _new(self, key: Key) -> tuple[array[int], array[float]] | None:
+        if len(self._values) >= MAX_SERIES:
+            self.dropped_names += 1
+            return None
+        self._values[key] = (array("q"), array("d"))
+        return self._values[key]
+
+    def forget(self, keys: Iterable[Key]) -> None:
+        """Drops series that turned out to be no metrics."""
+        for key in list(keys):
+            self._values.pop(key, None)
+
+    def scale(self, factors: Mapping[Key, float]) -> None:
+        """Brings series to their canonical unit."""
+        for key, factor in factors.items():
+            index, numbers = self._values[key]
+            self._values[key] = (index, array("d", (n * factor for n in numbers)))
+
+    def counts(self) -> dict[Key, int]:
+        """How many values each series has."""
+        return {key: len(index) for key, (index, _) in self._values.items()}
+
+    def series(self) -> tuple[Series, ...]:
+        """The series in the order of their first appearance; arrays of places are shared between them."""
+        columns = {key: (np.frombuffer(index, np.int64).copy(), np.frombuffer(number, np.float64).copy())
+                   for key, (index, number) in self._values.items() if len(index)}
+        places = _Places(np.array(self.step), np.array(self.epoch), _since_first(np.array(self.time)),
+                         np.array(self.line, dtype=np.int64))
+        shared: dict[bytes, _Places] = {}
+        names = _canonical_names({key: index for key, (index, _) in columns.items()})
+        return tuple(self._one(key, names[key], index, number, places, shared)
+                     for key, (index, number) in columns.items())
+
+    def _one(self, key: Key, name: str, index: Ints, number: Floats, places: _Places,
+             shared: dict[bytes, _Places]) -> Series:
+        at = shared.setdefault(index.tobytes(), _Places(places.step[index], places.epoch[index], places.time[index],
+                                                        places.line[index]))
+        return Series(name=name, original=key.original, group=key.group, source=self.source, values=number,
+                      step=at.step, epoch=at.epoch, time=at.time, line=at.line, rank=key.rank)
+
+
+def _since_first(time: Floats) -> Floats:
+    known = time[np.isfinite(time)]
+    return time - known[0] if len(known) else time
+
+
+def _canonical_names(index: dict[Key, Ints]) -> dict[Key, str]:
+    """Canonical names, such that no two metrics of one record share one.
+
+    Of "loss" and "total_loss" in the same record the one that stands earlier in the table keeps the name; the other is
+    called by its own. Perplexity beside a codebook is the codebook's.
+    """
+    vector_quantized = any(k.name.canonical in ("loss/commit", "loss/vq", "codebook_used", "codebook_utilization",
+                                                "codebook_size") for k in index)
+    names: dict[Key, str] = {}
+    for key in sorted(index, key=lambda k: k.name.preference):
+        name = key.metric or key.name.canonical
+        if name == "perplexity" and vector_quantized:
+            name = "codebook_perplexity"
+        rivals = [k for k, taken in names.items() if taken == name and k.group == key.group and k.rank == key.rank]
+        meets = any(len(index[k]) and np.isin(index[key], index[k], assume_unique=True).any() for k in rivals)
+        names[key] = own_name(key.original) if meets else name
+    return names
+
+
+def own_name(original: str) -> str:
+    """The name as written, in lower snake case and without its group; a term of the loss keeps saying so."""
+    stem = [w for w in words(original) if w not in GROUPS] or ["value"]
+    rest = [w for w in stem if w not in ("loss", "losses")]
+    if identify(original).canonical in ("loss", "mse", "nll") and rest:
+        return "loss/" + "_".join(rest)
+    return "_".join(stem)
+
+
+def group_or(default: str | None, name: Name) -> str:
+    """The group that a name states, else the default, else train."""
+    return name.group or default or TRAIN
+
+
+__all__ = ["MAX_SERIES", "MAX_VALUES", "TRAIN", "VALIDATION", "Key", "Recorder", "group_or", "own_name"]

@@ -1,0 +1,93 @@
+"""From paths to a run: find the files, let the surest reader read each, join what they tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from traindx_tools.errors import UnreadableInput
+from traindx_tools.on_logs.artifacts import Discovery, Source, discover, is_binary, refusal
+from traindx_tools.on_logs.configs import read_config
+from traindx_tools.on_logs.readers import head_of, sniff
+from traindx_tools.on_logs.readers.text_log import lines_of
+from traindx_tools.on_logs.run import Artifact, Run, merge
+from traindx_tools.on_logs.tracebacks import read_errors
+
+_CODE = {".py": "python", ".ipynb": "notebook", ".sh": "shell", ".slurm": "shell", ".sbatch": "shell",
+         ".md": "markdown", ".rst": "markdown", ".html": "html", ".patch": "patch", ".diff": "patch"}
+"""Files that stand beside a run's logs and are no log: read elsewhere, or not at all."""
+_CONFIG = {".yaml": "yaml", ".yml": "yaml", ".toml": "toml"}
+MAX_CONFIG = 4 * 2**20
+"""Bytes of a configuration file that is read."""
+_WITHOUT_ERRORS = frozenset({"tensorboard", "csv", "hf_trainer_state"})
+
+
+def read_run(paths: Sequence[str | Path] | str | Path, *, stdin: bytes | None = None) -> Run:
+    """Everything that the artifacts of one run tell: series, errors, notes, configuration.
+
+    `paths`: files, folders, globs, "-" (then `stdin`, or the process's standard input) or fsspec URLs. Formats are told
+    by content; nothing is executed or unpickled; a file that cannot be used is named in `Run.artifacts` with the reason.
+
+    Raises UnreadableInput where a path names nothing, or where nothing of what it names could be read.
+    """
+    found = discover([paths] if isinstance(paths, (str, Path)) else list(paths), stdin=stdin)
+    parts = [_read_source(source) for source in found.sources]
+    run = merge([*parts, Run(artifacts=tuple(found.left_out))])
+    _require_something(run, found)
+    return run
+
+
+def _read_source(source: Source) -> Run:
+    try:
+        return _read(source)
+    except OSError as failed:
+        return Run(artifacts=(Artifact(source.name, "unknown", note=f"not read: {failed.strerror or failed}"),))
+
+
+def _read(source: Source) -> Run:
+    refused = refusal(source)
+    if refused is not None:
+        return Run(artifacts=(refused,))
+    suffix = Path(source.name).suffix.lower()
+    if suffix in _CODE and not is_binary(source.head):
+        return Run(artifacts=(Artifact(source.name, _CODE[suffix]),))
+    if suffix in _CONFIG and not is_binary(source.head):
+        return _read_config(source, _CONFIG[suffix])
+    head = head_of(source)
+    if not head.text.strip():
+        return Run(artifacts=(Artifact(source.name, "empty", note="an empty file" if not head.data else "only blanks"),))
+    reader = sniff(head)
+    if reader is None:
+        return Run(artifacts=(Artifact(source.name, "binary", note="refused: binary data of no known format"),))
+    run = reader.read(source)
+    if reader.name not in _WITHOUT_ERRORS:
+        run = merge([run, Run(errors=read_errors(_lines(source), source.name))])
+    if suffix == ".json" and not run.series:
+        run = merge([run, _config_of(source)])
+    return run
+
+
+def _lines(source: Source) -> Iterator[tuple[int, str]]:
+    return lines_of(source)
+
+
+def _read_config(source: Source, form: str) -> Run:
+    return merge([_config_of(source), Run(artifacts=(Artifact(source.name, form),))])
+
+
+def _config_of(source: Source) -> Run:
+    with source.open() as stream:
+        data = stream.read(MAX_CONFIG + 1)
+    if len(data) > MAX_CONFIG:
+        return Run()
+    return Run(config=read_config(source.name, data.decode("utf-8-sig", errors="replace")))
+
+
+def _require_something(run: Run, found: Discovery) -> None:
+    """Raises UnreadableInput where every source was refused, so that nobody takes silence for health."""
+    useless = ("refused", "not read", "an empty file", "only blanks")
+    if found.sources and not all(a.note.startswith(useless) for a in run.artifacts):
+        return
+    reasons = "; ".join(f"{a.path}: {a.note}" for a in run.artifacts[:5])
+    raise UnreadableInput(f"Nothing could be read. {reasons}. Give a text log, CSV, JSON lines, trainer_state.json or "
+                          "TensorBoard event files.")
