@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,6 +35,8 @@ class Report:
     missing: tuple[str, ...] = ()
     """Artifacts that the asker announced and that could not be read, or roles for which nothing was given."""
     extra_checks: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    """What a person should know of how this came about, such as whether a new run showed the same."""
 
     @cached_property
     def exhibits(self) -> proposal.Exhibits:
@@ -113,6 +116,38 @@ class Report:
             next_checks=self.next_checks,
             analysis_artifacts={**self._analyses(), **(artifacts or {})},
         )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Remarks on the analysis itself: what could not be read, what was refused, what a new run showed."""
+        return (*self.remarks, *self.seen.notes)
+
+    def terminal(self, files: dict[str, str], *, colour: bool = False, width: int = 100) -> str:
+        """What `traindx diagnose` prints."""
+        from traindx.terminal import render_terminal
+
+        return render_terminal(self.to_json(files), run=self.seen.run, diagnosis=self.diagnosis,
+                               reason=self.seen.verdict.reason, notes=self.notes, files=files, colour=colour,
+                               width=width)
+
+    def write(self, folder: Path) -> dict[str, str]:
+        """Writes pictures, diagnosis.json, diagnosis.md and report.html; returns their paths by name."""
+        from traindx.render import render_diagnosis, render_report_html
+        from traindx_tools.plots import draw_pictures
+
+        folder.mkdir(parents=True, exist_ok=True)
+        pictures = draw_pictures(self.seen.run, self.seen.findings, folder / "plots")
+        files = {name: str(path) for name, path in pictures.items()}
+        if self.diagnosis is not None:
+            files["diagnosis"] = str(folder / "diagnosis.md")
+            Path(files["diagnosis"]).write_text(render_diagnosis(self.diagnosis), encoding="utf-8")
+        files |= {"report": str(folder / "report.html"), "result": str(folder / "diagnosis.json")}
+        page = render_report_html(self.to_json(files), pictures, run=self.seen.run, diagnosis=self.diagnosis,
+                                  reason=self.seen.verdict.reason, notes=self.notes, files=files,
+                                  subject=self.subject)
+        Path(files["report"]).write_text(page, encoding="utf-8")
+        Path(files["result"]).write_text(json.dumps(self.to_json(files), indent=1) + "\n", encoding="utf-8")
+        return files
 
     def _analyses(self) -> dict[str, str]:
         found = {"gradient_analysis": gradient_summary(self.seen), "missing_artifacts": ", ".join(self.missing)}

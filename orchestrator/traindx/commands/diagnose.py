@@ -1,0 +1,124 @@
+"""`traindx diagnose`: read artifacts, name the cause."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from traindx_tools.errors import BadUsage, UnreadableInput
+
+if TYPE_CHECKING:
+    from traindx.context import ContextPackage
+    from traindx.diagnose import Report
+
+STDIN_LIMIT = 256 * 2**20
+"""Bytes of standard input that are read."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked: paths, what the person saw, and what was announced but is not there."""
+
+    paths: tuple[str, ...]
+    symptom: str
+    missing: tuple[str, ...] = ()
+    seconds: float | None = None
+
+
+def read_context(path: str) -> ContextPackage:
+    """The context package in a file. Raises UnreadableInput that says which field is wrong."""
+    from pydantic import ValidationError
+
+    from traindx.context import ContextPackage
+
+    try:
+        return ContextPackage.model_validate_json(Path(path).read_bytes())
+    except OSError as error:
+        raise UnreadableInput(f"the context package {path} cannot be read: {error.strerror}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(p) for p in first["loc"]) or "the file"
+        raise UnreadableInput(f"the context package {path} is not as expected: {where}: {first['msg']}. Expected "
+                              '{"task", "artifacts", "symptoms", "constraints"}, see the README.') from error
+
+
+def request(paths: tuple[str, ...], symptom: str, context: str | None, scratch: Path) -> Request:
+    """Joins the arguments with a context package."""
+    if context is None:
+        return Request(paths, symptom)
+    from traindx.handed_over import hand_over
+
+    package = read_context(context)
+    given = hand_over(package.artifacts, Path(context).resolve().parent, scratch)
+    words = " ".join(w for w in (symptom, package.task, *package.symptoms) if w)
+    seconds = package.constraints.max_analysis_time
+    return Request((*paths, *(str(p) for p in given.paths)), words, given.missing, seconds)
+
+
+def default_folder() -> Path:
+    """A new folder for this diagnosis below scratch/debug of the current directory."""
+    return Path("scratch") / "debug" / f"diagnose-{datetime.now():%Y%m%d-%H%M%S-%f}"
+
+
+def _keep_out_of_git(folder: Path) -> None:
+    ignore = folder.parent / ".gitignore"
+    if folder.parent == Path("scratch") / "debug" and not ignore.exists():
+        ignore.write_text("*\n", encoding="utf-8")
+
+
+def _write(report: Report, out: str | None, as_json: bool) -> dict[str, str]:
+    """The files of the report. With --json only where --out asks for them; without a writable folder none."""
+    if out is None and as_json:
+        return {}
+    folder = Path(out) if out is not None else default_folder()
+    try:
+        files = report.write(folder)
+        _keep_out_of_git(folder)
+    except OSError as error:
+        if out is not None:
+            raise UnreadableInput(f"cannot write to {folder}: {error.strerror}. Name another with --out") from error
+        click.echo(f"traindx: no files were written ({error.strerror}: {folder}); --out names another place", err=True)
+        return {}
+    return files
+
+
+@click.command("diagnose")
+@click.argument("paths", nargs=-1)
+@click.option("--symptom", default="", help="What you saw, in your words.")
+@click.option("--context", type=str, help="A context package (JSON) with artifacts, symptoms and constraints.")
+@click.option("--run", "run_command", help="Your consent to run the training again, in a copy, with CMD.",
+              metavar="CMD")
+@click.option("--timeout", default=600.0, show_default=True, help="Seconds that --run may take.")
+@click.option("--out", type=str, help="Folder for the files (default: scratch/debug/diagnose-TIME).")
+@click.option("--json", "as_json", is_flag=True, help="The result as JSON on standard output, and nothing else there.")
+def command(paths: tuple[str, ...], symptom: str, context: str | None, run_command: str | None, timeout: float,
+            out: str | None, as_json: bool) -> int:
+    """Read PATHS (files, folders, globs, URLs, - for standard input) and name the cause.
+
+    Read-only unless --run is given, and then only a copy is run. Files go to scratch/debug.
+    """
+    from traindx.diagnose import diagnose
+
+    if not paths and context is None:
+        raise BadUsage("give a log file, a folder, a glob or - for standard input; `traindx diagnose --help` shows how")
+    with tempfile.TemporaryDirectory() as scratch:
+        asked = request(paths, symptom, context, Path(scratch) / "context")
+        stdin = sys.stdin.buffer.read(STDIN_LIMIT) if "-" in asked.paths else None
+        report = diagnose(asked.paths, symptom=asked.symptom, stdin=stdin, missing=asked.missing)
+        if run_command is not None:
+            from traindx.rerun import with_rerun
+
+            report = with_rerun(report, run_command, report.places.root, Path(scratch) / "rerun", timeout)
+        files = _write(report, out, as_json)
+        if as_json:
+            click.echo(json.dumps(report.to_json(files), indent=1, allow_nan=False))
+        else:
+            click.echo(report.terminal(files, colour=sys.stdout.isatty()), nl=False)
+    return report.exit_code
