@@ -28,12 +28,14 @@ SECTIONS: tuple[tuple[str, str], ...] = (
 """The six sections in their order: field of `Diagnosis`, heading."""
 
 _PLACEHOLDER = re.compile(
-    r"\W*(tbd|todo|fixme|xxx+|n/?a|none|nothing|unknown|unclear|placeholder|to be (determined|done|decided|filled in?)"
-    r"|not (sure|known|applicable)|see above|same as above|lorem ipsum.*|fill (this )?in|\?+|\.+|<[^<>]*>|\[[^\[\]]*\])?"
-    r"\W*", re.IGNORECASE | re.DOTALL)
+    r"\W*(tbd|todo|fixme|xxx+|n/?a|none|nothing|unknown|unclear|placeholder|to be (determined|done|decided|filled)"
+    r"|not (sure|known|applicable)|see above|same as above|lorem ipsum.*|fill (this )?in|<[^<>]*>"
+    r"|\[[^\[\]]*\])?\W*", re.IGNORECASE | re.DOTALL)
 
 _SHORTEST = 8
 """Characters; anything shorter names no cause and no change."""
+
+_LONGEST_PLACEHOLDER = 80
 
 
 class ApprovalRefused(TraindxError):
@@ -42,7 +44,10 @@ class ApprovalRefused(TraindxError):
 
 def empty(text: str) -> bool:
     """True for a text that says nothing: blank, a placeholder, or too short to name anything."""
-    return len(text.strip()) < _SHORTEST or _PLACEHOLDER.fullmatch(text.strip()) is not None
+    bare = text.strip()
+    if len(bare) < _SHORTEST or not any(c.isalnum() for c in bare):
+        return True
+    return len(bare) <= _LONGEST_PLACEHOLDER and _PLACEHOLDER.fullmatch(bare) is not None
 
 
 def problems(diagnosis: Diagnosis, gathered: Iterable[Evidence]) -> tuple[str, ...]:

@@ -305,6 +305,25 @@ class Direction(Model):
     comment: str = ""
 
 
+class Verify(Model):
+    """How a fix is checked: a command, the artifacts of a new run, or both."""
+
+    command: str | tuple[str, ...] | None = None
+    """Run in the workspace: a text by the shell, a sequence as it is. Needs the user's consent to run."""
+    new_run: Texts = ()
+    """Files or folders, relative to the workspace, where the new run writes its metrics; its output is read anyway."""
+    timeout: float = Field(default=1800.0, gt=0)
+    """Seconds for one run of the command."""
+    memory_mib: int | None = Field(default=None, gt=0)
+    """Resident memory of the command and its children; by default most of the machine's."""
+    steps: int | None = Field(default=None, gt=0)
+    """How far the new run must get; by default 100 steps past the old failure, or ten times as far."""
+    runs: int | None = Field(default=None, ge=1)
+    """How often the command is run; by default once, three times for an intermittent symptom."""
+    keep_env: tuple[str, ...] = ()
+    """Environment variables that the command needs although they look like secrets."""
+
+
 class MetricChange(Model):
     """One row of the before/after table."""
 

@@ -132,8 +132,8 @@ class Ledger:
                 data = json.loads(line)
                 yield (Reopening if data.get("kind") == "reopening" else Strike).model_validate(data)
             except (ValueError, AttributeError, ValidationError) as error:
-                raise LedgerDamaged(f"{self.path}:{number} is no entry of the strike ledger: {line[:80]!r}. Remove that "
-                                    "line if you know that it is not a strike.") from error
+                raise LedgerDamaged(f"{self.path}:{number} is no entry of the strike ledger: {line[:80]!r}. Remove "
+                                    "that line if you know that it is not a strike.") from error
 
     def strikes(self, approach: Approach, fix: Fix | Attempt) -> tuple[Strike, ...]:
         """The strikes that count against this fix, since the approach was last reopened."""

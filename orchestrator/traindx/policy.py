@@ -1,0 +1,305 @@
+"""May this tool call happen in this phase? One predicate for the SDK hook, the MCP server and the plugin hook alike.
+
+It fails closed: a tool, a command, a flag or an argument that is not known to be harmless is refused, with a reason
+and with what to do instead. It reads the file system to resolve links and to look for secrets, and changes nothing.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+from traindx.gate import covers
+from traindx.machine import PHASES
+from traindx.model import Fix
+from traindx.shell_policy import refused_command
+from traindx.workspace import SCRATCH
+
+WALKED_AT_MOST = 20_000
+"""Files looked at for secrets below a searched folder; a larger folder must be searched in parts."""
+
+SECRET_NAMES = (
+    ".env", ".env.*", "*.env", ".envrc", ".netrc", ".pgpass", ".pypirc", ".npmrc", ".git-credentials", ".htpasswd",
+    "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "*.ppk", "*.asc", "id_rsa*", "id_dsa*",
+    "id_ecdsa*", "id_ed25519*", "*credential*", "*secret*", "*password*", "token", "token.*", "*.token",
+    "*_token", "*_token.*",
+    "*apikey*", "*api_key*", "service_account*.json", "service-account*.json", "kubeconfig", "htpasswd",
+)
+SECRET_FOLDERS = frozenset({".ssh", ".aws", ".gnupg", ".kube", ".azure", ".gcloud", ".docker", ".git-credentials"})
+_NOT_SECRET = ("*.py", "*.md", "*.rst", ".env.example", ".env.sample", ".env.template")
+"""Source code about secrets (`secrets_loader.py`) is code."""
+
+_SESSION_WRITABLE = frozenset({"evidence", "plots"})
+"""Folders of a session that a diagnostic may write to; the journal, the diagnosis and the backups are the session's."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a tool call may happen; if not, why, and what to do instead."""
+
+    allow: bool
+    reason: str
+    next_step: str = ""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What a session may reach. `fix` is the approved option, and only set while its approval stands."""
+
+    workspace: Path
+    readable: tuple[Path, ...] = ()
+    """Further files and folders that may be read: artifacts that the user handed over, a library's source."""
+    fix: Fix | None = None
+    mcp_read_only: frozenset[str] = field(default_factory=frozenset)
+    """Full names of MCP tools that only read (`mcp__traindx__analyze_loss`)."""
+    web: bool = False
+    """The user agreed to research on the web."""
+
+
+_ALLOW = Verdict(True, "reads only")
+
+
+def allowed(tool: str, arguments: Mapping[str, Any], phase: str, scope: Scope) -> Verdict:
+    """Whether this call may happen. Never raises: what cannot be judged is refused."""
+    judge = _TOOLS.get(tool)
+    try:
+        if phase not in PHASES:
+            return _no(f"unknown phase {phase!r}", "resume the session")
+        if tool in scope.mcp_read_only:
+            return _mcp(arguments, scope)
+        if judge is None:
+            return _no(f"the tool {tool!r} is not known to be harmless", "use Read, Grep, Glob or the traindx tools")
+        return judge(arguments, phase, scope)
+    except (OSError, ValueError, TypeError, RuntimeError) as error:
+        return _no(f"the call could not be judged ({error})", "give plain paths inside the workspace")
+
+
+def _no(reason: str, next_step: str) -> Verdict:
+    return Verdict(False, reason, next_step)
+
+
+def _text(arguments: Mapping[str, Any], *names: str) -> str:
+    for name in names:
+        value = arguments.get(name)
+        if isinstance(value, str) and value:
+            return value
+    raise TypeError(f"no {' or '.join(names)} given")
+
+
+def resolve(path: str, workspace: Path) -> Path:
+    """The real path of an argument: relative to the workspace, `~` expanded, links followed."""
+    if "\0" in path:
+        raise ValueError("a path cannot hold a NUL byte")
+    return (workspace.resolve() / os.path.expanduser(path)).resolve()
+
+
+def is_secret(path: Path) -> bool:
+    """True for files that hold keys, tokens or passwords by their name or folder."""
+    if SECRET_FOLDERS.intersection(path.parts):
+        return True
+    name = path.name.lower()
+    if any(fnmatch(name, p) for p in _NOT_SECRET):
+        return False
+    return any(fnmatch(name, p) for p in SECRET_NAMES)
+
+
+def readable(path: str, scope: Scope) -> Verdict:
+    """May this file or folder be read?"""
+    real = resolve(path, scope.workspace)
+    given = Path(os.path.expanduser(path))
+    if is_secret(real) or is_secret(given):
+        return _no(f"{path} may hold secrets", "ask the user for the one value that matters, not for the file")
+    roots = (scope.workspace, *scope.readable)
+    if not any(real.is_relative_to(r.resolve()) for r in roots):
+        return _no(f"{path} leads to {real}, outside the workspace", "ask the user to hand it over as an artifact")
+    return _ALLOW
+
+
+def secrets_below(folder: Path, glob: str | None = None) -> list[str] | None:
+    """Secret files below a folder that a search with this glob would open; None where the folder is too large."""
+    found, seen = [], 0
+    for where, folders, files in os.walk(folder):
+        seen += len(files) + len(folders)
+        if seen > WALKED_AT_MOST:
+            return None
+        for name in files:
+            path = Path(where) / name
+            opened = glob is None or fnmatch(name, glob.rsplit("/", 1)[-1])
+            if opened and (is_secret(path) or is_secret(path.resolve())):
+                found.append(str(path.relative_to(folder)))
+    return found
+
+
+def _read(arguments: Mapping[str, Any], phase: str, scope: Scope) -> Verdict:
+    return readable(_text(arguments, "file_path", "path", "notebook_path"), scope)
+
+
+def _grep(arguments: Mapping[str, Any], phase: str, scope: Scope) -> Verdict:
+    path = str(arguments.get("path") or scope.workspace)
+    verdict = readable(path, scope)
+    if not verdict.allow:
+        return verdict
+    glob = arguments.get("glob")
+    return searchable(resolve(path, scope.workspace), glob if isinstance(glob, str) else None)
+
+
+def searchable(folder: Path, glob: str | None) -> Verdict:
+    """May the contents of everything below this folder be searched?"""
+    if not folder.is_dir():
+        return _ALLOW
+    if glob is not None and any(c in glob for c in "{}!,"):
+        return _no(f"the glob {glob!r} cannot be judged", "use a plain one such as *.py")
+    secrets = secrets_below(folder, glob)
+    if secrets is None:
+        return _no(f"{folder} holds too many files to search safely", "search one of its folders")
+    if secrets:
+        return _no(f"the search would open files that may hold secrets: {', '.join(secrets[:3])}",
+                   "narrow it with a glob such as *.py, or to a folder without them")
+    return _ALLOW
+
+
+def _glob(arguments: Mapping[str, Any], phase: str, scope: Scope) -> Verdict:
+    pattern = _text(arguments, "pattern")
+    if ".." in Path(pattern).parts or pattern.startswith(("/", "~")):
+        return _no(f"the pattern {pattern!r} leaves the workspace", "give a pattern relative to the workspace")
+    return readable(str(arguments.get("path") or scope.workspace), scope)
+
+
+def _mcp(arguments: Mapping[str, Any], scope: Scope) -> Verdict:
+    """A read-only tool of our own: every text among its arguments that names a path must be readable."""
+    for text in _strings(arguments):
+        looks_like_path = "/" in text or text.startswith((".", "~")) or (scope.workspace / text[:255]).exists()
+        if looks_like_path and "\n" not in text and len(text) < 4096:
+            verdict = readable(text, scope)
+            if not verdict.allow:
+                return verdict
+    return _ALLOW
+
+
+def _strings(value: object) -> Iterable[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _strings(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            yield from _strings(inner)
+
+
+def diagnostic(real: Path, scope: Scope) -> bool:
+    """True for a path below scratch/debug that a diagnostic may write: never a session's own state or the ledger."""
+    scratch = scope.workspace.resolve() / SCRATCH
+    if scratch.resolve() != scratch or not real.is_relative_to(scratch) or real == scratch:
+        return False
+    parts = real.relative_to(scratch).parts
+    if (scratch / parts[0] / "journal.jsonl").exists():
+        return len(parts) > 2 and parts[1] in _SESSION_WRITABLE
+    if len(parts) == 1:
+        return not parts[0].startswith(("strikes", "."))
+    return parts[-1] != "journal.jsonl"
+
+
+def _edit(arguments: Mapping[str, Any], phase: str, scope: Scope) -> Verdict:
+    path = _text(arguments, "file_path", "path")
+    real = resolve(path, scope.workspace)
+    if diagnostic(real, scope):
+        return Verdict(True, "a diagnostic below scratch/debug")
+    refusal = _writable_now(path, real, phase, scope)
+    if refusal is not None:
+        return refusal
+    old, new = arguments.get("old_string"), arguments.get("new_string")
+    if not isinstance(old, str) or not isinstance(new, str) or arguments.get("replace_all"):
+        return _no("only an exact edit of one place can be checked", "give old_string and new_string, no replace_all")
+    text = real.read_text(encoding="utf-8") if real.exists() else ""
+    if text.count(old) != 1 and old:
+        return _no(f"old_string occurs {text.count(old)} times in {path}", "quote enough lines to name one place")
+    return _covered(path, text, text.replace(old, new, 1) if old else new + text, scope)
+
+
+def _write(arguments: Mapping[str, Any], phase: str, scope: Scope) -> Verdict:
+    path = _text(arguments, "file_path", "path")
+    real = resolve(path, scope.workspace)
+    if diagnostic(real, scope):
+        return Verdict(True, "a diagnostic below scratch/debug")
+    refusal = _writable_now(path, real, phase, scope)
+    if refusal is not None:
+        return refusal
+    content = arguments.get("content")
+    if not isinstance(content, str):
+        return _no("no content given", "give the whole content")
+    return _covered(path, real.read_text(encoding="utf-8") if real.exists() else "", content, scope)
+
+
+def _writable_now(path: str, real: Path, phase: str, scope: Scope) -> Verdict | None:
+    root = scope.workspace.resolve()
+    if phase != "fix" or scope.fix is None:
+        return _no(f"nothing is written before an approved Gate 4 (phase {phase})",
+                   "write diagnostics below scratch/debug, present the diagnosis and wait for the approval")
+    if not real.is_relative_to(root) or ".git" in real.relative_to(root).parts or real.is_relative_to(root / SCRATCH):
+        return _no(f"{path} leads to {real}, which no fix may touch", "change only what the approval names")
+    return None
+
+
+def _covered(path: str, old: str, new: str, scope: Scope) -> Verdict:
+    """Are all changed lines within the approved option?"""
+    assert scope.fix is not None, "_writable_now refuses without a fix"
+    relative = resolve(path, scope.workspace).relative_to(scope.workspace.resolve()).as_posix()
+    before, after = old.split("\n"), new.split("\n")
+    if len(before) * len(after) > 10**8:
+        return _no(f"{path} is too large to compare", "let the session apply the approved patch")
+    for kind, start, stop, first, last in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if kind != "equal" and not _place_covered(scope.fix, relative, start, stop, before, after[first:last]):
+            return _no(f"{path}:{start + 1}-{max(stop, start + 1)} is outside the approved change",
+                       "change only the approved lines; for more, present a new diagnosis")
+    return Verdict(True, f"within option {scope.fix.option} of the approved diagnosis")
+
+
+def _place_covered(fix: Fix, path: str, start: int, stop: int, before: list[str], new: list[str]) -> bool:
+    """Lines move while several edits are made: text that an edit names is recognized where it stands now."""
+    if covers(fix, path, start + 1, stop):
+        return True
+    if before == [""]:
+        return covers(fix, path, 1, 0)
+    changed = "\n".join(before[start:stop])
+    once = f"\n{chr(10).join(before)}\n".count(f"\n{changed}\n") == 1
+    return bool(changed.strip()) and once and any(
+        e.path == path and f"\n{changed}\n" in f"\n{e.original}\n" for e in fix.edits)
+
+
+def _bash(arguments: Mapping[str, Any], phase: str, scope: Scope) -> Verdict:
+    command = _text(arguments, "command")
+    if arguments.get("run_in_background"):
+        return _no("nothing runs in the background during a diagnosis", "run it in the foreground")
+    reason = refused_command(command, lambda path: readable(path, scope),
+                             lambda path: searchable(resolve(path, scope.workspace), None))
+    if reason is None:
+        return _ALLOW
+    return _no(reason, "use Read, Grep, Glob or the traindx tools; running code needs the user's consent (--run)")
+
+
+def _web(scope: Scope) -> Verdict:
+    return Verdict(True, "research was agreed to") if scope.web else _no(
+        "the session may not use the network", "work from the artifacts, or ask the user to allow research")
+
+
+_TOOLS: Mapping[str, Callable[[Mapping[str, Any], str, Scope], Verdict]] = {
+    "Read": _read,
+    "NotebookRead": _read,
+    "Grep": _grep,
+    "Glob": _glob,
+    "LS": _read,
+    "Edit": _edit,
+    "Write": _write,
+    "NotebookEdit": lambda a, p, s: _no("a notebook's cells have no lines that an approval could cover",
+                                        "give the user the exact change to make"),
+    "Bash": _bash,
+    "WebSearch": lambda a, p, s: _web(s),
+    "WebFetch": lambda a, p, s: _web(s),
+    "TodoWrite": lambda a, p, s: Verdict(True, "the agent's own list"),
+}

@@ -1,0 +1,231 @@
+"""Runs one command under limits and leaves its result on disk. Started as a script of its own; standard library only.
+
+    python supervise.py FOLDER
+
+FOLDER/spec.json says what to run, in the environment of this process; FOLDER/result.json is written once, when it
+ended. The supervisor outlives the session that started it: a session that is killed finds the result later instead of
+running the command twice. Two supervisors of one folder run it once, the second waits for the first. Sent SIGTERM, it
+kills what it started and reports "cancelled".
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+GRACE_SECONDS = 5.0
+"""Between the polite and the hard signal."""
+
+POLL_SECONDS = 0.2
+HEAD_SHARE = 7 / 8
+"""Of the output's limit for its beginning; the rest is for its end."""
+
+
+class _Cancelled(Exception):
+    pass
+
+
+def _cancel(_signal: int, _frame: object) -> None:
+    raise _Cancelled
+
+
+class Output:
+    """Writes a bounded file: the beginning as it comes, the end when all is over, what fell between is counted."""
+
+    def __init__(self, path: Path, limit: int) -> None:
+        self.file = path.open("wb", buffering=0)
+        self.head_left = int(limit * HEAD_SHARE)
+        self.tail_limit = limit - self.head_left
+        self.tail: deque[bytes] = deque()
+        self.tail_size = 0
+        self.dropped = 0
+
+    def write(self, block: bytes) -> None:
+        head, rest = block[:self.head_left], block[self.head_left:]
+        if head:
+            self.file.write(head)
+            self.head_left -= len(head)
+        if rest:
+            self.tail.append(rest)
+            self.tail_size += len(rest)
+        while self.tail_size > self.tail_limit and self.tail:
+            gone = self.tail.popleft()
+            self.tail_size -= len(gone)
+            self.dropped += len(gone)
+
+    def close(self) -> None:
+        if self.dropped:
+            self.file.write(f"\n[{self.dropped} bytes of output were not kept]\n".encode())
+        for block in self.tail:
+            self.file.write(block)
+        os.fsync(self.file.fileno())
+        self.file.close()
+
+
+def adopt_orphans() -> None:
+    """Become the parent of grandchildren whose parent ends (Linux), so that none outlives the command."""
+    try:
+        import ctypes
+
+        ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+    except (OSError, AttributeError):
+        return
+
+
+def no_core_dump() -> None:
+    """In the child, before the command starts: no core dumps."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def descendants(root: int) -> list[int]:
+    """Process ids below `root`, from /proc; empty where there is none."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = entry.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        children.setdefault(int(fields[1]), []).append(int(entry.parent.name))
+    found: list[int] = []
+    queue = list(children.get(root, ()))
+    while queue:
+        one = queue.pop()
+        found.append(one)
+        queue += children.get(one, ())
+    return found
+
+
+def resident_bytes(pids: list[int]) -> int:
+    """Resident memory of these processes together."""
+    total = 0
+    for pid in pids:
+        try:
+            total += int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        except (OSError, IndexError, ValueError):
+            continue
+    return total
+
+
+def kill_all(group: int) -> None:
+    """End the command's process group and everything below this process: first politely, then not."""
+    for sign, grace in ((signal.SIGTERM, GRACE_SECONDS), (signal.SIGKILL, GRACE_SECONDS)):
+        for target in (-group, *descendants(os.getpid())):
+            try:
+                os.killpg(group, sign) if target < 0 else os.kill(target, sign)
+            except (ProcessLookupError, PermissionError):
+                continue
+        end = time.monotonic() + grace
+        while _alive(group) and time.monotonic() < end:
+            time.sleep(0.02)
+        if not _alive(group):
+            return
+
+
+def _alive(group: int) -> bool:
+    _reap()
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return bool(descendants(os.getpid()))
+    except PermissionError:
+        return True
+    return True
+
+
+def _reap() -> None:
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            continue
+    except ChildProcessError:
+        return
+
+
+def run(spec: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Run the command to its end or its limits; returns what became of it."""
+    started = time.monotonic()
+    output = Output(folder / "output.log", spec["output_limit"])
+    result: dict[str, Any] = {"exit_code": None, "timed_out": False, "out_of_memory": False, "cancelled": False}
+    try:
+        child = subprocess.Popen(spec["argv"], cwd=spec["cwd"], stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+                                 preexec_fn=no_core_dump)
+    except OSError as error:
+        output.write(f"cannot start: {error}\n".encode())
+        output.close()
+        return {**result, "exit_code": 127, "seconds": 0.0}
+    try:
+        result.update(_watch(child, spec, output, started))
+    except _Cancelled:
+        result["cancelled"] = True
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    kill_all(child.pid)
+    output.close()
+    if child.returncode is None:
+        child.poll()
+    return {**result, "seconds": round(time.monotonic() - started, 3)}
+
+
+def _watch(child: subprocess.Popen[bytes], spec: dict[str, Any], output: Output, started: float) -> dict[str, Any]:
+    assert child.stdout is not None
+    pipe = child.stdout.fileno()
+    memory, deadline = spec.get("memory_bytes"), started + spec["timeout"]
+    open_pipe, next_look = True, started
+    while True:
+        ready = select.select([pipe] if open_pipe else [], [], [], POLL_SECONDS)[0]
+        if ready:
+            block = os.read(pipe, 2**16)
+            output.write(block)
+            open_pipe = bool(block)
+        code = child.poll()
+        if code is not None and not (open_pipe and ready):
+            return {"exit_code": code}
+        now = time.monotonic()
+        if now >= deadline:
+            return {"timed_out": True}
+        if memory and now >= next_look:
+            next_look = now + POLL_SECONDS
+            if resident_bytes(descendants(os.getpid())) > memory:
+                return {"out_of_memory": True}
+
+
+def write_result(folder: Path, result: dict[str, Any]) -> None:
+    """Atomic and durable: result.json is there whole or not at all."""
+    part = folder / "result.part"
+    with part.open("w") as file:
+        json.dump(result, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(part, folder / "result.json")
+
+
+def main(folder: Path) -> None:
+    """Supervise the command of one folder, once."""
+    with (folder / "supervisor.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if (folder / "result.json").exists():
+            return
+        if (folder / "started").exists():
+            # The first supervisor died half-way (power cut): how the command ended is not known.
+            write_result(folder, {"exit_code": None, "timed_out": False, "out_of_memory": False, "cancelled": True,
+                                  "seconds": 0.0})
+            return
+        spec = json.loads((folder / "spec.json").read_text())
+        signal.signal(signal.SIGTERM, _cancel)
+        adopt_orphans()
+        (folder / "started").touch()
+        write_result(folder, run(spec, folder))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,281 @@
+"""Did the fix work? A command is run under limits, the new run is read, and both are judged against the old run.
+
+A zero exit code alone proves little: a run that prints NaN and ends is still broken, and a fault that comes and goes
+passes once by luck. So the output is read with the same instruments as the failed run, it must reach past the step
+where the old run failed, and an intermittent symptom is checked several times.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from traindx.durable import write_state
+from traindx.model import Diagnosis, MetricChange, Verification, Verify
+from traindx_tools.finding import Finding, Severity
+
+STEPS_BEYOND = 100
+"""Steps without the fault beyond the step where it appeared (research-debug skill: 100+ steps ...)."""
+
+TIMES_FAILING_STEP = 10
+"""... or ten times the step where it appeared."""
+
+RUNS_IF_INTERMITTENT = 3
+OUTPUT_LIMIT = 64 * 2**20
+"""Bytes of a command's output that are kept."""
+
+MEMORY_SHARE = 0.9
+"""Of the machine's memory that a verification may use where no limit is given."""
+
+_SECRET = frozenset({"KEY", "KEYS", "APIKEY", "TOKEN", "SECRET", "SECRETS", "PASSWORD", "PASSWD", "PASS", "PWD",
+                     "CREDENTIAL", "CREDENTIALS", "AUTH", "COOKIE", "PRIVATE", "DSN"})
+_HARMLESS = frozenset({"PWD", "OLDPWD"})
+_URL_WITH_PASSWORD = re.compile(r"://[^/@\s]+:[^/@\s]+@")
+_NONFINITE = re.compile(
+    rb"(?i)(?:loss|nll|perplexity|grad_?norm)[\"']?\s*[=:]?\s*[\"']?(?:nan|[-+]?inf(?:inity)?)(?!\w)")
+
+
+@dataclass(frozen=True)
+class NewRun:
+    """What the instruments say of a run: findings, the last step, the last value of each metric."""
+
+    findings: tuple[Finding, ...] = ()
+    last_step: float | None = None
+    planned_steps: float | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+Examine = Callable[[Sequence[Path]], NewRun]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one run of the command ended. `folder` holds output.log."""
+
+    folder: Path
+    exit_code: int | None
+    timed_out: bool
+    out_of_memory: bool
+    cancelled: bool
+    seconds: float
+
+
+def examine_with_instruments(paths: Sequence[Path]) -> NewRun:
+    """Read a run and judge it by the log rules. An unreadable run has no metrics and no findings."""
+    from traindx_tools.errors import UnreadableInput
+    from traindx_tools.on_logs import read_run
+    from traindx_tools.on_logs.judge import judge_run
+
+    try:
+        run = read_run([str(p) for p in paths])
+    except UnreadableInput:
+        return NewRun()
+    counted = [float(s.step[-1]) for s in run.series if len(s) and s.unit == "step"]
+    planned = run.planned_steps if run.planned_unit == "step" else None
+    return NewRun(judge_run(run), max(counted, default=None), planned,
+                  {str(s): float(s.values[-1]) for s in run.series if len(s)})
+
+
+def clean_environment(environment: Mapping[str, str], keep: Sequence[str] = ()) -> dict[str, str]:
+    """The variables without those that look like a secret: by a word of the name, or a URL with a password in it."""
+    def secret(name: str, value: str) -> bool:
+        words = set(re.split(r"[^A-Z]+", name.upper()))
+        return (bool(words & _SECRET) and name not in _HARMLESS) or bool(_URL_WITH_PASSWORD.search(value))
+
+    return {k: v for k, v in environment.items() if k in keep or not secret(k, v)}
+
+
+def memory_limit(verify: Verify) -> int | None:
+    """Bytes that the command and its children may hold, or None where the machine does not say how much it has."""
+    if verify.memory_mib is not None:
+        return verify.memory_mib * 2**20
+    try:
+        return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * MEMORY_SHARE)
+    except (ValueError, OSError):
+        return None
+
+
+def specification(verify: Verify, workspace: Path) -> dict[str, Any]:
+    """What the supervisor runs: a text through the shell, a list as it is."""
+    command = verify.command or ()
+    return {
+        "argv": ["/bin/sh", "-c", command] if isinstance(command, str) else list(command),
+        "cwd": str(workspace.resolve()),
+        "timeout": verify.timeout,
+        "memory_bytes": memory_limit(verify),
+        "output_limit": OUTPUT_LIMIT,
+    }
+
+
+async def supervised(folder: Path, spec: Mapping[str, Any], environment: Mapping[str, str]) -> Outcome:
+    """Run a command once in this folder, or wait for (or read) the run that is already there.
+
+    Cancelled, it ends the command and everything the command started.
+    """
+    if not (folder / "spec.json").exists():
+        write_state(folder / "spec.json", json.dumps(spec).encode())
+    if not (folder / "result.json").exists():
+        script = Path(__file__).with_name("supervise.py")
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-I", str(script), str(folder), env=dict(environment), stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL, start_new_session=True)
+        try:
+            await process.wait()
+        except asyncio.CancelledError:
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(signal.SIGTERM)
+            await process.wait()
+            raise
+    return read_outcome(folder)
+
+
+def read_outcome(folder: Path) -> Outcome:
+    """The result that a supervisor left; one that left none counts as cancelled."""
+    try:
+        data = json.loads((folder / "result.json").read_text())
+    except (OSError, ValueError):
+        data = {"exit_code": None, "timed_out": False, "out_of_memory": False, "cancelled": True, "seconds": 0.0}
+    return Outcome(folder, data["exit_code"], data["timed_out"], data["out_of_memory"], data["cancelled"],
+                   data["seconds"])
+
+
+def prints_nonfinite(path: Path) -> bool:
+    """True where the output names a loss or gradient norm that is NaN or infinite; read in bounded blocks."""
+    if not path.is_file():
+        return False
+    tail = b""
+    with path.open("rb") as file:
+        while block := file.read(2**20):
+            if _NONFINITE.search(tail + block):
+                return True
+            tail = block[-200:]
+    return False
+
+
+def steps_needed(failing_step: float | None, verify: Verify) -> float:
+    """How far the new run must get: 100 steps beyond where the old one failed, or ten times as far."""
+    if verify.steps is not None:
+        return float(verify.steps)
+    if failing_step is None:
+        return float(STEPS_BEYOND)
+    return min(failing_step + STEPS_BEYOND, max(failing_step, 1.0) * TIMES_FAILING_STEP)
+
+
+def failing_step(diagnosis: Diagnosis) -> float | None:
+    """The earliest step at which the cited evidence saw the fault, or None."""
+    steps: list[float] = []
+    for e in diagnosis.evidence:
+        where = (e.finding or {}).get("where")
+        step = where.get("step") if isinstance(where, dict) and where.get("unit", "step") == "step" else None
+        if isinstance(step, (int, float)):
+            steps.append(float(step))
+    return min(steps, default=None)
+
+
+def runs_needed(verify: Verify, reproducible: str) -> int:
+    """How often the command is run: an intermittent fault passes once by luck."""
+    return verify.runs or (RUNS_IF_INTERMITTENT if reproducible == "sometimes" else 1)
+
+
+def _old_rules(diagnosis: Diagnosis) -> frozenset[str]:
+    return frozenset(e.rule for e in diagnosis.evidence
+                     if e.rule and (e.finding or {}).get("severity") not in ("info", "low"))
+
+
+def _grave(findings: Sequence[Finding]) -> list[Finding]:
+    return [f for f in findings if f.severity.rank >= Severity.MEDIUM.rank]
+
+
+def _exit_reasons(outcome: Outcome, verify: Verify) -> list[str]:
+    if outcome.timed_out:
+        return [f"the command did not end within {verify.timeout:g} s and was killed"]
+    if outcome.out_of_memory:
+        return ["the command used more memory than allowed and was killed"]
+    if outcome.exit_code != 0:
+        return [f"the command ended with exit code {outcome.exit_code}"]
+    return []
+
+
+def _run_reasons(diagnosis: Diagnosis, before: NewRun, after: NewRun) -> list[str]:
+    old, known = _old_rules(diagnosis), {f.rule for f in before.findings}
+    again = [f"the old finding is back: {f.rule} {f.statement}" for f in _grave(after.findings) if f.rule in old]
+    new = [f"a new critical finding: {f.rule} {f.statement}" for f in after.findings
+           if f.severity is Severity.CRITICAL and f.rule not in known | old]
+    return again + new
+
+
+def _step_reasons(diagnosis: Diagnosis, after: NewRun, verify: Verify) -> tuple[list[str], list[str]]:
+    """(reasons against, notes)"""
+    if after.last_step is None:
+        if verify.steps is not None:
+            return [f"{verify.steps} steps were asked for, and the new run counts none"], []
+        return [], ["the new run counts no steps: how far it got could not be checked"]
+    needed = steps_needed(failing_step(diagnosis), verify)
+    if after.last_step >= needed:
+        return [], [f"the new run reached step {after.last_step:g}; {needed:g} were needed"]
+    if verify.steps is None and after.planned_steps is not None and after.last_step >= after.planned_steps - 1:
+        return [], [f"the new run ended as planned at step {after.last_step:g}; {needed:g} are usual"]
+    return [f"the new run reached only step {after.last_step:g}; {needed:g} are needed to be past the old fault"], []
+
+
+def table(before: NewRun, after: NewRun) -> tuple[MetricChange, ...]:
+    """Last value of each metric, before and after, in the order of the old run."""
+    names = list(dict.fromkeys([*before.metrics, *after.metrics]))
+    shown = [MetricChange(name=n, before=_number(before.metrics.get(n)), after=_number(after.metrics.get(n)))
+             for n in names]
+    ends = MetricChange(name="last step", before=_number(before.last_step), after=_number(after.last_step))
+    return (*shown, ends) if before.last_step is not None or after.last_step is not None else tuple(shown)
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
+
+
+def judge(diagnosis: Diagnosis, verify: Verify, outcomes: Sequence[Outcome], before: NewRun, after: Sequence[NewRun],
+          session: Path) -> Verification:
+    """The verdict over all runs of the command, or over the new run's artifacts where no command was given."""
+    reasons: list[str] = []
+    notes: list[str] = []
+    for number, outcome in enumerate(outcomes, 1):
+        run = f"run {number}: " if len(outcomes) > 1 else ""
+        reasons += [run + r for r in _exit_reasons(outcome, verify)]
+        if outcome.exit_code == 0 and prints_nonfinite(outcome.folder / "output.log"):
+            reasons.append(f"{run}the command ended with exit code 0, but its output shows a loss or gradient norm "
+                           "that is not finite")
+    for number, new in enumerate(after, 1):
+        run = f"run {number}: " if len(after) > 1 else ""
+        reasons += [run + r for r in _run_reasons(diagnosis, before, new)]
+        if new.metrics or verify.steps is not None:
+            against, remarks = _step_reasons(diagnosis, new, verify)
+            reasons += [run + r for r in against]
+            notes += [run + r for r in remarks]
+        else:
+            notes.append(f"{run}no metrics were found: judged by the exit code and the error lines alone")
+    mixed = len(outcomes) > 1 and len({o.exit_code == 0 for o in outcomes}) > 1
+    if mixed:
+        notes.append("the runs disagree: the fault still comes and goes")
+    last = outcomes[-1] if outcomes else None
+    good = (f"{len(outcomes)} runs passed" if len(outcomes) > 1 else "the command passed" if outcomes
+            else "the new run shows neither the old finding nor a new critical one")
+    return Verification(
+        passed=not reasons, reasons=tuple(dict.fromkeys(reasons)) or (good,), notes=tuple(dict.fromkeys(notes)),
+        table=table(before, after[-1]) if after else (),
+        command=None if verify.command is None else _shown(verify.command),
+        exit_code=last.exit_code if last else None, timed_out=any(o.timed_out for o in outcomes),
+        seconds=sum(o.seconds for o in outcomes),
+        output=(last.folder / "output.log").relative_to(session).as_posix() if last else None)
+
+
+def _shown(command: str | tuple[str, ...]) -> str:
+    import shlex
+
+    return command if isinstance(command, str) else shlex.join(command)
