@@ -175,7 +175,8 @@ def _growth(run: Run, broken: Series, i: int) -> tuple[float, str | None, str]:
         if factor > best and (factor >= RAMP or s is broken):
             low = int(np.argmin(t.y[:-1])) if len(t) > 1 else 0
             best, name = factor, s.name
-            told = f"{s.name} rose from {number(t.y[low])} at {t.place(low)} to {number(t.y[-1])} at {t.place(-1)} before"
+            told = (f"{s.name} rose from {number(t.y[low])} at {t.place(low)} to {number(t.y[-1])} at {t.place(-1)} "
+                    "before")
     return best, name, told if best >= RAMP else "no metric rose tenfold before it" if i > 1 else "nothing came before"
 
 

@@ -28,7 +28,7 @@ RULE = Rule(
     name="gradient-vanishing",
     title="Gradients vanish",
     severity=Severity.HIGH,
-    sees="Gradient norms that are tiny while the loss is still near its start; modules whose norm is tiny beside others.",
+    sees="Gradient norms that are tiny while the loss is still near its start; modules that are tiny beside others.",
     matters="The weights behind a vanishing gradient stay at their initialisation however long the run lasts.",
     alike=("A norm that shrinks along with a loss that has fallen: convergence.",
            "A norm of exactly 0: a broken graph or a frozen part, see L104.",

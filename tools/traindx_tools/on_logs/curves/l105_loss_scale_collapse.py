@@ -48,7 +48,7 @@ def check(run: Run) -> Iterator[Finding]:
     first, last = float(t.y[0]), float(t.y[-1])
     peak = float(t.y.max())
     lowest = max(float(t.y.min()), 5e-324)
-    halvings = int(round(float(np.log2(peak) - np.log2(lowest)))) if peak > 0 else 0
+    halvings = round(float(np.log2(peak) - np.log2(lowest))) if peak > 0 else 0
     start = int(np.flatnonzero(t.y >= peak)[-1])
     order = _loss_and_scale(run, t, start)
     yield RULE.finding(

@@ -14,7 +14,7 @@ import numpy as np
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_logs.curves.outcomes import is_adversarial, is_reinforcement, main_loss
-from traindx_tools.on_logs.curves.shapes import Track, number, ratio, runs_of, running_median, track, value_near
+from traindx_tools.on_logs.curves.shapes import Track, neighbourhood, number, ratio, runs_of, track, value_near
 from traindx_tools.on_logs.run import Run
 from traindx_tools.rules import Rule, Threshold
 
@@ -45,16 +45,12 @@ def check(run: Run) -> Iterator[Finding]:
         yield _report(run, t, i, i, float(np.median(t.y[max(0, i - 5): i])), recovered=False)
     elif spikes := _spikes(t):
         tallest = max(spikes, key=lambda s: t.y[s[0]: s[1] + 1].max())
-        base = float(running_median(t.y, _width(len(t)))[tallest[0]])
+        base = float(neighbourhood(t.y)[tallest[0]])
         yield _report(run, t, *tallest, base, recovered=tallest[1] < len(t) - 1, count=len(spikes))
 
 
-def _width(n: int) -> int:
-    return min(101, max(5, n // 10)) | 1
-
-
 def _spikes(t: Track) -> list[tuple[int, int]]:
-    base = running_median(t.y, _width(len(t)))
+    base = neighbourhood(t.y)
     rest = t.y - base
     scatter = 1.4826 * float(np.median(np.abs(rest)))
     mask = (rest > OUTLIER * scatter) & (t.y > TALL * base)

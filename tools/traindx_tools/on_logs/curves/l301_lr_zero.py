@@ -32,8 +32,8 @@ RULE = Rule(
     matters="Every step after it is lost.",
     alike=("Zero at the first record: warm-up starts there.", "Zero on the last steps: the schedule ends on time.",
            "0.0000 printed for a small rate.", "Frozen parameter groups with a rate of 0 beside one that has none."),
-    confirm=("Print optimizer.param_groups[0]['lr'] and scheduler.last_epoch after each optimizer step: last_epoch must "
-             "grow by 1.",
+    confirm=("Print optimizer.param_groups[0]['lr'] and scheduler.last_epoch after each optimizer step: last_epoch "
+             "must grow by 1.",
              "Compare the schedule's number of steps with the number of optimizer steps of the run."),
     thresholds={
         "nothing": Threshold(NOTHING, "of its peak", "below float32 resolution (1.2e-7) of the former step"),

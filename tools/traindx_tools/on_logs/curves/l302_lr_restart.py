@@ -105,11 +105,9 @@ def _context(run: Run, t: Track, j: Jump) -> Context:
     between = [n for n in near if n.kind == "resume"]
     stage = any(word in n.text.lower() for n in near if n.kind not in ("resume", "epoch") for word in _STAGES)
     elsewhere = [n for n in run.notes if n.kind == "resume" and n.source != s.source and _same_place(n, t, j.i)]
-    loss = main_loss(run)
     before, after, jumps = _loss_around(run, t, j)
     glitch = j.i + 1 < len(t) and float(t.y[j.i + 1]) <= j.before * 1.05
-    del loss
-    return Context((between or elsewhere or [None])[0], stage, before, after, jumps, glitch)
+    return Context(next(iter([*between, *elsewhere]), None), stage, before, after, jumps, glitch)
 
 
 def _same_place(note: Note, t: Track, i: int) -> bool:

@@ -29,10 +29,10 @@ RULE = Rule(
     name="lr-per-epoch-step-confusion",
     title="The schedule counts steps for epochs, or epochs for steps",
     severity=Severity.HIGH,
-    sees="Length or period of the schedule in steps against the number of epochs; a warm-up that moves once an epoch and "
-         "never ends.",
+    sees="Length or period of the schedule in steps against the number of epochs; a warm-up that moves once an epoch "
+         "and never ends.",
     matters="The rate is gone in the first epoch, swings wildly, or never gets off the ground.",
-    alike=("A cyclic schedule with cycles of thousands of steps.", "A warm-up of whole epochs in a run that was stopped.",
+    alike=("A cyclic schedule with cycles of thousands of steps.", "A warm-up of epochs in a run that was stopped.",
            "A learning-rate range test."),
     confirm=("Look whether scheduler.step() stands inside or outside the loop over batches, and in which unit T_max, "
              "step_size or total_steps was given.",),
@@ -66,9 +66,9 @@ def _run_down(run: Run, t: Track, count: float | None, each: float | None) -> Fi
         return None
     if abs(d.end - count) > max(1.0, NEAR * count):
         return None
-    return _finding(t, f"the {d.shape} decay is over at {t.place(d.reached)}, after as many steps as the run has epochs "
-                       f"({count:.4g}), and {where.last - d.end:.4g} steps follow",
-                    "per-batch", schedule_end=d.end, epochs=count, steps_per_epoch=each)
+    text = (f"the {d.shape} decay is over at {t.place(d.reached)}, after as many steps as the run has epochs "
+            f"({count:.4g}), and {where.last - d.end:.4g} steps follow")
+    return _finding(t, text, "per-batch", schedule_end=d.end, epochs=count, steps_per_epoch=each)
 
 
 def _oscillating(t: Track, count: float | None, each: float | None) -> Finding | None:
@@ -77,9 +77,10 @@ def _oscillating(t: Track, count: float | None, each: float | None) -> Finding |
     period = _period(t)
     if period is None or abs(period / 2 - count) > max(1.0, NEAR * count) or (each is not None and period > 2 * each):
         return None
-    return _finding(t, f"the learning rate swings between {number(float(t.y.max()))} and {number(float(t.y.min()))} with "
-                       f"a period of {period:.4g} steps, twice the number of epochs ({count:.4g}): a schedule in epochs "
-                       "is stepped at every batch", "per-batch", period=period, epochs=count, steps_per_epoch=each)
+    text = (f"the learning rate swings between {number(float(t.y.max()))} and {number(float(t.y.min()))} with a period "
+            f"of {period:.4g} steps, twice the number of epochs ({count:.4g}): a schedule in epochs is stepped at every "
+            "batch")
+    return _finding(t, text, "per-batch", period=period, epochs=count, steps_per_epoch=each)
 
 
 def _period(t: Track) -> float | None:
@@ -108,10 +109,11 @@ def _per_epoch(run: Run, t: Track, count: float | None, each: float | None) -> F
     slope, start, fit = line_fit(np.arange(1.0, len(values) + 1), values)
     if fit < 0.999 or slope <= 0 or abs(start) > 1.5 * slope:
         return None
-    return _finding(t, f"the learning rate still rises when training ends, by {number(slope)} an epoch from "
-                       f"{number(float(values[0]))} to {number(float(values[-1]))}: it moves once an epoch and never "
-                       "leaves a warm-up that is counted in steps", "per-epoch", increment=slope, epochs=count,
-                    last=float(values[-1]), steps_per_epoch=each)
+    text = (f"the learning rate still rises when training ends, by {number(slope)} an epoch from "
+            f"{number(float(values[0]))} to {number(float(values[-1]))}: it moves once an epoch and never leaves a "
+            "warm-up that is counted in steps")
+    last = float(values[-1])
+    return _finding(t, text, "per-epoch", increment=slope, epochs=count, last=last, steps_per_epoch=each)
 
 
 def _moves_by_epoch(t: Track) -> bool:

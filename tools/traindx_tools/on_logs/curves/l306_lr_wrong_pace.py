@@ -59,7 +59,7 @@ def check(run: Run) -> Iterator[Finding]:
     """At most one finding."""
     for t in learning_rates(run):
         d, where = decay(t), plan(run, t)
-        if d is None or where is None or t.unit == "record" and where.known:
+        if d is None or where is None or (t.unit == "record" and where.known):
             continue
         found = _too_fast(run, t, d, where) if d.reached is not None else _too_slow(run, t, d, where)
         if found is not None:

@@ -38,8 +38,8 @@ RULE = Rule(
     name="lr-extreme",
     title="The learning rate is far outside the usual",
     severity=Severity.HIGH,
-    sees="The largest learning rate against the range usual for the optimizer (for any, where it is not named), together "
-         "with what became of the loss.",
+    sees="The largest learning rate against the range usual for the optimizer (for any, where it is not named), and "
+         "what became of the loss.",
     matters="Too high: the weights blow up within steps. Too low: nothing is learned in any time.",
     alike=("Optimizers that find their own step and are run at 1.0.", "LARS and Muon: rates that look huge elsewhere.",
            "A usual rate with a ramp: data, initialisation or a missing zero_grad."),
@@ -109,7 +109,7 @@ def _too_high(run: Run, rate: Rate, optimizer: str | None, high: float) -> Itera
     if not (after.diverged or after.nonfinite):
         return
     factor = rate.value / high
-    specific = factor >= EXTREME and after.growth >= RAMP or after.growth >= RAMP**3
+    specific = after.growth >= (RAMP if factor >= EXTREME else RAMP**3)
     grew = f" after growing {number(after.growth)} times" if after.growth >= RAMP else ""
     fate = f"turns non-finite{grew}" if after.nonfinite else "rises and stays up"
     yield RULE.finding(

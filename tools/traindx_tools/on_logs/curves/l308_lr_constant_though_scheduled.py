@@ -21,8 +21,7 @@ from traindx_tools.rules import Rule, Threshold
 MOVING = ("cosine", "linear", "exponential", "polynomial", "onecycle", "one_cycle", "inverse_sqrt", "noam", "cyclic")
 SETTINGS = ("lr_scheduler_type", "lr_scheduler", "scheduler", "schedule", "lr_schedule", "lr_decay_style", "lr_policy",
             "scheduler_type", "decay_lr")
-WARM_UP = ("warmup_steps", "warmup_iters", "num_warmup_steps", "lr_warmup_steps", "lr_warmup_iters", "warmup_ratio",
-           "warmup_epochs")
+WARM_UP = ("warmup_steps", "warmup_iters", "num_warmup_steps", "lr_warmup_steps", "lr_warmup_iters")
 FAR, ENOUGH = 0.5, 5
 
 RULE = Rule(
@@ -45,19 +44,29 @@ RULE = Rule(
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding."""
-    named = _schedule(run)
     for t in learning_rates(run)[:1]:
         where = plan(run, t)
-        if named is None or where is None or len(t) < ENOUGH or np.ptp(t.y) > 1e-6 * float(t.y.max()):
-            continue
-        if float(t.y.max()) <= 0 or where.done < FAR or _too_coarse(t):
-            continue
+        if where is None or len(t) < ENOUGH or float(t.y.max()) <= 0 or np.ptp(t.y) > 1e-6 * float(t.y.max()):
+            return
+        asked = _schedule(run) if where.done >= FAR and not _too_coarse(t, where.done) else None
+        asked = asked or _warm_up(run, t)
+        if asked is None:
+            return
         yield RULE.finding(
-            f"the configuration asks for {named[0]} = {named[1]}, but the learning rate is {number(float(t.y[0]))} in all "
-            f"{len(t)} records from {t.place(0)} to {t.place(-1)}", t.at(0, -1), t.series.source,
+            f"the configuration asks for {asked[0]} = {asked[1]}, but the learning rate is {number(float(t.y[0]))} in "
+            f"all {len(t)} records from {t.place(0)} to {t.place(-1)}", t.at(0, -1), t.series.source,
             strength=Strength.CIRCUMSTANTIAL,
-            measured={"setting": named[0], "schedule": named[1], "lr": float(t.y[0]), "records": len(t),
+            measured={"setting": asked[0], "schedule": asked[1], "lr": float(t.y[0]), "records": len(t),
                       "position": float(t.series.position[t.index[0]]), "done": where.done})
+
+
+def _warm_up(run: Run, t: Track) -> tuple[str, str] | None:
+    """The warm-up that is configured in steps, where three records of its first three quarters were logged."""
+    for key in WARM_UP:
+        steps = config_number(run.config, (key,))
+        if steps is not None and t.unit == "step" and int((t.x < 0.75 * steps).sum()) >= 3:
+            return key, f"{steps:g}"
+    return None
 
 
 def _schedule(run: Run) -> tuple[str, str] | None:
@@ -73,12 +82,7 @@ def _schedule(run: Run) -> tuple[str, str] | None:
     return None
 
 
-def _too_coarse(t: Track) -> bool:
-    """Whether a decay would not show in the printed digits: only one of them, and no decay to the next shows either."""
+def _too_coarse(t: Track, done: float) -> bool:
+    """Whether a decay would not show in the printed digits: only one of them, and not far enough to print as 0."""
     unit = printed_unit(t.y)
-    return unit is not None and float(t.y.max()) < 1.5 * unit and unit <= 1e-3
-
-
-def warm_up_asked(run: Run) -> bool:
-    """Whether the configuration asks for a warm-up."""
-    return config_number(run.config, WARM_UP) is not None
+    return unit is not None and float(t.y.max()) < 1.5 * unit and done < 0.7

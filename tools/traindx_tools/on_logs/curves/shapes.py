@@ -129,13 +129,26 @@ def noise(y: Floats) -> float:
 
 
 def running_median(y: Floats, width: int) -> Floats:
-    """Median over a centred window of `width` values (odd), shortened at both ends. Shape (n,)."""
+    """Median over a centred window of `width` values (odd), mirrored at both ends. Shape (n,)."""
     half = min(width // 2, max(0, (len(y) - 1) // 2))
     if half == 0:
-        return y.copy()
-    padded = np.concatenate([np.full(half, np.nan), y, np.full(half, np.nan)])
-    windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1)
-    return np.asarray(np.nanmedian(windows, axis=1))
+        return np.array(y)
+    windows = np.lib.stride_tricks.sliding_window_view(np.pad(y, half, mode="reflect"), 2 * half + 1)
+    return np.asarray(np.median(windows, axis=1))
+
+
+def neighbourhood(y: Floats) -> Floats:
+    """The usual level around each value: a running median, or medians of blocks joined by lines in a long series."""
+    if len(y) <= MANY:
+        return running_median(y, min(101, max(5, len(y) // 10)) | 1)
+    medians, centres = _blocks(y)
+    return np.asarray(np.interp(np.arange(len(y)), centres, medians))
+
+
+def _blocks(y: Floats) -> tuple[Floats, Ints]:
+    edges = np.linspace(0, len(y), 401).astype(np.int64)
+    medians = np.array([np.median(y[a:b]) for a, b in itertools.pairwise(edges)])
+    return medians, (edges[:-1] + edges[1:]) // 2
 
 
 def smooth(t: Track) -> tuple[Floats, Ints]:
@@ -144,9 +157,7 @@ def smooth(t: Track) -> tuple[Floats, Ints]:
     if n <= MANY:
         width = max(3, n // 20) if n >= 8 else 1
         return running_median(t.y, width | 1), np.arange(n)
-    edges = np.linspace(0, n, 401).astype(np.int64)
-    medians = np.array([np.median(t.y[a:b]) for a, b in itertools.pairwise(edges)])
-    return medians, (edges[:-1] + edges[1:]) // 2
+    return _blocks(t.y)
 
 
 def head_level(y: Floats) -> float:

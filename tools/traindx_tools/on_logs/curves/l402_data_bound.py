@@ -1,0 +1,100 @@
+"""Most of each step is spent waiting for data.
+
+The log splits a step into the wait for a batch and the rest. When the wait is most of it, the accelerator idles and a
+faster model or device changes nothing. The first record is left out: loader workers start there, caches are cold.
+Whether the step time includes the wait differs between frameworks; when the wait is larger than the step, it does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_logs.curves.shapes import Track, number, ratio, track
+from traindx_tools.on_logs.run import Floats, Run
+from traindx_tools.rules import Rule, Threshold
+
+HALF, MOST = 0.5, 0.8
+NOTICEABLE = 0.005
+ENOUGH = 3
+
+RULE = Rule(
+    id="L402",
+    name="data-bound",
+    title="Training waits for data",
+    severity=Severity.MEDIUM,
+    sees="The logged wait for data against the step time, first record left out.",
+    matters="The accelerator is paid for and idle.",
+    alike=("A long wait at the first record, or at the first of every epoch: workers start.",
+           "A slow device transfer that is counted as loading.", "Steps of a few milliseconds: nothing to gain."),
+    confirm=("Iterate the loader alone, without the model, and time it: is it as slow?",
+             "Train on one cached batch: is it much faster?",
+             "Raise num_workers (0 means: in the main process, between steps) and compare."),
+    thresholds={
+        "half": Threshold(HALF, "of the step", "arithmetic: hiding the wait would at least double the throughput"),
+        "most": Threshold(MOST, "of the step", "arithmetic: five times the throughput"),
+        "noticeable": Threshold(NOTICEABLE, "seconds of wait a step", "below it Python's own overhead is the same"),
+    },
+)
+
+
+@dataclass(frozen=True)
+class Waits:
+    """Seconds a record: waiting for data, and the whole step."""
+
+    track: Track
+    wait: Floats
+    step: Floats
+    included: bool
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding."""
+    found = _waits(run)
+    if found is None:
+        return
+    wait, step = found.wait[1:], found.step[1:]
+    typical = float(np.median(wait / step))
+    whole = ratio(float(wait.sum()), float(step.sum()))
+    bursts = typical < HALF <= whole
+    if max(typical, whole) < HALF or float(wait.mean()) < NOTICEABLE or (bursts and _few(wait)):
+        return
+    t = found.track
+    share = whole if bursts else typical
+    how = "in bursts" if bursts else "in the median record"
+    yield RULE.finding(
+        f"{100 * share:.0f} % of the step is spent waiting for data {how}: {number(float(wait.mean()))} s of "
+        f"{number(float(step.mean()))} s on average over {len(wait)} records", t.at(1, -1), t.series.source,
+        strength=Strength.CIRCUMSTANTIAL, severity=Severity.HIGH if share >= MOST else Severity.MEDIUM,
+        measured={"share": share, "data_time": float(wait.mean()), "step_time": float(step.mean()), "bursts": bursts,
+                  "records": len(wait), "included": found.included,
+                  "possible_speedup": ratio(1.0, max(1 - min(share, 0.999), 1e-3)),
+                  "position": float(t.series.position[t.index[1]])})
+
+
+def _waits(run: Run) -> Waits | None:
+    data, whole = run.first("data_time"), run.first("step_time")
+    a, b = track(data), track(whole)
+    if a is None or b is None or len(a) < ENOUGH + 1:
+        return None
+    lines_a, lines_b = a.series.line[a.index], b.series.line[b.index]
+    both = np.intersect1d(lines_a, lines_b) if a.series.source == b.series.source else np.empty(0)
+    if len(both) < ENOUGH + 1:
+        return None
+    keep_a = np.flatnonzero(np.isin(lines_a, both))
+    wait = a.y[keep_a]
+    step = b.y[np.isin(lines_b, both)]
+    if len(wait) != len(step) or not bool((wait >= 0).all()) or not bool((step > 0).all()):
+        return None
+    included = float((wait <= step * 1.02).mean()) >= 0.9
+    kept = Track(a.series, a.index[keep_a], a.x[keep_a], wait, a.unit, a.wrapped)
+    return Waits(kept, wait, step if included else step + wait, included)
+
+
+def _few(wait: Floats) -> bool:
+    """Whether the wait lies in a few records: starts of epochs, a checkpoint, one hiccup."""
+    order = np.sort(wait)[::-1]
+    return float(order[: max(3, len(wait) // 20)].sum()) > 0.9 * float(wait.sum())

@@ -1,0 +1,77 @@
+"""Steps take longer and longer.
+
+The step time rises, or the throughput falls, along the whole log: something grows with the number of steps (kept
+graphs, a list that is walked, a replay buffer, logged media, a lengthening rollout) or the machine slows down (heat, a
+neighbour, swapping). Scatter alone is no decay: the trend must run through the log and not only sit in the first
+records, where compilation and cold caches are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_logs.curves.shapes import Track, number, rank_correlation, ratio, track
+from traindx_tools.on_logs.run import Run
+from traindx_tools.rules import Rule, Threshold
+
+SLOWER, TREND = 1.4, 0.6
+ENOUGH = 8
+SPEEDS = ("throughput", "tokens_per_second", "mfu", "samples_per_second", "steps_per_second", "it_per_second")
+
+RULE = Rule(
+    id="L404",
+    name="throughput-decay",
+    title="Steps take longer and longer",
+    severity=Severity.MEDIUM,
+    sees="Step time or throughput after the first tenth of the log: early against late median, and the trend.",
+    matters="A run planned for a day takes three; the cause often ends in an out-of-memory error.",
+    alike=("Slow first steps.", "A single slow stretch: a shared file system.",
+           "Longer sequences by curriculum, longer rollouts by a policy that learns to talk."),
+    confirm=("Profile ten steps at the beginning and ten later on, and compare which call has grown.",
+             "Log the resident and the device memory beside the step time: do both grow?"),
+    thresholds={
+        "slower": Threshold(SLOWER, "late / early step time", "beyond the scatter of shared machines"),
+        "trend": Threshold(TREND, "rank correlation with the step", "a quarter of the scatter or more is trend"),
+    },
+)
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding: step time first, else a throughput."""
+    for name in ("step_time", *SPEEDS):
+        t = track(run.first(name, group="train") or run.first(name))
+        if t is None or len(t) < ENOUGH or not bool((t.y > 0).all()):
+            continue
+        times = t.y if name == "step_time" else 1 / np.maximum(t.y, 1e-150)
+        if (slow := _slower(t, times)) is not None:
+            yield _report(run, t, *slow)
+        return
+
+
+def _slower(t: Track, times: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> tuple[int, float] | None:
+    """Where the judged part starts and how many times slower its end is."""
+    start = max(1, len(t) // 10)
+    y = times[start:]
+    third = max(2, len(y) // 3)
+    early, middle, late = (float(np.median(part)) for part in (y[:third], y[third:-third], y[-third:])) \
+        if len(y) > 2 * third else (float(np.median(y[:third])), float(np.median(y)), float(np.median(y[-third:])))
+    trend = rank_correlation(t.x[start:], y)
+    if ratio(late, early) < SLOWER or trend < TREND or not early <= middle <= late:
+        return None
+    return start, ratio(late, early)
+
+
+def _report(run: Run, t: Track, start: int, slower: float) -> Finding:
+    third = max(2, (len(t) - start) // 3)
+    early, late = float(np.median(t.y[start: start + third])), float(np.median(t.y[-third:]))
+    memory = track(run.first("memory"))
+    grows = memory is not None and len(memory) >= 4 and float(memory.y[-1]) > 1.1 * float(memory.y[len(memory) // 5])
+    return RULE.finding(
+        f"{t.series} goes from {number(early)} (median of {third} records from {t.place(start)} on) to {number(late)} "
+        f"at the end ({t.place(-1)}): steps take {number(slower)} times as long", t.at(start, -1), t.series.source,
+        strength=Strength.PATTERN, severity=Severity.HIGH if slower >= 3 else Severity.MEDIUM,
+        measured={"metric": t.series.name, "early": early, "late": late, "slower": slower, "memory_grows": grows,
+                  "position": float(t.series.position[t.index[start]])})
