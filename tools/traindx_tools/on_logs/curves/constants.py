@@ -1,4 +1,4 @@
-"""Constants that arithmetic predicts, found in a loss: what a uniform guess gives, a double softmax's floor, a variance.
+"""Constants that arithmetic predicts, found in a loss: a uniform guess, a double softmax's floor, a target's variance.
 
 A number alone proves little (any loss lies near ln C for some C), so each match needs a plateau, a tolerance from the
 scatter, and either a small or known class count or a second metric that agrees.
@@ -43,8 +43,8 @@ from traindx_tools.on_logs.run import Run, Series
 
 SMALL_COUNTS = tuple(range(2, 21))
 """Class counts whose logarithms lie far enough apart to be recognised without being told."""
-USUAL_COUNTS = (26, 27, 50, 64, 65, 96, 100, 128, 200, 256, 365, 512, 1000, 1024, 10_000, 21_841, 28_996, 30_000, 30_522,
-                32_000, 32_001, 32_128, 50_257, 50_265, 50_304, 50_432, 100_277, 128_256, 151_936, 152_064, 250_002,
+USUAL_COUNTS = (26, 27, 50, 64, 65, 96, 100, 128, 200, 256, 365, 512, 1000, 1024, 10_000, 21_841, 28_996, 30_000,
+                30_522, 32_000, 32_001, 32_128, 50_257, 50_265, 50_304, 50_432, 100_277, 128_256, 151_936, 152_064, 250_002,
                 256_000)
 """Class counts of common data sets and vocabulary sizes of common tokenizers."""
 KNOWN_TOLERANCE = 0.02
@@ -136,7 +136,8 @@ def _uniform_candidates(run: Run, level: float, acc: float | None) -> Iterator[t
     stated = class_counts(run)
     nearest = round(math.exp(level))
     for known in sorted(stated, key=lambda k: abs(uniform_guess(k.count) - level)):
-        yield known.count, (known.why, *_chance(acc, known.count)), KNOWN_TOLERANCE / 2 if acc is None else KNOWN_TOLERANCE
+        tolerance = KNOWN_TOLERANCE / 2 if acc is None else KNOWN_TOLERANCE
+        yield known.count, (known.why, *_chance(acc, known.count)), tolerance
     if acc is not None and acc > 0.0:
         for count in sorted({nearest, round(1.0 / max(acc, 1e-6))} & set(range(2, 1001))):
             if _chance(acc, count):

@@ -22,7 +22,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from traindx_tools.finding import Finding, Severity, Strength
-from traindx_tools.on_logs.curves.baselines import Curve, block_means, curve, drop, head, noise, ratio, smooth, tail, trend
+from traindx_tools.on_logs.curves.baselines import (
+    Curve,
+    block_means,
+    curve,
+    drop,
+    head,
+    noise,
+    ratio,
+    smooth,
+    tail,
+    trend,
+)
 from traindx_tools.on_logs.curves.constants import explain
 from traindx_tools.on_logs.curves.learning import (
     accuracy,
@@ -137,13 +148,14 @@ def _is_flat(c: Curve, witness: _Witness) -> bool:
 
 def _finding(c: Curve, witness: _Witness) -> Finding:
     fall, z = drop(c.values), trend(c.values)
-    pace = "crawl" if z < -3.0 and 0.0 < fall else "flat"
+    pace = "crawl" if z < -3.0 and fall > 0.0 else "flat"
     start, end = c.where(0, len(c) - 1)
     moved = f"moves only from {number(head(c.values))} to {number(tail(c.values))}" if pace == "crawl" else (
         f"stays at {number(tail(c.values))} (it started at {number(head(c.values))})")
     agrees = f"; {listed(witness.words)}" if witness.words else ""
     return RULE.finding(
-        f"{c.series} {moved}, {percent(abs(fall))} {'less' if fall >= 0 else 'more'} {span(c.series, start, end)}{agrees}",
+        f"{c.series} {moved}, {percent(abs(fall))} {'less' if fall >= 0 else 'more'} "
+        f"{span(c.series, start, end)}{agrees}",
         c.series.at(start, end),
         c.series.source,
         strength=Strength.CIRCUMSTANTIAL if witness.words else Strength.PATTERN,

@@ -142,7 +142,8 @@ def _multiplied(run: Run) -> Iterator[Finding]:
                 start, end = h.where(0, len(h) - 1)
                 yield RULE.finding(
                     f"{which.format(k=factor)} at all {len(h)} evaluations {span(held_out, start, end)} "
-                    f"(between {number(float(ratios.min()))} and {number(float(ratios.max()))} as a ratio of training to "
+                    f"(between {number(float(ratios.min()))} and {number(float(ratios.max()))} as a ratio of "
+                    f"training to "
                     f"validation), and {name} is {factor:g}",
                     held_out.at(start, end), held_out.source, strength=Strength.CIRCUMSTANTIAL,
                     severity=Severity.MEDIUM,

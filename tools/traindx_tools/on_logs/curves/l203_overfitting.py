@@ -52,7 +52,8 @@ RULE = Rule(
     sees="validation loss (or accuracy) beside training loss, evaluation by evaluation",
     matters="Everything after the minimum is memorised; the last checkpoint is worse than an earlier one.",
     alike=(
-        "Validation loss that rises from the first evaluation by orders of magnitude: a difference between training and "
+        "Validation loss that rises from the first evaluation by orders of magnitude: a difference between "
+        "training and "
         "evaluation mode.",
         "Both losses rise: divergence.",
         "Validation loss floored while accuracy is perfect: a wrong loss in validation.",
@@ -116,10 +117,10 @@ def _turn(train: Curve, held_out: Curve) -> _Turn | None:
     if len(v) < 4 or len(train) < 2 or v.min() <= 0.0:
         return None
     smoothed = smooth(v) if len(v) >= 9 else v
-    lowest = int(np.argmin(smoothed))
+    lowest = _raw_minimum(v, int(np.argmin(smoothed)))
     beside = aligned(train, held_out)
     end = median(v[len(v) - max(1, min(3, (len(v) - 1 - lowest) // 2)):])
-    turn = _Turn(held_out, beside, lowest, float(smoothed[lowest]), end)
+    turn = _Turn(held_out, beside, lowest, float(v[lowest]), end)
     after = v[lowest:]
     scatter = noise(v)
     climbs = end - turn.minimum > SIGMAS * scatter and (trend(after) > 1.5 or len(after) < 5)
@@ -129,6 +130,12 @@ def _turn(train: Curve, held_out: Curve) -> _Turn | None:
     from_start = turn.lowest <= 1 and not turn.fell_first and (
         turn.first_ratio >= FIRST_RATIO or turn.growth >= NEVER_FELL_GROWTH)
     return turn if train_fell and not from_start else None
+
+
+def _raw_minimum(values: Floats, near: int) -> int:
+    """The lowest record among the three around the minimum of the smoothed curve."""
+    first = max(0, near - 1)
+    return first + int(np.argmin(values[first:near + 2]))
 
 
 def _train_fall(turn: _Turn) -> float:
@@ -153,7 +160,8 @@ def _finding(run: Run, turn: _Turn) -> Finding | None:
              "stays": f"; {group} accuracy stays at {number(at_end or 0.0)}"}[course]
     return RULE.finding(
         f"{group} loss reaches its minimum {number(turn.minimum)} {place(h.series, lowest)} and rises to "
-        f"{number(turn.end)} {place(h.series, last)}, {percent(turn.growth - 1.0)} more, while training loss falls from "
+        f"{number(turn.end)} {place(h.series, last)}, {percent(turn.growth - 1.0)} more, while training loss "
+        f"falls from "
         f"{number(float(turn.train[turn.lowest]))} to {number(float(turn.train[-1]))}{words}",
         h.series.at(lowest, last), h.series.source, strength=Strength.CIRCUMSTANTIAL, severity=severity,
         measured={"kind": "loss", "val_min": turn.minimum, "val_min_at": float(h.series.position[lowest]),

@@ -124,7 +124,8 @@ def _finding(run: Run, kind: str, train: Floats, h: Curve) -> Finding:
                    f"{place(s, end)} ({number(ratio(float(v[-1]), float(v[0])))} times) without ever falling, while "
                    f"{training}",
         "from-start": f"{group} loss is {number(float(ratios[0]))} times the training loss at the first evaluation "
-                      f"({place(s, start)}) and goes from {number(float(v[0]))} to {number(float(v[-1]))}, while {training}",
+                      f"({place(s, start)}) and goes from {number(float(v[0]))} to {number(float(v[-1]))}, "
+                      f"while {training}",
         "erratic": f"{group} loss jumps between {number(float(v[len(v) // 2:].min()))} and "
                    f"{number(float(v[len(v) // 2:].max()))} in the second half of the run, while {training}",
     }[kind]
@@ -148,7 +149,8 @@ def _accuracy_gap(run: Run) -> Iterator[Finding]:
         return
     start, end = held_out.where(0, len(held_out) - 1)
     yield RULE.finding(
-        f"{held_out.series} is {number(tail(held_out.values))} while training accuracy is {number(tail(train.values))}, "
+        f"{held_out.series} is {number(tail(held_out.values))} while training accuracy is "
+        f"{number(tail(train.values))}, "
         f"apart by {number(float(gaps[0]))} at the first evaluation already ({span(held_out.series, start, end)})",
         held_out.series.at(start, end), held_out.series.source, strength=Strength.CIRCUMSTANTIAL,
         severity=Severity.MEDIUM,

@@ -151,7 +151,8 @@ def _accuracy_stuck(loss: Curve, acc: Curve) -> Iterator[Finding]:
         return
     fall, level = drop(loss.values), tail(acc.values)
     first, moved = head(acc.values), abs(tail(acc.values) - head(acc.values))
-    if fall < FALL or level > STUCK_ACCURACY or moved > ACCURACY_MOVE + 2.0 * noise(acc.values) or median(acc.values) > 0.5:
+    follows = moved > ACCURACY_MOVE + 2.0 * noise(acc.values) or median(acc.values) > STUCK_ACCURACY
+    if fall < FALL or level > STUCK_ACCURACY or follows:
         return
     start, end = loss.where(0, len(loss) - 1)
     yield RULE.finding(

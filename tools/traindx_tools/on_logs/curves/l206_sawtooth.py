@@ -39,7 +39,8 @@ RULE = Rule(
     title="The loss jumps up at every epoch start",
     severity=Severity.HIGH,
     sees="training loss, cut at the epochs",
-    matters="The model follows the order of the data and forgets; validation stays poor whatever the training loss says.",
+    matters="The model follows the order of the data and forgets; validation stays poor whatever the training "
+            "loss says.",
     alike=(
         "A running average that starts anew every epoch (in the logging alone).",
         "A learning rate that is restarted every epoch.",
@@ -73,15 +74,17 @@ class _Teeth:
 
 
 def check(run: Run) -> Iterator[Finding]:
-    """A finding where the main training loss is a sawtooth."""
-    series = main_loss(run)
-    if series is None or is_adversarial(run):
+    """A finding where the main training loss is a sawtooth, in any of the artifacts that hold it."""
+    main = main_loss(run)
+    if main is None or is_adversarial(run):
         return
-    c = curve(series)
-    epochs = epoch_numbers(run, series)
-    teeth = _teeth(c, epochs[c.index]) if epochs is not None and len(c) >= 3 * (BOUNDARIES + 1) else None
-    if teeth is not None and _is_saw(teeth):
-        yield _finding(run, c, teeth)
+    for series in [main, *(s for s in run.find(main.name, group=main.group) if s is not main)][:16]:
+        c = curve(series)
+        epochs = epoch_numbers(run, series)
+        teeth = _teeth(c, epochs[c.index]) if epochs is not None and len(c) >= 3 * (BOUNDARIES + 1) else None
+        if teeth is not None and _is_saw(teeth):
+            yield _finding(run, c, teeth)
+            return
 
 
 def _teeth(c: Curve, epochs: Floats) -> _Teeth | None:
@@ -128,7 +131,7 @@ def _finding(run: Run, c: Curve, t: _Teeth) -> Finding:
         f"{c.series} falls within each epoch and jumps up at the start of the next, typically from {number(t.last)} to "
         f"{number(t.next)}, at {up} of {len(t.jumps)} epoch starts {span(c.series, start, end)}{said}",
         c.series.at(start, end), c.series.source, strength=Strength.CIRCUMSTANTIAL,
-        measured={"kind": "sawtooth", "last": t.last, "next": t.next, "jump": float(np.mean(t.jumps)), "boundaries": len(t.jumps),
-                  "boundaries_up": up, "records_per_epoch": t.period,
+        measured={"kind": "sawtooth", "last": t.last, "next": t.next, "jump": float(np.mean(t.jumps)),
+                  "boundaries": len(t.jumps), "boundaries_up": up, "records_per_epoch": t.period,
                   "val_accuracy": tail(acc.values) if acc is not None else None},
     )

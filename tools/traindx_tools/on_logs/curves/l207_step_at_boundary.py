@@ -19,7 +19,14 @@ import numpy as np
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_logs.curves.baselines import Curve, curve, median, noise, ratio, tail
-from traindx_tools.on_logs.curves.learning import epoch_numbers, is_adversarial, is_reinforcement, main_loss, number, place
+from traindx_tools.on_logs.curves.learning import (
+    epoch_numbers,
+    is_adversarial,
+    is_reinforcement,
+    main_loss,
+    number,
+    place,
+)
 from traindx_tools.on_logs.run import Floats, Run, Series
 from traindx_tools.rules import Rule, Threshold
 
@@ -103,7 +110,7 @@ def _step(run: Run, c: Curve, cut: int, kind: str, limit: float) -> Finding | No
     before, after = _side(v, cut)
     if kind == "epoch":
         after = median(v[cut:cut + SIDE])
-    scatter = noise(v[max(0, cut - 20):cut])
+    scatter = noise(v[max(0, cut - 8):cut])
     trending = abs(float(v[cut - 1]) - float(v[max(0, cut - SIDE)]))
     if before <= 0.0 or after - before < max(limit * before, SIGMAS * scatter, trending):
         return None

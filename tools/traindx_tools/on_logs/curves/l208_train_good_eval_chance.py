@@ -49,7 +49,8 @@ RULE = Rule(
         "Labels of the training set shuffled: memorised, nothing general in it.",
     ),
     confirm=(
-        "Evaluate on the training data with the evaluation code: good means the data differ, bad means the code differs.",
+        "Evaluate on the training data with the evaluation code: good means the data differ, bad means the code "
+        "differs.",
         "Print ten samples of both sets: inputs, labels, and how often each label occurs.",
     ),
     thresholds={
@@ -89,7 +90,8 @@ def _still(acc: Curve) -> bool:
 
 def _chance(run: Run, level: float) -> float | None:
     """1 / C where the class count is stated and the level is within its reach."""
-    return next((1.0 / k.count for k in class_counts(run) if level <= min(NEAR_CHANCE / k.count, 1.0 / k.count + 0.05)), None)
+    chances = [1.0 / k.count for k in class_counts(run)]
+    return next((chance for chance in chances if level <= min(NEAR_CHANCE * chance, chance + STILL)), None)
 
 
 def _finding(run: Run, held_out: Curve, reached: float | None, fell: float, chance: float | None) -> Finding:

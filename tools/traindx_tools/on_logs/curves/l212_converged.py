@@ -80,7 +80,8 @@ def _kind(c: Curve, acc: float | None) -> str | None:
 def _finding(c: Curve, kind: str, acc: float | None) -> Finding:
     start, end = c.where(0, len(c) - 1)
     said = f"; accuracy is {percent(acc)}" if acc is not None else ""
-    course = f"fell by {percent(drop(c.values))} from {number(head(c.values))} and rests at" if kind == "fell" else "is flat at"
+    course = "is flat at" if kind == "good-start" else (
+        f"fell by {percent(drop(c.values))} from {number(head(c.values))} and rests at")
     return RULE.finding(
         f"{c.series} {course} {number(tail(c.values))} {span(c.series, start, end)}{said}",
         c.series.at(start, end), c.series.source, strength=Strength.PATTERN,

@@ -47,13 +47,15 @@ RULE = Rule(
     ),
     thresholds={
         "share": Threshold(SHARE, "of the target's standard deviation", "then R2 cannot exceed 0.2 (arithmetic)"),
-        "absolute": Threshold(ABSOLUTE, "units of the prediction", "where the target is unknown; 1/sqrt(d) is 0.022 at 2048"),
+        "absolute": Threshold(ABSOLUTE, "units of the prediction", "where the target is unknown; 1/sqrt(d) is "
+                                                                   "0.022 at 2048"),
         "fallen": Threshold(FALLEN, "of its highest level", "a collapse on the way"),
         "class_records": Threshold(CLASS_RECORDS, "evaluations", "equal to the last digit"),
     },
 )
 
-_SPREAD = re.compile(r"(?:^|_)(?:pred\w*|output\w*|logit\w*|feat\w*|embed\w*|repr\w*|z|latent\w*)_(?:std|stddev|spread)$")
+_SPREAD = re.compile(
+    r"(?:^|_)(?:pred\w*|output\w*|logit\w*|feat\w*|embed\w*|repr\w*|z|latent\w*)_(?:std|stddev|spread)$")
 _DISTINCT = re.compile(r"(?:unique|distinct)_(?:outputs?|pred\w*|class\w*|tokens?|answers?|generations?|samples?)$")
 
 
@@ -119,7 +121,8 @@ def _same_class(run: Run) -> Iterator[Finding]:
         return
     if train is not None and tail(train.values) >= CLASS_ACCURACY:
         return
-    yield _finding(acc, "same-class", f"{acc.series} is {number(level)} to the last digit at all {len(acc)} evaluations "
+    yield _finding(acc, "same-class", f"{acc.series} is {number(level)} to the last digit at all {len(acc)} "
+                                      f"evaluations "
                                       "while the loss moves, as if one class were named for every sample",
                    {"level": level, "records": len(acc)}, Severity.MEDIUM, Strength.PATTERN)
 

@@ -63,8 +63,8 @@ RULE = Rule(
     },
 )
 
-_NO_SOURCE = re.compile(r"grad|learning_rate|\blr|memory|time|throughput|norm|scale|accuracy|perplexity|epoch|second|std|"
-                        r"entropy|weight|kl|mfu|percent|size|count|step|tokens")
+_NO_SOURCE = re.compile(r"(?:^|[^a-z])(?:grad|lr|learning|memory|time|throughput|norm|scale|accuracy|acc|perplexity|"
+                        r"epoch|seconds?|std|entropy|weight|kl|mfu|percent|size|count|steps?|tokens)(?:$|[^a-z])")
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -88,7 +88,7 @@ def _parts_of(run: Run, loss: Series) -> list[Curve]:
                   and np.array_equal(s.line, loss.line) and s.finite.all() and np.abs(s.values).max() < 1e50]
     if not loss.finite.all() or not 2 <= len(candidates) <= 32 or np.abs(loss.values).max() >= 1e50:
         return []
-    for left_out in range(0, min(3, len(candidates) - 1)):
+    for left_out in range(min(3, len(candidates) - 1)):
         for chosen in combinations(candidates, len(candidates) - left_out):
             total = np.sum([s.values for s in chosen], axis=0)
             if any(_equal(total / share, loss.values) for share in (len(chosen), 1)):
@@ -118,8 +118,8 @@ def _disparity(siblings: list[Curve], arithmetic: bool) -> Finding | None:
         f"{span(s, *learned[0].where(0, len(learned[0]) - 1))}",
         s.at(*learned[0].where(0, len(learned[0]) - 1)), s.source, strength=Strength.CIRCUMSTANTIAL,
         severity=Severity.HIGH if arithmetic else Severity.MEDIUM,
-        measured={"learned": tuple(c.series.original for c in learned), "stuck": tuple(c.series.original for c in stuck),
-                  "learned_count": len(learned), "stuck_count": len(stuck), "parts": len(siblings),
+        measured={"learned": tuple(c.series.original for c in learned),
+                  "stuck": tuple(c.series.original for c in stuck), "learned_count": len(learned), "stuck_count": len(stuck), "parts": len(siblings),
                   "learned_position": position, "arithmetic": arithmetic},
     )
 
@@ -144,7 +144,8 @@ def _is_stuck(c: Curve) -> bool:
     level = median(c.values)
     half = len(c) // 2
     fall = ratio(median(c.values[:half]) - median(c.values[half:]), abs(median(c.values[:half])))
-    return level > 0 and fall <= STUCK and trend(c.values) > -2.0 and noise(c.values) < 0.5 * level
+    slow = fall <= STUCK / 2 or trend(c.values) > -2.0
+    return level > 0 and fall <= STUCK and slow and noise(c.values) < 0.5 * level
 
 
 def _course(c: Curve) -> str:

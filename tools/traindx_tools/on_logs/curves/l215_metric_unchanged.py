@@ -14,6 +14,7 @@ An accuracy of exactly 0 or 1 is left alone.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 
@@ -51,8 +52,8 @@ RULE = Rule(
 )
 
 _COARSE = re.compile(r"accuracy|reward|f1|recall|precision|bleu|rouge|exact|score|auc|iou|map|wer|error")
-_NO_OUTCOME = re.compile(r"time|second|throughput|samples|tokens|memory|runtime|size|learning_rate|epoch|count|num|step|"
-                         r"best|scale|batch")
+_NO_OUTCOME = re.compile(r"(?:^|[^a-z])(?:\w*time|seconds?|throughput|samples|tokens|memory|runtime|size|epoch|"
+                         r"learning|count|num|steps?|best|scale|batch)(?:$|[^a-z])")
 _NUMBER = r"([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"
 _BEFORE_AFTER = re.compile(rf"\b(before|initial|pre)\b[^\d\n+-]{{0,40}}{_NUMBER}[^\n]{{0,60}}?"
                            rf"\b(after|final|post)\b[^\d\n+-]{{0,40}}{_NUMBER}", re.I)
@@ -106,8 +107,9 @@ def _few_beside(c: Curve, moved: list[Curve]) -> bool:
 
 
 def _before_after(run: Run) -> Iterator[Finding]:
-    for text, before, after, place, source in [*_pairs_in_notes(run.notes), *_pairs_in_series(run)]:
-        if before == after and _digits(before) >= DIGITS:
+    pairs = [*_pairs_in_notes(run.notes), *_pairs_in_series(run), *_pairs_around_training(run)]
+    for text, before, after, place, source in pairs:
+        if math.isfinite(before) and before == after and _digits(before) >= DIGITS:
             yield _finding(run, f"{text}: {number(before)} before training and {number(after)} after it", place, source,
                            {"kind": "before-after", "metric": text[:80], "value": before, "records": 2})
             return
@@ -120,6 +122,18 @@ def _pairs_in_notes(notes: tuple[Note, ...]) -> Iterator[tuple[str, float, float
             label = note.text[:match.start()].strip(" :=-|\t") or "evaluation"
             yield (label[:80], float(match.group(2)), float(match.group(4)),
                    Location(file=note.source, line=note.line, quote=note.text[:200]), note.source)
+
+
+def _pairs_around_training(run: Run) -> Iterator[tuple[str, float, float, Location, str]]:
+    """Held-out metrics with two records: both in one line ("before 0.5 after 0.5"), or around the whole training."""
+    training = [s for s in run.series if s.group == "train" and len(s) >= COARSE_RECORDS]
+    for s in run.series:
+        if s.group == "train" or len(s) != 2 or _NO_OUTCOME.search(s.name):
+            continue
+        beside = [t for t in training if t.source == s.source]
+        around = any(s.line[0] <= t.line[0] and s.line[1] >= t.line[-1] for t in beside)
+        if beside and (around or s.line[0] == s.line[1]):
+            yield str(s), float(s.values[0]), float(s.values[1]), s.at(0, 1), s.source
 
 
 _BEFORE = re.compile(r"(?:^|_)(?:before|initial|pre)(?:$|_)")
@@ -151,7 +165,8 @@ def _weights(run: Run) -> Iterator[Finding]:
         c = curve(s)
         if len(c) >= COARSE_RECORDS and constant(c.values) and _digits(float(c.values[0])) >= DIGITS:
             start, end = c.where(0, len(c) - 1)
-            yield _finding(run, f"{s.original} is {number(float(c.values[0]))} to the last digit at all {len(c)} records "
+            yield _finding(run, f"{s.original} is {number(float(c.values[0]))} to the last digit at all "
+                                f"{len(c)} records "
                                 f"{span(s, start, end)}: the parameters do not change", s.at(start, end), s.source,
                            {"kind": "weights", "metric": s.name, "value": float(c.values[0]), "records": len(c)})
             return

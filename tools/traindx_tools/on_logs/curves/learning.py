@@ -18,14 +18,14 @@ from traindx_tools.on_logs.run import Floats, Run, Series
 
 LOSS_NAMES = ("loss", "mse", "nll", "cross_entropy", "ce", "bce", "rmse", "mae")
 """Names that stand for the main loss where no series is called "loss"."""
-PRIMARY = re.compile(r"(?:^|[/_\W])(?:recon\w*|rec|nll|mse|ce|cross_entropy|cls|class\w*|task|main|mel|l1|pixel|lm|data)"
-                     r"(?:$|[/_\W])")
+PRIMARY = re.compile(r"(?:^|[/_\W])(?:recon\w*|rec|nll|mse|ce|cross_entropy|cls|class\w*|task|main|mel|l1|pixel|lm|"
+                     r"data)(?:$|[/_\W])")
 """Terms that carry the task."""
 AUXILIARY = re.compile(r"(?:^|[/_\W])(?:kl\w*|commit\w*|vq|codebook|reg\w*|penalty|aux\w*|l2|balanc\w*|entropy|"
                        r"adv\w*|weight_decay|wd|sparsity|smooth\w*|gp|orth\w*|consistency|beta)(?:$|[/_\W])")
 """Terms that regularise, or help the term that carries the task."""
-_REINFORCEMENT = re.compile(r"reward|\brew\b|ep_rew|advantage|\badv_|pg_loss|pg_clip|clip_?frac|policy_?loss|loss_?policy|"
-                            r"policy_grad|surrogate|actor|critic/|episode_return|ep_ret|mean_return")
+_REINFORCEMENT = re.compile(r"reward|\brew\b|ep_rew|advantage|\badv_|pg_loss|pg_clip|clip_?frac|policy_?loss|"
+                            r"loss_?policy|policy_grad|surrogate|actor|critic/|episode_return|ep_ret|mean_return")
 _CLASS_KEYS = {"numclasses", "nclasses", "classes", "numlabels", "nlabels", "nbclasses", "nclass", "numclass", "labels",
                "classnames", "outdim", "numoutputs"}
 _VOCABULARY_KEYS = {"vocabsize", "nvocab", "vocab", "vocabularysize", "vocabulary", "ntokens", "numtokens"}
@@ -126,7 +126,7 @@ def accuracy(run: Run, *groups: str) -> Curve | None:
         found = run.first("accuracy", group=group)
         if found is not None:
             c = curve(found)
-            if len(c) and 0.0 <= c.values.min() and c.values.max() <= 100.0:
+            if len(c) and c.values.min() >= 0.0 and c.values.max() <= 100.0:
                 return Curve(found, fraction(c.values), c.index)
     return None
 

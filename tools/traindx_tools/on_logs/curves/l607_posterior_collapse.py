@@ -1,0 +1,99 @@
+"""The KL term of a variational model has gone to zero: the latent variables carry nothing.
+
+KL between posterior and prior measures, in nats, what the code tells about the input. At zero the encoder says the same
+for every input and the decoder works without it. A KL that is small early and rises later is the usual course of
+training with a warm-up and is left alone: the last third of the log must stay at the floor without rising.
+
+The floor is 0.05 nats, or 5 % of what KL once was where it fell from above; where it never was higher, it is 0.001,
+because a KL that is averaged over elements is small in a healthy model too. `measured.kind`: "zero" (exactly 0),
+"collapsed" (fell to the floor) or "never-used" (never left it).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_logs.curves.baselines import Curve, curve, last_part, median, tail, trend
+from traindx_tools.on_logs.curves.learning import is_reinforcement, number, percent, setting, span
+from traindx_tools.on_logs.run import Run, Series
+from traindx_tools.rules import Rule, Threshold
+
+FLOOR = 0.05
+SHARE = 0.05
+TINY_FLOOR = 1e-3
+LAST = 1 / 3
+RECORDS = 6
+
+RULE = Rule(
+    id="L607",
+    name="posterior-collapse",
+    title="The KL term has gone to zero: the latent code carries nothing",
+    severity=Severity.MEDIUM,
+    sees="the KL term of a variational model beside its reconstruction",
+    matters="Samples and reconstructions do not depend on the code; what is built on the latents learns nothing.",
+    alike=(
+        "KL is small for the first epochs and rises later.",
+        "KL averaged over elements instead of summed: small numbers, healthy code.",
+        "A free-bits or delta constraint holds KL at a chosen floor.",
+    ),
+    confirm=(
+        "Print the KL of each latent dimension, averaged over a batch.",
+        "Decode the same input with two different codes: equal outputs mean collapse.",
+    ),
+    thresholds={
+        "floor": Threshold(FLOOR, "nats", "a twentieth of a nat tells next to nothing of the input"),
+        "share": Threshold(SHARE, "of its highest level", "it fell, so its scale is known"),
+        "tiny_floor": Threshold(TINY_FLOOR, "nats", "where it never was higher"),
+        "last": Threshold(round(LAST, 3), "of the log", "not just an early phase"),
+    },
+)
+
+_VARIATIONAL = re.compile(r"recon|elbo|(?:^|[/_])rec(?:$|[/_])|nll|bpd")
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding."""
+    if is_reinforcement(run) or not any(_VARIATIONAL.search(s.name) for s in run.series):
+        return
+    for series in [*run.find("kl", group="train"), *(s for s in run.components() if re.search(r"(?:^|/|_)kl", s.name))]:
+        c = curve(series)
+        kind = _kind(c)
+        if kind is not None:
+            yield _finding(run, c, kind)
+            return
+
+
+def _kind(c: Curve) -> str | None:
+    v = c.values
+    if len(v) < RECORDS or v.min() < -1e-3 or not _complete(c.series):
+        return None
+    last = last_part(v, LAST)
+    level, highest = median(last), float(v[: max(1, len(v) // 2)].max())
+    if trend(last) > 1.0 or tail(v) > 1.2 * max(float(last[0]), 1e-12):
+        return None
+    if not v.any():
+        return "zero"
+    if highest >= 2.0 * FLOOR and level <= min(FLOOR, SHARE * highest):
+        return "collapsed"
+    return "never-used" if float(v.max()) <= TINY_FLOOR else None
+
+
+def _complete(series: Series) -> bool:
+    """Whether the last records are finite: what precedes a NaN is another matter."""
+    return bool(series.finite[-1])
+
+
+def _finding(run: Run, c: Curve, kind: str) -> Finding:
+    start, end = c.where(len(c) - len(last_part(c.values, LAST)), len(c) - 1)
+    level, highest = median(last_part(c.values, LAST)), float(c.values.max())
+    weight = setting(run.config, "beta", "klweight", "klcoef", "kldweight", "lambdakl", "klcoeff")
+    fell = f", {percent(level / highest)} of the {number(highest)} it once had" if kind == "collapsed" else ""
+    said = f" ({weight[0]} = {weight[1]:g})" if weight is not None else ""
+    return RULE.finding(
+        f"{c.series.original} stays at {number(level)} {span(c.series, start, end)}{fell}{said}",
+        c.series.at(start, end), c.series.source, strength=Strength.CIRCUMSTANTIAL,
+        severity=Severity.HIGH if kind == "collapsed" else Severity.MEDIUM,
+        measured={"kind": kind, "kl": level, "highest": highest, "weight": weight[1] if weight else None},
+    )
