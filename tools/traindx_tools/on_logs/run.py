@@ -165,6 +165,16 @@ class Artifact:
     """What a person should know: "12 damaged lines skipped", "refused: is a pickle"."""
 
 
+def _digits(values: Floats) -> int:
+    """How many of the values are written with more than five decimals: a file is finer than a print."""
+    known = values[np.isfinite(values)][:200]
+    return int((np.abs(known - np.round(known, 5)) > 1e-9 * np.abs(known)).sum())
+
+
+LOSSES = ("loss", "total", "mse", "nll", "mae", "rmse", "loss/recon", "chamfer", "elbo")
+"""Canonical names that stand for the loss of a run, the surest first. All but `elbo` fall while a run learns."""
+
+
 @dataclass(frozen=True, eq=False)
 class Run:
     """Everything that was read of one training run."""
@@ -188,30 +198,37 @@ class Run:
                     yield s
 
     def first(self, *names: str, group: str | None = None) -> Series | None:
-        """The longest series with the first of these names that is present."""
+        """The longest series with the first of these names that is present; of equally long ones that with steps, then the finer."""
         for name in names:
             found = list(self.find(name, group=group))
             if found:
-                return max(found, key=len)
+                return max(found, key=lambda s: (len(s), ("line", "epoch", "step").index(s.unit), _digits(s.values)))
         return None
 
     @property
     def loss(self) -> Series | None:
-        """The main training loss: "loss", else the only train series whose name ends in "loss", else None."""
-        return self.first("loss", group="train") or self._other_loss("train")
+        """The main training loss: "loss", else what stands for it (`LOSSES`), else the only one of its kind, else None.
+
+        Two adversaries have no main loss: a run with discriminator_loss and generator_loss only gives None.
+        """
+        return self.first(*LOSSES, group="train") or self._other_loss("train")
 
     @property
     def val_loss(self) -> Series | None:
         """The main validation loss."""
-        return self.first("loss", group="validation") or self._other_loss("validation")
+        return self.first(*LOSSES, group="validation") or self._other_loss("validation")
 
     def _other_loss(self, group: str) -> Series | None:
-        named = [s for s in self.series if s.group == group and len(s) and s.name.endswith("loss")]
-        return max(named, key=len) if len({s.name for s in named}) == 1 else None
+        mine = [s for s in self.series if s.group == group and len(s)]
+        named = [s for s in mine if s.name.endswith("loss") or s.name.startswith("loss/")]
+        reinforced = any(s.name.split("/")[0] in ("reward", "advantage_max", "advantage_min") for s in mine)
+        return max(named, key=len) if len({s.name for s in named}) == 1 and not reinforced else None
 
     def components(self, group: str = "train") -> list[Series]:
-        """Terms of the loss: series named "loss/<term>" in this group."""
-        return [s for s in self.series if s.group == group and s.name.startswith("loss/") and len(s)]
+        """Terms of the loss: series named "loss/<term>" in this group, and the KL term beside such."""
+        mine = [s for s in self.series if s.group == group and len(s)]
+        terms = [s for s in mine if s.name.startswith("loss/")]
+        return terms + [s for s in mine if s.name == "kl"] if terms else []
 
 
 def merge(runs: Iterable[Run]) -> Run:

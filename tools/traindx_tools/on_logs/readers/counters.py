@@ -13,13 +13,13 @@ from traindx_tools.on_logs.run import Floats
 EPOCH, RANK = "epoch", "rank"
 STEP_WORDS: dict[str, int] = {
     **dict.fromkeys(("global_step", "num_updates", "update", "updates_done", "optimizer_step", "opt_step", "gstep",
-                     "n_updates", "optim_step", "trainer/global_step", "_step", "num_update", "current_steps",
+                     "optim_step", "trainer/global_step", "_step", "num_update", "current_steps",
                      "train_step", "global_steps", "global_iter"), 4),
     **dict.fromkeys(("step", "iter", "iteration", "iterations_done", "itr", "it", "iters_done", "stp"), 3),
     **dict.fromkeys(("batch", "minibatch", "batch_idx", "mini_batch", "mb", "batches_done"), 2),
     **dict.fromkeys(("episode", "ep_num", "round", "generation", "timestep", "total_timesteps", "timesteps",
                      "env_step", "env_steps", "frame", "frames", "tick", "game", "trial", "kimg", "samples_seen",
-                     "total_steps_done"), 1),
+                     "total_steps_done", "n_updates", "timesteps_total"), 1),
 }
 """Words that count, and how surely they count optimizer steps: the surest in a record gives its step."""
 BARE = 2

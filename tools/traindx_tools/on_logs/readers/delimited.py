@@ -26,7 +26,8 @@ def header_of(head: Head) -> tuple[str, list[str]] | None:
         return None
     for delimiter in _DELIMITERS:
         names = _cells(lines[0], delimiter)
-        if len(names) >= 2 and _is_header(names) and _rows_fit(lines[1:20], delimiter, len(names)):
+        rows = [_cells(row, delimiter) for row in lines[1:20]]
+        if len(names) >= 2 and _is_header(names) and _rows_fit(rows, len(names), strict=delimiter == "|"):
             return delimiter, names
     return None
 
@@ -42,13 +43,20 @@ def _cells(line: str, delimiter: str) -> list[str]:
 
 def _is_header(names: list[str]) -> bool:
     named = [n for n in names if n]
-    return len(named) >= len(names) - 1 and all(columns.number(n) is None for n in named) and all(
-        len(n) <= 200 and ": " not in n and "{" not in n for n in named) and len(set(names)) == len(names)
+    return len(named) >= len(names) - 1 and len(set(names)) == len(names) and not any(map(_is_value, named))
 
 
-def _rows_fit(rows: list[str], delimiter: str, width: int) -> bool:
-    counts = [len(_cells(row, delimiter)) for row in rows]
-    return sum(c == width for c in counts) >= 0.7 * len(counts)
+def _is_value(name: str) -> bool:
+    """Whether a cell is a number or a text with values in it ("loss 3.25"), rather than a name."""
+    return (columns.number(name) is not None or len(name) > 200 or ": " in name or "{" in name
+            or any(columns.number(word) is not None for word in name.split()[1:]))
+
+
+def _rows_fit(rows: list[list[str]], width: int, strict: bool) -> bool:
+    """Whether most rows have as many cells as the header, and, if `strict`, are mostly numbers."""
+    filled = [cell for row in rows for cell in row if cell]
+    numeric = sum(columns.number(cell) is not None for cell in filled) >= 0.5 * len(filled)
+    return sum(len(row) == width for row in rows) >= 0.7 * len(rows) and (numeric or not strict)
 
 
 def sniff(head: Head) -> float:

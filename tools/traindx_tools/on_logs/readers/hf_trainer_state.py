@@ -21,11 +21,14 @@ def sniff(head: Head) -> float:
 def read(source: Source) -> Run:
     """Reads the log history. Raises OSError."""
     state = json_records.load(source)
-    history: Any = state.get("log_history") if isinstance(state, dict) else None
+    damaged = isinstance(state, list)
+    history: Any = state if damaged else state.get("log_history") if isinstance(state, dict) else None
     if not isinstance(history, list):
-        return Run(artifacts=(Artifact(source.name, "hf_trainer_state", note="damaged: no log_history in it"),))
-    run = json_records.rows(source, [r for r in history if isinstance(r, dict)], "hf_trainer_state")
-    planned = state.get("max_steps")
+        return Run(artifacts=(Artifact(source.name, "hf_trainer_state", note="no log_history in it"),))
+    records = [r for r in history if isinstance(r, dict)]
+    run = json_records.rows(source, records, "hf_trainer_state", "damaged: the records before the damage were read"
+                            if damaged else "")
+    planned = state.get("max_steps") if isinstance(state, dict) else None
     usable = isinstance(planned, (int, float)) and not isinstance(planned, bool) and planned > 0
     return merge([run, Run(planned_steps=float(planned) if usable else None)])
 

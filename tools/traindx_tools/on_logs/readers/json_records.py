@@ -6,6 +6,7 @@ Nested objects become names with slashes. Python's `NaN` and `Infinity` are acce
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -18,6 +19,8 @@ from traindx_tools.on_logs.run import Artifact, Run, merge
 MAX_DOCUMENT = 256 * 2**20
 """Bytes of a JSON document that is read as a whole; a longer one is refused."""
 _DEPTH = 4
+_FLAT = re.compile(r"\{[^{}]{2,20000}\}")
+_OPENING = re.compile(r'\s*(?:\{\s*(?:"|\})|\[\s*(?:\{|\[|\]|-?\d))')
 
 
 def flatten(record: dict[str, Any], prefix: str = "", depth: int = _DEPTH) -> dict[str, Any]:
@@ -79,10 +82,9 @@ def _placed(reading: columns.RowReading) -> bool:
 
 def sniff_document(head: Head) -> float:
     """Whether the text begins as one JSON value over several lines."""
-    start = head.text.lstrip()[:1]
-    if start not in ("{", "[") or is_binary(head.data):
+    if is_binary(head.data) or not _OPENING.match(head.text):
         return 0.0
-    return 0.5 if head.complete and parse(head.text) is not None or '"' in head.text[:400] else 0.0
+    return 0.5 if not head.complete or parse(head.text) is not None else 0.0
 
 
 def records_in(document: Any) -> list[dict[str, Any]]:
@@ -108,19 +110,25 @@ def _all_numbers(cells: Iterable[Any]) -> bool:
     return all(columns.number(c) is not None for c in cells)
 
 
+def salvage(text: str) -> list[dict[str, Any]]:
+    """The flat objects in a damaged document, in order."""
+    return [r for r in (parse(m.group()) for m in _FLAT.finditer(text)) if isinstance(r, dict) and r]
+
+
 def load(source: Source) -> Any:
-    """The document of a source, None where it is damaged or too long. Raises OSError."""
+    """The document of a source; of a damaged one the list of objects that can be saved. Raises OSError."""
     with source.open() as stream:
-        data = stream.read(MAX_DOCUMENT + 1)
-    return parse(data.decode("utf-8-sig", errors="replace")) if len(data) <= MAX_DOCUMENT else None
+        text = stream.read(MAX_DOCUMENT).decode("utf-8-sig", errors="replace")
+    document = parse(text)
+    return salvage(text) if document is None else document
 
 
-def rows(source: Source, records: Iterable[dict[str, Any]], form: str) -> Run:
+def rows(source: Source, records: Iterable[dict[str, Any]], form: str, note: str = "") -> Run:
     """A run from records whose line is their number, 1-based."""
     reading = columns.RowReading(source.name)
     for number, record in enumerate(records, 1):
         reading.row(number, flatten(record))
-    return merge([reading.run(), Run(artifacts=(Artifact(source.name, form, rows=len(reading.recorder)),))])
+    return merge([reading.run(), Run(artifacts=(Artifact(source.name, form, rows=reading.recorder.rows, note=note),))])
 
 
 def read_document(source: Source) -> Run:

@@ -52,6 +52,8 @@ class Plan:
     """"tqdm", "keras" or "" where the line draws no bar."""
     leftover: int = 0
     """Words that are neither a name nor a unit."""
+    plain: bool = True
+    """Nothing is written before a bar."""
 
     @property
     def header(self) -> bool:
@@ -75,7 +77,7 @@ _NO_METRICS = re.compile("|".join((
 _TAIL = re.compile(
     r"^(?P<head>.*?)\s*(?P<conn>=>|->|:=|[=:≈]|)\s*"
     r"(?:(?:tensor|array|Array|Tensor|(?:np|numpy|jnp)\.\w+|float|DeviceArray)\()?[\[({'\"#$]*\s*$", re.DOTALL)
-_SEPARATOR = re.compile(r"[,;|•·│┃║{}\[\]\t]|\s[-–—>»→]+\s|\s{2,}|:\s|\)\s|(?<=\w)/(?=\w+$)|\s\(")
+_SEPARATOR = re.compile(r"[,;|•·│┃║{}\[\]\t]|\s[-–—>»→]+\s|\s{2,}|:\s|\)\s|\s\(")
 _EDGE = "'\"`*-–—>»→•#.!,:/\\ \t_~<█▏▎▍▌▋▊▉━╸╺=?"
 _STOP = frozenset(
     "took in at of to from with and after for is was by on the than over every per a an did about around until "
@@ -100,6 +102,8 @@ class _Draft:
     leftover: int = 0
     group: str | None = None
     stem: str = ""
+    described: bool = False
+    """A bar with words before it: what it counts may be anything."""
 
 
 def split(text: str) -> list[str]:
@@ -167,10 +171,14 @@ def _read_one(draft: _Draft, gap: str, token: int, total: int | None, found: tup
         _note_groups(draft, piece)
         draft.leftover += sum(1 for w in piece.split() if any(c.isalpha() for c in w))
     phrase = [w for w in phrase if any(c.isalpha() for c in w)]
+    if found and found[0] == "percent" and after.startswith(("%|", " %|", "% |")):  # how far a bar is
+        _note_groups(draft, " ".join(phrase))
+        draft.described = draft.described or bool(phrase)
+        return
     if not phrase:
         _read_nameless(draft, token, total, found, gap, text, after)
     elif not _read_counter(draft, phrase, token, total, text, conn):
-        _read_metric(draft, phrase, token, total, found, conn)
+        _read_metric(draft, phrase, token, total, found, conn, text, gap)
 
 
 def _balanced(phrase: str) -> str:
@@ -220,7 +228,7 @@ def _read_counter(draft: _Draft, phrase: list[str], token: int, total: int | Non
         _note_groups(draft, " ".join(phrase[:-1]))
         draft.leftover += len(phrase) - 1
     _note_groups(draft, phrase[-1].removeprefix(last))
-    if whole(text) is None:
+    if (value(text) if kind[0] == counters.EPOCH else whole(text)) is None:
         return True
     counter = Counter(token, total, kind[1])
     if kind[0] == counters.RANK:
@@ -231,7 +239,7 @@ def _read_counter(draft: _Draft, phrase: list[str], token: int, total: int | Non
 
 
 def _read_metric(draft: _Draft, phrase: list[str], token: int, total: int | None, found: tuple[str, float] | None,
-                 conn: str) -> None:
+                 conn: str, text: str, gap: str) -> None:
     named = _choose_name(draft, phrase)
     if named is None:
         draft.leftover += len(phrase)
@@ -239,6 +247,9 @@ def _read_metric(draft: _Draft, phrase: list[str], token: int, total: int | None
     written, name, spare = named
     draft.leftover += spare
     spelled = written.split()
+    if len(spelled) == 1 and written.lower() in GROUPS and (not conn and "." not in text or "/" in gap):
+        draft.group = GROUPS[written.lower()]  # "16 train / 11 val batches"
+        return
     if len(spelled) > 1 and spelled[0].lower() in GROUPS:
         draft.group = GROUPS[spelled[0].lower()]
     metric, factor = _converted(name, found, written)
@@ -301,7 +312,9 @@ def _finish(draft: _Draft, bar: str) -> Plan:
     step = max(steps, key=lambda c: c.sureness) if steps else None
     epoch = epochs[0] if epochs else None
     fields = _accepted(draft, placed=bool(step or epoch))
-    return Plan(fields, step, epoch, draft.rank, bar, draft.leftover)
+    if bar and all(f.key.original == f.key.metric for f in fields):
+        fields = ()  # a bar that shows nothing but its speed counts downloads and files as well
+    return Plan(fields, step, epoch, draft.rank, bar, draft.leftover, plain=not draft.described)
 
 
 def _accepted(draft: _Draft, placed: bool) -> tuple[Field, ...]:
@@ -320,7 +333,7 @@ def _accepted(draft: _Draft, placed: bool) -> tuple[Field, ...]:
 
 
 def _is_setting(item: Field) -> bool:
-    return "_".join(words(item.key.original)) in IGNORED
+    return item.key.metric is None and "_".join(words(item.key.original)) in IGNORED
 
 
 _EVALUATED = frozenset({"loss", "accuracy", "accuracy_top5", "perplexity", "f1", "auc", "r2", "mse", "mae", "rmse", "nll",

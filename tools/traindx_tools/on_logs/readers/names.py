@@ -137,11 +137,11 @@ _SCOPES = frozenset({"metrics", "metric", "trainer", "rollout", "objective", "ac
 IGNORED = frozenset({
     "batch_size", "global_batch_size", "micro_batch_size", "bsz", "wpb", "seed", "rank", "local_rank", "world_size",
     "port", "pid", "version", "v_num", "gpu", "cuda", "cpu", "line", "file", "device", "node", "cuda_visible_devices",
-    "local_process_index", "percentage", "eta", "remaining", "remaining_time", "micro_step", "exit", "code", "id",
-    "python", "torch", "jax", "p", "momentum", "mom", "beta", "betas", "weight_decay", "wd", "eps", "num_workers",
-    "workers", "threads", "parameters", "params", "param", "num_params", "size", "shape", "dim", "steps", "epochs",
-    "total_steps", "max_steps", "num_epochs", "process", "localhost", "status", "signal", "errno", "host", "sm",
-    "compute", "capability", "number_of_parameters", "trainable_parameters", "num_parameters", "steps_per_epoch",
+    "local_process_index", "percentage", "eta", "remaining", "remaining_time", "micro_step", "exit",
+    "python", "torch", "jax", "momentum", "mom", "beta", "betas", "weight_decay", "wd", "eps", "num_workers",
+    "workers", "threads", "parameters", "params", "param", "num_params", "shape", "steps", "epochs",
+    "total_steps", "max_steps", "num_epochs", "process", "localhost", "signal", "errno", "host",
+    "exit_code", "model_size", "n_params", "number_of_parameters", "trainable_parameters", "num_parameters", "steps_per_epoch",
 })
 """Settings and identifiers: never a metric of their own in free text."""
 

@@ -30,8 +30,8 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple((kind, re.compile(patter
 _WITHOUT_METRICS = frozenset({"step_skipped", "resume", "world_size", "parameters", "device"})
 _SAVES = re.compile(r"^\W*(?:sav(?:ed|ing)|writ(?:ing|ten)|checkpoint|best model|new best|model saved|=> saving)", re.I)
 
-_PAIR = re.compile(r"([A-Za-z][\w /]{0,40}?)\s*[:=]?\s+([+-]?\d[\d,]*\.?\d*(?:[eE][+-]?\d+)?)\s?([KMB]?)(?![\w.])"
-                   r"|([A-Za-z][\w /]{0,40}?)\s*[:=]\s*([+-]?\d[\d,]*\.?\d*(?:[eE][+-]?\d+)?)\s?([KMB]?)(?![\w.])")
+_PAIR = re.compile(r"([A-Za-z]\w{0,40}(?:[ /]\w{1,40}){0,4}?)\s*[:=]?\s+([+-]?\d[\d,]*\.?\d*(?:[eE][+-]?\d+)?)\s?([KMB]?)(?![\w.])"
+                   r"|([A-Za-z]\w{0,40}(?:[ /]\w{1,40}){0,4}?)\s*[:=]\s*([+-]?\d[\d,]*\.?\d*(?:[eE][+-]?\d+)?)\s?([KMB]?)(?![\w.])")
 _BATCHES = re.compile(r"(\d[\d,]*)\s+(train|val|valid|validation|test|eval)\w*(?=.*?\b(batches|samples|examples|images|sentences)\b)")
 _WORDS = re.compile(r"\b([a-z_]*precision|dtype|device)\b\s*[:=]?\s*([A-Za-z][\w:-]*)", re.IGNORECASE)
 _WORLD = re.compile(r"world[_ ]?size\W{0,4}(\d+)|(?:\bprocesses|num_processes|\bnprocs?|(?:number|num)[_ ](?:of[_ ])?"

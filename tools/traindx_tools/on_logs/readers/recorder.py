@@ -63,6 +63,11 @@ class Recorder:
     def __len__(self) -> int:
         return len(self.line)
 
+    @property
+    def rows(self) -> int:
+        """Records that hold a value of a series that was kept."""
+        return len({i for index, _ in self._values.values() for i in index})
+
     def add(self, line: int, values: Iterable[tuple[Key, float]], *, step: float = math.nan, epoch: float = math.nan,
             time: float = math.nan) -> None:
         """One record. `time` is absolute seconds of any clock, NaN where unknown."""

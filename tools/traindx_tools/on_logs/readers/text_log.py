@@ -14,13 +14,17 @@ from traindx_tools.on_logs.readers import dialects, notes
 from traindx_tools.on_logs.readers.counters import Counters, settle
 from traindx_tools.on_logs.readers.line_parser import NOTHING, Plan, plan_line, split
 from traindx_tools.on_logs.readers.lines import LineStats, encoding_of, read_lines
+from traindx_tools.on_logs.readers.names import TRAIN, identify
 from traindx_tools.on_logs.readers.numbers import value, whole
 from traindx_tools.on_logs.readers.prefixes import Prefix, parse_prefix
+from traindx_tools.on_logs.readers.printed_tables import PrintedTables, Row
 from traindx_tools.on_logs.readers.reader import Head, Reader
 from traindx_tools.on_logs.readers.recorder import Key, Recorder
 from traindx_tools.on_logs.run import Artifact, Note, Run
 
 _MAX_SHAPES = 20_000
+_TABLE_SLOT = 9
+"""Marks steps that a column of a printed table gave."""
 _QUIET_LEVELS = frozenset({"WARNING", "WARN", "ERROR", "CRITICAL", "FATAL"})
 
 
@@ -63,6 +67,8 @@ class TextReading:
     _in_traceback: bool = False
     _epoch: float = math.nan
     _step: float = math.nan
+    _tables: PrintedTables = field(default_factory=PrintedTables)
+    _bar_total: float = math.nan
     _ranks: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -75,6 +81,11 @@ class TextReading:
         if self._skip_traceback(body) or not body:
             return
         parts = split(body)
+        in_table, row = self._tables.line(body, len(parts) // 2)
+        if row is not None:
+            self._take_row(row, number, prefix)
+        if in_table:
+            return
         shape = self._shape(parts, body, prefix)
         if shape.note:
             self._note(shape.note, number, body, prefix)
@@ -95,6 +106,8 @@ class TextReading:
         if shape is None:
             kind = notes.kind_of(body)
             plan = plan_line(parts, dialects.group_of(prefix.logger))
+            if plan.bar or "%|" in body:
+                kind = None
             if kind and notes.hides_metrics(kind, body) or (kind and plan.step is None and plan.epoch is None
                                                            and plan.leftover > 2):
                 plan = NOTHING
@@ -121,7 +134,7 @@ class TextReading:
         step, total, slot = self._counter(plan, tokens)
         epoch = math.nan
         if plan.epoch:
-            read = whole(tokens[plan.epoch.token])
+            read = value(tokens[plan.epoch.token])
             epoch = math.nan if read is None else read
             if plan.epoch.total is not None:
                 self.counters.epoch_total = whole(tokens[plan.epoch.total]) or self.counters.epoch_total
@@ -131,6 +144,8 @@ class TextReading:
             self._step = step
             return
         if not plan.fields:
+            if plan.bar == "tqdm" and plan.plain and plan.step and plan.step.total is not None:
+                self._bar_total = max(whole(tokens[plan.step.total]) or 0.0, self._bar_total)
             return
         if math.isnan(epoch):
             epoch = self._epoch
@@ -178,6 +193,16 @@ class TextReading:
             ranked = self._ranked[key, rank] = Key(key.original, key.group, rank, key.metric)
         return ranked
 
+    def _take_row(self, row: Row, number: int, prefix: Prefix) -> None:
+        if not math.isnan(row.epoch_total):
+            self.counters.epoch_total = row.epoch_total
+        keys = [(Key(name, identify(name).group or TRAIN, prefix.rank), v) for name, v in row.values]
+        self.firm.update(key for key, _ in keys)
+        time = math.nan if prefix.time is None else prefix.time
+        epoch = self._epoch if math.isnan(row.epoch) else row.epoch
+        slot = -1 if math.isnan(row.step) else _TABLE_SLOT
+        self._take(_Record(number, row.step, row.total, slot, epoch, time, keys), "")
+
     def _take(self, record: _Record, bar: str) -> None:
         """Adds a record; of the drawings of a bar only the last at each count, of a Keras bar the last of an epoch."""
         if self._bar is not None and not self._redraws(record, bar):
@@ -204,12 +229,16 @@ class TextReading:
     def _add(self, r: _Record) -> None:
         if self.recorder.full:
             return
-        self.recorder.add(r.line, r.values, step=r.step, epoch=r.epoch, time=r.time)
-        self.counters.slot.append(r.slot)
-        self.counters.total.append(r.total)
+        for values in _once_each(r.values):
+            self.recorder.add(r.line, values, step=r.step, epoch=r.epoch, time=r.time)
+            self.counters.slot.append(r.slot)
+            self.counters.total.append(r.total)
 
     def finish(self, note: str) -> Run:
         """The run that the lines tell of."""
+        row = self._tables.finish()
+        if row is not None:
+            self._take_row(row, max(self.recorder.line, default=1), Prefix())
         self._flush()
         self._forget_remarks()
         step, remark = settle(np.array(self.recorder.step), np.array(self.recorder.epoch), self.counters)
@@ -220,7 +249,7 @@ class TextReading:
         form = max(self.dialects, key=lambda d: self.dialects[d]) if self.dialects else "free_text"
         return Run(series=self.recorder.series(), notes=tuple(self.notes), planned_steps=planned, planned_unit=unit,
                    world_size=size,
-                   artifacts=(Artifact(self.source, form, rows=len(self.recorder), note="; ".join(remarks)),))
+                   artifacts=(Artifact(self.source, form, rows=self.recorder.rows, note="; ".join(remarks)),))
 
     def _forget_remarks(self) -> None:
         """Drops names that came once without a counter, or that are unknown and came once among many records."""
@@ -247,11 +276,27 @@ class TextReading:
                     return total * self.counters.epoch_total, "step"
         if not math.isnan(self.counters.epoch_total):
             return self.counters.epoch_total, "epoch"
+        if "hf_trainer_log" in self.dialects and self._bar_total > 0:
+            return self._bar_total, "step"
         return None, "step"
 
 
 def _array(step: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> array[float]:
     return array("d", step.tobytes())
+
+
+def _once_each(values: list[tuple[Key, float]]) -> list[list[tuple[Key, float]]]:
+    """Splits a record in which a metric stands twice ("reward before 0.51 after 0.62"): one value after the other."""
+    if len({key for key, _ in values}) == len(values):
+        return [values]
+    first: dict[Key, float] = {}
+    again: list[tuple[Key, float]] = []
+    for key, number in values:
+        if key in first:
+            again.append((key, number))
+        else:
+            first[key] = number
+    return [list(first.items()), *_once_each(again)]
 
 
 def _cut_note(recorder: Recorder) -> str:

@@ -1,0 +1,159 @@
+"""Tables that a log prints: a header and rows below it, or boxes with a name and a value a line.
+
+Rows: skorch, YOLO, notebooks, rich, markdown, anything with columns. Boxes: Stable-Baselines3 and its kin, where one box
+is one record.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+
+from traindx_tools.on_logs.readers import columns
+from traindx_tools.on_logs.readers.names import identify
+from traindx_tools.on_logs.readers.numbers import UNIT, unit, value, whole
+
+_BARS = re.compile(r"[|│┃║]")
+_RULE_LINE = re.compile(r"^[\s|+\-=─━═┄╌┌┐└┘├┤┬┴┼╭╮╰╯╞╡╪╤╧┏┓┗┛┡┩╇┠┨╂:]*$")
+_BOX = re.compile(r"^\s*[|│┃║]\s*(?P<name>[A-Za-z][\w /.@()%-]{0,80}?)\s*[|│┃║]\s*(?P<cell>\S.*?)?\s*[|│┃║]\s*$")
+_WIDE_GAP = re.compile(r"\s{2,}|\t")
+_MAX_COLUMNS = 200
+
+
+@dataclass(frozen=True)
+class Row:
+    """One record of a printed table: where it stands and its metrics by name."""
+
+    step: float = math.nan
+    total: float = math.nan
+    epoch: float = math.nan
+    epoch_total: float = math.nan
+    values: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass
+class PrintedTables:
+    """Follows a log line by line and hands out a row where a line (or the end of a box) completes one."""
+
+    _header: list[str] = field(default_factory=list)
+    _box: dict[str, float] = field(default_factory=dict)
+    _section: str = ""
+
+    def line(self, text: str, numbers: int) -> tuple[bool, Row | None]:
+        """Whether the line belongs to a table, and the row it completes. `numbers`: how many stand in it."""
+        if self._box or text.lstrip()[:1] in ("|", "│", "┃", "║"):
+            in_box, row = self._box_line(text)
+            if in_box or row:
+                return in_box, row
+        if self._header and numbers:
+            row = self._row(text)
+            if row is not None:
+                return True, row
+            self._header = []
+        elif not numbers and len(text) < 2_000:
+            return self._may_be_header(text), None
+        return False, None
+
+    def _may_be_header(self, text: str) -> bool:
+        if _RULE_LINE.match(text):
+            return bool(self._header)
+        names = _header_cells(text)
+        if names:
+            self._header = names
+        return bool(names)
+
+    def _row(self, text: str) -> Row | None:
+        cells = _cells(text)
+        if len(cells) > len(self._header) and "%|" in text:
+            cells = cells[:len(self._header)]
+        if len(cells) != len(self._header):
+            return None
+        read = [_read_cell(cell) for cell in cells]
+        filled = [r for r, cell in zip(read, cells) if cell.strip(" -")]
+        if sum(r is not None for r in filled) < max(1, len(filled) - 1):
+            return None
+        return _as_row({name: r for name, r in zip(self._header, read) if r is not None})
+
+    def _box_line(self, text: str) -> tuple[bool, Row | None]:
+        match = _BOX.match(text)
+        if match is None:
+            if not self._box or (text.lstrip()[:1] in "|│┃║" and _RULE_LINE.match(text) is None):
+                return False, self._close_box() if self._box else None
+            return True, self._close_box()
+        name, cell = match.group("name").strip(), match.group("cell")
+        if not cell:
+            self._section = name if name.endswith("/") else ""
+            return bool(self._section), None
+        read = value(cell.replace(" ", ""))
+        if read is None:
+            return bool(self._box), None
+        self._box[self._section + name] = read
+        return True, None
+
+    def _close_box(self) -> Row | None:
+        box, self._box, self._section = self._box, {}, ""
+        if len(box) < 2 or not columns.looks_like_metrics(box):
+            return None
+        return _as_row({name: (number, math.nan) for name, number in box.items()})
+
+    def finish(self) -> Row | None:
+        """The row of a box that the end of the text closes."""
+        return self._close_box() if self._box else None
+
+
+def _as_row(cells: dict[str, tuple[float, float]]) -> Row:
+    step = total = epoch = epoch_total = math.nan
+    sure, values = -1, []
+    for name, (number, over) in cells.items():
+        kind = columns.role(name)
+        if kind == columns.STEP and columns.sureness(name) > sure:
+            step, total, sure = number, over, columns.sureness(name)
+        elif kind == columns.EPOCH:
+            epoch, epoch_total = number, over
+        elif kind == columns.METRIC:
+            values.append((name, number))
+    return Row(step, total, epoch, epoch_total, tuple(values))
+
+
+def _read_cell(cell: str) -> tuple[float, float] | None:
+    """The number in a cell and what it is counted against: "1/100" gives (1, 100)."""
+    text = cell.strip().strip("*:")
+    if "/" in text:
+        part, over = text.split("/", 1)
+        read, planned = whole(part.strip()), whole(over.strip())
+        return None if read is None or planned is None else (read, planned)
+    read = value(text)
+    if read is not None:
+        return read, math.nan
+    found = re.match(r"([+-]?[\d.,]+(?:[eE][+-]?\d+)?)\s?([A-Za-z%µ]+)$", text)
+    scaled = value(found.group(1)) if found else None
+    if found is None or scaled is None:
+        return None
+    factor = unit(found.group(2), glued=True) if UNIT.match(found.group(2)) or found.group(2) != "%" else None
+    return scaled * (factor[1] if factor else 1.0), math.nan
+
+
+def _cells(text: str) -> list[str]:
+    if _BARS.search(text) and "%|" not in text:
+        cells = [c.strip() for c in _BARS.split(text.strip())]
+        return cells[1 if not cells[0] else 0:len(cells) - (1 if not cells[-1] else 0)]
+    if "\t" in text.strip():
+        return [c.strip() for c in text.strip().split("\t")]
+    return text.split()
+
+
+def _header_cells(text: str) -> list[str]:
+    """The column names of a header line, empty where the line is none."""
+    if _BARS.search(text) or "\t" in text.strip():
+        names = _cells(text)
+    else:
+        wide = [c for c in _WIDE_GAP.split(text.strip()) if c]
+        names = wide if len(wide) == len(text.split()) else text.split()
+    if not 2 <= len(names) <= _MAX_COLUMNS or any(not n or len(n.split()) > 4 or len(n) > 60 for n in names):
+        return []
+    placed = sum(columns.role(n) in (columns.STEP, columns.EPOCH) for n in names)
+    known = sum(columns.role(n) == columns.METRIC and identify(n).known and identify(n).measured for n in names)
+    enough = placed + known >= 0.5 * len(names) if "  " in text.strip() or "|" in text or "\t" in text else (
+        placed + known == len(names))
+    return names if known and placed + known >= 2 and enough and len(set(names)) == len(names) else []
