@@ -1,0 +1,160 @@
+"""The page of a failure mode and the page of a rule, as Markdown that also reads well in a terminal.
+
+`traindx explain` prints them and the skills' reference pages are made of them, so they come from the same TOML and
+docstrings as the engine's judgement.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
+
+from traindx_tools.catalog.catalog import FailureMode, FixPlan, Source, Speaks, Step, load_catalog
+from traindx_tools.catalog.condition import Condition
+from traindx_tools.rules import RuleModule
+
+WIDTH = 100
+"""Columns of a paragraph: the longest line that most terminals show without a break."""
+
+_PLACEHOLDER = re.compile(r"\{(\w+)(?:\|([^{}]*))?\}")
+
+
+def without_values(text: str) -> str:
+    """The text with each placeholder replaced by its fallback: how it reads where no run was measured."""
+    return _PLACEHOLDER.sub(lambda m: m[2] if m[2] is not None else m[1].replace("_", " "), text)
+
+
+def mode_page(mode: FailureMode) -> str:
+    """The page of a failure mode: what it is, why, evidence for and against, how to settle it, how to fix it."""
+    return _document([
+        f"# {mode.title}",
+        f"`{mode.id}`, family {mode.family}, severity {mode.severity.value}, seen as {', '.join(mode.symptoms)}.",
+        without_values(mode.claim) + ".",
+        "## Why this happens",
+        without_values(mode.mechanism),
+        "## Evidence",
+        f"Before any evidence: {mode.prior:+g} log-odds. Each finding below changes that by its weight.",
+        "\n".join(_evidence("for", "+", mode.speaks_for)),
+        "\n".join(_evidence("against", "-", mode.speaks_against)),
+        "## How to confirm it",
+        _steps(mode.confirm),
+        "## How to rule it out",
+        _steps(mode.rule_out),
+        "## Fix A: targeted",
+        _plan(mode.targeted),
+        "## Fix B: broader",
+        _plan(mode.broader),
+        "## What the fix changes",
+        _bullets(mode.will_change),
+        "## What the fix does not fix",
+        _bullets(mode.will_not_fix),
+        "## What looks alike" if mode.look_alikes else "",
+        _bullets(f"`{like.mode}`: {like.tell}" for like in mode.look_alikes),
+        "## Sources" if mode.sources else "",
+        _bullets(_source(s) for s in mode.sources),
+    ])
+
+
+def rule_page(module: RuleModule, modes: Mapping[str, FailureMode] | None = None) -> str:
+    """The page of a rule, from its docstring and metadata, with the failure modes that it speaks for.
+
+    `modes` defaults to the catalog that comes with traindx.
+    """
+    rule = module.rule
+    catalog = load_catalog() if modes is None else modes
+    named = list(_modes_of(rule.id, catalog))
+    return _document([
+        f"# {rule.id} {rule.title}",
+        f"`{rule.name}`, severity {rule.severity.value}.",
+        _prose(module.doc),
+        "## What it sees",
+        rule.sees,
+        "## Why it matters",
+        rule.matters,
+        "## Thresholds" if rule.thresholds else "",
+        _bullets(f"`{name}` = {t.value} {t.unit} ({t.source})" for name, t in rule.thresholds.items()),
+        "## What else looks alike" if rule.alike else "",
+        _bullets(rule.alike),
+        "## How to confirm it" if rule.confirm else "",
+        _bullets(rule.confirm),
+        "## Failure modes it speaks for or against" if named else "",
+        _bullets(named),
+    ])  # fmt: skip
+
+
+def _document(blocks: Iterable[str]) -> str:
+    return "\n\n".join(_wrapped(block) for block in blocks if block) + "\n"
+
+
+def _wrapped(block: str) -> str:
+    if block.startswith("#") or "\n" in block or block.startswith(("- ", "+ ")):
+        return block
+    return _fill(block)
+
+
+def _fill(text: str, indent: str = "") -> str:
+    return textwrap.fill(text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+def _prose(doc: str) -> str:
+    return "\n\n".join(_fill(" ".join(part.split())) for part in doc.split("\n\n") if part.strip())
+
+
+def _bullets(items: Iterable[str]) -> str:
+    return "\n".join(_fill(f"- {without_values(item)}", "  ") for item in items)
+
+
+def _evidence(side: str, sign: str, entries: Iterable[Speaks]) -> Iterator[str]:
+    for entry in entries:
+        conditions = ", ".join(_condition(c) for c in entry.when)
+        parts = [f"- {side}: {entry.rule} ({sign}{entry.weight:g})"]
+        parts += [f"where {conditions}"] if conditions else []
+        parts += [f"counts as {entry.strength.value} at most"] if entry.strength else []
+        parts += [entry.note] if entry.note else []
+        yield _fill("; ".join(parts), "  ")
+
+
+def _condition(condition: Condition) -> str:
+    test = str(condition.test)
+    if test in ("present", "absent"):
+        return f"{condition.key} is {test}"
+    if test.startswith("~"):
+        return f"{condition.key} matches {test[1:].strip()}"
+    if test.startswith("in "):
+        return f"{condition.key} is one of {test[3:]}"
+    return f"{condition.key} {test}" if re.match(r"[<>!]", test) else f"{condition.key} is {test.lower()}"
+
+
+def _steps(steps: Iterable[Step]) -> str:
+    return "\n".join("\n".join(_step(number, step)) for number, step in enumerate(steps, 1))
+
+
+def _step(number: int, step: Step) -> Iterator[str]:
+    yield _fill(f"{number}. {without_values(step.do)}", "   ")
+    if step.command:
+        yield f"\n       {step.command}\n"
+    if step.expect:
+        yield textwrap.indent(_fill(f"Expect: {without_values(step.expect)}"), "   ")
+
+
+def _plan(plan: FixPlan) -> str:
+    return _bullets((
+        f"In short: {plan.summary}",
+        f"Change: {plan.change}",
+        f"What should move: {plan.metric}",
+        f"Verify: {plan.verify}",
+        f"If it does not help: {plan.otherwise}",
+    ))
+
+
+def _source(source: Source) -> str:
+    return f"{source.title}: {source.where}"
+
+
+def _modes_of(rule_id: str, modes: Mapping[str, FailureMode]) -> Iterator[str]:
+    for mode in modes.values():
+        for sign, entries in (("+", mode.speaks_for), ("-", mode.speaks_against)):
+            weights = [entry.weight for entry in entries if entry.rule == rule_id]
+            if weights:
+                yield f"`{mode.id}` ({sign}{max(weights):g}): {mode.title}"
