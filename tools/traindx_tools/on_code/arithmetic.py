@@ -1,0 +1,162 @@
+"""Operators over abstract values."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from traindx_tools.on_code import bounds, shapes
+from traindx_tools.on_code.arrays import lineage, merged
+from traindx_tools.on_code.values import (
+    UNKNOWN,
+    Bag,
+    Const,
+    Operation,
+    Parameters,
+    Site,
+    Symbol,
+    Tensor,
+    Value,
+    number,
+)
+
+_CONSTANT: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
+    "%": operator.mod, "**": operator.pow, "<<": operator.lshift, ">>": operator.rshift, "&": operator.and_,
+    "|": operator.or_, "^": operator.xor,
+}
+_LARGEST = 10**18
+"""Constants beyond it are not computed: `9 ** 9 ** 9` must cost nothing."""
+
+
+def binary(op: str, left: Value, right: Value, site: Site, grad: bool | None) -> Value:
+    """`left op right`."""
+    if isinstance(left, Const) and isinstance(right, Const):
+        return _constants(op, left, right)
+    if isinstance(left, Tensor) or isinstance(right, Tensor):
+        return _arrays(op, left, right, site, grad)
+    if op == "+" and isinstance(left, Bag) and isinstance(right, Bag):
+        return Bag(left.kind, [*left.items, *right.items][:50], left.open or right.open, left.site, left.born_in)
+    if op == "+" and (isinstance(left, Parameters) or isinstance(right, Parameters)):
+        return _joined_parameters(left, right)
+    if op == "*" and isinstance(left, Bag) and isinstance(right, (Const, Operation, Symbol)):
+        times = shapes.literal(right)
+        items = left.items * times if times is not None and 0 <= times * len(left.items) <= 200 else left.items
+        return Bag(left.kind, list(items), left.open or items is left.items, left.site, left.born_in)
+    return operation(op, (left, right))
+
+
+def operation(op: str, operands: tuple[Value, ...]) -> Value:
+    """Arithmetic that stays symbolic; beyond 12 levels it is unknown."""
+    depth = 1 + max((o.depth for o in operands if isinstance(o, Operation)), default=0)
+    return Operation(op, operands, depth) if depth <= 12 else UNKNOWN
+
+
+def _joined_parameters(left: Value, right: Value) -> Value:
+    sides = [s for s in (left, right) if isinstance(s, Parameters)]
+    modules = tuple(m for s in sides for m in s.modules)
+    certain = len(sides) == 2
+    return Parameters(modules, all(s.only_trainable for s in sides), not certain or any(s.partial for s in sides))
+
+
+def _constants(op: str, left: Const, right: Const) -> Value:
+    a, b = left.value, right.value
+    text = isinstance(a, (str, bytes)) or isinstance(b, (str, bytes))
+    numbers = isinstance(a, (int, float)) and isinstance(b, (int, float))
+    if not (numbers or (text and op == "+")):
+        return operation(op, (left, right))
+    if numbers and (abs(a) > _LARGEST or abs(b) > _LARGEST or (op in ("**", "<<") and abs(b) > 64)):
+        return operation(op, (left, right))
+    try:
+        result = _CONSTANT[op](a, b)
+    except (KeyError, TypeError, ValueError, ZeroDivisionError, OverflowError):
+        return UNKNOWN
+    if isinstance(result, complex) or (isinstance(result, str) and len(result) > 10_000):
+        return UNKNOWN
+    return Const(result, left.fixed and right.fixed)
+
+
+def unary(op: str, value: Value) -> Value:
+    """`-value`, `+value`, `~value`."""
+    if isinstance(value, Const) and isinstance(value.value, (int, float)) and op in "+-":
+        return Const(-value.value if op == "-" else +value.value, value.fixed)
+    if isinstance(value, Tensor):
+        if op != "-":
+            return value
+        keeps = value.kind if value.kind == "linear" else ""
+        return bounds.bounded(replace(value, kind=keeps), bounds.negate(bounds.of(value)))
+    return operation(op, (value,))
+
+
+def _bounds_of(value: Value) -> bounds.Bounds:
+    if isinstance(value, Tensor):
+        return value.low, value.high
+    known = number(value)
+    return known, known
+
+
+def _arrays(op: str, left: Value, right: Value, site: Site, grad: bool | None) -> Tensor:
+    tensors = [v for v in (left, right) if isinstance(v, Tensor)]
+    result = merged(tensors, site)
+    if len(tensors) == 1:
+        result = replace(result, parents=lineage(tensors[0])) if result.grad is not False else result
+        other = right if tensors[0] is left else left
+        if isinstance(other, Symbol) and result.grad is False:
+            result = replace(result, grad=None)
+    result = replace(result, shape=_shape(op, left, right))
+    result = bounds.bounded(result, _interval(op, left, right, result.dtype))
+    result = replace(result, tags=_tags(left, right, op), **_kept_kind(op, left, right))
+    return replace(result, grad=False, parents=frozenset()) if grad is False else result
+
+
+def _shape(op: str, left: Value, right: Value) -> Any:
+    if op == "@":
+        both = isinstance(left, Tensor) and isinstance(right, Tensor)
+        return shapes.product(left.shape, right.shape) if both else None  # type: ignore[union-attr]
+    if isinstance(left, Tensor) and isinstance(right, Tensor):
+        return shapes.broadcast(left.shape, right.shape)
+    one, other = (left, right) if isinstance(left, Tensor) else (right, left)
+    scalar = isinstance(other, Const) or (isinstance(other, Operation) and not _may_be_array(other))
+    return one.shape if isinstance(one, Tensor) and scalar else None
+
+
+def _may_be_array(value: Operation) -> bool:
+    return any(isinstance(o, (Symbol, Tensor)) or (isinstance(o, Operation) and _may_be_array(o)) for o in value.operands)
+
+
+def _interval(op: str, left: Value, right: Value, dtype: str | None) -> bounds.Bounds:
+    a, b = _bounds_of(left), _bounds_of(right)
+    if op == "+":
+        return bounds.add(a, b, dtype)
+    if op == "-":
+        return bounds.add(a, bounds.negate(b), dtype)
+    if op == "*":
+        if left is right or (isinstance(left, Tensor) and left == right):
+            return bounds.power(a, 2.0, dtype)
+        return bounds.multiply(a, b, dtype)
+    if op == "/":
+        return bounds.divide(a, b, dtype)
+    if op == "**" and isinstance(left, Tensor):
+        return bounds.power(a, number(right), dtype)
+    return None, None
+
+
+def _kept_kind(op: str, left: Value, right: Value) -> dict[str, Any]:
+    """A tiny constant added to probabilities leaves them probabilities; scaled logits stay logits."""
+    if isinstance(left, Tensor) and op in "+-" and (number(right) or 1.0) <= 1e-3 and abs(number(right) or 1.0) <= 1e-3:
+        return {"kind": left.kind, "kind_site": left.kind_site}
+    if isinstance(left, Tensor) and op in "*/" and left.kind == "linear" and not isinstance(right, Tensor):
+        return {"kind": "linear", "kind_site": left.kind_site}
+    return {}
+
+
+def _tags(left: Value, right: Value, op: str) -> frozenset[str]:
+    tensors = [v for v in (left, right) if isinstance(v, Tensor)]
+    kept = frozenset({"one_row", "reduced", "spread"})
+    if len(tensors) == 1 and op in "*/+-":
+        return tensors[0].tags & (kept | {"layer"})
+    if len(tensors) == 2 and op in "*/+-":
+        return tensors[0].tags & tensors[1].tags & kept
+    return frozenset()

@@ -1,0 +1,348 @@
+"""What functions and methods of arrays do to what is known of them: torch, jax.numpy and numpy alike, by last name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from traindx_tools.on_code import bounds, shapes
+from traindx_tools.on_code.values import (
+    Bag,
+    Const,
+    Ref,
+    Shape,
+    Site,
+    Tensor,
+    Value,
+    number,
+    truth,
+)
+
+
+@dataclass(frozen=True)
+class Operands:
+    """A call as the tables below see it: `x` is the first array, `args` and `kwargs` the rest."""
+
+    name: str
+    x: Tensor
+    args: tuple[Value, ...]
+    kwargs: dict[str, Value]
+    site: Site
+    grad: bool | None
+    """Whether autograd records."""
+
+    def get(self, position: int, *names: str) -> Value | None:
+        """An argument after the first array, by position or name."""
+        for name in names:
+            if name in self.kwargs:
+                return self.kwargs[name]
+        return self.args[position] if 0 <= position < len(self.args) else None
+
+
+Transfer = Callable[[Operands], Tensor]
+
+
+def _same(o: Operands) -> Tensor:
+    return o.x
+
+
+def _detached(o: Operands) -> Tensor:
+    return replace(o.x, grad=False, parents=frozenset())
+
+
+def _bounded(low: float | None, high: float | None) -> Transfer:
+    return lambda o: replace(o.x.plain(shape=o.x.shape), low=low, high=high, site=o.site)
+
+
+def _kind(kind: str, low: float | None, high: float | None) -> Transfer:
+    def transfer(o: Operands) -> Tensor:
+        t = o.x.plain(shape=o.x.shape, tags=o.x.tags & {"batch"})
+        return replace(t, kind=kind, low=low, high=high, site=o.site, kind_site=o.site)
+
+    return transfer
+
+
+def _elementwise(o: Operands) -> Tensor:
+    return o.x.plain(shape=o.x.shape, site=o.site)
+
+
+def _dtype(dtype: str) -> Transfer:
+    def transfer(o: Operands) -> Tensor:
+        t = replace(o.x, dtype=dtype)
+        return bounds.bounded(t, bounds.clamp(bounds.of(t), t.low, t.high, dtype))
+
+    return transfer
+
+
+def _integer(o: Operands) -> Tensor:
+    return replace(o.x, grad=False, kind="", dtype="int", tags=o.x.tags | {"integer"})
+
+
+def _reduction(keeps_bounds: bool) -> Transfer:
+    def transfer(o: Operands) -> Tensor:
+        dim = o.get(0, "dim", "axis")
+        keep = truth(o.get(1, "keepdim", "keepdims")) is True or truth(o.kwargs.get("keepdim")) is True
+        low = o.x.low if keeps_bounds or (o.x.low is not None and o.x.low == 0) else None
+        high = o.x.high if keeps_bounds else None
+        tag = "reduced" if dim is None else "one_row"
+        return replace(o.x.plain(shape=shapes.reduced(o.x.shape, dim, keep), tags=frozenset({tag})),
+                       low=low, high=high, site=o.site)
+
+    return transfer
+
+
+def _spread(o: Operands) -> Tensor:
+    return replace(_reduction(False)(o), low=0.0, high=None, tags=frozenset({"spread"}))
+
+
+def _index_reduction(o: Operands) -> Tensor:
+    dim = o.get(0, "dim", "axis")
+    keep = truth(o.get(1, "keepdim", "keepdims")) is True
+    return Tensor(grad=False, shape=shapes.reduced(o.x.shape, dim, keep), dtype="int", site=o.site,
+                  tags=frozenset({"integer"}))
+
+
+def _logsum(o: Operands) -> Tensor:
+    return replace(_reduction(False)(o), low=None, high=None)
+
+
+def _view(o: Operands) -> Tensor:
+    return replace(o.x, shape=shapes.viewed(o.x.shape, o.args), tags=o.x.tags - {"layer"})
+
+
+def _unsqueeze(o: Operands) -> Tensor:
+    shape = shapes.unsqueezed(o.x.shape, shapes.literal(o.get(0, "dim", "axis")))
+    return replace(o.x, shape=shape, tags=o.x.tags - {"layer"})
+
+
+def _squeeze(o: Operands) -> Tensor:
+    dim = o.get(0, "dim", "axis")
+    return replace(o.x, shape=shapes.squeezed(o.x.shape, shapes.literal(dim), dim is not None))
+
+
+def _flatten(o: Operands) -> Tensor:
+    start, end = o.get(0, "start_dim"), o.get(1, "end_dim")
+    s = shapes.literal(start) if start is not None else 0
+    e = shapes.literal(end) if end is not None else -1
+    return replace(o.x, shape=shapes.flattened(o.x.shape, s, e), tags=o.x.tags - {"layer"})
+
+
+def _transposed(o: Operands) -> Tensor:
+    shape = o.x.shape
+    known = Shape((None,) * len(shape.dims)) if shape is not None and shape.exact else None
+    return replace(o.x, shape=known, tags=o.x.tags - {"layer"})
+
+
+def _unshaped(o: Operands) -> Tensor:
+    return replace(o.x, shape=None, tags=o.x.tags - {"layer"})
+
+
+def _clamp(o: Operands) -> Tensor:
+    low = number(o.get(0, "min", "a_min", "min_val"))
+    high = number(o.get(1, "max", "a_max", "max_val"))
+    if o.name == "clamp_min":
+        high = None
+    if o.name == "clamp_max":
+        low, high = None, low
+    return bounds.bounded(replace(o.x, site=o.site), bounds.clamp(bounds.of(o.x), low, high, o.x.dtype))
+
+
+def _power(o: Operands) -> Tensor:
+    exponent = {"square": 2.0, "sqrt": 0.5}.get(o.name) or number(o.get(0, "exponent", "x2"))
+    found = bounds.power(bounds.of(o.x), exponent, o.x.dtype)
+    return bounds.bounded(o.x.plain(shape=o.x.shape, tags=o.x.tags & {"one_row", "reduced", "spread"}), found)
+
+
+def _norm(o: Operands) -> Tensor:
+    dim = o.get(1, "dim", "axis") if o.name == "norm" else o.get(1, "dim", "axis")
+    keep = truth(o.kwargs.get("keepdim") or o.kwargs.get("keepdims")) is True
+    return replace(o.x.plain(shape=shapes.reduced(o.x.shape, dim, keep)), low=0.0, site=o.site)
+
+
+def _minmax(o: Operands) -> Tensor:
+    other = o.get(0, "other", "y")
+    value = number(other)
+    if value is not None and o.name in ("maximum", "fmax") and not isinstance(other, Bag):
+        return bounds.bounded(o.x, bounds.clamp(bounds.of(o.x), value, None, o.x.dtype))
+    if isinstance(other, Tensor):
+        return merged([o.x, other], o.site)
+    return _reduction(True)(o)
+
+
+def _log(o: Operands) -> Tensor:
+    kind = "log_softmax" if o.x.kind == "softmax" else ""
+    return replace(o.x.plain(shape=o.x.shape), kind=kind, kind_site=o.site if kind else None, site=o.site)
+
+
+def _to(o: Operands) -> Tensor:
+    for arg in (*o.args, *o.kwargs.values()):
+        dtype = dtype_of(arg)
+        if dtype in ("int", "bool"):
+            return _integer(o)
+        if dtype is not None:
+            return _dtype(dtype)(o)
+    return o.x
+
+
+def _repeat(o: Operands) -> Tensor:
+    return replace(o.x, shape=None, tags=(o.x.tags - {"layer"}) | {"repeated"})
+
+
+TRANSFERS: dict[str, Transfer] = {
+    **dict.fromkeys(("contiguous", "clone", "cuda", "cpu", "pin_memory", "requires_grad_", "dropout", "alpha_dropout",
+                     "checkpoint_name", "asarray", "ascontiguousarray", "copy", "device_put", "from_numpy", "as_tensor",
+                     "nan_to_num", "retain_grad", "roll", "flip", "sort", "gather_for_metrics", "copy_"), _same),
+    **dict.fromkeys(("detach", "stop_gradient", "detach_"), _detached),
+    **dict.fromkeys(("view", "reshape"), _view),
+    **dict.fromkeys(("transpose", "permute", "swapaxes", "movedim", "t", "moveaxis"), _transposed),
+    **dict.fromkeys(("expand", "expand_as", "view_as", "masked_select", "narrow", "unfold", "index_select", "pad",
+                     "masked_fill", "reshape_as", "split", "chunk", "gather", "take_along_axis"), _unshaped),
+    **dict.fromkeys(("repeat", "repeat_interleave", "tile"), _repeat),
+    **dict.fromkeys(("unsqueeze", "expand_dims"), _unsqueeze),
+    "squeeze": _squeeze,
+    **dict.fromkeys(("flatten", "ravel"), _flatten),
+    **dict.fromkeys(("to", "type", "astype", "convert_element_type"), _to),
+    "float": _dtype("float32"), "double": _dtype("float64"), "half": _dtype("float16"), "bfloat16": _dtype("bfloat16"),
+    **dict.fromkeys(("long", "int", "bool", "short", "byte"), _integer),
+    **dict.fromkeys(("softmax", "softmin", "gumbel_softmax"), _kind("softmax", 0.0, 1.0)),
+    "log_softmax": _kind("log_softmax", None, 0.0),
+    **dict.fromkeys(("sigmoid", "hard_sigmoid", "hardsigmoid", "expit"), _kind("sigmoid", 0.0, 1.0)),
+    **dict.fromkeys(("logsigmoid", "log_sigmoid"), _kind("log_sigmoid", None, 0.0)),
+    **dict.fromkeys(("relu", "relu6", "relu_", "hardtanh"), _bounded(0.0, None)),
+    **dict.fromkeys(("tanh", "cos", "sin", "erf"), _bounded(-1.0, 1.0)),
+    **dict.fromkeys(("abs", "absolute"), _bounded(0.0, None)),
+    **dict.fromkeys(("pow", "square", "power", "sqrt", "float_power"), _power),
+    **dict.fromkeys(("clamp", "clip", "clamp_min", "clamp_max", "clamp_", "clip_"), _clamp),
+    **dict.fromkeys(("log", "log2", "log10"), _log),
+    **dict.fromkeys(("mean", "nanmean", "median", "quantile"), _reduction(True)),
+    **dict.fromkeys(("sum", "nansum", "prod", "cumsum", "cumprod"), _reduction(False)),
+    **dict.fromkeys(("var", "std", "nanvar", "nanstd"), _spread),
+    **dict.fromkeys(("logsumexp",), _logsum),
+    **dict.fromkeys(("argmax", "argmin", "argsort"), _index_reduction),
+    **dict.fromkeys(("max", "min", "amax", "amin", "maximum", "fmax"), _minmax),
+    **dict.fromkeys(("norm", "cdist", "pairwise_distance"), _norm),
+    **dict.fromkeys(("one_hot", "bernoulli", "heaviside"), _bounded(0.0, 1.0)),
+    **dict.fromkeys(("bincount", "histc"), _bounded(0.0, None)),
+    **dict.fromkeys(("gelu", "silu", "elu", "leaky_relu", "softplus", "exp", "expm1", "log1p", "rsqrt", "reciprocal", "sign",
+                     "round", "floor", "ceil", "where", "masked_fill_", "add", "sub", "mul", "div", "neg", "selu", "mish",
+                     "swish", "layer_norm", "normalize", "batch_norm", "group_norm", "instance_norm"), _elementwise),
+}
+"""By last name of a function or method. `x.exp()` keeps shape and graph and forgets the rest."""
+
+LOSSES = frozenset({
+    "cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "mse_loss", "l1_loss",
+    "smooth_l1_loss", "huber_loss", "kl_div", "cosine_embedding_loss", "margin_ranking_loss", "triplet_margin_loss",
+    "gaussian_nll_loss", "poisson_nll_loss", "ctc_loss", "multi_margin_loss", "hinge_embedding_loss", "soft_margin_loss",
+    "multilabel_soft_margin_loss",
+})
+LOSS_CLASSES = {
+    "CrossEntropyLoss": "cross_entropy", "NLLLoss": "nll_loss", "BCELoss": "binary_cross_entropy",
+    "BCEWithLogitsLoss": "binary_cross_entropy_with_logits", "MSELoss": "mse_loss", "L1Loss": "l1_loss",
+    "SmoothL1Loss": "smooth_l1_loss", "HuberLoss": "huber_loss", "KLDivLoss": "kl_div", "CTCLoss": "ctc_loss",
+    "GaussianNLLLoss": "gaussian_nll_loss", "PoissonNLLLoss": "poisson_nll_loss",
+}
+"""The loss classes of torch.nn and the function that each calls."""
+
+CREATORS = frozenset({
+    "randn", "rand", "zeros", "ones", "empty", "normal", "uniform", "random", "standard_normal", "full", "truncated_normal",
+    "randint", "integers",
+})
+_LIKE = frozenset({"randn_like", "rand_like", "zeros_like", "ones_like", "empty_like", "full_like"})
+_DTYPES = {
+    "float16": "float16", "half": "float16", "bfloat16": "bfloat16", "float32": "float32", "float": "float32",
+    "float64": "float64", "double": "float64", "int64": "int", "long": "int", "int32": "int", "int": "int", "int8": "int",
+    "uint8": "int", "bool": "bool",
+}
+
+
+def dtype_of(value: Value | None) -> str | None:
+    """The dtype that a value names: torch.float16, jnp.bfloat16, "float32", float."""
+    if isinstance(value, Ref):
+        return _DTYPES.get(value.name.rpartition(".")[2])
+    if isinstance(value, Const) and isinstance(value.value, str):
+        return _DTYPES.get(value.value.rpartition(".")[2])
+    return None
+
+
+def merged(tensors: list[Tensor], site: Site) -> Tensor:
+    """A result of several tensors: attached if any is, detached if all are, nothing known of its content."""
+    grads = [t.grad for t in tensors]
+    grad = True if True in grads else (None if None in grads else False)
+    dtypes = {t.dtype for t in tensors}
+    models = frozenset().union(*(t.models for t in tensors))
+    return Tensor(grad=grad, dtype=dtypes.pop() if len(dtypes) == 1 else None, site=site, models=models,
+                  parents=frozenset().union(*(lineage(t) for t in tensors)) if grad is not False else frozenset())
+
+
+def lineage(t: Tensor) -> frozenset[Site]:
+    """The sites from which its graph comes: its own and its parents', at most 60."""
+    own = frozenset({t.site}) if t.site is not None else frozenset()
+    return own | t.parents if len(t.parents) < 60 else t.parents
+
+
+def created(name: str, args: tuple[Value, ...], kwargs: dict[str, Value], site: Site) -> Tensor | None:
+    """What a creating function returns: shape and bounds; None if `name` creates nothing."""
+    if name in _LIKE:
+        like = args[0] if args and isinstance(args[0], Tensor) else None
+        return Tensor(grad=False, shape=like.shape if like else None, site=site)
+    if name in ("arange", "linspace", "logspace"):
+        return Tensor(grad=False, shape=Shape((None,)), site=site, dtype="int" if name == "arange" else None)
+    if name in ("tensor", "array"):
+        return _from_data(args[0] if args else None, kwargs, site)
+    if name not in CREATORS:
+        return None
+    dtype = dtype_of(kwargs.get("dtype"))
+    if name in ("randint", "integers"):
+        size = kwargs.get("size") or kwargs.get("shape") or (args[-1] if args and isinstance(args[-1], Bag) else None)
+        return Tensor(grad=False, shape=_shape_of([size] if size else []), dtype="int", site=site,
+                      tags=frozenset({"integer"}))
+    given = [kwargs[k] for k in ("size", "shape") if k in kwargs] or list(args)
+    if name in ("normal", "uniform", "full", "truncated_normal") and "size" not in kwargs and "shape" not in kwargs:
+        given = [a for a in args if isinstance(a, Bag)][:1]
+    fill = {"zeros": (0.0, 0.0), "ones": (1.0, 1.0)}.get(name, (None, None))
+    return Tensor(grad=truth(kwargs.get("requires_grad")) is True, shape=_shape_of(given), dtype=dtype, site=site,
+                  low=fill[0], high=fill[1])
+
+
+def _shape_of(given: list[Value]) -> Shape | None:
+    if not given:
+        return None
+    bags = [g for g in given if isinstance(g, Bag)]
+    if bags:
+        return None if bags[0].open else Shape(tuple(shapes.literal(v) for v in bags[0].items))
+    known = [shapes.literal(v) for v in given if not isinstance(v, Ref)]
+    return Shape(tuple(known)) if len(known) > 1 or (known and known[0] is not None) else Shape((None,))
+
+
+def _from_data(data: Value | None, kwargs: dict[str, Value], site: Site) -> Tensor:
+    dtype = dtype_of(kwargs.get("dtype"))
+    if isinstance(data, Tensor):
+        return replace(data, grad=False, dtype=dtype or data.dtype, site=site)
+    if isinstance(data, Const):
+        return Tensor(grad=False, shape=Shape(()), dtype=dtype, site=site)
+    if isinstance(data, Bag):
+        inner = data.items[0] if data.items else None
+        shape: Shape | None = None
+        if isinstance(inner, Const) and isinstance(inner.value, (int, float)):
+            shape = Shape((len(data.items) if not data.open else None,))
+        elif isinstance(inner, Bag) and inner.items and isinstance(inner.items[0], Const):
+            shape = Shape((None, None if inner.open else len(inner.items)))
+        integer = isinstance(inner, Const) and isinstance(inner.value, int)
+        return Tensor(grad=False, shape=shape, dtype=dtype or ("int" if integer else None), site=site)
+    return Tensor(grad=False, dtype=dtype, site=site)
+
+
+def transferred(name: str, x: Tensor, args: tuple[Value, ...], kwargs: dict[str, Value], site: Site,
+                grad: bool | None) -> Tensor:
+    """The result of an array function or method by its last name, under the current autograd mode."""
+    o = Operands(name, x, args, kwargs, site, grad)
+    if name in TRANSFERS:
+        result = TRANSFERS[name](o)
+    else:
+        others = [a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)]
+        result = merged([x, *others], site)
+    if grad is False:
+        return replace(result, grad=False, parents=frozenset())
+    if result.grad and result.site == site and x.site is not None and x.site != site:
+        result = replace(result, parents=result.parents | lineage(x))
+    return result

@@ -1,0 +1,102 @@
+"""Interval arithmetic as the dtype does it: 1 - 1e-10 is 1 in float32, and that is the point.
+
+A bound is given only where it is reached or nearly so: the lower bound of a softmax is 0 because a probability
+underflows to exactly 0, that of `exp` is None because its underflow is no usual fault.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from traindx_tools.on_code.values import Tensor
+
+Bounds = tuple[float | None, float | None]
+
+RESOLUTION = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
+"""Distance from 1 to the next larger number (IEEE 754; bfloat16 has 7 fraction bits)."""
+SMALLEST = {"float16": 2.0**-24, "bfloat16": 2.0**-133, "float32": 2.0**-149, "float64": 2.0**-1074}
+"""The smallest positive number; half of it rounds to 0."""
+
+
+def rounded(value: float, dtype: str | None) -> float:
+    """`value` as the dtype holds it (float32 where the dtype is not known)."""
+    with np.errstate(over="ignore", under="ignore"):
+        if dtype == "float64":
+            return float(value)
+        if dtype == "float16":
+            return float(np.float16(value))
+        if dtype == "bfloat16":
+            return _bfloat16(value)
+        return float(np.float32(value))
+
+
+def _bfloat16(value: float) -> float:
+    bits = int(np.array(value, np.float32).view(np.uint32))
+    kept = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
+    return float(np.array(kept, np.uint32).view(np.float32))
+
+
+def add(left: Bounds, right: Bounds, dtype: str | None) -> Bounds:
+    """Bounds of a sum."""
+    low = None if left[0] is None or right[0] is None else rounded(left[0] + right[0], dtype)
+    high = None if left[1] is None or right[1] is None else rounded(left[1] + right[1], dtype)
+    return low, high
+
+
+def negate(bounds: Bounds) -> Bounds:
+    """Bounds of the negative."""
+    low, high = bounds
+    return (None if high is None else -high), (None if low is None else -low)
+
+
+def multiply(left: Bounds, right: Bounds, dtype: str | None) -> Bounds:
+    """Bounds of a product; where a bound is missing, only the sign is followed."""
+    if None in left or None in right:
+        both_positive = left[0] is not None and right[0] is not None and left[0] >= 0 and right[0] >= 0
+        return (rounded(float(left[0]) * float(right[0]), dtype), None) if both_positive else (None, None)  # type: ignore[arg-type]
+    products = [rounded(a * b, dtype) for a in left for b in right]  # type: ignore[operator]
+    return min(products), max(products)
+
+
+def divide(left: Bounds, right: Bounds, dtype: str | None) -> Bounds:
+    """Bounds of a quotient by something positive; the sign of the left side is kept, its size not."""
+    low = 0.0 if left[0] is not None and left[0] == 0 else None
+    if right[0] is not None and right[0] == right[1] and right[0] != 0:
+        return multiply(left, (1 / right[0], 1 / right[0]), dtype)
+    return (low, None) if right[0] is not None and right[0] >= 0 else (None, None)
+
+
+def power(base: Bounds, exponent: float | None, dtype: str | None) -> Bounds:
+    """Bounds of a power with a constant exponent."""
+    low, high = base
+    if exponent is None:
+        return None, None
+    if exponent == int(exponent) and int(exponent) % 2 == 0 and exponent > 0 and (low is None or low < 0):
+        return 0.0, None
+    if low is None or low < 0 or exponent < 0:
+        return None, None
+    return rounded(low**exponent, dtype), None if high is None else rounded(high**exponent, dtype)
+
+
+def clamp(bounds: Bounds, low: float | None, high: float | None, dtype: str | None) -> Bounds:
+    """Bounds after a clamp, with the limits as the dtype holds them."""
+    new_low, new_high = bounds
+    if low is not None:
+        low = rounded(low, dtype)
+        new_low = low if new_low is None else max(new_low, low)
+    if high is not None:
+        high = rounded(high, dtype)
+        new_high = high if new_high is None else min(new_high, high)
+    return new_low, new_high
+
+
+def of(tensor: Tensor) -> Bounds:
+    """The bounds of a tensor."""
+    return tensor.low, tensor.high
+
+
+def bounded(tensor: Tensor, bounds: Bounds) -> Tensor:
+    """The tensor with these bounds."""
+    return replace(tensor, low=bounds[0], high=bounds[1])

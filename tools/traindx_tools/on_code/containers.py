@@ -1,0 +1,273 @@
+"""Lists, dicts, indexing and attributes of abstract values."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import math
+from dataclasses import replace
+from typing import Any
+
+from traindx_tools.on_code import shapes
+from traindx_tools.on_code.arrays import TRANSFERS
+from traindx_tools.on_code.values import (
+    UNKNOWN,
+    Bag,
+    Const,
+    Method,
+    Operation,
+    Parameters,
+    Ref,
+    Shape,
+    Symbol,
+    Table,
+    Tensor,
+    Thing,
+    Value,
+    join,
+)
+
+BUILTINS = frozenset(dir(builtins))
+THING_ATTRIBUTES = frozenset({
+    "param_groups", "training", "num_processes", "sync_gradients", "is_main_process", "process_index", "device", "config",
+    "weight", "bias", "state", "last_epoch", "base_lrs", "is_local_main_process", "defaults", "batch_size", "sampler",
+    "num_embeddings", "in_features", "out_features", "generator", "dtype", "gradient_accumulation_steps",
+})
+"""Attributes of foreign objects that are values and no methods."""
+_CONSTANTS: dict[str, Any] = {
+    "math.pi": math.pi, "math.e": math.e, "numpy.pi": math.pi, "torch.pi": math.pi, "math.inf": math.inf,
+    "numpy.inf": math.inf, "torch.inf": math.inf, "jax.numpy.pi": math.pi, "jax.numpy.inf": math.inf,
+}
+_TRANSPOSES = frozenset({"T", "mT", "H", "mH"})
+
+
+def hashable(value: Any) -> bool:
+    """Whether a constant can be a key."""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def constant_of(name: str) -> Value:
+    """A name of an installed package; the few that are numbers become constants."""
+    return Const(_CONSTANTS[name]) if name in _CONSTANTS else Ref(name)
+
+
+def put(table: Table, key: Value, value: Value) -> None:
+    """Store an entry; an unknown key goes to `rest`."""
+    if isinstance(key, Const) and hashable(key.value):
+        table.items[key.value] = value
+    else:
+        table.rest = value if table.rest is None else join(table.rest, value)
+        table.open = True
+
+
+def merge_tables(table: Table, other: Value) -> None:
+    """`{**other}`."""
+    if isinstance(other, Table):
+        table.items.update(other.items)
+        table.open = table.open or other.open
+        table.rest = other.rest if table.rest is None else table.rest
+    else:
+        table.open = True
+
+
+def joined(values: list[Value]) -> Value:
+    """One value that stands for all of them."""
+    if not values:
+        return UNKNOWN
+    result = values[0]
+    for value in values[1:12]:
+        result = join(result, value)
+    return result
+
+
+def item(base: Value, index: Value, node: ast.expr) -> Value:
+    """`base[index]`."""
+    if isinstance(base, Bag):
+        return _bag_item(base, index)
+    if isinstance(base, Table):
+        if isinstance(index, Const) and hashable(index.value) and index.value in base.items:
+            return base.items[index.value]
+        if base.rest is not None:
+            return base.rest
+        if isinstance(index, Const) or not base.items:
+            return Symbol("item", str(getattr(index, "value", "?"))[:40])
+        return joined(list(base.items.values()))
+    if isinstance(base, Tensor):
+        return _indexed(base, index, node)
+    if isinstance(base, Symbol):
+        return base.child("item", _key(index))
+    if isinstance(base, Thing):
+        return _thing_item(base, index)
+    if isinstance(base, Const) and isinstance(index, Const):
+        try:
+            return Const(base.value[index.value])
+        except (TypeError, IndexError, KeyError):
+            return UNKNOWN
+    return UNKNOWN
+
+
+def _key(index: Value) -> str:
+    return repr(index.value)[:40] if isinstance(index, Const) else f"{type(index).__name__}:{getattr(index, 'name', '')}"
+
+
+def _bag_item(base: Bag, index: Value) -> Value:
+    at = shapes.literal(index)
+    if at is not None and not base.open and -len(base.items) <= at < len(base.items):
+        return base.items[at]
+    if isinstance(index, Bag) and index.kind == "slice":
+        low, high = shapes.literal(index.items[0]), shapes.literal(index.items[1])
+        plain = not base.open and index.items[2] == Const(None)
+        if plain and all(i == Const(None) or shapes.literal(i) is not None for i in index.items[:2]):
+            return Bag(base.kind, base.items[low:high], False, base.site, base.born_in)
+        return Bag(base.kind, base.items, True, base.site, base.born_in)
+    return joined(base.items)
+
+
+def _thing_item(base: Thing, index: Value) -> Value:
+    held = members(base)
+    at = shapes.literal(index)
+    if held is not None and at is not None and not held.open and -len(held.items) <= at < len(held.items):
+        return held.items[at]
+    if base.short == "ModuleDict" and base.args and isinstance(base.args[0], Table):
+        table = base.args[0]
+        if isinstance(index, Const) and hashable(index.value) and index.value in table.items:
+            return table.items[index.value]
+        return joined([*table.items.values(), *([table.rest] if table.rest else [])])
+    if held is not None and not (isinstance(index, Bag) and index.kind == "slice"):
+        return joined(held.items)
+    return base if held is not None else Symbol("item", _key(index), base, 1)
+
+
+def members(thing: Thing) -> Bag | None:
+    """The layers of a Sequential or ModuleList, in order."""
+    if thing.short == "Sequential":
+        if len(thing.args) == 1 and isinstance(thing.args[0], Table):
+            return Bag("list", list(thing.args[0].items.values()))
+        flat: list[Value] = []
+        is_open = False
+        for arg in thing.args:
+            if isinstance(arg, Bag):
+                flat.extend(arg.items)
+                is_open = is_open or arg.open
+            else:
+                flat.append(arg)
+        return Bag("list", flat, is_open)
+    if thing.short == "ModuleList":
+        first = thing.args[0] if thing.args else Bag("list", [])
+        return first if isinstance(first, Bag) else Bag("list", [], open=True)
+    return None
+
+
+def _indexed(base: Tensor, index: Value, node: ast.expr) -> Tensor:
+    entries = index.items if isinstance(index, Bag) and index.kind == "tuple" else [index]
+    shape = _indexed_shape(base.shape, entries)
+    kept = base.tags - {"layer"} if any(e == Const(None) for e in entries) else base.tags
+    if any(isinstance(e, Bag) and e.kind == "slice" for e in entries):
+        kept = kept | _shift(entries)
+    return replace(base, shape=shape, tags=kept)
+
+
+def _shift(entries: list[Value]) -> frozenset[str]:
+    """`x[..., :-1, :]` drops the last position, `x[..., 1:]` the first: what shifting labels looks like."""
+    found: set[str] = set()
+    for entry in entries:
+        if isinstance(entry, Bag) and entry.kind == "slice":
+            low, high = shapes.literal(entry.items[0]), shapes.literal(entry.items[1])
+            if low is None and high == -1 and entry.items[0] == Const(None):
+                found.add("without_last")
+            if low == 1 and entry.items[1] == Const(None):
+                found.add("without_first")
+    return frozenset(found)
+
+
+def _indexed_shape(shape: Shape | None, entries: list[Value]) -> Shape | None:
+    if shape is None or not shape.exact:
+        return None
+    dims: list[int | None] = list(shape.dims)
+    result: list[int | None] = []
+    for entry in entries:
+        if entry == Const(None):
+            result.append(1)
+        elif isinstance(entry, Const) and entry.value is Ellipsis:
+            rest = sum(1 for e in entries[entries.index(entry) + 1:] if e != Const(None))
+            keep = max(len(dims) - rest, 0)
+            result.extend(dims[:keep])
+            del dims[:keep]
+        elif not dims:
+            return None
+        elif isinstance(entry, Bag) and entry.kind == "slice":
+            dims.pop(0)
+            result.append(None)
+        elif isinstance(entry, Bag):
+            dims.pop(0)
+            result.append(None)
+        elif isinstance(entry, Tensor):
+            dims.pop(0)
+            if entry.shape is None or not entry.shape.exact:
+                return None
+            result.extend([None] * len(entry.shape.dims))
+        elif isinstance(entry, Const) or (isinstance(entry, Symbol) and entry.role in ("index", "parameter")):
+            if not (isinstance(entry, Const) or entry.name in ("index", "idx", "i", "item", "n", "k", "j")):
+                return None
+            dims.pop(0)
+        else:
+            return None
+    return Shape((*result, *dims))
+
+
+def attribute(base: Value, name: str) -> Value:
+    """`base.name` for tensors, containers and constants."""
+    if isinstance(base, Tensor):
+        return _tensor_attribute(base, name)
+    if isinstance(base, Table):
+        if name in base.items:
+            return base.items[name]
+        if base.open and name not in _TABLE_METHODS:
+            return Symbol("attribute", name)
+    if isinstance(base, Bag) and base.kind == "minmax" and name in ("values", "indices"):
+        return base.items[name == "indices"]
+    if isinstance(base, Operation):
+        return Symbol("attribute", name)
+    return Method(base, name)
+
+
+_TABLE_METHODS = frozenset({"get", "items", "values", "keys", "update", "pop", "setdefault", "copy", "clear", "append"})
+
+
+def _tensor_attribute(base: Tensor, name: str) -> Value:
+    if name in _TRANSPOSES:
+        shape = base.shape
+        turned = Shape(tuple(reversed(shape.dims))) if shape is not None and shape.exact else None
+        return replace(base, shape=turned, tags=base.tags - {"layer"})
+    if name == "data":
+        return replace(base, grad=False, parents=frozenset())
+    if name == "grad":
+        return Tensor(grad=False, shape=base.shape, models=base.models, tags=frozenset({"gradient"}))
+    if name == "shape":
+        if base.shape is not None and base.shape.exact:
+            return Bag("tuple", [Symbol("size", str(i)) if d is None else Const(d) for i, d in enumerate(base.shape.dims)])
+        return Symbol("attribute", "shape")
+    if name in ("values", "real", "imag", "mT"):
+        return base
+    if name in ("device", "dtype", "ndim", "size", "requires_grad", "is_cuda", "grad_fn", "is_leaf", "layout", "at"):
+        return Method(base, name) if name in ("size", "at") else Symbol("attribute", name)
+    if name in ("logits", "loss") and name not in TRANSFERS:
+        return Symbol("attribute", name)
+    return Method(base, name)
+
+
+def chosen_parameters(first: Value | None, element: Value, conditions: list[ast.expr], node: ast.AST) -> Value | None:
+    """`[p for p in model.parameters() if p.requires_grad]` as Parameters; None if it is something else."""
+    if not isinstance(first, Parameters) or isinstance(node, (ast.SetComp, ast.DictComp)):
+        return None
+    element = element.items[-1] if isinstance(element, Bag) and element.items else element
+    if not (isinstance(element, Thing) and element.state.get("of") is first):
+        return None
+    texts = [ast.unparse(c) for c in conditions]
+    trainable = first.only_trainable or any(t.endswith(".requires_grad") for t in texts)
+    others = [t for t in texts if not t.endswith(".requires_grad")]
+    return Parameters(first.modules, trainable, first.partial or bool(others), first.named and isinstance(element, Bag))

@@ -1,0 +1,389 @@
+"""Expressions to abstract values."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from traindx_tools.on_code import arithmetic, containers
+from traindx_tools.on_code.definitions import ClassInfo, FunctionInfo
+from traindx_tools.on_code.frame import Frame
+from traindx_tools.on_code.names import canonical
+from traindx_tools.on_code.source import SourceFile
+from traindx_tools.on_code.trace import Block, Event
+from traindx_tools.on_code.values import (
+    NONE,
+    UNKNOWN,
+    Bag,
+    Const,
+    Function,
+    Instance,
+    Klass,
+    Method,
+    ModuleValue,
+    Operation,
+    Parameters,
+    Ref,
+    Site,
+    Symbol,
+    Table,
+    Tensor,
+    Thing,
+    Value,
+    join,
+    truth,
+    unwrap,
+)
+
+MAX_EXPRESSION_DEPTH = 60
+_BINARY = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
+    ast.MatMult: "@", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>",
+}
+_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+_NEVER_NONE = (Tensor, Thing, Instance, Bag, Table, Function, Klass, Parameters, Ref, ModuleValue, Operation)
+
+
+class Evaluator:
+    """Evaluates expressions in a frame. Calls and statements are added by the classes that derive from it."""
+
+    def __init__(self) -> None:
+        self.grad: bool | None = True
+        self.autocast: str | None = None
+        self.blocks: list[Block] = []
+        self.loops: tuple[Block, ...] = ()
+        self.fuel = 0
+        self.created = 0
+        """How many objects were made: a function that makes objects is not remembered."""
+        self._depth = 0
+        self._table: dict[type[ast.AST], Callable[[Any, Frame], Value]] = {
+            ast.Constant: self._constant, ast.Name: self._name, ast.Attribute: self._attribute, ast.Call: self._call,
+            ast.BinOp: self._binary, ast.UnaryOp: self._unary, ast.BoolOp: self._boolean, ast.Compare: self._compare,
+            ast.IfExp: self._conditional, ast.Tuple: self._sequence, ast.List: self._sequence, ast.Set: self._sequence,
+            ast.Dict: self._dict, ast.Subscript: self._subscript, ast.Lambda: self._lambda,
+            ast.ListComp: self._comprehension, ast.SetComp: self._comprehension,
+            ast.GeneratorExp: self._comprehension, ast.DictComp: self._comprehension, ast.JoinedStr: self._formatted,
+            ast.Starred: self._starred, ast.Await: self._starred, ast.NamedExpr: self._walrus, ast.Yield: self._yield,
+            ast.YieldFrom: self._yield_from, ast.Slice: self._slice,
+        }
+
+    # what derived classes provide
+
+    def call(self, callee: Value, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame) -> Value:
+        """The result of calling a value."""
+        raise NotImplementedError
+
+    def element(self, value: Value, node: ast.AST, frame: Frame) -> Value:
+        """What iterating over a value gives, one item standing for all."""
+        raise NotImplementedError
+
+    def iterate(self, target: ast.expr, iterable: Value, node: ast.AST, frame: Frame) -> Block:
+        """Open a loop block and bind its target."""
+        raise NotImplementedError
+
+    def assign(self, target: ast.expr, value: Value, frame: Frame) -> None:
+        """Bind a target."""
+        raise NotImplementedError
+
+    def define(self, node: ast.Lambda, frame: Frame) -> Function:
+        """A lambda as a function."""
+        raise NotImplementedError
+
+    # common ground
+
+    def site(self, node: ast.AST, frame: Frame) -> Site:
+        """Where a node stands."""
+        return Site(frame.file.path, getattr(node, "lineno", 1))
+
+    def emit(self, event: Event) -> None:
+        """Append an event to the block that is being built."""
+        self.blocks[-1].body.append(event)
+
+    def event(self, kind: str, name: str, node: ast.AST, frame: Frame, **rest: Any) -> Event:
+        """An event at this point, appended."""
+        made = Event(kind, name, name.rpartition(".")[2], node, frame.file, frame.function, grad=self.grad,
+                     autocast=self.autocast, **rest)
+        self.emit(made)
+        return made
+
+    def evaluate(self, node: ast.expr, frame: Frame) -> Value:
+        """The value of an expression."""
+        self.fuel -= 1
+        if self._depth > MAX_EXPRESSION_DEPTH or self.fuel < 0:
+            return UNKNOWN
+        handler = self._table.get(type(node))
+        if handler is None:
+            return UNKNOWN
+        self._depth += 1
+        try:
+            return handler(node, frame)
+        finally:
+            self._depth -= 1
+
+    # leaves
+
+    def _constant(self, node: ast.Constant, frame: Frame) -> Value:
+        return Const(node.value) if not isinstance(node.value, complex) else UNKNOWN
+
+    def _name(self, node: ast.Name, frame: Frame) -> Value:
+        found = frame.lookup(node.id)
+        if found is not None:
+            return found
+        if node.id in containers.BUILTINS:
+            return Ref(f"builtins.{node.id}")
+        return Symbol("global", node.id)
+
+    def _formatted(self, node: ast.JoinedStr, frame: Frame) -> Value:
+        for part in node.values:
+            if isinstance(part, ast.FormattedValue):
+                self.evaluate(part.value, frame)
+        return Symbol("text", "f-string")
+
+    def _starred(self, node: ast.Starred | ast.Await, frame: Frame) -> Value:
+        return self.evaluate(node.value, frame)
+
+    def _walrus(self, node: ast.NamedExpr, frame: Frame) -> Value:
+        value = self.evaluate(node.value, frame)
+        frame.bind(node.target.id, value)
+        return value
+
+    def _yield(self, node: ast.Yield, frame: Frame) -> Value:
+        frame.yields.append(self.evaluate(node.value, frame) if node.value else NONE)
+        frame.yield_grad = self.grad
+        return UNKNOWN
+
+    def _yield_from(self, node: ast.YieldFrom, frame: Frame) -> Value:
+        frame.yields.append(self.element(self.evaluate(node.value, frame), node, frame))
+        return UNKNOWN
+
+    def _lambda(self, node: ast.Lambda, frame: Frame) -> Value:
+        return self.define(node, frame)
+
+    def _slice(self, node: ast.Slice, frame: Frame) -> Value:
+        ends = [self.evaluate(e, frame) if e else NONE for e in (node.lower, node.upper, node.step)]
+        return Bag("slice", ends)
+
+    # containers
+
+    def _sequence(self, node: ast.Tuple | ast.List | ast.Set, frame: Frame) -> Value:
+        items: list[Value] = []
+        is_open = False
+        for item in node.elts:
+            value = self.evaluate(item, frame)
+            if isinstance(item, ast.Starred):
+                if isinstance(value, Bag):
+                    items.extend(value.items)
+                    is_open = is_open or value.open
+                else:
+                    items.append(self.element(value, node, frame))
+                    is_open = True
+            else:
+                items.append(value)
+            if len(items) > 200:
+                return Bag(type(node).__name__.lower(), items[:20], open=True, site=self.site(node, frame))
+        return Bag(type(node).__name__.lower(), items, is_open, self.site(node, frame), self.loops)
+
+    def _dict(self, node: ast.Dict, frame: Frame) -> Value:
+        table = Table({}, site=self.site(node, frame), born_in=self.loops)
+        for key, item in zip(node.keys, node.values):
+            value = self.evaluate(item, frame)
+            if key is None:
+                containers.merge_tables(table, value)
+                continue
+            containers.put(table, self.evaluate(key, frame), value)
+        return table
+
+    def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, frame: Frame) -> Value:
+        inner = Frame(frame.file, frame.module, frame.function, {}, (frame.env, *frame.closures), loops=frame.loops)
+        inner.yields, outer_loops, depth = frame.yields, self.loops, len(self.blocks)
+        conditions: list[ast.expr] = []
+        first: Value | None = None
+        for generator in node.generators:
+            iterable = self.evaluate(generator.iter, inner)
+            first = iterable if first is None else first
+            block = self.iterate(generator.target, iterable, node, inner)
+            self.blocks.append(block)
+            self.loops = (*self.loops, block)
+            for test in generator.ifs:
+                self.evaluate(test, inner)
+            conditions.extend(generator.ifs)
+        if isinstance(node, ast.DictComp):
+            key, value = self.evaluate(node.key, inner), self.evaluate(node.value, inner)
+        else:
+            key, value = NONE, self.evaluate(node.elt, inner)
+        del self.blocks[depth:]
+        self.loops = outer_loops
+        site = self.site(node, frame)
+        if isinstance(node, ast.DictComp):
+            table = Table({}, open=True, rest=value, site=site, born_in=self.loops)
+            if isinstance(key, Const):
+                containers.put(table, key, value)
+            return table
+        chosen = containers.chosen_parameters(first, value, conditions, node)
+        if chosen is not None:
+            return chosen
+        kind = {"ListComp": "list", "SetComp": "set"}.get(type(node).__name__, "generator")
+        return Bag(kind, [value], open=True, site=site, born_in=self.loops)
+
+    def _subscript(self, node: ast.Subscript, frame: Frame) -> Value:
+        base = self.evaluate(node.value, frame)
+        index = self.evaluate(node.slice, frame)
+        if isinstance(base, Instance):
+            method = base.klass.info.method("__getitem__")
+            if method is not None:
+                return self.call(self.bound(method, base), [index], {}, node, frame)
+        return containers.item(base, index, node.slice)
+
+    # operators
+
+    def _binary(self, node: ast.BinOp, frame: Frame) -> Value:
+        left, right = self.evaluate(node.left, frame), self.evaluate(node.right, frame)
+        return self.combine(_BINARY.get(type(node.op), "?"), left, right, node, frame)
+
+    def combine(self, op: str, left: Value, right: Value, node: ast.AST, frame: Frame) -> Value:
+        """The result of a binary operator; an event where two arrays meet."""
+        result = arithmetic.binary(op, left, right, self.site(node, frame), self.grad)
+        if isinstance(left, Tensor) and isinstance(right, Tensor):
+            self.event("operation", op, node, frame, args=(left, right), result=result)
+        elif op in ("/", "**") and (isinstance(left, Tensor) or isinstance(right, Tensor)):
+            self.event("operation", op, node, frame, args=(left, right), result=result)
+        return result
+
+    def _unary(self, node: ast.UnaryOp, frame: Frame) -> Value:
+        value = self.evaluate(node.operand, frame)
+        if isinstance(node.op, ast.Not):
+            known = truth(value)
+            return Symbol("not", "not", value if isinstance(value, Symbol) else None) if known is None else Const(not known)
+        return arithmetic.unary("-" if isinstance(node.op, ast.USub) else "+" if isinstance(node.op, ast.UAdd) else "~",
+                                value)
+
+    def _boolean(self, node: ast.BoolOp, frame: Frame) -> Value:
+        is_and = isinstance(node.op, ast.And)
+        result: Value | None = None
+        for part in node.values:
+            value = self.evaluate(part, frame)
+            known = truth(value)
+            if known is (not is_and):
+                return value if result is None else join(result, value) if is_and is False else value
+            if known is None:
+                result = value if result is None else join(result, value)
+            else:
+                result = value if result is None else result
+        return result if result is not None else UNKNOWN
+
+    def _compare(self, node: ast.Compare, frame: Frame) -> Value:
+        values = [self.evaluate(v, frame) for v in (node.left, *node.comparators)]
+        if len(values) == 2:
+            known = _compared(node.ops[0], values[0], values[1])
+            if known is not None:
+                return Const(known)
+        tensors = [v for v in values if isinstance(v, Tensor)]
+        if tensors:
+            return Tensor(grad=False, shape=tensors[0].shape, dtype="bool", low=0.0, high=1.0, tags=frozenset({"integer"}))
+        return Operation("compare", tuple(values))
+
+    def _conditional(self, node: ast.IfExp, frame: Frame) -> Value:
+        known = truth(self.evaluate(node.test, frame))
+        if known is not None:
+            return self.evaluate(node.body if known else node.orelse, frame)
+        return join(self.evaluate(node.body, frame), self.evaluate(node.orelse, frame))
+
+    # attributes
+
+    def _attribute(self, node: ast.Attribute, frame: Frame) -> Value:
+        return self.attribute(self.evaluate(node.value, frame), node.attr, node, frame)
+
+    def attribute(self, base: Value, name: str, node: ast.AST, frame: Frame) -> Value:
+        """`base.name`."""
+        if isinstance(base, Ref):
+            return containers.constant_of(canonical(f"{base.name}.{name}"))
+        if isinstance(base, Symbol):
+            return base.child("attribute", name)
+        if isinstance(base, Instance):
+            return self._instance_attribute(base, name, node, frame)
+        if isinstance(base, ModuleValue):
+            return base.names.get(name) or Symbol("attribute", name)
+        if isinstance(base, Klass):
+            found = base.info.method(name)
+            if found is not None:
+                return self.bound(found, base) if found.info.is_classmethod else found
+            return base.info.attribute(name) or Symbol("attribute", f"{base.info.name}.{name}")
+        if isinstance(base, Thing):
+            return self._thing_attribute(base, name)
+        return containers.attribute(base, name)
+
+    def _thing_attribute(self, base: Thing, name: str) -> Value:
+        attrs = base.state.get("attrs", {})
+        if name in attrs:
+            return attrs[name]  # type: ignore[no-any-return]
+        if name == "module" and "wraps" in base.state:
+            return unwrap(base)
+        if name in base.kwargs and name not in ("params",):
+            return base.kwargs[name]
+        if name == "dataset" and base.args:
+            return base.args[0]
+        if name in containers.THING_ATTRIBUTES:
+            return Symbol("attribute", name, base, 1)
+        return Method(base, name)
+
+    def _instance_attribute(self, base: Instance, name: str, node: ast.AST, frame: Frame) -> Value:
+        if name in base.attrs:
+            return base.attrs[name]
+        info: ClassInfo = base.klass.info
+        method = info.method(name)
+        if method is not None:
+            if method.info.is_property:
+                return self.call(self.bound(method, base), [], {}, node, frame)
+            return method if method.info.is_static else self.bound(method, base)
+        found = info.attribute(name)
+        if found is not None:
+            return Const(found.value, fixed=False) if isinstance(found, Const) and info.is_dataclass else found
+        if name == "__class__":
+            return base.klass
+        return Method(base, name) if info.foreign_bases else Symbol("attribute", name, base, 1)
+
+    def bound(self, function: Function, owner: Value) -> Function:
+        """A method bound to an object; the same object for the same pair."""
+        state = owner.state if isinstance(owner, (Instance, Thing)) else {}
+        cache = state.setdefault("bound", {})
+        key = id(function)
+        if key not in cache:
+            cache[key] = Function(function.info, function.closure, function.closures, owner, function.wrappers)
+        return cache[key]  # type: ignore[no-any-return]
+
+    def _call(self, node: ast.Call, frame: Frame) -> Value:
+        raise NotImplementedError
+
+
+def _compared(op: ast.cmpop, left: Value, right: Value) -> bool | None:
+    if isinstance(op, (ast.Is, ast.IsNot)):
+        for one, other in ((left, right), (right, left)):
+            if other == NONE:
+                same = True if one == NONE else False if isinstance(one, _NEVER_NONE) else None
+                if isinstance(one, Const) and one.fixed and one.value is not None:
+                    same = False
+                if same is not None:
+                    return same if isinstance(op, ast.Is) else not same
+        return None
+    if isinstance(op, (ast.In, ast.NotIn)):
+        if isinstance(right, Table) and not right.open and isinstance(left, Const) and containers.hashable(left.value):
+            return (left.value in right.items) is isinstance(op, ast.In)
+        return None
+    function = _COMPARE.get(type(op))
+    if function and isinstance(left, Const) and isinstance(right, Const) and left.fixed and right.fixed:
+        try:
+            return bool(function(left.value, right.value))
+        except TypeError:
+            return None
+    return None
+
+
+def loop_block(node: ast.AST, file: SourceFile, function: FunctionInfo | None, subject: Value | None,
+               count: Value | None) -> Block:
+    """A loop's block."""
+    return Block("loop", node, file, function, subject=subject, count=count)

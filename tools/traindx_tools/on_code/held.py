@@ -1,0 +1,65 @@
+"""Which parameters an optimizer was built over, and in what state they were at that moment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx_tools.on_code.library import submodules
+from traindx_tools.on_code.values import Bag, Instance, Parameters, Table, Thing, Value, unwrap
+
+
+def held(optimizer: Value | None) -> list[Parameters] | None:
+    """The parameters that an optimizer was built over; None where the program does not show it."""
+    if not isinstance(optimizer, (Thing, Instance)):
+        return None
+    first = optimizer.args[0] if optimizer.args else optimizer.kwargs.get("params")
+    if first is None:
+        return None
+    found = list(_parameters(first, 0))
+    return found if found and None not in found else None  # type: ignore[return-value]
+
+
+def _parameters(value: Value, depth: int) -> Iterator[Parameters | None]:
+    if isinstance(value, Parameters):
+        yield value
+    elif depth > 4:
+        yield None
+    elif isinstance(value, Bag):
+        if not value.items:
+            return
+        for item in value.items:
+            yield from _parameters(item, depth + 1)
+    elif isinstance(value, Table):
+        inner = value.items.get("params")
+        if inner is None:
+            yield None
+        else:
+            yield from _parameters(inner, depth + 1)
+    elif isinstance(value, Thing) and isinstance(value.state.get("of"), Parameters):
+        yield value.state["of"]
+    else:
+        yield None
+
+
+def modules_of(optimizer: Value | None) -> list[Value] | None:
+    """The modules whose parameters an optimizer holds, unwrapped; None where unknown."""
+    found = held(optimizer)
+    return None if found is None else [unwrap(m) for p in found for m in p.modules]
+
+
+def why_frozen(optimizer: Thing | Instance) -> str | None:
+    """Why every parameter that it holds was frozen when it was built; None unless all of them are known to be."""
+    found = held(optimizer)
+    reasons = [_reason(m) for p in found for m in p.modules] if found else []
+    return reasons[0] if reasons and all(reasons) else None
+
+
+def _reason(module: Value) -> str | None:
+    inner = unwrap(module)
+    if not isinstance(inner, (Thing, Instance)) or not inner.state.get("frozen"):
+        return None
+    if by := inner.state.get("frozen_by"):
+        return f"the model loaded at {inner.site} is frozen ({by})"
+    parts = submodules(inner) or [inner]
+    whole = all(isinstance(m, (Thing, Instance)) and m.state.get("frozen") for m in parts)
+    return f"every parameter of the model made at {inner.site} was frozen before" if whole else None

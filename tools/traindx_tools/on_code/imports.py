@@ -1,0 +1,45 @@
+"""Which file of the project an import means."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePath
+
+from traindx_tools.on_code.source import SourceFile
+
+
+class ModuleIndex:
+    """Files by the dotted names under which they may be imported."""
+
+    def __init__(self, files: Sequence[SourceFile]) -> None:
+        self._by_parts: dict[tuple[str, ...], SourceFile] = {}
+        self._by_suffix: dict[tuple[str, ...], list[SourceFile]] = {}
+        for file in files:
+            parts = _parts(file.path)
+            self._by_parts[parts] = file
+            for i in range(max(0, len(parts) - 6), len(parts)):
+                self._by_suffix.setdefault(parts[i:], []).append(file)
+
+    def find(self, dotted: str, importer: SourceFile, level: int) -> SourceFile | None:
+        """The file that `importer` means by a module name with `level` leading dots; None if it is no project file."""
+        wanted = tuple(p for p in dotted.split(".") if p)
+        here = _parts(importer.path)
+        if PurePath(importer.path).name == "__init__.py":
+            here = (*here, "__init__")
+        if level:
+            base = here[: len(here) - level]
+            return self._by_parts.get((*base, *wanted)) if len(here) >= level else None
+        if not wanted:
+            return None
+        for depth in range(len(here) - 1, -1, -1):  # nearest first: a file beside the importer wins
+            found = self._by_parts.get((*here[:depth], *wanted))
+            if found is not None and found is not importer:
+                return found
+        candidates = [f for f in self._by_suffix.get(wanted, []) if f is not importer]
+        return candidates[0] if len(candidates) == 1 and len(wanted) > 1 else None
+
+
+def _parts(path: str) -> tuple[str, ...]:
+    pure = PurePath(path)
+    parts = [p for p in pure.with_suffix("").parts if p not in ("/", ".")]
+    return tuple(parts[:-1] if parts and parts[-1] == "__init__" else parts)

@@ -1,0 +1,119 @@
+"""What jax's own calls mean: transformations, control flow, random keys."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from traindx_tools.on_code import containers, shapes
+from traindx_tools.on_code.library import Call, Handler
+from traindx_tools.on_code.values import UNKNOWN, Bag, Function, Symbol, Table, Tensor, Thing, Value
+
+if TYPE_CHECKING:
+    from traindx_tools.on_code.call import Caller
+    from traindx_tools.on_code.frame import Frame
+
+FUNCTIONS: dict[str, Handler] = {}
+FACTORIES = frozenset({
+    "optax.adam", "optax.adamw", "optax.sgd", "optax.rmsprop", "optax.lion", "optax.adafactor", "optax.lamb", "optax.adagrad",
+    "optax.chain", "optax.scale_by_adam", "optax.nadam", "optax.radam", "optax.amsgrad", "optax.inject_hyperparams",
+    "optax.MultiSteps", "numpy.random.default_rng", "jax.random.PRNGKey", "jax.random.key",
+})
+"""Lower-case functions whose result is an object with an identity."""
+_GRADS = frozenset({"jax.grad", "equinox.filter_grad", "flax.nnx.grad", "torch.func.grad", "jax.jacrev", "jax.jacfwd"})
+_VALUES_AND_GRADS = frozenset({"jax.value_and_grad", "equinox.filter_value_and_grad", "flax.nnx.value_and_grad"})
+_MAPS = frozenset({"jax.vmap", "jax.pmap", "equinox.filter_vmap", "torch.vmap", "torch.func.vmap"})
+
+
+def wrapped(caller: Caller, function: Function, args: list[Value], kwargs: dict[str, Value], node: ast.AST,
+            frame: Frame) -> Value | None:
+    """The result of calling a transformed function; None if the transformations change nothing that is followed."""
+    outer = function.wrappers[-1]
+    inner = Function(function.info, function.closure, function.closures, function.owner, function.wrappers[:-1])
+    if outer in _GRADS or outer in _VALUES_AND_GRADS:
+        value = caller.invoke(inner, args, kwargs, node, frame)
+        grads = Tensor(grad=False, site=caller.site(node, frame), tags=frozenset({"gradient"}))
+        return Bag("tuple", [value, grads]) if outer in _VALUES_AND_GRADS else grads
+    if outer in _MAPS:
+        rows = [caller.element(a, node, frame) if isinstance(a, (Tensor, Bag)) else a for a in args]
+        return _without_shape(caller.invoke(inner, rows, kwargs, node, frame))
+    return caller.invoke(inner, args, kwargs, node, frame)
+
+
+def _without_shape(value: Value) -> Value:
+    if isinstance(value, Tensor):
+        return replace(value, shape=None)
+    if isinstance(value, Bag):
+        return Bag(value.kind, [_without_shape(v) for v in value.items], value.open)
+    return value
+
+
+def _function(*names: str) -> Callable[[Handler], Handler]:
+    def register(handler: Handler) -> Handler:
+        FUNCTIONS.update(dict.fromkeys(names, handler))
+        return handler
+    return register
+
+
+@_function("jax.lax.scan", "flax.linen.scan", "flax.nnx.scan")
+def _scan(caller: Caller, call: Call) -> Value | None:
+    body, init, xs = call.get(0, "f"), call.get(1, "init"), call.get(2, "xs")
+    if init is None or not isinstance(body, Function):
+        return None
+    row = caller.element(xs, call.node, call.frame) if xs is not None else UNKNOWN
+    result = caller.call(body, [init, row], {}, call.node, call.frame)
+    return Bag("tuple", [_without_shape(v) if i else v for i, v in enumerate(result.items)]) if isinstance(result, Bag) and (
+        len(result.items) == 2) else Bag("tuple", [UNKNOWN, UNKNOWN])
+
+
+@_function("jax.lax.fori_loop", "jax.lax.while_loop")
+def _loops(caller: Caller, call: Call) -> Value | None:
+    body, init = (call.get(2, "body_fun"), call.get(3, "init_val")) if call.name.endswith("fori_loop") else (
+        call.get(1, "body_fun"), call.get(2, "init_val"))
+    if not isinstance(body, Function) or init is None:
+        return None
+    args = [Symbol("index", "index"), init] if call.name.endswith("fori_loop") else [init]
+    return caller.call(body, args, {}, call.node, call.frame)
+
+
+@_function("jax.lax.cond")
+def _cond(caller: Caller, call: Call) -> Value | None:
+    branches = [a for a in call.args[1:3] if isinstance(a, Function)]
+    results = [caller.call(b, list(call.args[3:]), {}, call.node, call.frame) for b in branches]
+    return containers.joined(results) if results else None
+
+
+@_function("jax.tree_util.tree_map", "jax.tree.map", "jax.tree_map")
+def _tree_map(caller: Caller, call: Call) -> Value | None:
+    function = call.get(0, "f")
+    leaves = [_leaf(a) for a in call.args[1:]]
+    if function is None:
+        return None
+    result = caller.call(function, leaves, {}, call.node, call.frame)
+    first = call.args[1] if len(call.args) > 1 else None
+    if isinstance(first, Table):
+        return Table(dict.fromkeys(first.items, result), open=first.open, rest=result)
+    return result
+
+
+def _leaf(value: Value) -> Value:
+    if isinstance(value, Table):
+        return containers.joined([*value.items.values(), *([value.rest] if value.rest else [])])
+    return containers.joined(value.items) if isinstance(value, Bag) else value
+
+
+@_function("jax.random.split")
+def _split(caller: Caller, call: Call) -> Value:
+    wanted = call.get(1, "num")
+    count = shapes.literal(wanted) if wanted is not None else 2
+    site = caller.site(call.node, call.frame)
+    made: list[Value] = [Thing("jax.key", (call.first,), {}, site, call.node, {"index": i}, caller.loops)
+                         for i in range(min(count or 1, 64))]
+    return Bag("keys", made, open=count is None, site=site, born_in=caller.loops)
+
+
+@_function("jax.random.fold_in", "jax.random.clone")
+def _fold_in(caller: Caller, call: Call) -> Value:
+    return Thing("jax.key", call.args, {}, caller.site(call.node, call.frame), call.node, {}, caller.loops)

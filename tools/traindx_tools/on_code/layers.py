@@ -1,0 +1,67 @@
+"""What calling a layer of torch.nn gives: shape, kind, graph."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from traindx_tools.on_code import arrays, shapes
+from traindx_tools.on_code.values import Bag, Operation, Shape, Site, Symbol, Tensor, Thing, Value
+
+_AS_FUNCTION = {
+    "Softmax": "softmax", "Softmax2d": "softmax", "LogSoftmax": "log_softmax", "Sigmoid": "sigmoid", "ReLU": "relu",
+    "Tanh": "tanh", "GELU": "gelu", "SiLU": "silu", "LeakyReLU": "leaky_relu", "ELU": "elu", "Softplus": "softplus",
+    "LogSigmoid": "logsigmoid", "ReLU6": "relu6", "Hardsigmoid": "hardsigmoid", "Mish": "mish", "SELU": "selu",
+    "Identity": "clone", "Dropout": "dropout", "Dropout2d": "dropout", "AlphaDropout": "dropout",
+}
+"""Layers without parameters and the function that each applies."""
+_NORMS = ("BatchNorm", "LayerNorm", "GroupNorm", "InstanceNorm", "RMSNorm", "SyncBatchNorm")
+_TUPLES = {"LSTM": 2, "GRU": 2, "RNN": 2, "MultiheadAttention": 2}
+MODE_DEPENDENT = ("Dropout", "BatchNorm", "AlphaDropout", "InstanceNorm", "SyncBatchNorm", "FeatureAlphaDropout")
+"""Layers that behave otherwise in eval mode (InstanceNorm where it tracks statistics)."""
+
+
+def output(layer: Thing, args: list[Value], site: Site, grad: bool | None) -> Value | None:
+    """The output of a layer of torch.nn, or None where the type says nothing."""
+    if not layer.type.startswith("torch.nn."):
+        return None
+    given = args[0] if args else None
+    x = given if isinstance(given, Tensor) else Tensor(grad=None if isinstance(given, (Symbol, Operation)) else False)
+    attached = _attached(layer, x, grad)
+    short = layer.short
+    if short in _AS_FUNCTION:
+        made = arrays.transferred(_AS_FUNCTION[short], x, (), {}, site, grad)
+        return replace(made, tags=made.tags | (x.tags & {"layer"}))
+    if short == "Flatten":
+        return arrays.transferred("flatten", x, _flatten_args(layer), {}, site, grad)
+    base = Tensor(grad=attached, dtype=x.dtype if x.dtype not in ("int", "bool") else None, site=site,
+                  models=x.models | {id(layer)}, parents=arrays.lineage(x) if attached else frozenset())
+    if short in ("Linear", "LazyLinear", "Bilinear"):
+        size = shapes.literal(layer.argument(1 if short == "Linear" else 0, "out_features"))
+        return replace(base, shape=shapes.with_last(x.shape, size), kind="linear", kind_site=site, tags=frozenset({"layer"}))
+    if short.startswith("Conv"):
+        return replace(base, kind="linear", kind_site=site, tags=frozenset({"layer"}))
+    if short == "Embedding":
+        size = shapes.literal(layer.argument(1, "embedding_dim"))
+        shape = Shape((*x.shape.dims, size), x.shape.exact) if x.shape is not None else Shape((size,), exact=False)
+        return replace(base, shape=shape)
+    if short.startswith(_NORMS):
+        return replace(base, shape=x.shape)
+    if short in _TUPLES:
+        return Bag("tuple", [base, Symbol("state", short)])
+    return base
+
+
+def _attached(layer: Thing, x: Tensor, grad: bool | None) -> bool | None:
+    if grad is False:
+        return False
+    if layer.state.get("frozen"):
+        return x.grad
+    without = layer.short in ("Flatten", "Identity") or layer.short.startswith(("Dropout", "MaxPool", "AvgPool", "Adaptive",
+                                                                              "Upsample", "PixelShuffle", "ZeroPad"))
+    return x.grad if without else (True if grad else None)
+
+
+def _flatten_args(layer: Thing) -> tuple[Value, ...]:
+    from traindx_tools.on_code.values import Const
+
+    return layer.args if layer.args else (Const(1), Const(-1))

@@ -1,0 +1,160 @@
+"""A project as rules see it: its sources, and what happens in them in order."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from traindx_tools.finding import Location, Value as Plain
+from traindx_tools.on_code.execute import Interpreter
+from traindx_tools.on_code.source import SourceFile
+from traindx_tools.on_code.trace import Block, Event, Place, unique_events, walk
+from traindx_tools.on_code.values import Const, Instance, Klass, Site, Thing
+
+
+@dataclass(frozen=True, eq=False)
+class Project:
+    """Sources that belong together, followed once."""
+
+    files: tuple[SourceFile, ...]
+    roots: tuple[Block, ...]
+    """One trace for each file's top level and each function that nobody in the project calls."""
+    classes: tuple[Klass, ...]
+    instances: tuple[Instance, ...]
+
+    @classmethod
+    def of(cls, files: Sequence[SourceFile]) -> Project:
+        """Follow these sources."""
+        interpreter = Interpreter(files)
+        interpreter.run()
+        made = tuple(i for group in interpreter.instances.values() for i in group)
+        return cls(tuple(files), tuple(interpreter.roots), tuple(interpreter.classes), made)
+
+    @cached_property
+    def events(self) -> tuple[Event, ...]:
+        """Every event once."""
+        return tuple(unique_events(list(self.roots)))
+
+    @cached_property
+    def by_method(self) -> dict[str, list[Event]]:
+        """The calls by the last part of their name."""
+        found: dict[str, list[Event]] = {}
+        for event in self.events:
+            found.setdefault(event.method, []).append(event)
+        return found
+
+    def calls(self, *methods: str) -> Iterator[Event]:
+        """Every call whose name ends in one of these, each once."""
+        for method in methods:
+            yield from (e for e in self.by_method.get(method, ()) if e.kind == "call")
+
+    @cached_property
+    def training_loops(self) -> tuple[TrainingLoop, ...]:
+        """The outermost loops in which `backward` is called, each with all its events."""
+        found: list[TrainingLoop] = []
+        seen: set[int] = set()
+        for root in self.roots:
+            if "backward" not in root.methods and "manual_backward" not in root.methods:
+                continue
+            stack: list[tuple[Block, ...]] = [(root,)]
+            while stack:
+                path = stack.pop()
+                block = path[-1]
+                if not BACKWARD & block.methods or id(block) in seen or len(path) > 60:
+                    continue
+                if block.kind == "loop":
+                    seen.add(id(block))
+                    found.append(TrainingLoop(root, path, block))
+                    continue
+                stack.extend((*path, item) for item in block.body if isinstance(item, Block))
+        return tuple(found)
+
+    def file(self, path: str) -> SourceFile | None:
+        """The source with this path."""
+        return next((f for f in self.files if f.path == path), None)
+
+
+BACKWARD = frozenset({"backward", "manual_backward"})
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingLoop:
+    """An outermost loop that trains: its root, the blocks above it and itself."""
+
+    root: Block
+    path: tuple[Block, ...]
+    block: Block
+
+    @cached_property
+    def places(self) -> tuple[Place, ...]:
+        """Everything that happens inside, in order."""
+        return tuple(walk(self.block))
+
+    def of(self, *methods: str) -> list[Place]:
+        """The calls inside whose names end in one of these."""
+        wanted = frozenset(methods)
+        return [p for p in self.places if p.event.method in wanted and p.event.kind == "call"]
+
+    @cached_property
+    def backwards(self) -> list[Place]:
+        """The calls of backward inside."""
+        return self.of("backward", "manual_backward")
+
+    @cached_property
+    def before(self) -> tuple[Place, ...]:
+        """Everything in the same root that happens before the loop begins."""
+        found: list[Place] = []
+        for place in walk(self.root):
+            if self.block in place.path:
+                break
+            found.append(place)
+        return tuple(found)
+
+
+def locate(project: Project, file: str, line: int) -> tuple[str, str | None]:
+    """The quoted line and the qualified name of the function around it ("" and None where there is none).
+
+    `file` may be the path as given or its end ("train.py").
+    """
+    source = project.file(file) or next((f for f in project.files if f.path.endswith("/" + file)), None)
+    if source is None:
+        return "", None
+    best: tuple[int, str] | None = None
+    stack: list[tuple[ast.AST, str]] = [(source.tree, "")]
+    while stack:
+        node, prefix = stack.pop()
+        for child in ast.iter_child_nodes(node):
+            name = prefix
+            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                if child.lineno <= line <= (child.end_lineno or child.lineno):
+                    name = f"{prefix}.{child.name}" if prefix else child.name
+                    if not isinstance(child, ast.ClassDef) and (best is None or child.lineno >= best[0]):
+                        best = (child.lineno, name)
+                else:
+                    continue
+            stack.append((child, name))
+    return source.line(line).strip()[:200], best[1] if best else None
+
+
+def location(event: Event) -> Location:
+    """The place of an event, with the line quoted."""
+    return Location(file=event.file.path, line=event.line, end_line=getattr(event.node, "end_lineno", None),
+                    module=event.function.qualified if event.function else None,
+                    quote=event.file.line(event.line).strip()[:200])
+
+
+def at(site: Site, project: Project) -> Location:
+    """The place of a site, with the line quoted."""
+    file = project.file(site.path)
+    return Location(file=site.path, line=site.line, quote=file.line(site.line).strip()[:200] if file else None)
+
+
+def plain(value: object) -> Plain:
+    """What may stand in a finding's `measured`."""
+    if isinstance(value, Const):
+        value = value.value
+    if isinstance(value, Thing):
+        return f"{value.short} at {value.site}"
+    return value if isinstance(value, (bool, int, float, str)) or value is None else str(value)

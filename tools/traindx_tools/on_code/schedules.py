@@ -1,0 +1,295 @@
+"""How learning-rate schedules are built and stepped, and where the two disagree."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from traindx_tools.finding import Location, Patch, Severity, Strength, Value as Plain
+from traindx_tools.on_code import names
+from traindx_tools.on_code.project import Project, TrainingLoop, location
+from traindx_tools.on_code.trace import Block, Place, walk
+from traindx_tools.on_code.training import innermost, is_optimizer, is_scheduler, same, stepped
+from traindx_tools.on_code.values import Const, Operation, Symbol, Thing, Value, number, parts, truth
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A schedule that does not fit its loop."""
+
+    kind: str
+    statement: str
+    where: Location
+    severity: Severity = Severity.HIGH
+    direct: bool = True
+    measured: Mapping[str, Plain] = field(default_factory=dict)
+    patch: tuple[Patch, ...] = ()
+    strength: Strength = Strength.DIRECT
+
+
+_LENGTHS: dict[str, tuple[int, str]] = {
+    "CosineAnnealingLR": (1, "T_max"), "LinearLR": (3, "total_iters"), "PolynomialLR": (1, "total_iters"),
+    "OneCycleLR": (2, "total_steps"), "get_linear_schedule_with_warmup": (2, "num_training_steps"),
+    "get_cosine_schedule_with_warmup": (2, "num_training_steps"), "get_scheduler": (3, "num_training_steps"),
+    "get_polynomial_decay_schedule_with_warmup": (2, "num_training_steps"),
+    "get_cosine_with_hard_restarts_schedule_with_warmup": (2, "num_training_steps"),
+}
+"""Where each scheduler is told its length: position (after the optimizer, 0) and name."""
+
+
+def faults(project: Project) -> Iterator[Fault]:
+    """Every disagreement that is seen."""
+    for loop in project.training_loops:
+        for place in loop.of("step"):
+            scheduler = place.event.receiver
+            if isinstance(scheduler, Thing) and is_scheduler(scheduler):
+                yield from _length(loop, place, scheduler)
+                yield from _before_optimizer(loop, place)
+                yield from _prepared(project, place, scheduler)
+        yield from _multiplied(loop)
+    for root in project.roots:
+        yield from _resumed(root)
+
+
+def length_of(scheduler: Thing) -> Value | None:
+    """The number of steps that a scheduler was built for."""
+    found = _LENGTHS.get(scheduler.short)
+    return scheduler.argument(found[0], found[1]) if found else None
+
+
+def counts_batches(value: Value) -> bool | None:
+    """True if a length contains the length of a loader or data set, False if it is a plain number or name."""
+    seen = list(parts(value))
+    if any(isinstance(p, Operation) and p.op.startswith("len") for p in seen):
+        return True
+    if isinstance(value, Const):
+        return False
+    return None
+
+
+def _place_name(place: Place) -> str:
+    return f"{place.event.file.path}:{place.event.line}"
+
+
+def _length(loop: TrainingLoop, place: Place, scheduler: Thing) -> Iterator[Fault]:
+    loops = [b for b in place.path if b.kind == "loop"]
+    stepping = innermost_stepping(loop, place)
+    total = length_of(scheduler)
+    per_batch = stepping is not None and loops and loops[-1] is stepping and not _in_condition(place, stepping)
+    if per_batch and len(loops) >= 2 and stepping is not None and not _few_inner(stepping):
+        outer = [b.count for b in loops[:-1] if b.count is not None]
+        if total is not None and any(c == total for c in outer):
+            yield Fault("per batch, length in epochs",
+                        f"{scheduler.short} built at {scheduler.site} for {_written(total)} steps, the number of epochs, is "
+                        f"stepped after every batch at {_place_name(place)}: it reaches its end within one epoch or repeats",
+                        location(place.event), measured={"length": _written(total), "scheduler": scheduler.short})
+        elif scheduler.short == "ExponentialLR" and (gamma := number(scheduler.argument(1, "gamma"))) is not None and gamma < 0.99:
+            yield Fault("per batch, factor of an epoch",
+                        f"ExponentialLR with gamma {gamma:g} built at {scheduler.site} is stepped after every batch at "
+                        f"{_place_name(place)}: the rate falls to {gamma ** 1000:.1e} of itself in 1000 batches",
+                        location(place.event), direct=gamma <= 0.97, measured={"gamma": gamma})
+        elif scheduler.short == "StepLR" and total is None:
+            size = scheduler.argument(1, "step_size")
+            whole = number(size)
+            if whole is not None and whole <= 50 and not any(c is None for c in [b.count for b in loops[:-1]][:1]):
+                epochs = number(loops[0].count) if loops[0].count is not None else None
+                if epochs is not None and whole < epochs:
+                    yield Fault("per batch, step size of an epoch",
+                                f"StepLR with step_size {whole:g} built at {scheduler.site} is stepped after every batch at "
+                                f"{_place_name(place)} in a run of {epochs:g} epochs: it decays within the first epoch",
+                                location(place.event), measured={"step_size": whole, "epochs": epochs})
+    elif total is not None and stepping is not None and stepping not in loops and loops and counts_batches(total):
+        yield Fault("per epoch, length in batches",
+                    f"{scheduler.short} built at {scheduler.site} for {_written(total)} steps is stepped only once for each "
+                    f"pass of the loop at {loops[-1].file.path}:{loops[-1].line} ({_place_name(place)}): the rate hardly moves",
+                    location(place.event), measured={"length": _written(total), "scheduler": scheduler.short})
+
+
+def innermost_stepping(loop: TrainingLoop, place: Place) -> Block | None:
+    """The innermost loop in which the scheduler's optimizer is stepped."""
+    steps = [p for p in loop.of("step") if stepped(p.event) is not None and p is not place]
+    if not steps:
+        return None
+    return innermost(steps[0], loop)
+
+
+def _few_inner(block: Block) -> bool:
+    count = number(block.count) if block.count is not None else None
+    return count is not None and count <= 8
+
+
+def _in_condition(place: Place, stepping: Block) -> bool:
+    return any(b.kind == "branch" for b in place.path[place.path.index(stepping):]) if stepping in place.path else False
+
+
+def _before_optimizer(loop: TrainingLoop, place: Place) -> Iterator[Fault]:
+    stepping = innermost_stepping(loop, place)
+    if stepping is None or stepping not in place.path:
+        return
+    inside = [p for p in loop.of("step") if stepped(p.event) is not None and stepping in p.path]
+    if inside and place.order < inside[0].order and not _in_condition(place, stepping):
+        event, other = place.event, inside[0].event
+        yield Fault("before the optimizer",
+                    f"The scheduler is stepped at {_place_name(place)} before the optimizer at line {other.line}: the first "
+                    f"value of the schedule is skipped",
+                    location(event), severity=Severity.MEDIUM, measured={"optimizer_line": other.line})
+
+
+def _prepared(project: Project, place: Place, scheduler: Thing) -> Iterator[Fault]:
+    accelerator = scheduler.state.get("prepared")
+    total = length_of(scheduler)
+    if not isinstance(accelerator, Thing) or total is None or accelerator.short != "Accelerator":
+        return
+    if truth(accelerator.kwargs.get("step_scheduler_with_optimizer")) is False or truth(
+            accelerator.kwargs.get("split_batches")):
+        return
+    seen = list(parts(total))
+    multiplied = any(isinstance(p, Symbol) and p.name == "num_processes" for p in seen)
+    own = any(isinstance(p, Operation) and p.op == "len prepared" for p in seen)
+    if own and not multiplied:
+        several = any(True for _ in project.calls("spawn", "notebook_launcher", "debug_launcher"))
+        yield Fault("prepared scheduler, length of one process",
+                    f"The {scheduler.short} built at {scheduler.site} for {_written(total)} steps was passed to "
+                    f"accelerator.prepare() at {scheduler.state.get('prepared_site')}, whose wrapper steps it num_processes times "
+                    f"for each optimizer step; the length counts one process's batches and is not multiplied by num_processes, "
+                    f"so the schedule ends after 1/num_processes of training",
+                    Location(file=scheduler.site.path, line=scheduler.site.line, quote=_quote(project, scheduler)),
+                    severity=Severity.HIGH if several else Severity.MEDIUM, direct=several,
+                    measured={"length": _written(total), "several_processes": several})
+
+
+def _quote(project: Project, thing: Thing) -> str | None:
+    file = project.file(thing.site.path)
+    return file.line(thing.site.line).strip()[:200] if file else None
+
+
+def _resumed(root: Block) -> Iterator[Fault]:
+    if "load_state_dict" not in root.methods:
+        return
+    places = list(walk(root))
+    loads = [p for p in places if p.event.kind == "call" and p.event.method == "load_state_dict"]
+    for load in loads:
+        optimizer = load.event.receiver
+        if not is_optimizer(optimizer):
+            continue
+        for place in places:
+            made = place.event.result
+            if place.order <= load.order or not isinstance(made, Thing) or place.event.name != made.type:
+                continue
+            if not names.is_scheduler(made.type) or not same(made.argument(0, "optimizer"), optimizer):
+                continue
+            last = made.kwargs.get("last_epoch")
+            restored = any(p.event.receiver is made and p.order > place.order for p in loads)
+            if restored or (last is not None and number(last) != -1):
+                continue
+            event = place.event
+            yield Fault("built after the optimizer's state was loaded",
+                        f"{made.short} is built at {_place_name(place)} after the optimizer's state was loaded at line "
+                        f"{load.event.line}: its constructor sets the learning rate back to the schedule's start, and its own "
+                        f"state is not loaded",
+                        location(event), measured={"load_line": load.event.line, "scheduler": made.short})
+            break
+
+
+def _multiplied(loop: TrainingLoop) -> Iterator[Fault]:
+    """`group["lr"] *= x` in every training step."""
+    for place in loop.places:
+        event = place.event
+        if event.kind not in ("augmented", "store"):
+            continue
+        if not _own_rate(place):
+            continue
+        stepping = next((b for b in reversed(place.path) if b.kind == "loop" and {"backward", "manual_backward"} & b.methods),
+                        None)
+        if stepping is None or not _batch_loop(loop, stepping) or not _every_time(place, stepping):
+            continue
+        yield Fault("multiplied into itself",
+                    f"{event.file.segment(_statement(event.node))} at {_place_name(place)} multiplies the current learning rate "
+                    f"in every training step: it changes geometrically instead of being set from the base rate",
+                    location(event), measured={"expression": event.file.segment(_statement(event.node))})
+
+
+def _statement(node: ast.AST) -> ast.AST:
+    return node
+
+
+def _own_rate(place: Place) -> bool:
+    """Whether an event sets a group's "lr" to a product of itself."""
+    node = place.event.node
+    target: ast.expr | None = None
+    value: ast.expr | None = None
+    if place.event.kind == "augmented":
+        if isinstance(node, ast.AugAssign) and isinstance(node.op, (ast.Mult, ast.Div)):
+            target = node.target
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp) and isinstance(node.value.op, ast.Mult):
+            target = node.targets[0]
+        return isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant) and target.slice.value == "lr"
+    if place.event.name != "item.lr" or not isinstance(node, ast.Subscript):
+        return False
+    value = _assigned(place, node)
+    text = ast.unparse(node)
+    return value is not None and any(
+        isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mult) and text in (ast.unparse(n.left), ast.unparse(n.right))
+        for n in ast.walk(value))
+
+
+def _assigned(place: Place, target: ast.Subscript) -> ast.expr | None:
+    function = place.event.function
+    tree: ast.AST = function.node if function else place.event.file.tree
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and any(t is target for t in node.targets):
+            return node.value
+    return None
+
+
+def _batch_loop(loop: TrainingLoop, stepping: Block) -> bool:
+    """Whether the loop is the innermost one with backward: no further training loop inside it."""
+    return not any(b is not stepping and b.kind == "loop" and {"backward", "manual_backward"} & b.methods
+                   for p in loop.backwards for b in p.path[p.path.index(stepping):] if stepping in p.path)
+
+
+def _every_time(place: Place, stepping: Block) -> bool:
+    """Not under a condition that picks single moments; an inequality over a counter leaves it running from then on."""
+    for block in place.path[place.path.index(stepping):]:
+        if block.kind != "branch" or not isinstance(block.node, ast.If):
+            continue
+        test = block.node.test
+        if not (isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], (ast.Lt, ast.LtE, ast.Gt, ast.GtE))):
+            return False
+        if not _counter(test.left, place) and not _counter(test.comparators[0], place):
+            return False
+    return True
+
+
+def _counter(node: ast.expr, place: Place) -> bool:
+    """Whether an expression is a step counter: the function, or a loop, moves it by a constant."""
+    text = ast.unparse(node)
+    function = place.event.function
+    if isinstance(node, (ast.Name, ast.Attribute)):
+        for tree in ([function.node] if function else []) + [b.node for b in place.path if b.kind == "loop"]:
+            for inner in ast.walk(tree):
+                if isinstance(inner, ast.AugAssign) and isinstance(inner.op, ast.Add) and ast.unparse(inner.target) == text and (
+                        isinstance(inner.value, ast.Constant)):
+                    return True
+        if any(isinstance(a, Symbol) and a.role == "index" for a in place.event.args):
+            return True
+        targets = [b.node.target for b in place.path if b.kind == "loop" and isinstance(b.node, ast.For)]
+        if any(isinstance(n, ast.Name) and n.id == text for t in targets for n in ast.walk(t)):
+            return True
+    return False
+
+
+def _written(value: Value) -> str:
+    """A length as a person would write it."""
+    if isinstance(value, Const):
+        return f"{value.value}"
+    if isinstance(value, Operation):
+        if value.op.startswith("len"):
+            return "len(loader)"
+        if len(value.operands) == 2:
+            return f"{_written(value.operands[0])} {value.op} {_written(value.operands[1])}"
+        return _written(value.operands[0])
+    if isinstance(value, Symbol):
+        return value.name if value.role in ("parameter", "attribute", "global", "item") else "n"
+    return "n"

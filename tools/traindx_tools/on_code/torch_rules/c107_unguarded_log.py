@@ -1,0 +1,67 @@
+"""A logarithm (or a division) of something that reaches exactly 0.
+
+A softmax or sigmoid underflows to exactly 0 and saturates to exactly 1, a ReLU, a count or a variance is 0 by design;
+log gives -inf there, 0 * -inf gives NaN, and the gradient is lost. The rule computes bounds as the dtype does:
+`clamp(p, 1e-10, 1 - 1e-10)` guards log(p) but not log(1 - p), because 1 - 1e-10 is 1 in float32 (spacing 6e-8 below 1).
+An added or clamped epsilon that the dtype resolves silences it, as does `where` with a guarded branch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx_tools.finding import Finding, Severity, Strength, Value as Plain
+from traindx_tools.on_code.names import is_array_library
+from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.trace import Event
+from traindx_tools.on_code.values import Tensor, Value
+from traindx_tools.rules import Rule, Threshold
+
+RULE = Rule(
+    id="C107",
+    name="unguarded-log",
+    title="Logarithm of something that can be 0",
+    severity=Severity.HIGH,
+    sees="log(x) where the arithmetic lets x be exactly 0.",
+    matters="-inf in the loss, NaN in the gradient and, one step later, in every weight.",
+    alike=("overflow in exp", "a learning rate that is too high"),
+    confirm=("print x.min() just before the log at the failing step", "torch.autograd.set_detect_anomaly(True)"),
+    thresholds={"spacing below 1": Threshold(2.0**-24, "float32", "IEEE 754 binary32")},
+)
+_LOGS = ("log", "log2", "log10")
+
+
+def check(project: Project) -> Iterator[Finding]:
+    """Look at every logarithm of an array."""
+    for event in project.calls(*_LOGS):
+        value = event.receiver if isinstance(event.receiver, Tensor) else event.args[0] if event.args else None
+        if isinstance(value, Tensor) and (isinstance(event.receiver, Tensor) or is_array_library(event.name)):
+            found = _judged(event, value)
+            if found is not None:
+                yield found
+
+
+def _judged(event: Event, value: Tensor) -> Finding | None:
+    if value.low is None or value.low > 0 or (value.high is not None and value.high == 0 and value.low == 0):
+        return None
+    attached = value.grad is not False and event.grad is not False
+    numpy = event.name.startswith("numpy.")
+    source = f"{value.kind} output from {value.kind_site}" if value.kind and value.kind_site else _described(value)
+    severity = Severity.HIGH if attached and not numpy else Severity.LOW if numpy or "spread" in value.tags else Severity.MEDIUM
+    if "spread" in value.tags or (not value.kind and not attached):
+        severity = Severity.LOW if not attached else Severity.MEDIUM
+    high = None if value.high is None else value.high
+    bound: Plain = "unbounded" if high is None else high
+    return RULE.finding(
+        f"{event.file.segment(event.node)} at {event.file.path}:{event.line} takes the logarithm of {source}, which reaches "
+        f"exactly {value.low:g}" + ("; its gradient is infinite there" if attached else ""),
+        location(event), event.file.path,
+        strength=Strength.DIRECT if value.kind or attached else Strength.CIRCUMSTANTIAL, severity=severity,
+        measured={"kind": "log", "low": value.low, "high": bound, "of": value.kind or "expression",
+                  "dtype": value.dtype or "float32", "in_graph": attached},
+    )
+
+
+def _described(value: Value) -> str:
+    site = value.site if isinstance(value, Tensor) else None
+    return f"a value from {site}" if site else "a value"

@@ -1,0 +1,151 @@
+"""The optimizer does not hold the parameters that are trained.
+
+An optimizer keeps the parameter objects that existed, and were chosen, when it was built. Three ways to miss: the model
+was rebuilt afterwards (another instance is trained than the one it holds); layers were replaced, the embedding resized or
+adapters added afterwards; or everything was frozen at that moment, so that a filter by `requires_grad` chose nothing
+(`PeftModel.from_pretrained` loads adapters frozen unless `is_trainable=True`). Gradients and their norm look normal in
+all three. `.to(device)` keeps the parameter objects in torch 2 and is left alone, as are wrappers such as DDP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code.library import submodules
+from traindx_tools.on_code.project import Project, TrainingLoop, location
+from traindx_tools.on_code.trace import Block, Event, Place, walk
+from traindx_tools.on_code.held import held, modules_of
+from traindx_tools.on_code.training import is_optimizer, sent_backward, stepped
+from traindx_tools.on_code.values import Instance, Tensor, Thing, Value, unwrap
+from traindx_tools.rules import Rule
+
+RULE = Rule(
+    id="C108",
+    name="optimizer-over-wrong-parameters",
+    title="The optimizer does not hold what is trained",
+    severity=Severity.CRITICAL,
+    sees="Which modules an optimizer was built over, in what state, and which modules the loss is computed by.",
+    matters="Gradients flow and nothing, or not the new part, is ever updated.",
+    alike=("a learning rate of 0", "a detached loss"),
+    confirm=("sum(p.numel() for g in optimizer.param_groups for p in g['params'])",
+             "compare a parameter of the trained model before and after optimizer.step()"),
+)
+_GROWING = {"resize_token_embeddings": "resize_token_embeddings() makes new embedding parameters",
+            "get_peft_model": "get_peft_model() adds adapter parameters", "add_adapter": "add_adapter() adds parameters",
+            "reset_classifier": "reset_classifier() makes a new head"}
+
+
+def check(project: Project) -> Iterator[Finding]:
+    """Look at what each optimizer was built over."""
+    for root in project.roots:
+        places = [p for p in walk(root) if p.event.kind in ("call", "store")]
+        for place in places:
+            made = place.event.result
+            if isinstance(made, (Thing, Instance)) and is_optimizer(made) and _creates(place.event, made):
+                yield from _over_nothing(place.event, made)
+                yield from _too_early(root, places, place, made)
+    for loop in project.training_loops:
+        yield from _other_model(loop)
+
+
+def _creates(event: Event, made: Thing | Instance) -> bool:
+    return event.method == "__new__" or (isinstance(made, Thing) and event.name == made.type)
+
+
+def _over_nothing(event: Event, optimizer: Thing | Instance) -> Iterator[Finding]:
+    reason = optimizer.state.get("frozen_when_built")
+    if not reason:
+        return
+    filtered = any(p.only_trainable for p in held(optimizer) or [])
+    yield RULE.finding(
+        f"The optimizer at {event.file.path}:{event.line} is built over nothing that trains: {reason}"
+        + (", and the filter by requires_grad leaves an empty list" if filtered else ""),
+        location(event), event.file.path, strength=Strength.DIRECT,
+        measured={"kind": "frozen", "filtered": filtered, "reason": reason},
+    )
+
+
+def _too_early(root: Block, places: list[Place], place: Place, optimizer: Thing | Instance) -> Iterator[Finding]:
+    models = modules_of(optimizer)
+    if not models:
+        return
+    owned = {id(m) for model in models for m in submodules(model) or [model]}
+    later = [p for p in places if p.order > place.order]
+    for other in later:
+        event = other.event
+        if isinstance(event.result, (Thing, Instance)) and is_optimizer(event.result) and event.result is not optimizer and (
+                event.kind == "call" and _creates(event, event.result)):
+            return  # a second optimizer may hold what is new
+        reason = _grows(event, owned)
+        if reason is not None and _trains_after(later, other, optimizer):
+            yield RULE.finding(
+                f"{reason} at {event.file.path}:{event.line}, after the optimizer was built at line {place.event.line}: the new "
+                f"parameters are never updated",
+                location(event), event.file.path, strength=Strength.DIRECT,
+                measured={"kind": "too early", "optimizer_line": place.event.line},
+            )
+
+
+def _trains_after(later: list[Place], change: Place, optimizer: Value) -> bool:
+    return any(p.order > change.order and stepped(p.event) is optimizer for p in later)
+
+
+def _grows(event: Event, owned: set[int]) -> str | None:
+    if event.kind == "store" and event.name.startswith("attribute.") and id(event.receiver) in owned:
+        new = unwrap(event.args[0])
+        is_module = (isinstance(new, Thing) and new.type.startswith("torch.nn.")) or (
+            isinstance(new, Instance) and new.klass.info.is_module)
+        if is_module and id(new) not in owned and _has_parameters(new) and not new.state.get("frozen"):  # type: ignore[union-attr]
+            return f"{event.name.partition('.')[2]} is replaced by a new {_short(new)}"
+    if event.kind == "call" and event.method in _GROWING:
+        target = event.receiver if event.receiver is not None else (event.args[0] if event.args else None)
+        if target is not None and id(unwrap(target)) in owned:
+            return _GROWING[event.method]
+    return None
+
+
+def _short(value: Value) -> str:
+    return value.short if isinstance(value, Thing) else value.klass.info.name if isinstance(value, Instance) else "module"
+
+
+def _has_parameters(value: Value) -> bool:
+    if isinstance(value, Thing):
+        return value.short.startswith(("Linear", "Conv", "Embedding", "BatchNorm", "LayerNorm", "LSTM", "GRU", "Transformer",
+                                       "Multihead", "Sequential", "Bilinear", "Parameter", "ModuleList"))
+    return isinstance(value, Instance)
+
+
+def _other_model(loop: TrainingLoop) -> Iterator[Finding]:
+    steps = [(p, stepped(p.event)) for p in loop.of("step")]
+    optimizers = [o for _, o in steps if o is not None]
+    if not optimizers or len({id(o) for o in optimizers}) != 1:
+        return
+    place = next(p for p, o in steps if o is not None)
+    models = modules_of(optimizers[0])
+    losses = [v for v in (sent_backward(p.event) for p in loop.backwards) if isinstance(v, Tensor)]
+    if not models or not losses or not all(isinstance(m, (Thing, Instance)) for m in models):
+        return
+    used = frozenset().union(*(loss.models for loss in losses))
+    owned = {id(part) for m in models for part in submodules(m) or [m]}
+    if not used or owned & used or not all(_known(m) for m in models):
+        return
+    made = {id(p.event.result): p.event for p in walk(loop.root) if isinstance(p.event.result, (Thing, Instance))}
+    trained = [made[u] for u in used if u in made and isinstance(made[u].result, Instance)]
+    if not trained:
+        return
+    event = place.event
+    yield RULE.finding(
+        f"The optimizer stepped at {event.file.path}:{event.line} holds the model made at {_site(models[0])}, but the loss is "
+        f"computed by another one, made at {trained[0].file.path}:{trained[0].line}: what is trained is never updated",
+        location(trained[0]), event.file.path, strength=Strength.DIRECT,
+        measured={"kind": "other model", "held": str(_site(models[0])), "trained_line": trained[0].line},
+    )
+
+
+def _known(module: Value) -> bool:
+    return isinstance(module, Instance) or (isinstance(module, Thing) and module.type.startswith("torch.nn."))
+
+
+def _site(module: Value) -> object:
+    return module.site if isinstance(module, (Thing, Instance)) else "?"

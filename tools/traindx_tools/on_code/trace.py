@@ -1,0 +1,148 @@
+"""What a program does, in order, as far as it can be known without running it.
+
+A trace is a tree. Its leaves are events (a call, a store, an operation on two tensors); its inner nodes are blocks: a
+loop, a `with`, a branch, the body of a called function. A function that is called twice with the same arguments shares
+one block.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Union
+
+from traindx_tools.on_code.definitions import FunctionInfo
+from traindx_tools.on_code.source import SourceFile
+from traindx_tools.on_code.values import Site, Value
+
+MAX_EVENTS = 30_000
+"""Most events that one walk over a block visits; shared blocks are visited at each call."""
+
+
+@dataclass(eq=False)
+class Event:
+    """One thing that happens. `kind`: "call", "store", "augmented" (x += y or x = x + y), "operation", "delete".
+
+    `name` is the qualified name of a called function or "<type>.<method>"; `method` its last part. `grad` is whether
+    autograd records at this point (None where unknown), `autocast` the dtype of an enclosing autocast.
+    """
+
+    kind: str
+    name: str
+    method: str
+    node: ast.AST
+    file: SourceFile
+    function: FunctionInfo | None
+    receiver: Value | None = None
+    args: tuple[Value, ...] = ()
+    kwargs: dict[str, Value] = field(default_factory=dict)
+    result: Value | None = None
+    grad: bool | None = True
+    autocast: str | None = None
+    crossing: int = 0
+    """For "augmented" names: how many of the innermost loops of this function lie between the binding and here."""
+    framework: str = ""
+    """The framework hook whose body this is: "training_step", "validation_step" ..., else ""."""
+
+    @property
+    def line(self) -> int:
+        """1-based line of the event."""
+        return int(getattr(self.node, "lineno", 1))
+
+    @property
+    def site(self) -> Site:
+        """File and line."""
+        return Site(self.file.path, self.line)
+
+    def argument(self, position: int, name: str) -> Value | None:
+        """A call's argument by position or name."""
+        if name in self.kwargs:
+            return self.kwargs[name]
+        return self.args[position] if 0 <= position < len(self.args) else None
+
+
+@dataclass(eq=False)
+class Block:
+    """Events that belong together. `kind`: "root", "loop", "with", "branch", "call"."""
+
+    kind: str
+    node: ast.AST
+    file: SourceFile
+    function: FunctionInfo | None = None
+    body: list[Event | Block] = field(default_factory=list)
+    subject: Value | None = None
+    """What a loop iterates over, the context manager of a `with`, the test of a branch, the callee of a call."""
+    count: Value | None = None
+    """How often a loop runs, as a value, where it says so."""
+    framework: str = ""
+
+    @property
+    def line(self) -> int:
+        """1-based line where it begins."""
+        return int(getattr(self.node, "lineno", 1))
+
+    @cached_property
+    def methods(self) -> frozenset[str]:
+        """The last parts of the names of all calls inside. Read it only after the interpreter is done."""
+        names: set[str] = set()
+        for item in self.body:
+            names |= {item.method} if isinstance(item, Event) else item.methods
+        return frozenset(names)
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """An event together with the blocks around it, outermost first."""
+
+    event: Event
+    path: tuple[Block, ...]
+    order: int
+
+    @property
+    def loops(self) -> tuple[Block, ...]:
+        """The loops around it, outermost first."""
+        return tuple(b for b in self.path if b.kind == "loop")
+
+    @property
+    def branches(self) -> tuple[Block, ...]:
+        """The conditions around it, outermost first."""
+        return tuple(b for b in self.path if b.kind == "branch")
+
+
+def walk(block: Block, only: frozenset[str] | None = None) -> Iterator[Place]:
+    """The events inside a block in order, with their paths (the block itself included).
+
+    With `only`, blocks that hold none of these methods are passed over.
+    """
+    budget = MAX_EVENTS
+    order = 0
+    stack: list[tuple[Iterator[Event | Block], tuple[Block, ...]]] = [(iter(block.body), (block,))]
+    while stack and budget:
+        items, path = stack[-1]
+        item = next(items, None)
+        if item is None:
+            stack.pop()
+        elif isinstance(item, Event):
+            if only is None or item.method in only:
+                yield Place(item, path, order)
+            order += 1
+            budget -= 1
+        elif len(path) < 80 and (only is None or only & item.methods):
+            stack.append((iter(item.body), (*path, item)))
+
+
+def unique_events(roots: list[Block]) -> Iterator[Event]:
+    """Every event once, however often its block is shared."""
+    seen: set[int] = set()
+    stack: list[Union[Event, Block]] = list(reversed(roots))
+    while stack:
+        item = stack.pop()
+        if id(item) in seen:
+            continue
+        seen.add(id(item))
+        if isinstance(item, Event):
+            yield item
+        else:
+            stack.extend(reversed(item.body))

@@ -1,0 +1,124 @@
+"""The parts of a training loop: which optimizer steps, what it holds, what was sent backward."""
+
+from __future__ import annotations
+
+from traindx_tools.on_code import names
+from traindx_tools.on_code.held import held, modules_of
+from traindx_tools.on_code.project import TrainingLoop
+from traindx_tools.on_code.trace import Block, Event, Place
+from traindx_tools.on_code.values import (
+    Const,
+    Instance,
+    Operation,
+    Site,
+    Symbol,
+    Tensor,
+    Thing,
+    Value,
+    parts,
+    unwrap,
+)
+
+_SCHEDULER_BASES = ("LRScheduler", "_LRScheduler", "LambdaLR")
+
+
+def is_optimizer(value: Value | None) -> bool:
+    """Whether a value is certainly an optimizer."""
+    if isinstance(value, Thing):
+        return names.is_optimizer(value.type)
+    return isinstance(value, Instance) and value.klass.info.derives("Optimizer", "Adam", "AdamW", "SGD")
+
+
+def is_scheduler(value: Value | None) -> bool:
+    """Whether a value is certainly a learning-rate scheduler."""
+    if isinstance(value, Thing):
+        return names.is_scheduler(value.type)
+    return isinstance(value, Instance) and value.klass.info.derives(*_SCHEDULER_BASES)
+
+
+def is_scaler(value: Value | None) -> bool:
+    """Whether a value is a gradient scaler."""
+    return isinstance(value, Thing) and value.short in ("GradScaler", "ShardedGradScaler")
+
+
+def stepped(event: Event) -> Value | None:
+    """The optimizer that a call of `step` moves: the receiver, or the argument of a gradient scaler."""
+    if event.method != "step" or event.kind != "call":
+        return None
+    if is_optimizer(event.receiver):
+        return event.receiver
+    first = event.args[0] if event.args else None
+    if (is_scaler(event.receiver) or isinstance(event.receiver, Symbol)) and is_optimizer(first):
+        return first
+    return None
+
+
+def guessed_optimizer(loop: TrainingLoop) -> Place | None:
+    """The first `step` of something unknown after backward, where no known optimizer steps in the loop."""
+    steps = loop.of("step")
+    if any(stepped(p.event) for p in steps) or not loop.backwards:
+        return None
+    after = [p for p in steps if p.order > loop.backwards[0].order and isinstance(p.event.receiver, Symbol)]
+    return after[0] if after else None
+
+
+def sent_backward(event: Event) -> Value | None:
+    """The loss of a call of backward, however it is written."""
+    receiver = event.receiver
+    first = event.args[0] if event.args else event.kwargs.get("loss")
+    if isinstance(receiver, Tensor):
+        return receiver
+    if isinstance(receiver, (Symbol, Operation)) and first is None:
+        return receiver
+    return first
+
+
+def same(left: Value | None, right: Value | None) -> bool:
+    """Whether two values are the same object, wrappers aside."""
+    if left is None or right is None:
+        return False
+    a, b = unwrap(left), unwrap(right)
+    return a is b or (isinstance(a, Symbol) and a == b)
+
+
+def innermost(place: Place, loop: TrainingLoop) -> Block:
+    """The innermost loop around an event that also holds a call of backward."""
+    for block in reversed(place.path):
+        if block.kind == "loop" and {"backward", "manual_backward"} & block.methods:
+            return block
+    return loop.block
+
+
+def derives_from(value: Value | None, wanted: Value) -> bool:
+    """Whether a loss was computed from this very value."""
+    if value is None:
+        return False
+    if value is wanted or value == wanted:
+        return True
+    if isinstance(value, Tensor):
+        site = wanted.site if isinstance(wanted, Tensor) else None
+        return site is not None and site in value.parents
+    return any(p == wanted for p in parts(value))
+
+
+def sites_of(value: Value | None) -> frozenset[Site]:
+    """The sites that a value's graph comes from."""
+    if not isinstance(value, Tensor):
+        return frozenset()
+    return value.parents | (frozenset({value.site}) if value.site else frozenset())
+
+
+def is_false(value: Value | None) -> bool:
+    """Whether a constant says False."""
+    return isinstance(value, Const) and value.value is False
+
+
+def text_of(event: Event, part: str = "receiver") -> str:
+    """The receiver or the callee of a call as it is written."""
+    import ast
+
+    node = event.node
+    if isinstance(node, ast.Call):
+        target = node.func.value if part == "receiver" and isinstance(node.func, ast.Attribute) else node.func
+        return event.file.segment(target)
+    return "?"

@@ -1,0 +1,321 @@
+"""Abstract values: what is known of an expression without running it.
+
+Objects that a program shares by reference (modules, optimizers, lists) are compared by identity; descriptions (tensors,
+constants, symbols) are compared by content. What is not known is a `Symbol`, which still has an identity: the same
+unknown argument is the same symbol wherever it flows.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Union
+
+if TYPE_CHECKING:
+    from traindx_tools.on_code.definitions import ClassInfo, FunctionInfo
+    from traindx_tools.on_code.trace import Block
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where a value arose."""
+
+    path: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}"
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """Something unknown. `role` says how it came about: "parameter", "attribute", "item", "call", "global", "iteration"."""
+
+    role: str
+    name: str
+    parent: Value | None = None
+    depth: int = 0
+
+    def child(self, role: str, name: str) -> Symbol:
+        """What is reached from this one; chains longer than 6 lose their head."""
+        return Symbol(role, name, self if self.depth < 6 else None, self.depth + 1 if self.depth < 6 else 0)
+
+
+@dataclass(frozen=True)
+class Const:
+    """A Python constant. `fixed` is False for a default that a caller or a command line may override."""
+
+    value: Any
+    fixed: bool = True
+
+
+@dataclass(frozen=True)
+class Operation:
+    """Arithmetic over values of which at least one is unknown: "*", "+", "len", "ceil" ..."""
+
+    op: str
+    operands: tuple[Value, ...]
+    depth: int = 0
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Sizes of the trailing dimensions, None where unknown; `exact` says that there are no further leading ones."""
+
+    dims: tuple[int | None, ...]
+    exact: bool = True
+
+    @property
+    def rank(self) -> int | None:
+        """The number of dimensions, None where unknown."""
+        return len(self.dims) if self.exact else None
+
+    def __str__(self) -> str:
+        dims = ["?" if d is None else str(d) for d in self.dims]
+        return f"({', '.join(dims if self.exact else ['...', *dims])}{',' if self.exact and len(dims) == 1 else ''})"
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """An array of torch, jax or numpy.
+
+    `kind`: "softmax", "log_softmax", "sigmoid", "linear" (straight out of a linear or convolution layer), "" otherwise.
+    `grad`: whether an autograd graph hangs on it; None where unknown. `low`, `high`: bounds of its elements that the
+    arithmetic reaches, already rounded to the dtype. `models`: ids of the modules it was computed by.
+    `tags`: "layer" (a module's output, shape untouched), "batch" (came out of a loader), "scaled" (by a GradScaler),
+    "gradient", "reduced" (to one number), "one_row" (reduced over some axis), "padded", "integer", "shifted".
+    """
+
+    kind: str = ""
+    grad: bool | None = None
+    shape: Shape | None = None
+    dtype: str | None = None
+    low: float | None = None
+    high: float | None = None
+    site: Site | None = None
+    kind_site: Site | None = None
+    models: frozenset[int] = frozenset()
+    tags: frozenset[str] = frozenset()
+    parents: frozenset[Site] = frozenset()
+    """Sites of the attached tensors that were added up or weighted into this one."""
+
+    def plain(self, **changes: Any) -> Tensor:
+        """The same graph, but nothing known of content or form."""
+        base = Tensor(grad=self.grad, dtype=self.dtype, site=self.site, models=self.models, parents=self.parents)
+        return replace(base, **changes)
+
+    def tagged(self, *tags: str) -> Tensor:
+        """With further tags."""
+        return replace(self, tags=self.tags | frozenset(tags))
+
+
+@dataclass(frozen=True)
+class Ref:
+    """A name of an installed package: "torch.nn.functional.cross_entropy"."""
+
+    name: str
+
+
+@dataclass(eq=False)
+class Function:
+    """A function or lambda of the project, with what it closes over."""
+
+    info: FunctionInfo
+    closure: dict[str, Value] | None = None
+    closures: tuple[dict[str, Value], ...] = ()
+    owner: Value | None = None
+    """The object or class that it is bound to."""
+    wrappers: tuple[str, ...] = ()
+    """Transformations around it: "jax.jit", "jax.vmap", "jax.grad" ..., outermost last."""
+
+
+@dataclass(eq=False)
+class Klass:
+    """A class of the project."""
+
+    info: ClassInfo
+
+
+@dataclass(eq=False)
+class ModuleValue:
+    """A file of the project, imported."""
+
+    path: str
+    names: dict[str, Value] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Thing:
+    """An object of an installed package: an optimizer, a layer, a loader, a context manager."""
+
+    type: str
+    args: tuple[Value, ...]
+    kwargs: dict[str, Value]
+    site: Site
+    node: ast.AST
+    state: dict[str, Any] = field(default_factory=dict)
+    """What later calls did to it: "frozen", "dtype", "prepared", "wraps", "order"."""
+    born_in: tuple[Block, ...] = ()
+
+    @property
+    def short(self) -> str:
+        """The last part of its type."""
+        return self.type.rpartition(".")[2]
+
+    def argument(self, position: int, name: str) -> Value | None:
+        """A constructor argument by position or name."""
+        if name in self.kwargs:
+            return self.kwargs[name]
+        return self.args[position] if 0 <= position < len(self.args) else None
+
+
+@dataclass(eq=False)
+class Instance:
+    """An object of a class of the project."""
+
+    klass: Klass
+    site: Site
+    node: ast.AST
+    attrs: dict[str, Value] = field(default_factory=dict)
+    state: dict[str, Any] = field(default_factory=dict)
+    born_in: tuple[Block, ...] = ()
+    args: tuple[Value, ...] = ()
+    kwargs: dict[str, Value] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Bag:
+    """A list, tuple, set or generator. `open` says that it may hold more than `items` (which are then examples)."""
+
+    kind: str
+    items: list[Value]
+    open: bool = False
+    site: Site | None = None
+    born_in: tuple[Block, ...] = ()
+    cleared: bool = False
+    suspends_grad: bool = False
+    """A generator that yields under `no_grad`: a context manager of the project's own."""
+
+
+@dataclass(eq=False)
+class Table:
+    """A dict with the entries that are known; `rest` joins values under unknown keys."""
+
+    items: dict[Any, Value]
+    open: bool = False
+    rest: Value | None = None
+    site: Site | None = None
+    born_in: tuple[Block, ...] = ()
+
+
+@dataclass(eq=False)
+class Parameters:
+    """The parameters of modules: `model.parameters()`, a filtered list, a parameter group.
+
+    `only_trainable`: filtered by requires_grad. `partial`: chosen by some other condition.
+    """
+
+    modules: tuple[Value, ...]
+    only_trainable: bool = False
+    partial: bool = False
+    named: bool = False
+
+
+@dataclass(eq=False)
+class Method:
+    """A method of something that is not a class of the project."""
+
+    receiver: Value
+    name: str
+
+
+Value = Union[
+    Symbol, Const, Operation, Tensor, Ref, Function, Klass, ModuleValue, Thing, Instance, Bag, Table, Parameters, Method
+]
+
+NONE = Const(None)
+UNKNOWN = Symbol("unknown", "?")
+
+
+def join(left: Value, right: Value) -> Value:
+    """What holds of both: the value after an `if` of which either branch may have run."""
+    if left is right or (type(left) is type(right) and left == right):
+        return left
+    for one, other in ((left, right), (right, left)):
+        if one == NONE and not isinstance(other, (Const, Operation)):
+            return other  # `loss = None` and then, under a condition, a loss: whoever uses it has the loss
+    if isinstance(left, Tensor) and isinstance(right, Tensor):
+        return join_tensors(left, right)
+    for one, other in ((left, right), (right, left)):
+        if isinstance(one, Tensor) and isinstance(other, Const) and isinstance(other.value, (int, float)):
+            return one  # total = 0, then total = total + loss
+    if isinstance(left, Bag) and isinstance(right, Bag):
+        return _join_bags(left, right)
+    return UNKNOWN
+
+
+def join_tensors(a: Tensor, b: Tensor) -> Tensor:
+    """What holds of both tensors; the graph hangs on it only if it hangs on both."""
+    return Tensor(
+        kind=a.kind if a.kind == b.kind else "",
+        grad=a.grad if a.grad == b.grad else None,
+        shape=a.shape if a.shape == b.shape else None,
+        dtype=a.dtype if a.dtype == b.dtype else None,
+        low=None if a.low is None or b.low is None else min(a.low, b.low),
+        high=None if a.high is None or b.high is None else max(a.high, b.high),
+        site=a.site,
+        kind_site=a.kind_site if a.kind == b.kind else None,
+        models=a.models | b.models,
+        tags=a.tags & b.tags,
+        parents=a.parents | b.parents,
+    )
+
+
+def _join_bags(a: Bag, b: Bag) -> Bag:
+    if not a.open and not b.open and len(a.items) == len(b.items):
+        return Bag(a.kind, [join(x, y) for x, y in zip(a.items, b.items)], site=a.site, born_in=a.born_in)
+    return Bag(a.kind, [*a.items, *b.items][:8], open=True, site=a.site, born_in=a.born_in)
+
+
+def number(value: Value | None) -> float | None:
+    """The number that a constant holds (a bool is none), else None."""
+    if isinstance(value, Const) and isinstance(value.value, (int, float)) and not isinstance(value.value, bool):
+        try:
+            return float(value.value)
+        except OverflowError:
+            return None
+    return None
+
+
+def truth(value: Value | None) -> bool | None:
+    """True or False where the program fixes it, else None."""
+    if isinstance(value, Const):
+        return bool(value.value) if value.fixed else None
+    if isinstance(value, (Function, Klass, ModuleValue, Instance, Thing, Method)):
+        return True
+    return None
+
+
+def parts(value: Value) -> Iterator[Value]:
+    """The value and everything that it was computed or reached from by name or arithmetic."""
+    stack: list[Value] = [value]
+    for _ in range(200):
+        if not stack:
+            return
+        one = stack.pop()
+        yield one
+        if isinstance(one, Operation):
+            stack.extend(one.operands)
+        elif isinstance(one, Symbol) and one.parent is not None:
+            stack.append(one.parent)
+
+
+def unwrap(value: Value) -> Value:
+    """The module inside DistributedDataParallel, DataParallel and similar wrappers."""
+    for _ in range(5):
+        inner = value.state.get("wraps") if isinstance(value, (Thing, Instance)) else None
+        if inner is None:
+            break
+        value = inner
+    return value
