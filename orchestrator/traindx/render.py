@@ -55,7 +55,7 @@ def render_root_cause_analysis(session: Session) -> str:
 
 
 def render_retrospective(session: Session) -> str:
-    """A short entry for the project's memory as Markdown: the failure mode, what worked, what did not, what to watch."""
+    """An entry for the project's memory as Markdown: failure mode, what worked, what did not, what to watch."""
     return _environment().get_template("retrospective.md.j2").render(s=session, failed=_failed(session.attempts),
                                                                      worked=_worked(session.attempts))
 
@@ -115,7 +115,7 @@ def _prose(text: object) -> Markup:
     html = str(escape(safe_text.block(text)))
     html = _CODE.sub(r"<code>\1</code>", html)
     html = _CITED.sub(r'<a class="cite" href="#\1">\1</a>', html)
-    return Markup(html.replace("\n", "<br>"))  # noqa: S704 - everything in it was escaped above
+    return Markup(html.replace("\n", "<br>"))  # everything in it was escaped above
 
 
 def _percent(share: float) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from traindx.diffs import diff_of
-from traindx.model import Diagnosis
+from traindx.model import Diagnosis, Fix
 from traindx.safe_text import block, line
 from traindx.view import Moment, View, weight_of
 from traindx_tools.on_logs.run import Run
@@ -32,8 +32,8 @@ def render_terminal(
     """The diagnosis as plain text of `width` columns; `colour` for a terminal. Ends with a line break."""
     view = View(result, run, diagnosis, reason, notes, {k: str(v) for k, v in (files or {}).items()})
     page = _Page(width, colour)
-    parts = (_read(view, page), _timeline(view, page), _hypotheses(view, page), _verdict(view, page), _files(view, page))
-    return "\n\n".join("\n".join(lines) for lines in map(list, parts) if lines) + "\n"
+    parts = [list(part(view, page)) for part in (_read, _timeline, _hypotheses, _verdict, _files)]
+    return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
 
 
 class _Page:
@@ -136,15 +136,26 @@ def _gate(d: Diagnosis, page: _Page) -> Iterator[str]:
     yield from _section("Symptom", d.symptom, page)
     yield from _section("Root Cause", d.root_cause, page)
     yield from _section("Why This Happens", d.why_this_happens, page)
-    yield from _section("Proposed Fix", d.proposed_fix, page)
+    yield from _section("Proposed Fix", "" if d.options else d.proposed_fix, page)
     for fix in d.options:
-        yield from (_diff_line(text, page) for text in diff_of(fix).splitlines())
+        yield from _option(fix, page)
     yield from _section("What This Fix Will Change", d.will_change, page)
     yield from _section("What This Fix Will NOT Fix", d.will_not_fix, page)
     yield ""
     yield page.heading("Before anything is changed, please answer")
     for i, question in enumerate(d.questions, 1):
         yield from page.wrap(question, "     ", f"  {i}. ")
+
+
+def _option(fix: Fix, page: _Page) -> Iterator[str]:
+    kind = "targeted" if fix.option == "A" else "broader"
+    yield from page.wrap(fix.summary, "       ", f"    {fix.option}: {kind}: ")
+    yield from (_diff_line(text, page) for text in diff_of(fix).splitlines())
+    for step in fix.instructions:
+        yield from page.wrap(f"{step.path}:{step.line}: {step.text}", "         ", "       - ")
+    for word, said in (("should move", fix.metric), ("verify", fix.verify), ("if not", fix.otherwise)):
+        if said:
+            yield from page.wrap(f"{word}: {said}", "         ", "       - ")
 
 
 def _section(title: str, said: str | Iterable[str], page: _Page) -> Iterator[str]:
@@ -160,7 +171,7 @@ def _section(title: str, said: str | Iterable[str], page: _Page) -> Iterator[str
 
 def _diff_line(text: str, page: _Page) -> str:
     look = {"+": "added", "-": "removed"}.get(text[:1], "quiet")
-    return "      " + page.paint(text, look)
+    return "       " + page.paint(text, look)
 
 
 def _files(view: View, page: _Page) -> Iterator[str]:

@@ -42,7 +42,6 @@ class Moment:
     id: str
     title: str
     statement: str
-    place: str
 
 
 @dataclass(frozen=True)
@@ -90,6 +89,12 @@ class View:
         return self.reason or self.verdict
 
     @property
+    def split_headline(self) -> tuple[str, str]:
+        """The claim and, where the headline carries it after a colon, the statement that it rests on."""
+        claim, colon, statement = self.headline.partition(": ")
+        return (claim, statement) if colon and len(claim) > 12 else (self.headline, "")
+
+    @property
     def confidence(self) -> float | None:
         return None if self.cause is None else float(self.cause["confidence"])
 
@@ -128,22 +133,24 @@ class View:
     def timeline(self) -> list[Moment]:
         """The anomalies, earliest first; what has no time (code, errors without a step) after them."""
         ids = {id(f): name for name, f in self.findings}
-        return [Moment(_when(f), f.severity.value, ids[id(f)], f.title, f.statement, str(f.where))
+        return [Moment(_when(f), f.severity.value, ids[id(f)], f.title, f.statement)
                 for f in timeline(f for _, f in self.findings)]
 
     @property
     def hypotheses(self) -> Sequence[Mapping[str, Any]]:
-        return self.result.get("hypotheses", ())
+        return tuple(self.result.get("hypotheses", ()))
 
     @property
     def next_checks(self) -> Sequence[str]:
-        return self.result.get("next_checks", ())
+        return tuple(self.result.get("next_checks", ()))
 
     @property
     def remarks(self) -> list[str]:
         """What a person should know about the analysis itself."""
         missing = self.result.get("analysis_artifacts", {}).get("missing_artifacts")
-        return [*([f"not given or not readable: {missing}"] if missing else []), *self.notes]
+        beside = {f"{row.path}: {row.note}" for row in self.read}  # said in the table of what was read
+        told = [note for note in self.notes if note not in beside]
+        return [*([f"not given or not readable: {missing}"] if missing else []), *told]
 
 
 def weight_of(text: str) -> Weight:

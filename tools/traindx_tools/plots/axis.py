@@ -1,7 +1,8 @@
 """The one horizontal axis of a picture: which unit it counts, and where a series or a finding lies on it.
 
 A log may number its training lines in steps and its validation lines in epochs. Everything is put on the unit of the
-main loss: directly, by a series that holds both units, or by the line between its neighbours in the same file.
+main loss: directly, by a series that holds both units, by the lines around it in the same file, or, where nothing tells,
+spread evenly so that both end together.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ class Axis:
     """Per source: lines in rising order and the position at each."""
     by_other: tuple[Floats, Floats] | None = None
     """The other of step and epoch in rising order, and the position at each."""
+    spread: bool = False
+    """No series holds both: epochs are spread evenly over the steps (or the reverse), the last on the last."""
 
     @property
     def label(self) -> str:
@@ -35,23 +38,30 @@ class Axis:
         if np.isfinite(own).all():
             return own
         other = series.epoch if self.unit == "step" else series.step
-        if self.by_other is not None and np.isfinite(other).all():
-            return np.asarray(np.interp(other, *self.by_other), dtype=np.float64)
-        return self._from_lines(series.source, series.line.astype(np.float64))
+        return self._convert(other, series.source, series.line.astype(np.float64))
 
     def span(self, where: Location) -> tuple[float, float] | None:
         """First and last position of a finding, or None where it lies elsewhere (code, another file)."""
-        if where.step is not None and where.unit == self.unit:
-            last = where.step if where.end_step is None else where.end_step
-            return (where.step, last) if np.isfinite([where.step, last]).all() else None
-        if where.line is None or where.file is None:
-            return None
+        last = where.step if where.end_step is None else where.end_step
+        steps = np.array([np.nan, np.nan] if where.step is None or last is None else [where.step, last])
+        if where.unit == self.unit and np.isfinite(steps).all():
+            return float(steps[0]), float(steps[1])
+        other = steps if where.unit in ("step", "epoch") and self.unit != "line" else np.full(2, np.nan)
         last_line = where.line if where.end_line is None else where.end_line
-        found = self._from_lines(where.file, np.array([where.line, last_line], dtype=np.float64))
+        lines = np.array([where.line or np.nan, last_line or np.nan], dtype=np.float64)
+        found = self._convert(other, where.file or "", lines)
         return None if found is None else (float(found[0]), float(found[1]))
 
+    def _convert(self, other: Floats, source: str, lines: Floats) -> Floats | None:
+        """By the other unit where a series holds both, else by the line in the same file, else spread."""
+        told = self.by_other is not None and bool(np.isfinite(other).all())
+        by_line = self._from_lines(source, lines)
+        if told and self.by_other is not None and (by_line is None or not self.spread):
+            return np.asarray(np.interp(other, *self.by_other), dtype=np.float64)
+        return by_line
+
     def _from_lines(self, source: str, lines: Floats) -> Floats | None:
-        if source not in self.by_line:
+        if source not in self.by_line or not np.isfinite(lines).all():
             return None
         return np.asarray(np.interp(lines, *self.by_line[source]), dtype=np.float64)
 
@@ -67,7 +77,13 @@ def axis_of(run: Run) -> Axis:
                for source in {s.source for s in numbered}}
     both = [s for s in numbered if np.isfinite(s.step).all() and np.isfinite(s.epoch).all()]
     pairs = [(s.epoch, s.step) if unit == "step" else (s.step, s.epoch) for s in both]
-    return Axis(unit, by_line, _table(pairs) if pairs else None)
+    if pairs:
+        return Axis(unit, by_line, _table(pairs))
+    others = [s.position.max() for s in run.series if len(s) and s.unit not in (unit, "line")]
+    if not others:
+        return Axis(unit, by_line)
+    ends = np.array([0.0, max(others)]), np.array([0.0, max(s.position.max() for s in numbered)])
+    return Axis(unit, by_line, ends, spread=True)
 
 
 def _rising(line: np.ndarray) -> Floats:

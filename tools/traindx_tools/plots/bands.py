@@ -35,7 +35,7 @@ def draw_bands(cell: Axes, placed: Sequence[tuple[Series, Floats]], bounds: Boun
         inside = ~series.finite & (x >= bounds.low) & (x <= bounds.high)
         _draw_signs(cell, x[inside], series.values[inside])
     if words:
-        _write(cell, [_words(s, x, many=len(placed) > 1) for s, x in hurt], float(where.min()), bounds)
+        _write(cell, [_words(s, many=len(placed) > 1) for s, _ in hurt], float(where.min()), bounds)
 
 
 def _draw_signs(cell: Axes, x: Floats, values: Floats) -> None:
@@ -57,7 +57,7 @@ def _write(cell: Axes, words: Sequence[str], start: float, bounds: Bounds) -> No
               bbox={"facecolor": style.PAPER, "alpha": 0.8, "edgecolor": "none", "pad": 2})
 
 
-def _words(series: Series, x: Floats, *, many: bool) -> str:
+def _words(series: Series, *, many: bool) -> str:
     bad = ~series.finite
     first = series.values[bad][0]
     value = "NaN" if np.isnan(first) else "+inf" if first > 0 else "-inf"
@@ -65,7 +65,7 @@ def _words(series: Series, x: Floats, *, many: bool) -> str:
     count = int(bad.sum())
     if count == len(bad):
         return f"{name}{value} in all {count:,} records"
-    start = f"{series.unit} {x[bad][0]:,.10g}"
+    start = f"{series.unit} {series.position[bad][0]:,.10g}"
     if count == 1:
         return f"{name}{value} at {start}"
     to_end = bool(bad[int(np.argmax(bad)):].all())

@@ -17,6 +17,8 @@ _BEFORE, _AFTER = 24, 12
 """Records shown before and after the onset."""
 _NARROW = 0.25
 """Share of the run below which the window is worth its own column."""
+_EVENT = 0.1
+"""Share of the run below which a finding is an event rather than a state."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ def bounds_of(panels: Sequence[Panel], axis: Axis, marks: Marks) -> Bounds:
 
 
 def closeup_of(panels: Sequence[Panel], axis: Axis, marks: Marks, whole: Bounds) -> Bounds | None:
-    """The records around the first non-finite value, else around the first grave finding that has an onset."""
+    """The records around the first non-finite value, else around the first short finding."""
     start = _first_bad(panels, axis)
     if start is None:
         start = _first_onset(marks, whole)
@@ -70,7 +72,7 @@ def _first_bad(panels: Sequence[Panel], axis: Axis) -> float | None:
 
 
 def _first_onset(marks: Marks, whole: Bounds) -> float | None:
-    """A finding that holds from the first record on has no onset to look at."""
-    grave = (m for m in marks.rows if m.severity in (Severity.CRITICAL, Severity.HIGH))
-    late = (m.start for m in grave if m.start > whole.low + 0.03 * whole.width)
-    return min(late, default=None)
+    """An event, such as a spike: what lasts is seen in the whole run."""
+    short = (span for m in marks.rows if m.severity is not Severity.INFO for span in m.spans
+             if span[1] - span[0] < _EVENT * whole.width)
+    return min((start for start, _ in short), default=None)

@@ -118,7 +118,7 @@ def _write_heading(cell: Axes, panel: Panel, placed: Placed, scale: Scale, handl
                           textcoords="offset points", fontweight="bold", color=style.INK, parse_math=False)
     cell.annotate(_note(panel, scale), (1, 0), xytext=(7, 0), xycoords=title, textcoords="offset points", fontsize=8.5,
                   color=style.MUTED, va="bottom", parse_math=False)
-    labels = [_label(s, panel) for s, _ in placed]
+    labels = _labels(placed, panel)
     if not labels:
         return
     if panel.more:
@@ -137,10 +137,18 @@ def _note(panel: Panel, scale: Scale) -> str:
     return {"log": "log scale", "symlog": "symmetric log scale"}.get(scale.kind, "")
 
 
-def _label(series: Series, panel: Panel) -> str:
+def _labels(placed: Placed, panel: Panel) -> list[str]:
+    """The names as they were written, without a folder-like beginning that all of them share."""
+    names = [s.original.removeprefix("loss/") for s, _ in placed]
+    heads = {n.rpartition("/")[0] for n in names}
+    if len(names) > 1 and len(heads) == 1:
+        names = [n.rpartition("/")[2] for n in names]
+    return [_label(s, name, panel) for (s, _), name in zip(placed, names, strict=True)]
+
+
+def _label(series: Series, name: str, panel: Panel) -> str:
     rank = "" if series.rank is None else f", rank {series.rank}"
     if panel.title == "loss" and series.name == "loss":
         return series.group + rank
-    name = series.original.removeprefix("loss/").replace("_", " ")
     told = series.group == "train" or series.original.lower().startswith(("val", "eval", "test", "dev"))
-    return style.plain(name if told else f"{series.group} {name}", 30) + rank
+    return style.plain((name if told else f"{series.group} {name}").replace("_", " "), 30) + rank

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from traindx_tools.finding import Finding, Severity
 from traindx_tools.plots.axis import Axis
@@ -44,7 +44,7 @@ def marks_of(findings: Sequence[Finding], axis: Axis) -> Marks:
     for f in worse or findings:
         span = axis.span(f.where)
         if span is None:
-            elsewhere.append(f"{f.rule} {f.title} ({f.where})")
+            elsewhere.append(f"{f.rule} {f.title} ({_place(f)})")
             continue
         spans.setdefault(f.rule, []).append((min(span), max(span)))
         known = first.setdefault(f.rule, f)
@@ -53,3 +53,9 @@ def marks_of(findings: Sequence[Finding], axis: Axis) -> Marks:
     worst = sorted(rows, key=lambda m: (-m.severity.rank, m.start))[:MOST_ROWS]
     drawn = tuple(sorted(worst, key=lambda m: (m.start, -m.severity.rank)))
     return Marks(drawn, tuple(dict.fromkeys(elsewhere)), len(rows) - len(drawn))
+
+
+def _place(finding: Finding) -> str:
+    """The place without the folders: a picture has no room for them."""
+    where = finding.where
+    return str(replace(where, file=where.file.replace("\\", "/").rsplit("/", 1)[-1] if where.file else None))

@@ -9,8 +9,11 @@ import numpy as np
 
 from traindx_tools.finding import Finding
 from traindx_tools.on_logs.run import Run, Series
+from traindx_tools.plots.axis import Axis
 
 MOST_PANELS = 6
+ENOUGH = 3
+"""Panels from which on minor metrics (times, throughput) only distract."""
 MOST_LINES = 8
 """Lines that a panel may hold and a person can still tell apart."""
 
@@ -30,6 +33,8 @@ class _Kind:
     takes: Callable[[Series], bool]
     always: bool = False
     """Shown whenever it has series, before any other."""
+    minor: bool = False
+    """Shown only where a finding speaks of it or little else is there."""
 
 
 def _named(*names: str) -> Callable[[Series], bool]:
@@ -42,35 +47,41 @@ _KINDS = (
     _Kind("gradient norm", _named("grad_norm"), always=True),
     _Kind("learning rate", lambda s: s.name == "learning_rate" or s.name.startswith("learning_rate/"), always=True),
     _Kind("loss scale", _named("loss_scale")),
-    _Kind("accuracy", lambda s: s.name in ("accuracy", "r2", "f1", "auc") or s.name.endswith("accuracy")),
+    _Kind("accuracy", lambda s: s.name in ("accuracy", "f1", "auc") or s.name.endswith("accuracy")),
+    _Kind("R2", _named("r2")),
     _Kind("codebook", lambda s: s.name.startswith("codebook_")),
     _Kind("reward", _named("reward", "reward_std")),
     _Kind("entropy", _named("entropy")),
     _Kind("KL divergence", _named("kl")),
     _Kind("advantage", _named("advantage_max", "advantage_min")),
-    _Kind("memory (MiB)", lambda s: s.name == "memory" or s.name.startswith("memory/")),
+    _Kind("memory (MiB)", lambda s: s.name == "memory" or s.name.startswith("memory/"), minor=True),
     _Kind("prediction spread", _named("prediction_std")),
-    _Kind("perplexity", _named("perplexity")),
-    _Kind("time (s)", _named("data_time", "step_time")),
-    _Kind("throughput (per s)", _named("throughput", "tokens_per_second", "mfu")),
-    _Kind("skipped or NaN steps", _named("skipped_steps", "nan_steps")),
-    _Kind("weight norm", _named("weight_norm")),
+    _Kind("perplexity", _named("perplexity"), minor=True),
+    _Kind("time (s)", _named("data_time", "step_time"), minor=True),
+    _Kind("throughput (per s)", _named("throughput", "tokens_per_second", "mfu"), minor=True),
+    _Kind("skipped or NaN steps", _named("skipped_steps", "nan_steps"), minor=True),
+    _Kind("weight norm", _named("weight_norm"), minor=True),
 )
 
 
-def panels_of(run: Run, findings: Sequence[Finding] = ()) -> list[Panel]:
-    """Loss, its terms, gradient norm and learning rate; then, up to six in all, what the findings speak of first."""
-    left = _distinct(s for s in run.series if len(s) and not s.name.startswith("grad_norm/"))
-    always: list[Panel] = []
-    extra: list[Panel] = []
+def panels_of(run: Run, axis: Axis, findings: Sequence[Finding] = ()) -> list[Panel]:
+    """Loss, its terms, gradient norm and learning rate; then, up to six in all, what the findings speak of first.
+
+    Series that have no place on the axis are left out.
+    """
+    left = _distinct(s for s in run.series if len(s) and not s.name.startswith("grad_norm/")
+                     and axis.place(s) is not None)
+    ranked: list[tuple[int, Panel]] = []
     for kind in _KINDS:
         taken = [s for s in left if kind.takes(s)]
         left = [s for s in left if not kind.takes(s)]
         if taken:
-            (always if kind.always else extra).append(_panel(kind.title, taken))
-    extra += _others([s for s in left if not _counts(s)])
-    extra.sort(key=lambda p: not any(_spoken_of(s, findings) for s in p.series))
-    return (always + extra)[:MOST_PANELS]
+            ranked.append((0 if kind.always else 3 if kind.minor else 2, _panel(kind.title, taken)))
+    ranked += [(3, panel) for panel in _others([s for s in left if not _counts(s)])]
+    ranked = [(1, p) if rank > 1 and _spoken_of(p, findings) else (rank, p) for rank, p in ranked]
+    told = [(rank, p) for rank, p in ranked if rank < 3]
+    fill = [(rank, p) for rank, p in ranked if rank == 3][: max(0, ENOUGH - len(told))]
+    return [p for _, p in sorted(told + fill, key=lambda r: r[0])][:MOST_PANELS]
 
 
 def _others(series: Sequence[Series]) -> list[Panel]:
@@ -132,6 +143,7 @@ def _covers(longer: Series, shorter: Series) -> bool:
     return float(np.mean(inside)) > 0.5
 
 
-def _spoken_of(series: Series, findings: Sequence[Finding]) -> bool:
-    return any(series.name in (f.measured.get("metric"), f.measured.get("series")) or series.name in f.statement
-               or series.original in f.statement for f in findings if f.severity.rank > 0)
+def _spoken_of(panel: Panel, findings: Sequence[Finding]) -> bool:
+    faults = [f for f in findings if f.severity.rank > 0]
+    return any(s.name in (f.measured.get("metric"), f.measured.get("series")) or s.name in f.statement
+               or s.original in f.statement for f in faults for s in panel.series)

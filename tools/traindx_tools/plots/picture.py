@@ -45,7 +45,7 @@ def plot_run(run: Run, findings: Sequence[Finding], out: Path) -> Path:
     Raises UnreadableInput when the run holds no metric at all.
     """
     axis = axis_of(run)
-    panels = panels_of(run, findings)
+    panels = panels_of(run, axis, findings)
     if not panels:
         raise UnreadableInput("there is no metric to draw: the artifacts hold no series of values. "
                               "Give the training log or the metrics file of the run")
@@ -89,7 +89,8 @@ def _subtitle(run: Run, axis: Axis) -> str:
     sources = list(dict.fromkeys(s.source.rsplit("/", 1)[-1] for s in run.series if len(s)))
     more = f" and {len(sources) - 3} more" if len(sources) > 3 else ""
     read = style.plain(", ".join(sources[:3]), 70) + more
-    return f"{sum(len(s) for s in run.series):,} values from {read}, {axis.unit} {first:,.10g} to {last:,.10g}"
+    spread = "; epochs and steps are matched at their ends" if axis.spread else ""
+    return f"{sum(len(s) for s in run.series):,} values from {read}, {axis.unit} {first:,.10g} to {last:,.10g}{spread}"
 
 
 def _frame(layout: Layout, title: Sequence[str], subtitle: str, marks: Marks, axis: Axis,

@@ -33,6 +33,8 @@ def bounded(values: Floats) -> Floats:
 def scale_of(lines: Sequence[Floats], *, schedule: bool = False) -> Scale:
     """Logarithmic for positive values over more than two decades, symmetrically so where zeros are among them.
 
+    A tenth of the values may lie lower, and with zeros half of them: dips are no reason to squeeze all the rest.
+
     Of values with a sign the scale is symmetrically logarithmic only when the largest is 100 times the median's size.
 
     A learning-rate schedule (`schedule`) spans decades in its warm-up and its end, where a straight scale still shows
@@ -50,7 +52,7 @@ def scale_of(lines: Sequence[Floats], *, schedule: bool = False) -> Scale:
         if float(sizes.max()) / typical <= _DECADES:
             return Scale("linear", *_margin(low, high))
         return Scale("symlog", low * 2, max(high * 2, typical), typical)
-    small = float(np.quantile(sizes, 0.25)) if schedule else float(sizes.min())
+    small = float(np.quantile(sizes, 0.25 if schedule else 0.1 if low > 0 else 0.5))
     if float(sizes.max()) / small <= _DECADES:
         return Scale("linear", *_margin(low, high))
     if low > 0:
