@@ -21,7 +21,7 @@ from traindx.model import (
     Verification,
 )
 
-HaltKind = Literal["workspace-changed", "rejected", "three-strikes", "revert-conflict", "no-diagnosis"]
+HaltKind = Literal["workspace-changed", "rejected", "three-strikes", "revert-conflict"]
 
 
 class Characterized(Model):

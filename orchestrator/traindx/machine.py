@@ -5,7 +5,7 @@
                          +---- quick path ---+    |       |      |        +-> strike -> gather | halted
                                                   |       |      +-> gather (the approved text is no longer there)
                                                   |       +-> gather (revise) | halted (reject)
-                                                  +-> gather (sent back) | needs_data | healthy
+                                                  +-> gather (unfit, sent back) | needs_data | healthy
 
 Nothing here reads a clock, a file or a random number: the same events give the same session, which is what makes the
 journal the truth. What is illegal raises; that includes an approval of another diagnosis and a second fix before the
@@ -44,7 +44,7 @@ STRIKES_OUT = 3
 """After so many failed fixes an approach is refused (the three-strike rule)."""
 
 SENT_BACK_AT_MOST = 3
-"""So many unfit diagnoses in a row, then a person must look."""
+"""So many unfit diagnoses in a row, then the session asks for more data instead of going round."""
 
 OBVIOUS = 0.9
 """Confidence of the first hypothesis that the quick path asks for: direct evidence begins above 0.90."""
@@ -130,13 +130,14 @@ def _diagnosed(s: Session, e: ev.Diagnosed) -> Session:
 
 def _sent_back(s: Session, e: ev.SentBack) -> Session:
     count = s.sent_back + 1
+    nothing_new = s.sent_back > 0 and set(e.reasons) <= set(s.feedback)
     back = s.but(phase="gather", quick=False, sent_back=count, diagnosis=None, decision=None,
-                 feedback=(*s.feedback, *e.reasons))
-    if count < SENT_BACK_AT_MOST:
+                 feedback=tuple(dict.fromkeys((*s.feedback, *e.reasons))))
+    if count < SENT_BACK_AT_MOST and not nothing_new:
         return back
-    halt = ev.Halted(halt="no-diagnosis", reason=f"{count} diagnoses in a row were unfit to be presented; the last: "
-                                                 + "; ".join(e.reasons))
-    return _halted(back, halt)
+    needs = NeedsData(reason="No diagnosis is complete enough to be presented: " + "; ".join(e.reasons),
+                      artifacts=s.artifacts.missing)
+    return back.but(phase="needs_data", needs=needs)
 
 
 def _quick_path_ended(s: Session, e: ev.QuickPathEnded) -> Session:
@@ -287,4 +288,5 @@ def advance(session: Session, event: ev.Event) -> Session:
     if session.phase not in phases:
         where = ", ".join(sorted(phases))
         raise IllegalTransition(f"{event.kind} cannot come in phase {session.phase}, only in {where}")
-    return transition(session, event)
+    after = transition(session, event)
+    return after if isinstance(event, ev.Interrupted) or after.interrupted is None else after.but(interrupted=None)

@@ -100,6 +100,11 @@ class Artifacts(Model):
         roles = ("training_logs", "loss_curves", "model_code", "error_messages", "config")
         return () if self.paths else tuple(r for r in roles if not getattr(self, r))
 
+    def joined(self, more: Artifacts) -> Artifacts:
+        """These artifacts and more of them, each once."""
+        return Artifacts(**{role: tuple(dict.fromkeys((*getattr(self, role), *getattr(more, role))))
+                            for role in Artifacts.model_fields})
+
     @property
     def everything(self) -> tuple[str, ...]:
         """All entries in the order of the roles."""

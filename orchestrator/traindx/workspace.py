@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from fnmatch import fnmatch
 from pathlib import Path
 
 from traindx_tools.errors import TraindxError
@@ -87,6 +88,8 @@ class Fingerprinter:
     """Takes fingerprints of one workspace; hashes a file again only where its stat changed."""
 
     workspace: Path
+    unwatched: tuple[str, ...] = ()
+    """Patterns of paths that may change at any time: a log that another process writes."""
     _known: dict[str, tuple[tuple[int, ...], str]] = field(default_factory=dict)
     _budget: int = 0
 
@@ -113,7 +116,7 @@ class Fingerprinter:
                 if entry.is_dir(follow_symlinks=False):
                     if not _left_out(entry, relative):
                         queue.append((relative, quiet))
-                else:
+                elif not any(fnmatch(relative, pattern) for pattern in self.unwatched):
                     self._add(files, relative, entry, hashed=not quiet)
         for relative, real in _git_state(root):
             files[relative] = _hash(real)
@@ -190,7 +193,7 @@ def run_git(root: Path, *arguments: str, limit: int = 2**20) -> str | None:
     Hooks, pagers, external diff programs and file-system monitors that the repository may name are all off.
     """
     command = ["git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false",
-               "--no-pager", *arguments]
+               "--no-pager", "--literal-pathspecs", *arguments]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
     environment |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
     try:
@@ -202,7 +205,7 @@ def run_git(root: Path, *arguments: str, limit: int = 2**20) -> str | None:
 
 
 def _ignored_folders(root: Path) -> frozenset[str]:
-    if not (root / ".git").exists():
+    if not any((folder / ".git").exists() for folder in (root, *root.parents)):
         return frozenset()
     listed = run_git(root, "ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
     return frozenset(p.rstrip("/") for p in (listed or "").split("\0") if p.endswith("/"))

@@ -69,7 +69,10 @@ Conclusion = Diagnosis | NeedsData | Healthy
 class Investigator(Protocol):
     """The four steps. Each may take long and may be cancelled; each returns values and writes nothing."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What it is called in the journal and in messages."""
+        ...
 
     async def characterize(self, case: Case) -> Symptom:
         """The symptom with its open fields filled from the artifacts; what the user said is kept."""

@@ -1,0 +1,315 @@
+"""Debug sessions: start one, decide at its gate, resume it, from a script or from any other process.
+
+    result = await run_debug_session("loss is NaN after step 400", "runs/bert", verify="python train.py --steps 800",
+                                     approve=ask_me, allow_run=True)
+
+A session lives on disk and waits there: nothing is lost when a process ends. `result.status` says where it stands and
+`result.next_step` what to do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from traindx import documents, events, gate
+from traindx.characterize import read_symptom
+from traindx.driver import drive
+from traindx.investigators.base import Investigator
+from traindx.journal import Journal
+from traindx.knowledge import add_knowledge, read_knowledge
+from traindx.machine import Session, advance
+from traindx.model import Approach, Artifacts, Budget, Decision, Direction, Symptom, Verification, Verify
+from traindx.session_folder import (
+    Opening,
+    SessionFolder,
+    find_session,
+    folders,
+    new_folder,
+    opening_of,
+    read_session,
+    replay,
+)
+from traindx.session_result import SessionResult, result_of
+from traindx.strikes import Ledger
+from traindx.turn import Approve, Fixer, Turn
+from traindx.verify import Examine, examine_with_instruments
+from traindx.workspace import SCRATCH
+from traindx_tools.errors import BadUsage, TraindxError
+
+__all__ = ["SessionResult", "confirm_fix", "decide", "direct", "give_data", "list_sessions", "read_result",
+           "record_knowledge", "reopen_approach", "resume_session", "resume_session_sync", "run_debug_session",
+           "run_debug_session_sync"]
+
+Told = str | Symptom | Mapping[str, Any]
+
+
+class NotWaiting(TraindxError):
+    """A decision came for a session that does not wait for one (any more)."""
+
+
+async def run_debug_session(
+    symptom: Told,
+    workspace: str | Path,
+    *,
+    artifacts: Artifacts | Mapping[str, Any] | Sequence[str | Path] | None = None,
+    verify: Verify | Mapping[str, Any] | str | Sequence[str] | None = None,
+    approve: Approve | None = None,
+    investigator: Investigator | None = None,
+    budget: Budget | None = None,
+    allow_run: bool = False,
+    fixer: Fixer | None = None,
+    examine: Examine = examine_with_instruments,
+    good_commit: str | None = None,
+    unwatched: Sequence[str] = (),
+    clock: Callable[[], float] = time.monotonic,
+) -> SessionResult:
+    """Find the root cause of a failed training run, and fix it if a person approves.
+
+    Args:
+        symptom: what went wrong, in a sentence or as a `Symptom`.
+        workspace: folder of the training code. The session lives in `scratch/debug/` below it; nothing else in it is
+            written before an approval.
+        artifacts: logs, curves, code, error messages, configuration; a list is read by content. By default all that
+            lies in the workspace.
+        verify: how a fix is checked: a shell command, a list of arguments, or a `Verify`.
+        approve: called with the `Diagnosis`, plain or async; returns a `Decision`, or None for "not now". Without it
+            the session waits on disk for `decide`.
+        investigator: who looks and thinks; by default the offline one: deterministic, no model, no network.
+        budget: time for looking (verification has its own limit) and how many fixes may be tried.
+        allow_run: the user agrees that `verify` is run.
+        fixer: turns the instructions of an approved option into edits, which must lie within it.
+        examine: reads the artifacts of a run for the verification.
+        good_commit: the last commit that is known to be good.
+        unwatched: patterns of paths that other processes may change meanwhile ("*.log").
+        clock: seconds, monotonic.
+
+    Returns the `SessionResult`. Raises TraindxError for bad arguments and where the disk refuses; asyncio's
+    CancelledError passes through after it was recorded. The session can be resumed in each of these cases.
+    """
+    root = Path(workspace).absolute()
+    if not root.is_dir():
+        raise BadUsage(f"the workspace {root} is no folder: give the folder of the training code")
+    check = verify_from(verify)
+    folder = new_folder(root, {
+        "symptom": read_symptom(symptom), "artifacts": artifacts_from(artifacts), "verify": check,
+        "budget": budget or Budget(), "allow_run": allow_run, "good_commit": good_commit,
+        "unwatched": tuple(unwatched)})
+    with folder.locked() as lock:
+        turn = Turn(folder, investigator or _offline(), lock=lock, approve=approve, fixer=fixer, examine=examine,
+                    clock=clock)
+        await drive(turn)
+    return read_result(folder.path)
+
+
+async def resume_session(
+    session: str | Path,
+    *,
+    workspace: str | Path | None = None,
+    verify: Verify | Mapping[str, Any] | str | Sequence[str] | None = None,
+    approve: Approve | None = None,
+    investigator: Investigator | None = None,
+    budget: Budget | None = None,
+    allow_run: bool | None = None,
+    accept_changes: bool = False,
+    fixer: Fixer | None = None,
+    examine: Examine = examine_with_instruments,
+    clock: Callable[[], float] = time.monotonic,
+) -> SessionResult:
+    """Go on with a session after a crash, a cancel, a decision from elsewhere or a halt.
+
+    `session` is its folder or id (then `workspace` says where). `accept_changes`: the user says that the files named
+    by a halt are theirs and right as they are. The other arguments replace those that the session began with.
+    Raises NoSuchSession, SessionBusy, IllegalTransition (three strikes wait for `direct`).
+    """
+    folder = find_session(session, Path(workspace) if workspace is not None else None)
+    with folder.locked() as lock:
+        terms = {"verify": verify_from(verify), "budget": budget, "allow_run": allow_run}
+        _wake(folder, {k: v for k, v in terms.items() if v is not None}, accept_changes)
+        turn = Turn(folder, investigator or _offline(), lock=lock, approve=approve, fixer=fixer, examine=examine,
+                    clock=clock)
+        await drive(turn)
+    return read_result(folder.path)
+
+
+def _wake(folder: SessionFolder, terms: Mapping[str, Any], accept_changes: bool) -> None:
+    """Record the new terms and that the session goes on; accepted changes are from now on what the workspace holds."""
+    with Journal(folder.journal) as journal:
+        session = replay(journal.records)
+        changed = Opening.model_validate({**dict(opening_of(journal.records)), **terms})
+        if changed != opening_of(journal.records):
+            journal.append("terms", {name: changed.to_json()[name] for name in terms})
+        halt = session.halt if session.phase == "halted" else None
+        if halt is None and session.interrupted is None:
+            return
+        event = events.Resumed(accepted=halt.files if halt is not None and accept_changes else ())
+        advance(session, event)
+        journal.append("event", event.to_json())
+    if halt is not None and halt.halt == "workspace-changed":
+        folder.forget_fingerprint()
+
+
+def run_debug_session_sync(symptom: Told, workspace: str | Path, **options: Any) -> SessionResult:
+    """`run_debug_session` for code without an event loop."""
+    return _run(run_debug_session(symptom, workspace, **options))
+
+
+def resume_session_sync(session: str | Path, **options: Any) -> SessionResult:
+    """`resume_session` for code without an event loop."""
+    return _run(resume_session(session, **options))
+
+
+def _run(work: Coroutine[Any, Any, SessionResult]) -> SessionResult:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    work.close()
+    raise BadUsage("an event loop is running here: await run_debug_session or resume_session instead")
+
+
+def decide(session: str | Path, decision: Decision, *, workspace: str | Path | None = None) -> SessionResult:
+    """Decide a waiting gate, from any process. The fix is applied when the session is resumed.
+
+    Raises NotWaiting where it was decided already, ApprovalRefused where the decision is about another diagnosis or
+    option or the approach has three strikes, SessionBusy while another process holds the session.
+    """
+    folder = find_session(session, Path(workspace) if workspace is not None else None)
+
+    def check(now: Session) -> events.Event:
+        if now.phase != "gate" or now.diagnosis is None:
+            raise NotWaiting(_no_gate(now))
+        gate.check_decision(decision, now.diagnosis)
+        fix = now.diagnosis.option(decision.option) if decision.verdict == "approve" and decision.option else None
+        refusal = Ledger(folder.workspace).refusal(now.diagnosis, fix) if fix is not None else None
+        if refusal is not None:
+            raise gate.ApprovalRefused(refusal)
+        return events.Decided(decision=decision)
+
+    return _append(folder, check)
+
+
+def _no_gate(now: Session) -> str:
+    if now.decision is not None:
+        d = now.decision
+        said = f"{d.verdict} option {d.option}" if d.option else d.verdict
+        return f"session {now.id} was decided already: {d.by} said {said} at {d.at:%Y-%m-%d %H:%M:%S} UTC"
+    return f"session {now.id} does not wait at the gate: it is in phase {now.phase}"
+
+
+def direct(session: str | Path, direction: Direction, *, workspace: str | Path | None = None) -> SessionResult:
+    """Decide after three strikes: try a fundamentally different approach, or stop. Raises NotWaiting otherwise."""
+    folder = find_session(session, Path(workspace) if workspace is not None else None)
+
+    def check(now: Session) -> events.Event:
+        if now.halt is None or now.halt.halt != "three-strikes":
+            raise NotWaiting(f"session {now.id} is not halted by three strikes: it is in phase {now.phase}")
+        return events.Directed(direction=direction)
+
+    return _append(folder, check)
+
+
+def confirm_fix(session: str | Path, *, passed: bool, comment: str, by: str = "user",
+                workspace: str | Path | None = None) -> SessionResult:
+    """The person checked the fix themselves, because no verification may be run. Raises NotWaiting otherwise."""
+    folder = find_session(session, Path(workspace) if workspace is not None else None)
+    said = Verification(passed=passed, reasons=(f"{by}: {comment}",), notes=("checked by a person, not by a run",))
+
+    def check(now: Session) -> events.Event:
+        if now.phase != "verify":
+            raise NotWaiting(f"session {now.id} has no fix to confirm: it is in phase {now.phase}")
+        return events.Verified(verification=said)
+
+    return _append(folder, check)
+
+
+def give_data(session: str | Path, artifacts: Artifacts | Mapping[str, Any] | Sequence[str | Path], *,
+              comment: str = "", workspace: str | Path | None = None) -> SessionResult:
+    """Hand over what a session asked for; it goes on when it is resumed. Raises NotWaiting otherwise."""
+    folder = find_session(session, Path(workspace) if workspace is not None else None)
+
+    def check(now: Session) -> events.Event:
+        if now.phase != "needs_data":
+            raise NotWaiting(f"session {now.id} does not wait for data: it is in phase {now.phase}")
+        return events.DataGiven(artifacts=now.artifacts.joined(artifacts_from(artifacts)), comment=comment)
+
+    result = _append(folder, check)
+    folder.forget_fingerprint()  # what was handed over may lie in the workspace
+    return result
+
+
+def _append(folder: SessionFolder, check: Callable[[Session], events.Event]) -> SessionResult:
+    with folder.locked(), Journal(folder.journal) as journal:
+        now = replay(journal.records)
+        event = check(now)
+        advance(now, event)
+        journal.append("event", event.to_json())
+    return read_result(folder.path)
+
+
+def read_result(session: str | Path, *, workspace: str | Path | None = None) -> SessionResult:
+    """Where a session stands, read from disk without changing anything."""
+    folder = find_session(session, Path(workspace) if workspace is not None else None)
+    return result_of(folder)
+
+
+def list_sessions(workspace: str | Path) -> tuple[SessionResult, ...]:
+    """All readable sessions of a workspace, the oldest first."""
+    found = []
+    for path in folders(Path(workspace).absolute() / SCRATCH):
+        try:
+            found.append(result_of(SessionFolder(path)))
+        except (TraindxError, OSError):
+            continue  # cut off before its first record, or damaged: `read_result` of it says what is wrong
+    return tuple(found)
+
+
+def record_knowledge(session: str | Path, *, consent: bool, workspace: str | Path | None = None) -> tuple[str, ...]:
+    """Add what a solved session taught to `.agents/knowledge/` and `MEMORY.md`; returns the files that changed.
+
+    Raises BadUsage without consent, NotWaiting for a session that was not solved.
+    """
+    folder = find_session(session, Path(workspace) if workspace is not None else None)
+    if not consent:
+        raise BadUsage("the project's notes are only written with the user's consent")
+    with folder.locked():
+        now = read_session(folder)
+        if now.phase != "done" or not any(a.verification and a.verification.passed for a in now.attempts):
+            raise NotWaiting(f"session {now.id} has nothing to record: no fix was verified (phase {now.phase})")
+        return add_knowledge(folder.workspace, now.id, documents.offer(now, read_knowledge(folder.workspace)))
+
+
+def reopen_approach(workspace: str | Path, approach: Approach, *, by: str, reason: str) -> None:
+    """A person's explicit decision that an approach with three strikes may be tried again, and why."""
+    if not reason.strip():
+        raise BadUsage("reopening an approach needs a reason: what is different now?")
+    Ledger(Path(workspace).absolute()).reopen(approach, by, reason)
+
+
+def verify_from(given: Verify | Mapping[str, Any] | str | Sequence[str] | None) -> Verify | None:
+    """A `Verify` from a command, a list of arguments or its fields. Raises BadUsage for an empty command."""
+    if given is None or isinstance(given, Verify):
+        return given
+    made = (Verify.model_validate(given) if isinstance(given, Mapping)
+            else Verify(command=given if isinstance(given, str) else tuple(given)))
+    if made.command is not None and not "".join(made.command).strip():
+        raise BadUsage("the verification command is empty: give a command that shows whether the run is healthy")
+    return made
+
+
+def artifacts_from(given: Artifacts | Mapping[str, Any] | Sequence[str | Path] | None) -> Artifacts:
+    """`Artifacts` from a list of paths or from roles."""
+    if given is None or isinstance(given, Artifacts):
+        return given or Artifacts()
+    if isinstance(given, Mapping):
+        return Artifacts.model_validate(given)
+    return Artifacts(paths=(str(given),) if isinstance(given, (str, Path)) else tuple(map(str, given)))
+
+
+def _offline() -> Investigator:
+    from traindx.investigators.offline import OfflineInvestigator
+
+    return OfflineInvestigator()

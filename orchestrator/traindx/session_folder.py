@@ -1,0 +1,183 @@
+"""Where a session lives on disk: its folder, its lock, its journal, and the session that the journal adds up to."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import BaseFileLock, FileLock, Timeout
+from pydantic import ValidationError
+
+from traindx.durable import StateNotWritable, write_state
+from traindx.events import EVENTS, Event
+from traindx.journal import Journal, JournalDamaged, Record, read_journal
+from traindx.machine import Session, advance
+from traindx.model import Artifacts, Budget, Model, Symptom, Verify, now
+from traindx.patching import Store
+from traindx.workspace import SCRATCH, Fingerprint
+from traindx_tools.errors import TraindxError
+
+JOURNAL = "journal.jsonl"
+FORMAT = 1
+"""Version of the journal's format; another one is refused, not guessed at."""
+
+LOCK_SECONDS = 5.0
+"""How long a second process waits for the first before it says that the session is busy."""
+
+
+class SessionBusy(TraindxError):
+    """Another process drives this session at the moment."""
+
+
+class NoSuchSession(TraindxError):
+    """There is no session with this id or in this folder."""
+
+
+class Opening(Model):
+    """The first record: what the session was asked, and with what consent."""
+
+    format: int = FORMAT
+    id: str
+    workspace: str
+    symptom: Symptom
+    artifacts: Artifacts = Artifacts()
+    verify: Verify | None = None
+    budget: Budget = Budget()
+    allow_run: bool = False
+    good_commit: str | None = None
+    unwatched: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SessionFolder:
+    """The paths of one session."""
+
+    path: Path
+
+    @property
+    def journal(self) -> Path:
+        """The record of all events."""
+        return self.path / JOURNAL
+
+    @property
+    def store(self) -> Store:
+        """Backups of every file that the session wrote or will write."""
+        return Store(self.path / "backup")
+
+    @property
+    def workspace(self) -> Path:
+        """The workspace that the folder lies in (scratch/debug/<session>)."""
+        return self.path.parents[len(SCRATCH.parts)]
+
+    @contextlib.contextmanager
+    def locked(self, wait: float = LOCK_SECONDS) -> Iterator[BaseFileLock]:
+        """Hold the session alone. Raises SessionBusy after `wait` seconds, NoSuchSession where there is none."""
+        if not self.journal.is_file():
+            raise NoSuchSession(f"no session in {self.path}: `traindx sessions` lists those that there are")
+        lock = FileLock(str(self.path / ".lock"), thread_local=False)
+        try:
+            lock.acquire(timeout=wait)
+        except Timeout as error:
+            raise SessionBusy(f"session {self.path.name} is driven by another process: wait for it, "
+                              "or end it") from error
+        except OSError as error:
+            raise StateNotWritable(self.path / ".lock", error) from error
+        try:
+            yield lock
+        finally:
+            lock.release()
+
+    def save_fingerprint(self, fingerprint: Fingerprint) -> None:
+        """Keep what the workspace holds, for the comparison after a restart."""
+        content = json.dumps({"files": fingerprint.files, "skipped": fingerprint.skipped}, sort_keys=True)
+        write_state(self.path / "workspace.json", content.encode("utf-8", "surrogatepass"))
+
+    def forget_fingerprint(self) -> None:
+        """The next turn takes the workspace as it finds it."""
+        (self.path / "workspace.json").unlink(missing_ok=True)
+
+    def saved_fingerprint(self) -> Fingerprint | None:
+        """The last fingerprint that was kept, or None."""
+        try:
+            data = json.loads((self.path / "workspace.json").read_bytes().decode("utf-8", "surrogatepass"))
+        except (OSError, ValueError):
+            return None
+        return Fingerprint(dict(data["files"]), tuple(data["skipped"]))
+
+
+def new_folder(workspace: Path, opening: Mapping[str, Any]) -> SessionFolder:
+    """Make a session's folder and write its first record. Raises StateNotWritable."""
+    scratch = workspace / SCRATCH
+    stamp = now().strftime("%Y%m%d-%H%M%S")
+    name = f"{stamp}-{secrets.token_hex(3)}"
+    folder = SessionFolder(scratch / name)
+    try:
+        for part in ("evidence", "plots", "backup", "verify"):
+            (folder.path / part).mkdir(parents=True)
+        if not (scratch / ".gitignore").exists():
+            write_state(scratch / ".gitignore", b"*\n")
+    except OSError as error:
+        raise StateNotWritable(folder.path, error) from error
+    first = Opening.model_validate({**opening, "id": name, "workspace": str(workspace)})
+    with Journal(folder.journal) as journal:
+        journal.append("opened", first.to_json())
+    return folder
+
+
+def opening_of(records: Iterable[Record]) -> Opening:
+    """The first record, with the terms that later turns changed. Raises JournalDamaged where it is missing or of another format."""
+    listed = list(records)
+    first = listed[0] if listed else None
+    if first is None or first.kind != "opened" or first.body.get("format") != FORMAT:
+        raise JournalDamaged(f"the journal does not begin with an opening record of format {FORMAT}: "
+                             "start a new session")
+    terms = {k: v for r in listed if r.kind == "terms" for k, v in r.body.items()}
+    return Opening.model_validate({**first.body, **terms})
+
+
+def replay(records: Iterable[Record]) -> Session:
+    """The session that the records add up to. Raises JournalDamaged or IllegalTransition."""
+    listed = list(records)
+    opening = opening_of(listed)
+    session = Session(id=opening.id, symptom=opening.symptom, artifacts=opening.artifacts)
+    for record in listed:
+        if record.kind == "event":
+            session = advance(session, _event(record))
+    return session
+
+
+def _event(record: Record) -> Event:
+    try:
+        return EVENTS.validate_python(dict(record.body))
+    except ValidationError as error:
+        raise JournalDamaged(f"record {record.number} is no event of this version of traindx: {error}") from error
+
+
+def find_session(session: str | Path, workspace: Path | None = None) -> SessionFolder:
+    """A session by its folder, its id, or the unambiguous beginning of its id. Raises NoSuchSession."""
+    path = Path(session)
+    if (path / JOURNAL).is_file():
+        return SessionFolder(path.absolute())
+    scratch = (workspace or Path.cwd()).absolute() / SCRATCH
+    name = str(session)
+    names = [f.name for f in folders(scratch) if f.name.startswith(name)] if name and os.sep not in name else []
+    if len(names) == 1:
+        return SessionFolder(scratch / names[0])
+    found = f"{len(names)} sessions begin with it" if names else "there is none"
+    raise NoSuchSession(f"no session {name!r} in {scratch}: {found}. `traindx sessions` lists them.")
+
+
+def folders(scratch: Path) -> list[Path]:
+    """Session folders below scratch/debug, the oldest first."""
+    return sorted(p.parent for p in scratch.glob(f"*/{JOURNAL}"))
+
+
+def read_session(folder: SessionFolder) -> Session:
+    """The session as it is on disk, without locking or changing anything."""
+    return replay(read_journal(folder.journal))

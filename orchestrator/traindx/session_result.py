@@ -1,0 +1,178 @@
+"""What a caller gets: where a session stands, why, and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from pydantic import Field
+
+from traindx import documents
+from traindx.context import DiagnosisResult, RankedHypothesis, RootCause
+from traindx.journal import read_journal
+from traindx.knowledge import Addition, read_knowledge
+from traindx.machine import Session
+from traindx.model import Attempt, Decision, Diagnosis, Fix, Hypothesis, Model, NeedsData
+from traindx.session_folder import SessionFolder, opening_of, replay
+from traindx.strikes import Ledger, level
+
+Status = Literal["fixed", "healthy", "needs_more_data", "awaiting_approval", "awaiting_edit", "awaiting_verification",
+                 "three_strikes", "rejected", "halted", "stopped", "interrupted", "running"]
+
+DOCUMENTS = ("diagnosis.md", "diagnosis.json", "strike_report.md", "root_cause_analysis.md", "retrospective.md",
+             "retrospective.json", "report.html", "journal.jsonl")
+
+
+class SessionResult(Model):
+    """Where a session stands. `folder` holds everything; `digest` is what an approval names."""
+
+    session: str
+    folder: str
+    workspace: str
+    status: Status
+    phase: str
+    reason: str
+    """Why it stands there, in a sentence."""
+    next_step: str
+    """What the person does next; empty where nothing is left to do."""
+    diagnosis: Diagnosis | None = None
+    digest: str | None = None
+    questions: tuple[str, ...] = ()
+    decision: Decision | None = None
+    hypotheses: tuple[Hypothesis, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
+    strikes: int = 0
+    """Strikes that the diagnosed approach has in this workspace, from this session and earlier ones."""
+    needs: NeedsData | None = None
+    changed: tuple[str, ...] = ()
+    """Files that changed while nothing was allowed to change, or that a revert could not settle."""
+    notes: tuple[str, ...] = ()
+    documents: dict[str, str] = Field(default_factory=dict)
+    """Name to path of the session's documents that exist."""
+    offer: tuple[Addition, ...] = ()
+    """After success: what could be added to the project's notes with `record_knowledge(..., consent=True)`."""
+
+    def to_diagnosis_result(self) -> DiagnosisResult:
+        """The result JSON of the context-package interface."""
+        d = self.diagnosis
+        status: Literal["diagnosis_complete", "needs_more_data", "healthy"] = (
+            "healthy" if self.status == "healthy" else "diagnosis_complete" if d is not None else "needs_more_data")
+        return DiagnosisResult(
+            status=status,
+            root_causes=(_root_cause(d),) if d is not None else (),
+            hypotheses=tuple(RankedHypothesis.of(h) for h in self.hypotheses),
+            findings=tuple(e.finding for e in d.evidence if e.finding is not None) if d is not None else (),
+            quick_fixes=tuple(f"{f.summary}: {_places(f)}" for f in d.options[:1]) if d is not None else (),
+            next_checks=self.needs.next_checks if self.needs is not None else (),
+            analysis_artifacts=self.documents,
+        )
+
+
+def _root_cause(d: Diagnosis) -> RootCause:
+    return RootCause(
+        issue=d.root_cause, severity=d.severity,
+        evidence=tuple(f"[{e.id}] {e.statement} ({e.place})" for e in d.evidence),
+        fix=d.proposed_fix, confidence=d.confidence, failure_mode=d.failure_mode, location=d.location,
+        mechanism=d.why_this_happens, will_change=d.will_change, will_not_fix=d.will_not_fix)
+
+
+def _places(fix: Fix) -> str:
+    return ", ".join(f"{path}:{line}" for path, line, _ in fix.places)
+
+
+def result_of(folder: SessionFolder) -> SessionResult:
+    """The result as the journal tells it. Raises FileNotFoundError, JournalDamaged."""
+    records = read_journal(folder.journal)
+    opening, s = opening_of(records), replay(records)
+    status, reason, next_step = _standing(s, folder, has_verify=opening.verify is not None)
+    outside = [r.body["outside_approval"] for r in records if r.kind == "note" and "outside_approval" in r.body]
+    present = {name: str(folder.path / name) for name in DOCUMENTS if (folder.path / name).is_file()}
+    return SessionResult(
+        session=s.id, folder=str(folder.path), workspace=str(folder.workspace), status=status, phase=s.phase,
+        reason=reason, next_step=next_step, diagnosis=s.diagnosis,
+        digest=s.diagnosis.digest() if s.diagnosis is not None else None,
+        questions=s.diagnosis.questions if s.diagnosis is not None else (), decision=s.decision,
+        hypotheses=s.hypotheses, attempts=s.attempts, strikes=_strikes(s, folder), needs=s.needs,
+        changed=s.halt.files if s.halt is not None else (),
+        notes=tuple(f"changed by hand beyond the approved lines: {', '.join(o)}" for o in outside),
+        documents=present,
+        offer=documents.offer(s, read_knowledge(folder.workspace)) if status == "fixed" else ())
+
+
+def _strikes(s: Session, folder: SessionFolder) -> int:
+    if s.diagnosis is None:
+        return s.strike_level
+    ledger = Ledger(folder.workspace)
+    return max((len(ledger.strikes(s.diagnosis.approach, f)) for f in s.diagnosis.options), default=0)
+
+
+Standing = tuple[Status, str, str]
+
+
+def _standing(s: Session, folder: SessionFolder, *, has_verify: bool) -> Standing:
+    if s.interrupted is not None:
+        return "interrupted", s.interrupted, f"resume session {s.id}"
+    if s.phase == "verify":
+        return _verify(s, has_verify)
+    return _STANDINGS.get(s.phase, _running)(s)
+
+
+def _running(s: Session) -> Standing:
+    return "running", f"in phase {s.phase}", f"resume session {s.id} if no process drives it"
+
+
+def _gate(s: Session) -> Standing:
+    return ("awaiting_approval", "a diagnosis waits for your decision",
+            f"read diagnosis.md, then: traindx approve {s.id} --option A (or reject, revise)")
+
+
+def _fix(s: Session) -> Standing:
+    fix = s.diagnosis.option(s.decision.option) if s.diagnosis and s.decision and s.decision.option else None
+    if fix is None or not fix.instructions:
+        return "running", "the approved fix is not applied yet", f"resume session {s.id}"
+    told = "; ".join(f"{i.path}:{i.line}: {i.text}" for i in fix.instructions)
+    return "awaiting_edit", "the approved option is a change that a person makes", f"{told}. Then resume session {s.id}"
+
+
+def _verify(s: Session, has_verify: bool) -> Standing:
+    todo = ("agree that it is run (--run, allow_run=True)" if has_verify else "give a verification command")
+    return ("awaiting_verification", "the fix is applied and not verified yet",
+            f"{todo} and resume session {s.id}, or run it yourself and confirm the fix")
+
+
+def _halted(s: Session) -> Standing:
+    halt = s.halt
+    assert halt is not None, "the phase is halted because of a halt"
+    if halt.halt == "three-strikes":
+        return ("three_strikes", f"{halt.reason}. {level(3).rule}",
+                "decide: try a fundamentally different approach, or stop (strike_report.md says what was learned)")
+    if halt.halt == "rejected":
+        return "rejected", halt.reason, f"resume session {s.id} to look for another cause"
+    todo = ("put these files back, or resume with the changes accepted as yours" if halt.halt == "workspace-changed"
+            else "put the old lines back by hand, then resume with the changes accepted")
+    return "halted", halt.reason, todo
+
+
+def _done(s: Session) -> Standing:
+    last = s.attempts[-1] if s.attempts else None
+    if last is not None and last.verification is not None and last.verification.passed:
+        return ("fixed", f"{last.summary.rstrip('.')}: verified ({'; '.join(last.verification.reasons)})",
+                "add what was learned to the project's notes?")
+    return "stopped", "stopped after three strikes", ""
+
+
+def _needs_data(s: Session) -> Standing:
+    needs = s.needs or NeedsData(reason="more data is needed")
+    asked = (*needs.artifacts, *needs.next_checks, *needs.questions)
+    return "needs_more_data", needs.reason, "; ".join(asked[:5])
+
+
+def _healthy(s: Session) -> Standing:
+    return "healthy", s.healthy.reason if s.healthy is not None else "nothing is wrong", ""
+
+
+_STANDINGS: dict[str, Callable[[Session], Standing]] = {
+    "gate": _gate, "fix": _fix, "halted": _halted, "done": _done, "needs_data": _needs_data, "healthy": _healthy,
+}
+
+

@@ -1,0 +1,199 @@
+"""Apply the approved option: only it, only where it was approved, and so that a kill leaves a known state.
+
+Also how a fix that failed is taken out again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Iterable, Sequence
+from difflib import SequenceMatcher
+from pathlib import Path
+from typing import Any
+
+from traindx import events, gate, patching
+from traindx.model import Attempt, Fix, ProposedEdit
+from traindx.patching import FileState, PatchRefused
+from traindx.session_folder import SessionFolder, folders, read_session
+from traindx.steps.old_run import remember_old_run
+from traindx.turn import HaltRecorded, Interruption, Turn, in_thread
+from traindx.workspace import SCRATCH, PathRefused, inside
+from traindx_tools.errors import TraindxError
+
+
+async def fix(turn: Turn) -> bool:
+    """Bring the approved change into the workspace. False: a person must make it by hand."""
+    diagnosis, decision = turn.session.diagnosis, turn.session.decision
+    assert diagnosis is not None, "a fix follows a diagnosis"
+    assert decision is not None, "a fix follows a decision"
+    assert decision.option is not None, "an approval names an option"
+    option = diagnosis.option(decision.option)
+    assert option is not None, "the state machine checked the option"
+    key = f"fix-{_decision_number(turn)}"
+    hand = f"{key}-by-hand"
+    begun = turn.journal.begun(key) or turn.journal.begun(hand)
+    if begun is None and not await in_thread(_may_begin, turn, option):
+        return True
+    if not option.instructions:
+        return await in_thread(_apply, turn, key, option, option.edits)
+    if turn.fixer is not None and turn.journal.begun(hand) is None:
+        edits = await turn.edits_of(turn.fixer, diagnosis, option)
+        await in_thread(turn.halt_if_changed)
+        return await in_thread(_apply, turn, key, option, edits)
+    return await in_thread(_by_hand, turn, hand, option)
+
+
+def _decision_number(turn: Turn) -> int:
+    """The number of the record in which this approval was given: it names what belongs to it."""
+    return max(r.number for r in turn.journal.records if r.kind == "event" and r.body.get("kind") == "decided")
+
+
+def _may_begin(turn: Turn, option: Fix) -> bool:
+    diagnosis = turn.session.diagnosis
+    assert diagnosis is not None, "a fix follows a diagnosis"
+    refusal = turn.ledger.refusal(diagnosis, option)
+    if refusal is not None:
+        turn.record(events.ApprovalStale(reasons=(refusal,)))
+        return False
+    other = next(iter(_under_test(turn)), None)
+    if other is not None:
+        raise Interruption(f"one fix at a time: session {other} has one in this workspace that is not settled yet")
+    turn.halt_if_changed(but={p for p, _, _ in option.places})
+    return True
+
+
+def _under_test(turn: Turn) -> Iterable[str]:
+    """Other sessions of this workspace whose fix is applied and not settled."""
+    for path in folders(turn.workspace / SCRATCH):
+        if path.name != turn.folder.path.name:
+            with contextlib.suppress(TraindxError):  # a damaged session drives nothing
+                if read_session(SessionFolder(path)).phase in ("verify", "strike"):
+                    yield path.name
+
+
+def _apply(turn: Turn, key: str, option: Fix, edits: Sequence[ProposedEdit]) -> bool:
+    refused = gate.outside(option, edits)
+    if refused or not edits:
+        raise Interruption("edits outside the approval are refused: " + "; ".join(refused) if refused
+                           else "the fixer gave no edits")
+    try:
+        begun = turn.journal.begun(key)
+        if begun is None:
+            states = patching.plan(turn.workspace, edits, turn.store)
+            remember_old_run(turn)
+            turn.journal.begin(key, option=option.option, files=[s.to_json() for s in states])
+        else:
+            states = states_of(begun["files"])
+        patching.put(turn.workspace, states, turn.store)
+    except (PatchRefused, PathRefused) as error:
+        _take_back(turn, key)
+        turn.record(events.ApprovalStale(reasons=(str(error),)))
+        turn.watch()
+        return True
+    if set(turn.changed()) - {s.path for s in states}:
+        _take_back(turn, key)
+        turn.halt_if_changed()
+    _applied(turn, option, states, edits)
+    return True
+
+
+def _take_back(turn: Turn, key: str) -> None:
+    """Files that hold exactly the fix's content get back what they held; a file that the user changed stays."""
+    begun = turn.journal.begun(key)
+    written = [s for s in states_of(begun["files"]) if _hash(turn.workspace, s.path) == s.after] if begun else []
+    patching.put(turn.workspace, patching.plan_revert(turn.workspace, written, turn.store), turn.store)
+
+
+def _by_hand(turn: Turn, key: str, option: Fix) -> bool:
+    """The person makes the change: remember the files, wait, and take over what they made of them."""
+    begun = turn.journal.begun(key)
+    if begun is None:
+        kept = patching.keep(turn.workspace, [p for p, _, _ in option.places], turn.store)
+        remember_old_run(turn)
+        turn.watch()
+        turn.journal.begin(key, files=[s.to_json() for s in kept])
+        return False
+    before = states_of(begun["files"])
+    now = patching.keep(turn.workspace, [s.path for s in before], turn.store)
+    states = [b.model_copy(update={"after": n.after, "mode": n.mode}) for b, n in zip(before, now, strict=True)]
+    if all(s.before == s.after for s in states):
+        return False
+    turn.halt_if_changed(but={s.path for s in states})
+    outside = [f"{s.path}:{line}" for s in states for line in _lines_outside(turn, option, s)]
+    if outside:
+        turn.journal.append("note", {"outside_approval": outside})
+    _applied(turn, option, states, ())
+    return True
+
+
+def _lines_outside(turn: Turn, option: Fix, state: FileState) -> list[int]:
+    """Lines that the person changed beyond the approved ones: theirs to change, and shown."""
+    if state.before is None or state.after is None:
+        return []
+    old, new = (turn.store.get(d).split(b"\n") for d in (state.before, state.after))
+    if len(old) * len(new) > 10**8:
+        return []
+    return [start + 1 for kind, start, stop, _, _ in SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+            if kind != "equal" and not gate.covers(option, state.path, start + 1, stop)]
+
+
+def _applied(turn: Turn, option: Fix, states: Sequence[FileState], edits: Sequence[ProposedEdit]) -> None:
+    diagnosis = turn.session.diagnosis
+    assert diagnosis is not None, "a fix follows a diagnosis"
+    number = len(turn.session.attempts) + 1
+    turn.journal.finish(f"applied-{number}", files=[s.to_json() for s in states])
+    turn.record(events.Applied(attempt=Attempt(
+        number=number, diagnosis_digest=diagnosis.digest(), option=option.option, approach=diagnosis.approach,
+        summary=option.summary, places=tuple((e.path, e.line, e.end_line) for e in edits) or option.places,
+        originals=tuple(e.original for e in edits))))
+    turn.watch()
+
+
+def revert(turn: Turn) -> None:
+    """Take the failed fix out, exactly; what the user changed since stays, or the session halts and says where."""
+    attempt = turn.session.attempts[-1]
+    if attempt.reverted:
+        return
+    key = f"revert-{attempt.number}"
+    applied = turn.journal.finished(f"applied-{attempt.number}") or {"files": []}
+    settled = _settled_by_hand(turn)
+    files = [s for s in states_of(applied["files"]) if s.path not in settled]
+    try:
+        begun = turn.journal.begun(key)
+        states = states_of(begun["files"]) if begun else ()
+        if begun is None or not _still_holds(turn.workspace, states):
+            states = patching.plan_revert(turn.workspace, files, turn.store)
+            turn.journal.begin(key, files=[s.to_json() for s in states])
+        patching.put(turn.workspace, states, turn.store)
+    except (PatchRefused, PathRefused) as error:
+        turn.record(events.Halted(halt="revert-conflict", reason=str(error), files=tuple(s.path for s in files)))
+        raise HaltRecorded from error
+    turn.record(events.Reverted(note=f"the fix is out of {', '.join(s.path for s in files) or 'every file'}"))
+    turn.watch()
+
+
+def _settled_by_hand(turn: Turn) -> set[str]:
+    """Files that the user says to have put right since the last fix was applied."""
+    settled: set[str] = set()
+    for record in turn.journal.records:
+        if record.kind == "event" and record.body["kind"] == "applied":
+            settled = set()
+        if record.kind == "event" and record.body["kind"] == "resumed":
+            settled |= set(record.body["accepted"])
+    return settled
+
+
+def _still_holds(workspace: Path, states: Sequence[FileState]) -> bool:
+    """True while every file is where a begun change found it or left it."""
+    return all(_hash(workspace, s.path) in (s.before, s.after) for s in states)
+
+
+def _hash(workspace: Path, path: str) -> str | None:
+    real = inside(workspace, path)
+    return hashlib.sha256(real.read_bytes()).hexdigest() if real.is_file() else None
+
+
+def states_of(files: Iterable[dict[str, Any]]) -> tuple[FileState, ...]:
+    """File states from a journal record."""
+    return tuple(FileState.model_validate(f) for f in files)

@@ -1,0 +1,31 @@
+"""Gate 4: present the diagnosis, and wait for a person, in this process or on disk."""
+
+from __future__ import annotations
+
+from traindx import documents, events, gate
+from traindx.turn import Interruption, Turn
+
+
+async def present(turn: Turn) -> bool:
+    """Write the diagnosis down and ask. False: the session waits on disk for `decide`."""
+    diagnosis = turn.session.diagnosis
+    assert diagnosis is not None, "the gate is only reached with a diagnosis"
+    documents.write_diagnosis(turn.session, turn.folder.path)
+    tried = len(turn.session.attempts)
+    if tried >= turn.budget.attempts:
+        raise Interruption(f"{tried} fixes were tried and the budget allows no more; resume with a larger one to go on")
+    digest = diagnosis.digest()
+    if turn.approve is None or digest in turn.asked:
+        return False
+    turn.asked.add(digest)
+    decision = await turn.ask(turn.approve, diagnosis)
+    if turn.session.phase != "gate" or turn.session.diagnosis != diagnosis:
+        return True  # somebody decided from elsewhere meanwhile: what is on disk counts
+    if decision is None:
+        return False
+    try:
+        gate.check_decision(decision, diagnosis)
+    except gate.ApprovalRefused as error:
+        raise Interruption(str(error)) from error
+    turn.record(events.Decided(decision=decision))
+    return True

@@ -1,0 +1,77 @@
+"""The failed run as it was, kept before a new run may write over its files."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from traindx.turn import Turn
+from traindx.verify import NewRun
+from traindx_tools.finding import Finding
+
+
+def artifact_files(turn: Turn) -> list[Path]:
+    """The artifacts that are there as files or folders; the workspace itself where none was named."""
+    found = []
+    for entry in turn.session.artifacts.everything:
+        with contextlib.suppress(OSError, ValueError):  # an entry may be a text, not a path
+            path = turn.workspace / entry
+            if path.exists():
+                found.append(path)
+    return found or [turn.workspace]
+
+
+def remember_old_run(turn: Turn) -> None:
+    """Read the failed run once, and note what its files hold."""
+    key = _key(turn, len(turn.session.attempts) + 1)
+    if turn.journal.finished(key) is None:
+        paths = artifact_files(turn)
+        marks = {str(p): [p.stat().st_size, sha256(p)] for p in paths if p.is_file()}
+        turn.journal.finish(key, run=_to_json(turn.examine(paths)), files=marks)
+
+
+def old_run(turn: Turn) -> NewRun:
+    """The failed run that the last fix was made for."""
+    return _from_json(_kept(turn).get("run", {}))
+
+
+def rewritten(turn: Turn) -> list[Path]:
+    """The old run's own files where the new run wrote them anew; one that only grew still holds the old run."""
+    out = []
+    for name, (size, digest) in _kept(turn).get("files", {}).items():
+        path = Path(name)
+        if path.is_file() and path.suffix != ".py" and digest not in (sha256(path), sha256(path, size)):
+            out.append(path)
+    return out
+
+
+def _key(turn: Turn, attempt: int) -> str:
+    return f"old-run-{attempt}"
+
+
+def _kept(turn: Turn) -> Mapping[str, Any]:
+    return turn.journal.finished(_key(turn, len(turn.session.attempts))) or {}
+
+
+def sha256(path: Path, first: int | None = None) -> str:
+    """The hash of a file, or of its first bytes."""
+    digest = hashlib.sha256()
+    left = path.stat().st_size if first is None else first
+    with path.open("rb") as file:
+        while left > 0 and (block := file.read(min(left, 2**20))):
+            digest.update(block)
+            left -= len(block)
+    return digest.hexdigest()
+
+
+def _to_json(run: NewRun) -> dict[str, Any]:
+    return {"findings": [f.to_json() for f in run.findings], "last_step": run.last_step,
+            "planned_steps": run.planned_steps, "metrics": {k: str(v) for k, v in run.metrics.items()}}
+
+
+def _from_json(data: Mapping[str, Any]) -> NewRun:
+    return NewRun(tuple(Finding.from_json(f) for f in data.get("findings", ())), data.get("last_step"),
+                  data.get("planned_steps"), {k: float(v) for k, v in data.get("metrics", {}).items()})

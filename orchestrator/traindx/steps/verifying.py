@@ -1,0 +1,75 @@
+"""Run the verification once (or as often as an intermittent symptom asks), and judge it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+from traindx import events
+from traindx.model import Verification, Verify
+from traindx.steps.old_run import old_run, rewritten
+from traindx.turn import Interruption, Turn, in_thread
+from traindx.verify import Outcome, clean_environment, judge, runs_needed, specification, supervised
+from traindx.workspace import inside
+
+LOST_RUNS_AT_MOST = 3
+"""How often a verification whose result was lost (power cut, cancelled) is started again by itself."""
+
+
+async def verify(turn: Turn) -> bool:
+    """Check the fix. False: the person must run it, or agree that it is run."""
+    how = turn.verify
+    if how is None or (not turn.allow_run if how.command else not _new_run_is_there(turn, how)):
+        return False
+    attempt = turn.session.attempts[-1]
+    outcomes: list[Outcome] = []
+    if how.command:
+        for run in range(1, runs_needed(how, turn.session.symptom.reproducible) + 1):
+            outcomes.append(await _run_once(turn, how, f"attempt-{attempt.number}-run-{run}"))
+            if outcomes[-1].exit_code != 0:
+                break
+    verification = await in_thread(_judge, turn, how, outcomes)
+    turn.record(events.Verified(verification=verification))
+    await in_thread(turn.watch)
+    return True
+
+
+def _new_run_is_there(turn: Turn, how: Verify) -> bool:
+    """True where a named artifact was written after the fix was applied."""
+    applied = max(r.at for r in turn.journal.records if r.kind == "event" and r.body.get("kind") == "applied")
+    since = datetime.fromisoformat(applied).timestamp()
+    return any(f.stat().st_mtime >= since for p in _new_run(turn, how)
+               for f in (p.rglob("*") if p.is_dir() else [p]) if f.is_file())
+
+
+def _new_run(turn: Turn, how: Verify) -> list[Path]:
+    paths = [inside(turn.workspace, p) for p in how.new_run]
+    return [p for p in paths if p.exists()]
+
+
+async def _run_once(turn: Turn, how: Verify, name: str) -> Outcome:
+    """One run of the command: an earlier process may have started or finished it already."""
+    for again in range(LOST_RUNS_AT_MOST + 1):
+        key = f"{name}-again-{again}" if again else name
+        folder = turn.folder.path / "verify" / key
+        if turn.journal.begun(key) is None:
+            folder.mkdir(parents=True, exist_ok=True)
+            turn.journal.begin(key, command=how.command)
+        environment = clean_environment(os.environ, how.keep_env)
+        outcome = await supervised(folder, specification(how, turn.workspace), environment)
+        if not outcome.cancelled:
+            if turn.journal.finished(key) is None:
+                turn.journal.finish(key, exit_code=outcome.exit_code, seconds=outcome.seconds)
+            return outcome
+    raise Interruption("the verification was cut off several times: see verify/ in the session's folder, then resume")
+
+
+def _judge(turn: Turn, how: Verify, outcomes: Sequence[Outcome]) -> Verification:
+    assert turn.session.diagnosis is not None, "a fix follows a diagnosis"
+    written = [*_new_run(turn, how), *rewritten(turn)]
+    after = [turn.examine([o.folder / "output.log", *(written if o is outcomes[-1] else ())]) for o in outcomes]
+    if not outcomes:
+        after = [turn.examine(written)]
+    return judge(turn.session.diagnosis, how, outcomes, old_run(turn), after, turn.folder.path)

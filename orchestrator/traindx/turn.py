@@ -1,0 +1,218 @@
+"""One process's turn with one session: its journal, its state, and the watch over the workspace.
+
+An event is checked by the state machine, written down, and only then is the session in the new state. The workspace is
+compared with what it held when it was last allowed to change; a difference halts the session and names the files.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from filelock import BaseFileLock, Timeout
+
+from traindx import events
+from traindx.investigators.base import Case, Investigator
+from traindx.journal import Journal
+from traindx.knowledge import read_knowledge
+from traindx.machine import IllegalTransition, advance
+from traindx.model import Decision, Diagnosis, Fix, ProposedEdit
+from traindx.patching import Store
+from traindx.session_folder import LOCK_SECONDS, SessionBusy, SessionFolder, opening_of, replay
+from traindx.strikes import Ledger
+from traindx.verify import Examine, NewRun, examine_with_instruments
+from traindx.workspace import Fingerprinter
+
+Approve = Callable[[Diagnosis], Any]
+"""Asks a person: a Decision, an awaitable of one, or None for "not now", which leaves the session waiting on disk."""
+
+Fixer = Callable[[Diagnosis, Fix], Any]
+"""Turns the instructions of an approved option into `ProposedEdit`s (or an awaitable of them)."""
+
+T = TypeVar("T")
+
+
+class Interruption(Exception):
+    """The session cannot go on by itself; the message says why. It is recorded, and the session can be resumed."""
+
+
+class HaltRecorded(Exception):
+    """A halt was recorded: leave the step."""
+
+
+async def in_thread(call: Callable[..., T], *arguments: Any) -> T:
+    """Run blocking work beside the event loop. Cancelled, it lets the work end first: nothing is left half-recorded."""
+    work = asyncio.ensure_future(asyncio.to_thread(call, *arguments))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        while not work.done():
+            try:
+                await asyncio.wait([work])
+            except asyncio.CancelledError:
+                continue
+        raise
+
+
+def printable(path: str) -> str:
+    """A file name as text, also where it is not valid UTF-8."""
+    return os.fsencode(path).decode("utf-8", "replace")
+
+
+class Turn:
+    """Everything that the steps share. The session's lock is held while a turn lasts."""
+
+    def __init__(self, folder: SessionFolder, investigator: Investigator, *, lock: BaseFileLock | None = None,
+                 approve: Approve | None = None, fixer: Fixer | None = None,
+                 examine: Examine = examine_with_instruments, clock: Callable[[], float] = time.monotonic) -> None:
+        self.folder = folder
+        self.workspace: Path = folder.workspace
+        self.investigator = investigator
+        self.approve = approve
+        self.fixer = fixer
+        self.clock = clock
+        self.asked: set[str] = set()
+        self._lock = lock
+        self._examine = examine
+        self._open()
+        self.verify = self.opening.verify
+        self.allow_run = self.opening.allow_run
+        self.budget = self.opening.budget
+        self.ledger = Ledger(self.workspace)
+        self.started = clock()
+        self._prints = Fingerprinter(self.workspace, self.opening.unwatched)
+        self._knowledge = read_knowledge(self.workspace)
+
+    def _open(self) -> None:
+        self.journal = Journal(self.folder.journal)
+        self.opening = opening_of(self.journal.records)
+        self.session = replay(self.journal.records)
+
+    @property
+    def store(self) -> Store:
+        """Backups of what the session writes."""
+        return self.folder.store
+
+    @property
+    def seconds_left(self) -> float:
+        """Of this turn's budget."""
+        return max(self.started + self.budget.seconds - self.clock(), 0.0)
+
+    def record(self, event: events.Event) -> None:
+        """Check the event, write it down, and only then be in the new state."""
+        after = advance(self.session, event)
+        self.journal.append("event", event.to_json())
+        self.session = after
+
+    def note(self, event: events.Event) -> None:
+        """Record what the investigator said; what the protocol does not allow is its failure, not the session's."""
+        try:
+            self.record(event)
+        except (IllegalTransition, ValueError) as error:
+            raise self.investigator_failed(error) from error
+
+    def investigator_failed(self, error: Exception) -> Interruption:
+        """The interruption that tells of it."""
+        return Interruption(f"the investigator {self.investigator.name!r} failed in {self.session.phase}: "
+                            f"{type(error).__name__}: {error}")
+
+    def examine(self, paths: Sequence[Path]) -> NewRun:
+        """Read a run with the instruments. Raises Interruption where that fails."""
+        try:
+            return self._examine(paths)
+        except Exception as error:
+            raise Interruption(f"the run could not be read: {type(error).__name__}: {error}") from error
+
+    # The watch
+
+    def watch(self) -> None:
+        """From here on, this is what the workspace holds."""
+        self.folder.save_fingerprint(self._prints.take())
+
+    def changed(self) -> tuple[str, ...]:
+        """Files that differ from when `watch` was last called."""
+        before = self.folder.saved_fingerprint()
+        return () if before is None else tuple(map(printable, before.changed(self._prints.take())))
+
+    def halt_if_changed(self, but: Iterable[str] = ()) -> None:
+        """Record a halt that names the changed files, and raise HaltRecorded; `but`: files that may have changed."""
+        allowed = set(but)
+        changed = tuple(p for p in self.changed() if p not in allowed)
+        if not changed:
+            return
+        shown = ", ".join(changed[:10]) + (" ..." if len(changed) > 10 else "")
+        self.record(events.Halted(halt="workspace-changed", files=changed,
+                                  reason=f"changed while nothing may change ({self.session.phase}): {shown}"))
+        raise HaltRecorded
+
+    # The investigator
+
+    def case(self) -> Case:
+        """What is known, as the investigator sees it."""
+        s = self.session
+        return Case(
+            workspace=self.workspace, scratch=self.folder.path, symptom=s.symptom, artifacts=s.artifacts,
+            hypotheses=s.hypotheses, evidence=s.evidence, attempts=s.attempts, strike_level=s.strike_level,
+            feedback=s.feedback, refused=tuple(dict.fromkeys(map(str, (*s.struck_out, *self.ledger.struck_out())))),
+            knowledge=self._knowledge, quick=s.quick, seconds_left=self.seconds_left, allow_run=self.allow_run)
+
+    async def look(self, call: Callable[[Case], Awaitable[T]]) -> T:
+        """One step of the investigator: in time, and with the workspace unchanged after it, however it ended."""
+        spent = f"the budget of {self.budget.seconds:g} s is spent; resume the session to go on"
+        if self.seconds_left <= 0:
+            raise Interruption(spent)
+        case = self.case()
+        try:
+            result = await asyncio.wait_for(call(case), case.seconds_left)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            await in_thread(self.halt_if_changed)
+            late = isinstance(error, (TimeoutError, asyncio.TimeoutError)) and self.seconds_left <= 0
+            raise Interruption(spent) if late else self.investigator_failed(error) from error
+        await in_thread(self.halt_if_changed)
+        return result
+
+    # The person
+
+    async def ask(self, approve: Approve, diagnosis: Diagnosis) -> Decision | None:
+        """Ask without holding the session, so that it can be decided from elsewhere while a person thinks."""
+        self.journal.close()
+        if self._lock is not None:
+            self._lock.release()
+        problem: Exception | None = None
+        decision: Decision | None = None
+        try:
+            decision = await awaited(approve(diagnosis))
+        except Exception as error:  # noqa: BLE001 - the callback is the caller's code; the session must survive it
+            problem = error
+        finally:
+            self._take_lock()
+            self._open()
+        if problem is not None:
+            raise Interruption(f"the approval callback failed: {type(problem).__name__}: {problem}") from problem
+        return decision
+
+    def _take_lock(self) -> None:
+        if self._lock is None:
+            return
+        try:
+            self._lock.acquire(timeout=LOCK_SECONDS)
+        except Timeout as error:
+            raise SessionBusy(f"session {self.session.id} went on in another process while this one waited") from error
+
+    async def edits_of(self, fixer: Fixer, diagnosis: Diagnosis, fix: Fix) -> tuple[ProposedEdit, ...]:
+        """What the caller's fixer makes of the approved instructions."""
+        try:
+            return tuple(await awaited(fixer(diagnosis, fix)))
+        except Exception as error:
+            raise Interruption(f"the fixer failed: {type(error).__name__}: {error}") from error
+
+
+async def awaited(value: Any) -> Any:
+    """The value, or what it resolves to."""
+    return await value if isinstance(value, Awaitable) else value
