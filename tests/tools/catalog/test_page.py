@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from traindx_tools.catalog.catalog import load_catalog
+from traindx_tools.catalog.catalog import FailureMode, load_catalog
 from traindx_tools.catalog.page import WIDTH, mode_page, rule_page, without_values
 from traindx_tools.finding import Severity
 from traindx_tools.rules import Rule, RuleModule, Threshold, all_rules
@@ -29,8 +29,12 @@ RULE = RuleModule(
 )
 
 
-@pytest.mark.parametrize("mode", CATALOG.values(), ids=list(CATALOG))
-def test_a_mode_page_holds_all_of_the_mode(mode) -> None:  # type: ignore[no-untyped-def]
+def test_a_mode_page_holds_all_of_the_mode() -> None:
+    for mode in CATALOG.values():
+        _holds_all(mode)
+
+
+def _holds_all(mode: FailureMode) -> None:
     page = mode_page(mode)
     flat = " ".join(page.split())
     assert page.startswith(f"# {mode.title}\n")

@@ -88,7 +88,7 @@ def _document(blocks: Iterable[str]) -> str:
 
 
 def _wrapped(block: str) -> str:
-    if block.startswith("#") or "\n" in block or block.startswith(("- ", "+ ")):
+    if block.startswith(("#", "- ")) or "\n" in block:
         return block
     return _fill(block)
 
