@@ -1,8 +1,8 @@
 """The one horizontal axis of a picture: which unit it counts, and where a series or a finding lies on it.
 
 A log may number its training lines in steps and its validation lines in epochs. Everything is put on the unit of the
-main loss: directly, by a series that holds both units, by the lines around it in the same file, or, where nothing tells,
-spread evenly so that both end together.
+main loss: directly, by a series that holds both units, by the lines around it in the same file, or, where nothing
+tells, spread evenly so that both end together.
 """
 
 from __future__ import annotations

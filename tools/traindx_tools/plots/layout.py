@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from traindx_tools.plots.panels import Panel
 
 Rect = tuple[float, float, float, float]
@@ -55,6 +53,6 @@ def layout_of(panels: Sequence[Panel], rows: int, title_lines: int, notes: int, 
 
 def is_flat(panel: Panel) -> bool:
     """Every series of the panel holds one finite value and nothing else."""
-    return all(s.finite.all() and np.ptp(s.values) == 0 for s in panel.series)
+    return all(s.finite.all() and bool((s.values == s.values[0]).all()) for s in panel.series)
 
 
