@@ -36,6 +36,11 @@ def render_terminal(
     return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
 
 
+def render_gate(diagnosis: Diagnosis, *, colour: bool = False, width: int = 100) -> str:
+    """The Gate 4 diagnosis alone, with its three questions, as plain text. Ends with a line break."""
+    return "\n".join(_gate(diagnosis, _Page(width, colour))) + "\n"
+
+
 class _Page:
     """Width and colour of the terminal."""
 

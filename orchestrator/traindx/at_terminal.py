@@ -1,0 +1,146 @@
+"""A session at a terminal: show the gate, ask the person, show what came of it, ask what only they can decide.
+
+Nothing is decided here: a person's answer becomes a `Decision`, a `Direction` or a confirmation, and the session does
+the rest. Where there is no terminal nobody is asked, and the session waits on disk.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import click
+
+from traindx.model import Attempt, Decision, Diagnosis, Direction
+from traindx.safe_text import block, line
+from traindx.session import confirm_fix, direct, record_knowledge, resume_session_sync
+from traindx.session_result import SessionResult
+from traindx.terminal import render_gate
+
+EXIT_CODES = {"healthy": 0, "fixed": 0, "needs_more_data": 3}
+"""Exit code of a session by status; every other status means: a problem was diagnosed and is not settled, 1."""
+
+_CHOICES = "[A] apply the targeted fix, [B] the broader one, [r]eject, re[v]ise, [l]ater"
+
+
+def interactive() -> bool:
+    """True where a person can be asked: both input and output are a terminal."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def say(text: str = "") -> None:
+    """For a person: on standard error, so that standard output stays a program's."""
+    click.echo(text, err=True)
+
+
+def ask_approval(diagnosis: Diagnosis) -> Decision | None:
+    """Shows Gate 4 and asks; None for "later"."""
+    say(render_gate(diagnosis, colour=sys.stderr.isatty()))
+    offered = {f.option for f in diagnosis.options}
+    while True:
+        answer = click.prompt(f"Your decision: {_CHOICES}", err=True, default="l", show_default=False).strip().lower()
+        if answer in ("l", "later"):
+            return None
+        if answer.upper() in offered:
+            return Decision(verdict="approve", diagnosis_digest=diagnosis.digest(), option=answer.upper())
+        if answer in ("r", "reject", "v", "revise"):
+            verdict = "reject" if answer.startswith("rej") or answer == "r" else "revise"
+            comment = click.prompt("What do you know that speaks against it?", err=True, default="", show_default=False)
+            return Decision(verdict="reject" if verdict == "reject" else "revise",
+                            diagnosis_digest=diagnosis.digest(), comment=comment)
+        say(f"'{line(answer)}' is none of the choices")
+
+
+def describe(result: SessionResult) -> Iterator[str]:
+    """Where a session stands, in lines."""
+    yield f"Session {result.session}: {result.status.replace('_', ' ')}"
+    yield f"  {line(result.reason)}"
+    for attempt in result.attempts:
+        yield from _attempt(attempt)
+    for note in result.notes:
+        yield f"  note: {line(note)}"
+    if result.changed:
+        yield f"  files: {', '.join(line(f) for f in result.changed)}"
+    if result.next_step:
+        yield f"  next: {line(result.next_step)}"
+    yield from (f"  {name}: {path}" for name, path in result.documents.items() if name.endswith((".md", ".html")))
+
+
+def _attempt(attempt: Attempt) -> Iterator[str]:
+    seen = attempt.verification
+    state = "not verified yet" if seen is None else "verified" if seen.passed else "failed"
+    kept = ", taken back" if attempt.reverted else ""
+    yield f"  fix {attempt.number}, option {attempt.option}: {line(attempt.summary).rstrip('.')}: {state}{kept}"
+    if seen is None:
+        return
+    yield from (f"    {line(r)}" for r in (*seen.reasons, *seen.notes))
+    if seen.table:
+        wide = max(len(row.name) for row in seen.table)
+        yield f"    {'':{wide}}  {'before':>12}  {'after':>12}"
+        yield from (f"    {block(row.name):{wide}}  {row.before:>12}  {row.after:>12}" for row in seen.table)
+
+
+@dataclass(frozen=True)
+class Terminal:
+    """Goes on with a session for as long as the person at the terminal can settle what it waits for."""
+
+    resume: Callable[[SessionResult], SessionResult]
+
+    def settle(self, result: SessionResult) -> SessionResult:
+        """Asks what the session waits for until it waits for nothing that a terminal can settle."""
+        while True:
+            for text in describe(result):
+                say(text)
+            after = self._step(result)
+            if after is None:
+                return result
+            result = after
+
+    def _step(self, result: SessionResult) -> SessionResult | None:
+        if not interactive():
+            return None
+        steps: dict[str, Callable[[SessionResult], SessionResult | None]] = {
+            "awaiting_edit": self._edited, "awaiting_verification": self._checked, "three_strikes": self._directed,
+            "fixed": self._remember,
+        }
+        step = steps.get(result.status)
+        return step(result) if step is not None else None
+
+    def _edited(self, result: SessionResult) -> SessionResult | None:
+        done = click.confirm("Have you made this change?", err=True, default=False)
+        return self.resume(result) if done else None
+
+    def _checked(self, result: SessionResult) -> SessionResult | None:
+        answer = click.prompt("Did the fix help? [y]es, [n]o, [l]ater", err=True, default="l", show_default=False)
+        if answer.lower()[:1] not in ("y", "n"):
+            return None
+        comment = click.prompt("What did you see?", err=True, default="checked by hand")
+        confirm_fix(result.folder, passed=answer.lower().startswith("y"), comment=comment)
+        return self.resume(result)
+
+    def _directed(self, result: SessionResult) -> SessionResult | None:
+        answer = click.prompt("Try a fundamentally different approach? [d]ifferent, [s]top, [l]ater", err=True,
+                              default="l", show_default=False).lower()[:1]
+        if answer not in ("d", "s"):
+            return None
+        after = direct(result.folder, Direction(choice="different" if answer == "d" else "stop"))
+        return self.resume(after) if answer == "d" else after
+
+    def _remember(self, result: SessionResult) -> SessionResult | None:
+        if result.offer and click.confirm("Add what was learned to .agents/knowledge and MEMORY.md?", err=True):
+            for path in record_knowledge(result.folder, consent=True):
+                say(f"  written: {path}")
+        return None
+
+
+def exit_code(result: SessionResult) -> int:
+    """0 for healthy or fixed, 3 where data is missing, else 1."""
+    return EXIT_CODES.get(result.status, 1)
+
+
+def finish(result: SessionResult, *, approve: bool) -> int:
+    """Settles what can be settled here and returns the exit code."""
+    asker = ask_approval if approve and interactive() else None
+    terminal = Terminal(lambda r: resume_session_sync(r.folder, approve=asker))
+    return exit_code(terminal.settle(result))

@@ -1,0 +1,17 @@
+"""`traindx reject`: the diagnosis is wrong."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command("reject")
+@click.argument("session")
+@click.option("--reason", required=True, help="What speaks against it: the next look reads this.")
+@click.option("--workspace", type=str, help="Where the session lives (default: here).")
+@click.option("--by", default="user", show_default=True, help="Who rejects.")
+def command(session: str, reason: str, workspace: str | None, by: str) -> int:
+    """Reject the diagnosis that SESSION waits with. `traindx resume` looks for another cause."""
+    from traindx.commands.deciding import decision_on, go_on
+
+    return go_on(decision_on(session, workspace, "reject", by=by, comment=reason), wait=True)

@@ -1,0 +1,41 @@
+"""`traindx resume`: go on with a session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command("resume")
+@click.argument("session")
+@click.option("--workspace", type=str, help="Where the session lives (default: here).")
+@click.option("--verify", metavar="CMD", help="How the fix is checked; your consent to run CMD.")
+@click.option("--run", "allow_run", is_flag=True, help="Consent to run the session's verification command.")
+@click.option("--accept-changes", is_flag=True, help="The files that a halt names are yours and right as they are.")
+@click.option("--give", "given", multiple=True, help="More artifacts, for a session that asked for data.")
+@click.option("--different", is_flag=True, help="After three strikes: try a fundamentally different approach.")
+@click.option("--stop", is_flag=True, help="After three strikes: stop.")
+@click.option("--passed/--failed", "passed", default=None, help="You checked the fix yourself: did it help?")
+@click.option("--comment", default="", help="What you saw, with --passed, --failed, --different or --stop.")
+def command(session: str, workspace: str | None, verify: str | None, allow_run: bool, accept_changes: bool,
+            given: tuple[str, ...], different: bool, stop: bool, passed: bool | None, comment: str) -> int:
+    """Go on with SESSION after an interruption, a decision, an edit of yours or a halt."""
+    from traindx.at_terminal import ask_approval, finish, interactive
+    from traindx.model import Direction
+    from traindx.session import confirm_fix, direct, give_data, read_result, resume_session_sync
+
+    where = Path(workspace) if workspace is not None else None
+    folder = read_result(session, workspace=where).folder
+    if given:
+        give_data(folder, [str(Path(g).absolute()) for g in given], comment=comment)
+    if passed is not None:
+        confirm_fix(folder, passed=passed, comment=comment or "checked by hand")
+    if different or stop:
+        after = direct(folder, Direction(choice="stop" if stop else "different", comment=comment))
+        if stop:
+            return finish(after, approve=False)
+    consent = True if allow_run or verify is not None else None
+    result = resume_session_sync(folder, verify=verify, allow_run=consent, accept_changes=accept_changes,
+                                 approve=ask_approval if interactive() else None)
+    return finish(result, approve=True)

@@ -1,0 +1,26 @@
+"""`traindx sessions`: the sessions of a workspace."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+
+@click.command("sessions")
+@click.argument("workspace", default=".")
+@click.option("--json", "as_json", is_flag=True, help="As JSON on standard output.")
+def command(workspace: str, as_json: bool) -> None:
+    """List the debug sessions of WORKSPACE, the oldest first."""
+    from traindx.safe_text import line
+    from traindx.session import list_sessions
+
+    found = list_sessions(workspace)
+    if as_json:
+        rows = [{"session": r.session, "status": r.status, "reason": r.reason, "folder": r.folder} for r in found]
+        click.echo(json.dumps(rows, indent=1))
+        return
+    for r in found:
+        click.echo(f"{r.session}  {r.status:22}  {line(r.reason)}")
+    if not found:
+        click.echo(f"no sessions in {workspace}: `traindx debug {workspace}` starts one", err=True)
