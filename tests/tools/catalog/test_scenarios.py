@@ -1,0 +1,158 @@
+"""Weights at work: what typical sets of findings lead triage to, with values as the rules measure them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from traindx_tools.catalog.catalog import load_catalog
+from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.triage import CONFIDENT, Hypothesis, rank
+
+CATALOG = load_catalog()
+
+
+def seen(rule: str, strength: str = "circumstantial", step: float | None = 100.0, **measured: Any) -> Finding:
+    where = Location(file="train.py", line=12) if rule[0] == "C" else Location(file="log.txt", line=40, step=step)
+    return Finding(rule=rule, title=rule, severity=Severity.HIGH, strength=Strength(strength), statement=f"{rule} saw it",
+                   where=where, source="log.txt", measured=measured)
+
+
+def code(rule: str, **measured: Any) -> Finding:
+    return seen(rule, "direct", None, **measured)
+
+
+def first_of(*findings: Finding) -> Hypothesis:
+    return rank(findings, CATALOG)[0]
+
+
+PROVEN: dict[str, tuple[str, tuple[Finding, ...]]] = {
+    "overfitting": ("fit.overfitting", (seen("L203", kind="loss"),)),
+    "overfitting, accuracy only": ("fit.overfitting", (seen("L203", kind="accuracy"),)),
+    "extreme rate diverges": ("lr.too-high", (
+        seen("L307", kind="high", lr=10.0), seen("L106", onset="from-start", factor=50.0))),
+    "extreme rate explodes": ("lr.too-high", (
+        seen("L307", kind="high", lr=10.0), seen("L102", onset="ramp", peak=1e5), seen("L101", onset="ramp", kind="nan"))),
+    "tiny rate": ("lr.too-low", (seen("L307", kind="low", lr=1e-9), seen("L201", pace="crawl"))),
+    "zero early": ("lr.zero-early", (
+        seen("L301", onset="later"), seen("L306", kind="too-fast", integer=False, k=2.6))),
+    "zero early alone": ("lr.zero-early", (seen("L301", onset="later"),)),
+    "zero from the start": ("lr.zero-early", (seen("L301", onset="from-start"), seen("L201", pace="flat"))),
+    "pace of the world size": ("lr.stepped-too-often", (
+        seen("L301", onset="later"), seen("L306", kind="too-fast", integer=True, k=4, equals="world size"))),
+    "schedule too long": ("lr.wrong-total", (seen("L306", kind="too-slow", integer=True, k=4, equals="accumulation"),)),
+    "per batch": ("lr.epoch-step-confusion", (seen("L304", kind="per-batch"), seen("L301", onset="later"))),
+    "compounding": ("lr.compounding-decay", (seen("L303", ratio=0.97), seen("L201", "pattern", pace="flat"))),
+    "never stepped": ("lr.constant-though-scheduled", (seen("L308", setting="scheduler", schedule="cosine"),)),
+    "rate restarts on resume": ("lr.restart-on-resume", (
+        seen("L302", at_resume=True, loss_jump=True), seen("L207", kind="resume", lr_ratio=20.0))),
+    "rate jumps without a resume": ("lr.cyclic-restart", (seen("L302", at_resume=False),)),
+    "data bound": ("loader.input-bound", (seen("L402", share=0.9),)),
+    "double softmax by arithmetic": ("loss.softmax-before-ce", (
+        seen("L202", kind="double-softmax", classes=10), seen("L201", pace="flat"))),
+    "double softmax by the floor": ("loss.softmax-before-ce", (
+        seen("L205", kind="floored-loss", double_softmax_classes=10),)),
+    "loss off by the accumulation": ("accum.loss-not-divided", (seen("L202", kind="loss-ratio", factor=8),)),
+    "zero advantages, equal rewards": ("rl.zero-advantages", (
+        seen("L602", kind="no-variance"), seen("L104", scope="whole", reinforcement=True, loss_zero=True),
+        seen("L604", "pattern", kind="flat"))),
+    "zero advantages, rewards differ": ("rl.group-of-one", (
+        seen("L602", kind="variance-present"), seen("L104", scope="whole", reinforcement=True, loss_zero=True))),
+    "entropy collapse": ("rl.entropy-collapse", (seen("L603", kind="collapsed"),)),
+    "gibberish": ("rl.entropy-gibberish", (seen("L603", kind="rising"),)),
+    "kl explodes": ("rl.kl-explosion", (seen("L605", kind="exploding"),)),
+    "posterior collapse": ("vae.posterior-collapse", (seen("L607", kind="collapsed"),)),
+    "discriminator wins": ("gan.discriminator-wins", (seen("L606", kind="discriminator-wins"),)),
+    "weighted term dominates": ("loss.component-domination", (seen("L209", kind="weighted", term="kl"),)),
+    "commitment dominates": ("vq.commitment-too-high", (
+        seen("L209", kind="weighted", term="loss/commitment"), seen("L601", kind="collapsed"))),
+    "dead term": ("loss.dead-term", (seen("L210", kind="zero", term="loss/aux"),)),
+    "loss scale": ("amp.loss-scale-collapse", (seen("L105", first=65536.0, last=1.0),)),
+    "unsynchronised ranks": ("dist.replicas-not-synchronised", (seen("L701", kind="value", metric="weight_norm"),)),
+    "uneven ranks": ("dist.uneven-batches", (
+        seen("L701", kind="count", metric="batches"), seen("L515", step=None, kind="nccl"))),
+    "step at a shift of the data": ("lr.too-high-after-shift", (
+        seen("L207", kind="epoch", at=7.0, lr_ratio=1.0), seen("L106", onset="later", factor=3.0))),
+    "sorted data": ("data.unshuffled", (seen("L206", kind="sawtooth"),)),
+    "host out of memory": ("mem.host-oom", (seen("L509", step=None),)),
+    "unused parameters": ("dist.unused-parameters", (seen("L521", step=None),)),
+    "nan behind a zero": ("nan.filtered-by-logger", (
+        seen("L108", kind="zero", gradient_nonfinite=True, onset="from-start"),)),
+    "throughput decay": ("perf.throughput-decay", (seen("L404", "pattern", memory_grows=False),)),
+    # with the code at hand
+    "zero_grad": ("accum.zero-grad-missing", (
+        code("C101", kind="never"), seen("L102", onset="ramp", peak=1e4), seen("L106", onset="from-start"))),
+    "clip before unscale": ("amp.clip-before-unscale", (code("C106", kind="clip"), seen("L201", pace="crawl"))),
+    "other parameters": ("opt.wrong-parameters", (code("C108", kind="other model"), seen("L201", pace="flat"))),
+    "frozen": ("opt.wrong-parameters", (code("C108", kind="too early"), seen("L215", kind="series"))),
+    "broadcast": ("loss.broadcast", (code("C109", kind="broadcast"), seen("L202", kind="target-variance"))),
+    "log of zero": ("loss.log-of-zero", (code("C107", kind="log"), seen("L101", onset="abrupt", kind="nan"))),
+    "eval never undone": ("eval.mode-never-undone", (code("C104", kind="in the loop"), seen("L203", kind="loss"))),
+    "graph kept": ("mem.graph-kept", (code("C103", kind="kept"), seen("L401", metric="memory"))),
+    "prepared scheduler": ("lr.stepped-too-often", (
+        code("C110", kind="prepared scheduler, length of one process"), seen("L301", onset="later"))),
+    "scheduler in the wrong loop": ("lr.epoch-step-confusion", (
+        code("C110", kind="per batch, length in epochs"), seen("L301", onset="later"))),
+    "rate multiplied into itself": ("lr.compounding-decay", (
+        code("C110", kind="multiplied into itself"), seen("L303", ratio=0.99))),
+    "scheduler overwrites the restored rate": ("lr.restart-on-resume", (
+        code("C110", kind="built after the optimizer's state was loaded"), seen("L302", at_resume=True))),
+    "key reuse": ("jax.key-reuse", (code("C501", kind="reused"), seen("L208", eval_accuracy=0.5))),
+    "group ids": ("rl.groups-misaligned", (code("C127", kind="repeat"), seen("L604", "pattern", kind="flat"))),
+    "revival undone": ("vq.ema-revival-undone", (code("C126"), seen("L601", kind="never-used", replaced=12.0))),
+    "straight through": ("jax.straight-through-lost", (code("C503"), seen("L601", kind="never-used"))),
+    "rounded updates": ("num.bf16-update-rounding", (code("C124"), seen("L201", pace="crawl"))),
+    "window": ("accum.zero-grad-in-window", (code("C113"), seen("L214", learned_position="last"))),
+}
+
+
+@pytest.mark.parametrize("name", PROVEN)
+def test_what_is_proven_comes_first_and_is_confident(name: str) -> None:
+    expected, findings = PROVEN[name]
+    first = first_of(*findings)
+    assert first.mode.id == expected
+    assert first.confidence >= CONFIDENT
+
+
+OPEN: dict[str, tuple[Finding, ...]] = {
+    "an abrupt NaN": (seen("L101", onset="abrupt", kind="nan", metric="loss"),),
+    "a NaN from the start": (seen("L101", onset="from-start", kind="nan", metric="loss"),),
+    "a NaN in the gradients first": (seen("L101", onset="abrupt", kind="nan", metric="grad_norm"),),
+    "a NaN under a loss scale": (seen("L101", onset="abrupt", kind="nan", metric="loss", loss_scale=65536.0),),
+    "a ramp at a usual rate": (seen("L102", onset="ramp", peak=1e4), seen("L101", onset="ramp", kind="nan")),
+    "a rise of the loss": (seen("L106", onset="later", factor=3.0),),
+    "a plateau": (seen("L201", pace="flat"),),
+    "a crawl": (seen("L201", pace="crawl"),),
+    "ln classes": (seen("L202", kind="uniform-guess", classes=10), seen("L211", classes=10), seen("L201", pace="flat")),
+    "ln 2": (seen("L202", kind="uniform-guess", binary=True, classes=2), seen("L201", pace="flat")),
+    "variance of the target": (seen("L202", kind="target-variance"), seen("L213", kind="std"), seen("L201", pace="flat")),
+    "zero gradients": (seen("L104", scope="whole", reinforcement=False, onset="from-start"),),
+    "vanishing gradients": (seen("L103", scope="whole", from_start=True), seen("L201", pace="flat")),
+    "a gap from the start": (seen("L204", kind="from-start"),),
+    "a growing gap": (seen("L204", kind="growing"),),
+    "perfect training, chance in evaluation": (seen("L208", eval_accuracy=0.1),),
+    "an unchanged evaluation": (seen("L215", kind="before-after"),),
+    "unchanged weights": (seen("L215", kind="weights"), seen("L201", pace="flat")),
+    "memory grows": (seen("L401", metric="memory"),),
+    "some tasks do not learn": (seen("L214", learned_position="last"),),
+    "kl of zero": (seen("L605", kind="zero", reward_course="flat", gradient_nonzero=True),),
+    "a step at a resume": (seen("L207", kind="resume", lr_ratio=1.0),),
+    "a collapsed codebook": (seen("L601", kind="never-used", replaced=20.0),),
+    "a collective timed out": (seen("L515", step=None),),
+    "a flat reward": (seen("L604", "pattern", kind="flat"),),
+}
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_what_several_causes_explain_stays_open(name: str) -> None:
+    ranked = rank(OPEN[name], CATALOG)
+    assert ranked[0].confidence < CONFIDENT
+    assert len(ranked) >= 3
+
+
+def test_a_direct_cause_in_code_outranks_its_consequences_in_the_log() -> None:
+    first = first_of(code("C101", kind="never"), seen("L102", onset="ramp", peak=1e6), seen("L101", onset="ramp"),
+                     seen("L106", onset="later"), seen("L107", recovered=False))
+    assert first.mode.id == "accum.zero-grad-missing"
+    assert first.confidence > 0.8
