@@ -78,7 +78,8 @@ def offer(session: Session, knowledge: Knowledge) -> tuple[Addition, ...]:
     fix = d.option(session.decision.option) if session.decision.option else None
     number = next_number(knowledge.constraints)
     rule = f"{number}. {_line(d.component)}: avoid `{d.failure_mode}`. {_line(d.root_cause)}"
-    summary = f"- {_line(d.root_cause)} Fixed by: {_line(fix.summary if fix else d.proposed_fix)} Session {session.id}."
+    fixed_by = _line(fix.summary if fix else d.proposed_fix).rstrip(".")
+    summary = f"- {_line(d.root_cause)} Fixed by: {fixed_by}. Session {session.id}."
     return (Addition(path=FIX_PATTERNS, text=text), Addition(path=MEMORY, text=summary),
             Addition(path=CONSTRAINTS, text=rule))
 

@@ -115,7 +115,8 @@ def _edited(path: str, content: bytes, edits: Sequence[ProposedEdit]) -> bytes:
     """The content after all edits of one file, given by the line numbers of `content`."""
     lines = _lines(content)
     encoding = _encoding(content)
-    usual = b"\r\n" if sum(ln.end == b"\r\n" for ln in lines) * 2 > len(lines) else b"\n"
+    ends = [ln.end for ln in lines if ln.end]
+    usual = b"\r\n" if ends.count(b"\r\n") * 2 > len(ends) else b"\n"
     ordered = sorted(edits, key=lambda e: (e.line, e.end_line))
     for one, two in pairwise(ordered):
         if two.line <= one.end_line or (two.line, two.end_line) == (one.line, one.end_line):
@@ -303,6 +304,8 @@ def _without_fix(s: FileState, content: bytes | None, store: Store) -> bytes | N
 
 def undo(before: bytes, after: bytes, current: bytes) -> bytes | None:
     """`current` with the change from `before` to `after` taken back; None where later changes touch its lines."""
+    if current == after:
+        return before
     old, new, now = (_split_on_newline(c) for c in (before, after, current))
     if max(len(old), len(new), len(now)) > 20_000:
         return None

@@ -131,7 +131,10 @@ def new_folder(workspace: Path, opening: Mapping[str, Any]) -> SessionFolder:
 
 
 def opening_of(records: Iterable[Record]) -> Opening:
-    """The first record, with the terms that later turns changed. Raises JournalDamaged where it is missing or of another format."""
+    """The first record, with the terms that later turns changed.
+
+    Raises JournalDamaged where it is missing or of another format.
+    """
     listed = list(records)
     first = listed[0] if listed else None
     if first is None or first.kind != "opened" or first.body.get("format") != FORMAT:

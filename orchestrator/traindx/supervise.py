@@ -182,8 +182,8 @@ def _watch(child: subprocess.Popen[bytes], spec: dict[str, Any], output: Output,
     memory, deadline = spec.get("memory_bytes"), started + spec["timeout"]
     open_pipe, next_look = True, started
     while True:
-        ready = select.select([pipe] if open_pipe else [], [], [], POLL_SECONDS)[0]
-        if ready:
+        ready = _ready(child, pipe) if open_pipe else _ended(child)
+        if ready and open_pipe:
             block = os.read(pipe, 2**16)
             output.write(block)
             open_pipe = bool(block)
@@ -197,6 +197,20 @@ def _watch(child: subprocess.Popen[bytes], spec: dict[str, Any], output: Output,
             next_look = now + POLL_SECONDS
             if resident_bytes(descendants(os.getpid())) > memory:
                 return {"out_of_memory": True}
+
+
+def _ready(child: subprocess.Popen[bytes], pipe: int) -> bool:
+    """Wait a little for output."""
+    return bool(select.select([pipe], [], [], 0 if child.poll() is not None else POLL_SECONDS)[0])
+
+
+def _ended(child: subprocess.Popen[bytes]) -> bool:
+    """Wait a little for the end of a command that closed its output."""
+    try:
+        child.wait(timeout=POLL_SECONDS)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 def write_result(folder: Path, result: dict[str, Any]) -> None:

@@ -126,7 +126,7 @@ async def supervised(folder: Path, spec: Mapping[str, Any], environment: Mapping
     if not (folder / "result.json").exists():
         script = Path(__file__).with_name("supervise.py")
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-I", str(script), str(folder), env=dict(environment), stdin=asyncio.subprocess.DEVNULL,
+            sys.executable, "-I", "-S", str(script), str(folder), env=dict(environment), stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL, start_new_session=True)
         try:
             await process.wait()
