@@ -27,12 +27,14 @@ from traindx_tools.on_logs.curves.baselines import (
     spread,
     tail,
     tail_count,
+    trend,
     uniform_guess,
 )
 from traindx_tools.on_logs.curves.learning import (
     accuracy,
     aligned,
     class_counts,
+    continues_earlier_run,
     is_adversarial,
     is_reinforcement,
     number,
@@ -42,10 +44,12 @@ from traindx_tools.on_logs.curves.learning import (
 from traindx_tools.on_logs.run import Run, Series
 
 SMALL_COUNTS = tuple(range(2, 21))
+"""Class counts whose double-softmax floors lie far enough apart to be recognised beside a perfect accuracy."""
+GUESSED_COUNTS = tuple(range(3, 11))
 """Class counts whose logarithms lie far enough apart to be recognised without being told."""
-USUAL_COUNTS = (26, 27, 50, 64, 65, 96, 100, 128, 200, 256, 365, 512, 1000, 1024, 10_000, 21_841, 28_996, 30_000,
-                30_522, 32_000, 32_001, 32_128, 50_257, 50_265, 50_304, 50_432, 100_277, 128_256, 151_936, 152_064, 250_002,
-                256_000)
+USUAL_COUNTS = (20, 26, 27, 50, 65, 100, 128, 200, 256, 365, 512, 1000, 1024, 10_000, 21_841, 28_996, 30_000,
+                30_522, 32_000, 32_001, 32_128, 50_257, 50_265, 50_304, 50_432, 100_277, 128_256, 151_936, 152_064,
+                250_002, 256_000)
 """Class counts of common data sets and vocabulary sizes of common tokenizers."""
 KNOWN_TOLERANCE = 0.02
 """Relative; where the class count is stated or an accuracy of 1/C agrees."""
@@ -121,11 +125,13 @@ def uniform(run: Run, c: Curve) -> Match | None:
     measured = accuracy(run, c.series.group) or accuracy(run, "train", "validation", "test")
     level = tail(measured.values) if measured is not None else None
     from_start = abs(head(c.values) - flat.level) <= 0.05 * flat.level + 3.0 * flat.scatter
+    unguided = from_start and trend(c.values) > -3.0 and not continues_earlier_run(run, c.series)
     for count, agrees, tolerance in _uniform_candidates(run, flat.level, level):
         expected = uniform_guess(count)
-        near = abs(flat.level - expected) <= tolerance * expected + min(3.0 * flat.error, 0.01 * expected)
+        slack = min(3.0 * flat.error, (0.01 if agrees else 0.001) * expected)
+        near = abs(flat.level - expected) <= tolerance * expected + slack
         better = level is not None and level > 1.35 / count + 0.02
-        certain = bool(agrees) or (from_start and flat.error <= COIN_TOLERANCE * expected)
+        certain = bool(agrees) or (unguided and flat.error <= COIN_TOLERANCE * expected)
         if near and not better and certain:
             start, end = c.where(flat.start, len(c) - 1)
             return Match("uniform-guess", expected, flat.level, start, end, from_start, count, level, agrees)
@@ -144,7 +150,7 @@ def _uniform_candidates(run: Run, level: float, acc: float | None) -> Iterator[t
                 yield count, _chance(acc, count), KNOWN_TOLERANCE
     yield 2, (), COIN_TOLERANCE
     if not stated:
-        for count in (*SMALL_COUNTS[1:], *USUAL_COUNTS):
+        for count in (*GUESSED_COUNTS, *USUAL_COUNTS):
             yield count, (), GUESSED_TOLERANCE
 
 
@@ -174,7 +180,7 @@ def double_softmax(run: Run, c: Curve) -> Match | None:
         expected = floor + 1.0 - share
         above_floor = float(values.min()) >= 0.995 * floor
         honest = max(calibrated_loss(share, count), _smoothing_floor(run, count))
-        if above_floor and -0.005 * floor <= excess - floor <= tolerance * floor and level > 1.25 * honest + 0.02:
+        if above_floor and -0.005 * floor <= excess - floor <= tolerance * floor and level > 1.15 * honest + 0.02:
             start, end = c.where(max(0, len(c) - max(tail_count(len(c)), len(c) // 2)), len(c) - 1)
             return Match("double-softmax", expected, level, start, end, False, count, share, agrees)
     return None
@@ -222,11 +228,10 @@ def target_variance(run: Run, c: Curve) -> Match | None:
 def _variance_witnesses(run: Run, c: Curve, level: float) -> tuple[tuple[str, ...], float]:
     agrees: list[str] = []
     expected = level
-    variances = [curve(s) for s in run.series if _VARIANCE.search(key_with_underscores(s.original)) and len(s) >= 1]
-    for v in variances:
-        variance = tail(v.values)
-        if len(v) and variance > 0 and abs(level / variance - 1.0) <= 0.05:
-            agrees.append(f"{v.series.original} is {number(variance)}")
+    variances = logged_variances(run)
+    for name, variance in variances:
+        if abs(level / variance - 1.0) <= 0.05:
+            agrees.append(f"{name} is {number(variance)}")
             expected = variance
     for score in _scores(run, c.series.group):
         r2 = curve(score)
@@ -239,6 +244,12 @@ def _variance_witnesses(run: Run, c: Curve, level: float) -> tuple[tuple[str, ..
         agrees.append(f"{stated[0]} = {number(stated[1])} in the configuration")
         expected = stated[1]
     return tuple(agrees), expected
+
+
+def logged_variances(run: Run) -> list[tuple[str, float]]:
+    """Variances of the target that the log itself prints: name and level, those above zero."""
+    found = [curve(s) for s in run.series if _VARIANCE.search(key_with_underscores(s.original)) and len(s)]
+    return [(c.series.original, tail(c.values)) for c in found if len(c) and tail(c.values) > 1e-12]
 
 
 def _scores(run: Run, group: str) -> Iterable[Series]:

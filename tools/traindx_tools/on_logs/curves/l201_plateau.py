@@ -128,6 +128,7 @@ def _witness(run: Run, series: Series) -> _Witness:
         if level_r2 > 0.3:
             return _Witness(True, (), level)
         words.append(f"R2 is {number(level_r2)}")
+        break
     match = explain(run, series)
     if match is not None:
         words.append(f"the level is {number(match.expected)}, the {match.kind.replace('-', ' ')}")

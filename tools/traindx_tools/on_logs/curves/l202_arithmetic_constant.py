@@ -33,6 +33,8 @@ from traindx_tools.on_logs.curves.constants import (
 )
 from traindx_tools.on_logs.curves.learning import (
     aligned,
+    class_counts,
+    continues_earlier_run,
     held_out_loss,
     is_adversarial,
     is_reinforcement,
@@ -81,6 +83,7 @@ def check(run: Run) -> Iterator[Finding]:
         if series is not None and match is not None:
             yield _finding(series, match)
     yield from _multiplied(run)
+    yield from _multiplied_start(run)
 
 
 def _finding(series: Series, match: Match) -> Finding:
@@ -149,6 +152,28 @@ def _multiplied(run: Run) -> Iterator[Finding]:
                     severity=Severity.MEDIUM,
                     measured={"kind": "loss-ratio", "metric": train.name, "factor": factor, "factor_name": name,
                               "ratio": median(ratios), "records": len(h)},
+                )
+                return
+
+
+def _multiplied_start(run: Run) -> Iterator[Finding]:
+    """A training loss whose first record is the accumulation steps (or processes) times ln C of a stated C."""
+    series = main_loss(run)
+    c = curve(series) if series is not None else None
+    if c is None or len(c) < 3 or is_reinforcement(run) or is_adversarial(run) or continues_earlier_run(run, c.series):
+        return
+    first = float(c.values[0])
+    for name, factor in _factors(run):
+        for known in class_counts(run):
+            expected = factor * math.log(known.count)
+            if abs(first / expected - 1.0) <= KNOWN_TOLERANCE:
+                start = c.where(0, 0)[0]
+                yield RULE.finding(
+                    f"{c.series} starts at {number(first)}, {factor:g} times ln({known.count}) = "
+                    f"{number(math.log(known.count))} ({known.why}), and {name} is {factor:g}",
+                    c.series.at(start), c.series.source, strength=Strength.CIRCUMSTANTIAL, severity=Severity.MEDIUM,
+                    measured={"kind": "loss-ratio-at-start", "metric": c.series.name, "factor": factor,
+                              "factor_name": name, "level": first, "classes": known.count},
                 )
                 return
 

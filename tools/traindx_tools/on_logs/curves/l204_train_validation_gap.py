@@ -20,7 +20,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from traindx_tools.finding import Finding, Severity, Strength
-from traindx_tools.on_logs.curves.baselines import Curve, curve, median, ratio, tail, trend
+from traindx_tools.on_logs.curves.baselines import Curve, curve, median, noise, ratio, tail, trend
 from traindx_tools.on_logs.curves.learning import (
     accuracy,
     aligned,
@@ -100,7 +100,7 @@ def _kind(train: Floats, held_out: Floats, whole_train: Floats) -> str | None:
         return "growing"
     ratios = held_out / np.maximum(train, 1e-30)
     apart = float(ratios[:2].min()) >= RATIO and float(np.median(ratios)) >= RATIO
-    if learned and apart and last >= IMPROVED * first:
+    if learned and apart and last >= IMPROVED * first - 2.0 * noise(held_out):
         return "from-start"
     half = held_out[len(held_out) // 2:]
     calm = train[len(train) // 2:]

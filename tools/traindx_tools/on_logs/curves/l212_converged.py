@@ -2,7 +2,9 @@
 
 No fault. It is reported because it speaks against "the model does not learn": a curve that is flat at the end after
 it fell by a fifth or more, or a flat one beside an accuracy of 85 % and more (a good start, as in fine-tuning), has
-done its work. What flattens over the last epochs while the learning rate runs out is expected to.
+done its work. Where the log prints the variance of the target and a fifth of it or more is left in the loss, the
+curve has come to rest too early: `measured.kind` is "stalled" then, and `measured.unexplained` the share. What
+flattens over the last epochs while the learning rate runs out is expected to.
 """
 
 from __future__ import annotations
@@ -10,8 +12,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
-from traindx_tools.on_logs.curves.baselines import Curve, curve, drop, head, last_part, median, noise, smooth, tail
-from traindx_tools.on_logs.curves.constants import explain
+from traindx_tools.on_logs.curves.baselines import (
+    Curve,
+    curve,
+    drop,
+    head,
+    last_part,
+    median,
+    noise,
+    ratio,
+    smooth,
+    tail,
+)
+from traindx_tools.on_logs.curves.constants import explain, logged_variances
 from traindx_tools.on_logs.curves.learning import (
     accuracy,
     is_adversarial,
@@ -27,6 +40,7 @@ from traindx_tools.rules import Rule, Threshold
 FALL = 0.2
 FLAT = 0.05
 GOOD_ACCURACY = 0.85
+UNEXPLAINED = 0.2
 
 RULE = Rule(
     id="L212",
@@ -43,6 +57,8 @@ RULE = Rule(
     thresholds={
         "fall": Threshold(FALL, "relative fall", "beyond any scatter of a loss that does not learn"),
         "flat": Threshold(FLAT, "relative change", "between the two halves of the last third"),
+        "unexplained": Threshold(UNEXPLAINED, "of the target's variance", "R2 of 0.8: a share that a model "
+                                                                          "could learn"),
         "good_accuracy": Threshold(GOOD_ACCURACY, "fraction", "a good model, whatever its loss does"),
     },
 )
@@ -61,7 +77,7 @@ def check(run: Run) -> Iterator[Finding]:
         level = tail(acc.values) if acc is not None else None
         kind = _kind(c, level)
         if kind is not None:
-            yield _finding(c, kind, level)
+            yield _finding(run, c, kind, level)
 
 
 def _kind(c: Curve, acc: float | None) -> str | None:
@@ -77,14 +93,18 @@ def _kind(c: Curve, acc: float | None) -> str | None:
     return "good-start" if acc is not None and acc >= GOOD_ACCURACY else None
 
 
-def _finding(c: Curve, kind: str, acc: float | None) -> Finding:
+def _finding(run: Run, c: Curve, kind: str, acc: float | None) -> Finding:
     start, end = c.where(0, len(c) - 1)
     said = f"; accuracy is {percent(acc)}" if acc is not None else ""
+    name, variance = next(iter(logged_variances(run)), ("", None))
+    unexplained = ratio(tail(c.values), variance) if variance is not None else None
+    if unexplained is not None and UNEXPLAINED <= unexplained <= 1.5 and kind == "fell":
+        kind, said = "stalled", f"{said}, {percent(unexplained)} of the variance ({name} is {number(variance or 0.0)})"
     course = "is flat at" if kind == "good-start" else (
         f"fell by {percent(drop(c.values))} from {number(head(c.values))} and rests at")
     return RULE.finding(
         f"{c.series} {course} {number(tail(c.values))} {span(c.series, start, end)}{said}",
         c.series.at(start, end), c.series.source, strength=Strength.PATTERN,
         measured={"kind": kind, "group": c.series.group, "fall": drop(c.values), "level": tail(c.values),
-                  "accuracy": acc},
+                  "accuracy": acc, "unexplained": unexplained},
     )

@@ -4,8 +4,8 @@ Where several sources, tasks or heads are trained by one loss, each has a curve 
 more and another ends where it began, the second gets no gradient, or a gradient that is overwritten: cleared between
 the micro-batches of an accumulation window, detached, masked, or applied to other parameters.
 
-Siblings are recognised by arithmetic, whatever they are called: unnamed metrics of the same records whose mean or sum
-is the main loss at every record. Terms called "loss/<name>" (or accuracies called alike) count too when they start
+Siblings are recognised by arithmetic, whatever they are called: metrics of the same records whose mean or sum is the
+main loss at every record. Terms called "loss/<name>" (or accuracies called alike) count too when they start
 within a factor of 2 of each other and none of them is a regulariser. `measured.arithmetic` says which was used.
 `measured.learned_position` tells whether those that learn stand first or last in the record.
 """
@@ -72,28 +72,33 @@ def check(run: Run) -> Iterator[Finding]:
     if is_reinforcement(run) or is_adversarial(run):
         return
     loss = main_loss(run)
-    siblings = _parts_of(run, loss) if loss is not None else []
-    finding = _disparity(siblings, True) if siblings else None
+    siblings, mean = _parts_of(run, loss) if loss is not None else ([], False)
+    finding = _disparity(siblings if mean else _same_scale(siblings), True) if siblings else None
     if finding is None:
-        terms = [curve(s) for s in run.components() if not AUXILIARY.search(s.name)]
-        finding = _disparity([c for c in terms if len(c) >= RECORDS], False)
+        longest = {s.name: s for s in sorted(run.components(), key=len)}
+        terms = [curve(s) for name, s in longest.items() if not AUXILIARY.search(name)]
+        finding = _disparity(_same_scale([c for c in terms if len(c) >= RECORDS]), False)
     if finding is not None:
         yield finding
 
 
-def _parts_of(run: Run, loss: Series) -> list[Curve]:
-    """The series of the loss's own records whose mean or sum is the loss: all candidates, or all but up to two."""
+def _parts_of(run: Run, loss: Series) -> tuple[list[Curve], bool]:
+    """The series of the loss's own records whose mean or sum is the loss, and whether it is the mean.
+
+    All candidates are tried, then all but one, then all but two.
+    """
     candidates = [s for s in run.series if s is not loss and s.group == loss.group and s.source == loss.source
                   and s.rank == loss.rank and len(s) == len(loss) >= RECORDS and not _NO_SOURCE.search(s.name)
                   and np.array_equal(s.line, loss.line) and s.finite.all() and np.abs(s.values).max() < 1e50]
     if not loss.finite.all() or not 2 <= len(candidates) <= 32 or np.abs(loss.values).max() >= 1e50:
-        return []
+        return [], False
     for left_out in range(min(3, len(candidates) - 1)):
         for chosen in combinations(candidates, len(candidates) - left_out):
             total = np.sum([s.values for s in chosen], axis=0)
-            if any(_equal(total / share, loss.values) for share in (len(chosen), 1)):
-                return [curve(s) for s in chosen]
-    return []
+            for mean in (True, False):
+                if _equal(total / len(chosen) if mean else total, loss.values):
+                    return [curve(s) for s in chosen], mean
+    return [], False
 
 
 def _equal(a: np.ndarray[tuple[int, ...], np.dtype[np.float64]], b: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
@@ -102,8 +107,6 @@ def _equal(a: np.ndarray[tuple[int, ...], np.dtype[np.float64]], b: np.ndarray[t
 
 
 def _disparity(siblings: list[Curve], arithmetic: bool) -> Finding | None:
-    if not arithmetic:
-        siblings = _same_scale(siblings)
     if len(siblings) < 2 or any(c.values.min() < 0.0 for c in siblings):
         return None
     learned = [c for c in siblings if _fall(c) >= LEARNED and trend(c.values) < -2.0]
@@ -119,7 +122,8 @@ def _disparity(siblings: list[Curve], arithmetic: bool) -> Finding | None:
         s.at(*learned[0].where(0, len(learned[0]) - 1)), s.source, strength=Strength.CIRCUMSTANTIAL,
         severity=Severity.HIGH if arithmetic else Severity.MEDIUM,
         measured={"learned": tuple(c.series.original for c in learned),
-                  "stuck": tuple(c.series.original for c in stuck), "learned_count": len(learned), "stuck_count": len(stuck), "parts": len(siblings),
+                  "stuck": tuple(c.series.original for c in stuck), "learned_count": len(learned),
+                  "stuck_count": len(stuck), "parts": len(siblings),
                   "learned_position": position, "arithmetic": arithmetic},
     )
 
@@ -144,7 +148,7 @@ def _is_stuck(c: Curve) -> bool:
     level = median(c.values)
     half = len(c) // 2
     fall = ratio(median(c.values[:half]) - median(c.values[half:]), abs(median(c.values[:half])))
-    slow = fall <= STUCK / 2 or trend(c.values) > -2.0
+    slow = _fall(c) <= 2 * STUCK and (fall <= STUCK / 2 or trend(c.values) > -2.0)
     return level > 0 and fall <= STUCK and slow and noise(c.values) < 0.5 * level
 
 

@@ -71,7 +71,7 @@ def _kind(c: Curve) -> str | None:
         return None
     last = last_part(v, LAST)
     level, highest = median(last), float(v[: max(1, len(v) // 2)].max())
-    if trend(last) > 1.0 or tail(v) > 1.2 * max(float(last[0]), 1e-12):
+    if trend(last) > 1.0 and tail(v) > 1.2 * median(last[:3]):
         return None
     if not v.any():
         return "zero"
