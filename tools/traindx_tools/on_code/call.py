@@ -11,7 +11,7 @@ from traindx_tools.on_code.arrays import LOSS_CLASSES, LOSSES
 from traindx_tools.on_code.definitions import ClassInfo, FunctionInfo
 from traindx_tools.on_code.evaluate import Evaluator
 from traindx_tools.on_code.frame import Frame
-from traindx_tools.on_code.held import why_frozen
+from traindx_tools.on_code.held import parts_held, why_frozen
 from traindx_tools.on_code.library import Call
 from traindx_tools.on_code.names import canonical, is_array_library, is_optimizer, is_scheduler
 from traindx_tools.on_code.trace import Block
@@ -357,7 +357,7 @@ class Caller(Evaluator):
             self.created += 1
             made = Thing(name, call.args, kwargs, self.site(node, frame), node, {}, self.loops)
             if is_optimizer(name):
-                made.state["frozen_when_built"] = why_frozen(made)
+                made.state.update(frozen_when_built=why_frozen(made), held_parts=parts_held(made))
             if "torch.nn." in name and any(isinstance(a, Function) for a in args):
                 self._remember_callbacks(args, kwargs)
             return self._said(name, None, args, kwargs, node, frame, made)

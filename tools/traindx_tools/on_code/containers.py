@@ -264,8 +264,8 @@ def chosen_parameters(first: Value | None, element: Value, conditions: list[ast.
     """`[p for p in model.parameters() if p.requires_grad]` as Parameters; None if it is something else."""
     if not isinstance(first, Parameters) or isinstance(node, (ast.SetComp, ast.DictComp)):
         return None
-    element = element.items[-1] if isinstance(element, Bag) and element.items else element
-    if not (isinstance(element, Thing) and element.state.get("of") is first):
+    one = element.items[-1] if isinstance(element, Bag) and element.items else element
+    if not (isinstance(one, Thing) and one.state.get("of") is first):
         return None
     texts = [ast.unparse(c) for c in conditions]
     trainable = first.only_trainable or any(t.endswith(".requires_grad") for t in texts)

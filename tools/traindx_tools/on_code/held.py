@@ -63,3 +63,8 @@ def _reason(module: Value) -> str | None:
     parts = submodules(inner) or [inner]
     whole = all(isinstance(m, (Thing, Instance)) and m.state.get("frozen") for m in parts)
     return f"every parameter of the model made at {inner.site} was frozen before" if whole else None
+
+
+def parts_held(optimizer: Thing | Instance) -> dict[int, Value]:
+    """The modules, and those inside them, whose parameters it holds at this moment, by identity."""
+    return {id(m): m for model in modules_of(optimizer) or [] for m in submodules(model) or [model]}

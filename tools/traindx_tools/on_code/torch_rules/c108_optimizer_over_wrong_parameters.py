@@ -67,10 +67,9 @@ def _over_nothing(event: Event, optimizer: Thing | Instance) -> Iterator[Finding
 
 
 def _too_early(root: Block, places: list[Place], place: Place, optimizer: Thing | Instance) -> Iterator[Finding]:
-    models = modules_of(optimizer)
-    if not models:
+    owned = set(optimizer.state.get("held_parts", ()))
+    if not owned:
         return
-    owned = {id(m) for model in models for m in submodules(model) or [model]}
     later = [p for p in places if p.order > place.order]
     for other in later:
         event = other.event

@@ -1,0 +1,86 @@
+"""Every rule of the code auditor: the faulty scripts it sees, the healthy twins that it leaves alone."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+from traindx_tools.finding import Finding, Severity
+from traindx_tools.on_code import audit, audit_sources
+from traindx_tools.on_code.entry import ROOMS
+from traindx_tools.on_code.patching import applied
+from traindx_tools.on_code.source import SourceFile, parse_source
+from traindx_tools.rules import rules_in
+
+FIXTURES = Path(__file__).parent / "fixtures"
+RULES = sorted(p.name for p in FIXTURES.iterdir() if p.is_dir())
+BAD = sorted(FIXTURES.glob("*/bad_*.py"))
+GOOD = sorted(FIXTURES.glob("*/good_*.py"))
+
+
+def name(path: Path) -> str:
+    return f"{path.parent.name}/{path.stem}"
+
+
+def of_rule(path: Path, findings: tuple[Finding, ...]) -> list[Finding]:
+    return [f for f in findings if f.rule.lower() == path.parent.name]
+
+
+@pytest.mark.parametrize("path", BAD, ids=name)
+def test_sees_the_fault_at_a_line_of_the_file(path: Path) -> None:
+    found = of_rule(path, audit([path]).findings)
+    assert found
+    for finding in found:
+        assert finding.where.file == str(path)
+        assert finding.where.quote
+        assert finding.where.quote in path.read_text()
+        assert Finding.from_json(json.loads(json.dumps(finding.to_json()))).statement == finding.statement
+    assert any(f.severity.rank >= Severity.MEDIUM.rank for f in found)
+
+
+@pytest.mark.parametrize("path", GOOD, ids=name)
+def test_leaves_healthy_code_alone(path: Path) -> None:
+    """No finding of the rule itself, and none of high severity of any rule."""
+    findings = audit([path]).findings
+    assert not of_rule(path, findings)
+    assert not [f for f in findings if f.severity.rank >= Severity.HIGH.rank]
+
+
+@pytest.mark.parametrize("path", BAD, ids=name)
+def test_a_patch_applies_parses_and_removes_its_finding(path: Path) -> None:
+    text = path.read_text()
+    for finding in of_rule(path, audit([path]).findings):
+        if not finding.patch:
+            continue
+        changed = applied(text, finding.patch)
+        assert changed != text
+        ast.parse(changed)
+        source = parse_source(str(path), changed)
+        assert isinstance(source, SourceFile)
+        kind = finding.measured.get("kind")
+        left = [f for f in of_rule(path, audit_sources([source]).findings) if f.measured.get("kind") == kind]
+        before = [f for f in of_rule(path, audit([path]).findings) if f.measured.get("kind") == kind]
+        assert len(left) < len(before)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_every_rule_has_a_page_and_fixtures(room: str) -> None:
+    for module in rules_in(room):
+        rule = module.rule
+        assert module.module.rpartition(".")[2].startswith(rule.id.lower() + "_")
+        assert len(module.doc) > 150
+        for text in (rule.name, rule.title, rule.sees, rule.matters, *rule.alike, *rule.confirm):
+            assert text.strip()
+        assert rule.id.lower() in RULES
+        assert list((FIXTURES / rule.id.lower()).glob("bad_*.py"))
+        assert list((FIXTURES / rule.id.lower()).glob("good_*.py"))
+
+
+def test_a_stale_patch_is_refused() -> None:
+    path = FIXTURES / "c109" / "bad_dataset.py"
+    (patch,) = next(f for f in audit([path]).findings if f.patch).patch
+    with pytest.raises(ValueError, match="no longer reads"):
+        applied(path.read_text(), (dataclasses.replace(patch, original="something else"),))
