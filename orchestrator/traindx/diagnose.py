@@ -56,7 +56,7 @@ class Report:
     @cached_property
     def hypotheses(self) -> tuple[Hypothesis, ...]:
         """The ranked hypotheses with what confirms and rules out each."""
-        return tuple(proposal.hypothesis(h, self.exhibits, self.places, self.subject)
+        return tuple(proposal.hypothesis(h, self.exhibits, self.places, self.command)
                      for h in self.seen.verdict.hypotheses)
 
     @cached_property
@@ -69,11 +69,15 @@ class Report:
     @cached_property
     def next_checks(self) -> tuple[str, ...]:
         """Exact commands to run next, the most telling first."""
-        found = self.seen.verdict.hypotheses[:3]
+        found = self.seen.verdict.hypotheses[:2]
         steps = [s for h in found for s in (*h.mode.confirm, *h.mode.rule_out)]
-        commands = [proposal.for_subject(s.command, self.subject) for s in steps if s.command]
+        commands = [self.command(s.command) for s in steps if s.command and not s.command.startswith("print(")]
         fallback = [] if found else [f"traindx log {self.subject} --format table"]
         return tuple(dict.fromkeys([*self.extra_checks, *commands, *fallback]))[:8]
+
+    def command(self, command: str) -> str:
+        """A command of the catalog with the user's own path and training command in it."""
+        return proposal.for_subject(command, self.subject, self.places.training_command)
 
     def root_causes(self) -> tuple[RootCause, ...]:
         """The causes in the result's format, the most likely first."""
@@ -197,9 +201,7 @@ def diagnose(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | N
     their words; it is a hint and never a cause. `root`: the workspace that places are named from; by default the
     deepest folder that holds every path. Raises UnreadableInput for what cannot be read.
     """
-    from traindx_tools.examine import code_files
-
-    seen = examine(paths, symptom=symptom, stdin=stdin)
-    code = code_files(paths, seen.run)
-    places = Places(root or common_root(paths), code, _anchors(code))
+    here = root or common_root(paths)
+    seen = examine(paths, symptom=symptom, stdin=stdin, root=here)
+    places = Places(here.resolve(), seen.code, _anchors(seen.code))
     return Report(seen, places, " ".join(str(p) for p in paths), tuple(missing))

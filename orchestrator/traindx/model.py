@@ -218,6 +218,8 @@ class Diagnosis(Model):
     """A Gate 4 diagnosis: its six sections, the evidence it cites and the options it offers."""
 
     symptom: Quoted
+    claim: Quoted = ""
+    """The root cause in one clause, for the question at the gate; `root_cause` stands in where it is empty."""
     root_cause: Quoted
     why_this_happens: Quoted
     proposed_fix: Quoted
@@ -259,7 +261,7 @@ class Diagnosis(Model):
                   if a and b else f"Only one option is offered ({self.options[0].summary.rstrip('.')}): apply it?"
                   if self.options else "No option is offered.")
         return (
-            f"I believe the root cause is: {self.root_cause.rstrip('.')}, because {because}. "
+            f"I believe the root cause is: {(self.claim or self.root_cause).rstrip('.')}, because {because}. "
             "Does this match what you see?",
             choice + fragile,
             f"This also changes: {'; '.join(c.rstrip('.') for c in self.will_change)}. Is that acceptable?",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from traindx_tools.finding import Finding, Location
 from traindx_tools.on_code.anchors import Anchor, choose
+
+_MAIN = re.compile(r"""^if __name__ == ['"]__main__['"]""", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class Places:
         names, where there is exactly one.
         """
         path = Path(file)
-        inside = _inside(path, self.root)
+        inside = _inside(self.root / path, self.root)
         if inside is not None:
             return inside
         same = [c for c in self.code if c.name == path.name]
@@ -40,6 +43,14 @@ class Places:
         name = self.name(location.file)
         known = {_inside(c, self.root) or str(c) for c in self.code}
         return (name, location.line) if name in known else None
+
+    @property
+    def training_command(self) -> str | None:
+        """`python train.py` where exactly one script of the workspace can be run, or one is called like training."""
+        mains = [c for c in self.code if _MAIN.search(c.read_text(encoding="utf-8", errors="replace"))]
+        named = [c for c in mains if "train" in c.stem.lower()] or mains
+        only = named or list(self.code)
+        return f"python {self.name(str(only[0]))}" if len(only) == 1 else None
 
     def anchor(self, kinds: Sequence[str]) -> Anchor | None:
         """The line of the code that a failure mode with these anchors is about."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from traindx.model import Diagnosis, Evidence, Fix, Hypothesis, Instruction, ProposedEdit
@@ -54,16 +55,17 @@ def evidence(finding: Finding, name: str, places: Places) -> Evidence:
     )
 
 
-def step_text(step: Step, subject: str) -> str:
-    """A check in one line: what to do, the command, what to expect."""
-    command = f" `{for_subject(step.command, subject)}`" if step.command else ""
+def step_text(step: Step, command: Callable[[str], str]) -> str:
+    """A check in one line: what to do, the command, what to expect. `command` puts the user's paths into it."""
+    ran = f": `{command(step.command)}`" if step.command else ""
     expect = f" (expected: {step.expect.rstrip('.')})" if step.expect else ""
-    return f"{step.do.rstrip('.')}:{command}{expect}" if command else f"{step.do.rstrip('.')}{expect}"
+    return f"{step.do.rstrip('.')}{ran}{expect}"
 
 
-def for_subject(command: str, subject: str) -> str:
-    """A command of the catalog with the user's own path in the place of PATH."""
-    return command.replace("PATH", subject)
+def for_subject(command: str, subject: str, training: str | None = None) -> str:
+    """A command of the catalog with the user's path in the place of PATH and their training command in that of CMD."""
+    made = re.sub(r"\bPATH\b", lambda _: subject, command)
+    return re.sub(r"\bCMD\b", lambda _: f"'{training}'", made) if training else made
 
 
 def code_place(found: triage.Hypothesis, places: Places) -> tuple[str, int] | None:
@@ -98,7 +100,8 @@ def _weighed(items: Sequence[triage.Weighed], exhibits: Exhibits) -> tuple[str, 
     return tuple(f"[{exhibits[w.finding]}] {w.weight:+.1f} ({w.strength.value}): {w.finding.statement}" for w in items)
 
 
-def hypothesis(found: triage.Hypothesis, exhibits: Exhibits, places: Places, subject: str) -> Hypothesis:
+def hypothesis(found: triage.Hypothesis, exhibits: Exhibits, places: Places,
+               command: Callable[[str], str]) -> Hypothesis:
     """A ranked hypothesis in the words of the session."""
     confirmed = found.confidence >= triage.CONFIDENT
     return Hypothesis(
@@ -108,8 +111,8 @@ def hypothesis(found: triage.Hypothesis, exhibits: Exhibits, places: Places, sub
         mechanism=found.mechanism,
         location=location_text(found, places),
         confidence=round(found.confidence, 3),
-        confirm=tuple(step_text(s, subject) for s in found.mode.confirm),
-        rule_out=tuple(step_text(s, subject) for s in found.mode.rule_out),
+        confirm=tuple(step_text(s, command) for s in found.mode.confirm),
+        rule_out=tuple(step_text(s, command) for s in found.mode.rule_out),
         for_=_weighed(found.speaks_for, exhibits),
         against=_weighed(found.speaks_against, exhibits),
         status="confirmed" if confirmed else "open",
@@ -199,6 +202,7 @@ def diagnosis(found: triage.Hypothesis, seen: Examination, exhibits: Exhibits, p
     cited = tuple(w.finding for w in found.speaks_for)
     return Diagnosis(
         symptom=symptom_text(seen),
+        claim=found.claim,
         root_cause=root_cause(found, exhibits, places),
         why_this_happens=found.mechanism,
         proposed_fix="\n".join(f"{o.option}: {fix_text(o)}" for o in offered),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 from traindx_tools.catalog.catalog import load_catalog
 from traindx_tools.finding import Finding
-from traindx_tools.on_code import AuditResult, audit
+from traindx_tools.on_code import audit
 from traindx_tools.on_logs import read_run
 from traindx_tools.on_logs.judge import judge_run
 from traindx_tools.on_logs.run import Run
@@ -27,7 +27,8 @@ class Examination:
     paths: tuple[str, ...]
     symptom: str
     run: Run
-    code: AuditResult
+    code: tuple[Path, ...]
+    """The Python files that were audited."""
     findings: tuple[Finding, ...]
     verdict: Verdict
     notes: tuple[str, ...]
@@ -46,18 +47,38 @@ def code_files(paths: Sequence[str | Path], run: Run) -> tuple[Path, ...]:
     return tuple(dict.fromkeys([*named, *beside]))[:MOST_CODE_FILES]
 
 
-def examine(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | None = None) -> Examination:
+def _inside(path: str, root: Path) -> str:
+    """The path as seen from the root, where it lies below it."""
+    return path[len(str(root)) + 1:] if path.startswith(f"{root}/") else path
+
+
+def _short(finding: Finding, root: Path) -> Finding:
+    """The finding with its paths, also those in its statement, as seen from the root."""
+    where = finding.where if finding.where.file is None else replace(finding.where,
+                                                                     file=_inside(finding.where.file, root))
+    return replace(finding, where=where, statement=finding.statement.replace(f"{root}/", ""),
+                   source=_inside(finding.source, root),
+                   patch=tuple(replace(p, file=_inside(p.file, root)) for p in finding.patch))
+
+
+def examine(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | None = None,
+            root: Path | None = None) -> Examination:
     """Reads the artifacts and weighs every failure mode against what is seen in them.
 
-    `paths`: files, folders, globs, fsspec URLs or "-" (then `stdin` holds the bytes). Raises UnreadableInput.
+    `paths`: files, folders, globs, fsspec URLs or "-" (then `stdin` holds the bytes). `root`: the folder that paths in
+    statements are shown from. Raises UnreadableInput.
     """
     run = read_run(paths, stdin=stdin)
     failures: list[str] = []
     on_logs = judge_run(run, failures)
-    code = audit(code_files(paths, run))
-    findings = (*on_logs, *code.findings)
+    files = code_files(paths, run)
+    code = audit(files)
+    here = (root or Path.cwd()).resolve()
+    findings = tuple(_short(f, here) for f in (*on_logs, *code.findings))
+    read = (*run.artifacts, *code.notes)
+    run = replace(run, artifacts=tuple(replace(a, path=_inside(a.path, here)) for a in run.artifacts))
     recorded = frozenset(s.name for s in run.series) | frozenset(s.group for s in run.series)
     verdict = judge(findings, load_catalog(), symptom, records=sum(len(s) for s in run.series),
                     unseen=unseen_symptoms(symptom, recorded))
-    notes = (*(f"{a.path}: {a.note}" for a in run.artifacts if a.note), *code.notes, *failures)
-    return Examination(tuple(str(p) for p in paths), symptom, run, code, findings, verdict, notes)
+    notes = (*(f"{_inside(a.path, here)}: {a.note}" for a in read if a.note), *failures)
+    return Examination(tuple(str(p) for p in paths), symptom, run, files, findings, verdict, notes)

@@ -55,6 +55,8 @@ class Hypothesis:
     confidence: float
     speaks_for: tuple[Weighed, ...]
     speaks_against: tuple[Weighed, ...]
+    claim: str
+    """The cause in one clause."""
     issue: str
     """One sentence: the cause in this run, with the values and the place."""
     mechanism: str
@@ -170,8 +172,15 @@ def _hypothesis(mode: FailureMode, score: float, confidence: float, pro: Sequenc
     claim = fill(mode.claim, measured).rstrip(".")
     issue = f"{claim}: {pro[0].finding.statement}" if pro else f"{claim}."
     cap = max((w.strength.cap for w in pro), default=Strength.PATTERN.cap)
-    return Hypothesis(mode, score, min(confidence, cap), tuple(pro), tuple(con), issue,
+    return Hypothesis(mode, score, min(confidence, cap), tuple(pro), tuple(con), claim, issue,
                       fill(mode.mechanism, measured), _location(pro))
+
+
+def _supported(mode: FailureMode, pro: Sequence[Weighed], seen: frozenset[str]) -> bool:
+    """A remark (INFO) alone makes no hypothesis, unless the person saw a symptom of the mode."""
+    if any(w.finding.severity is not Severity.INFO for w in pro):
+        return True
+    return bool(pro) and bool(seen.intersection(mode.symptoms))
 
 
 def _look_alikes(first: Hypothesis, taken: set[str], modes: Mapping[str, FailureMode],
@@ -192,7 +201,7 @@ def rank(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom:
     seen, first = observed_symptoms(symptom), _first_anomaly(findings)
     pro = {k: _match(m.speaks_for, findings, +1) for k, m in modes.items()}
     con = {k: _match(m.speaks_against, findings, -1) for k, m in modes.items()}
-    scores = {k: _score(m, pro[k], con[k], seen, first) for k, m in modes.items() if pro[k]}
+    scores = {k: _score(m, pro[k], con[k], seen, first) for k, m in modes.items() if _supported(m, pro[k], seen)}
     direct = frozenset(k for k in scores if any(w.strength is Strength.DIRECT for w in pro[k]))
     found = {k: _hypothesis(modes[k], s, _confidence(modes[k], scores, modes, direct), pro[k], con[k])
              for k, s in scores.items()}
@@ -226,5 +235,5 @@ def judge(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom
         return Verdict("needs_more_data", (), anomalies, "No metrics and no errors were found in what was given.")
     if unseen:
         reason = f"Nothing wrong in the metrics, but they cannot show what you describe ({', '.join(unseen)})."
-        return Verdict("needs_more_data", (), anomalies, reason)
+        return Verdict("needs_more_data", rank(list(findings), modes, symptom), anomalies, reason)
     return Verdict("healthy", (), anomalies, f"{records} values were checked and no rule above LOW saw a fault.")
