@@ -49,7 +49,8 @@ RULE = Rule(
 
 _NEVER_SAYS_MUCH = ("learning_rate", "step_time", "data_time", "throughput", "tokens_per_second", "memory", "mfu",
                     "loss_scale", "reward_std", "r2", "skipped_steps", "nan_steps")
-_QUIET_BEFORE = (*_NEVER_SAYS_MUCH, "accuracy")
+_RAMPS = ("grad", "norm", "activation", "logit")
+"""What, besides the loss, grows before a run overflows. A small term of the loss may grow tenfold and mean nothing."""
 
 
 @dataclass(frozen=True)
@@ -132,8 +133,9 @@ def _report(run: Run, breaks: list[Break]) -> Finding:
     later = [f"{b.series.name} from {b.where_said}" for b in breaks if not _same_record(b, first)]
     lr = value_near(run.first("learning_rate"), s, i)
     last = float(s.values[i - 1]) if i else None
-    how = f"is {first.kind} from {first.where_said} on" if first.lasts else f"is {first.kind} at {first.where_said}"
-    before = f" (last finite value {number(last)} at {place(s, i - 1)})" if last is not None else ", its first record"
+    since = f"from {first.where_said} on" if i else f"from its first record ({first.where_said}) on"
+    how = f"is {first.kind} {since}" if first.lasts else f"is {first.kind} at {first.where_said}"
+    before = f" (last finite value {number(last)} at {place(s, i - 1)})" if last is not None else ""
     recovery = "" if first.lasts else "; later values are finite again"
     rest = f"; {', '.join(later[:3])}" if later else ""
     measured: dict[str, Value] = {
@@ -163,9 +165,9 @@ def _severity(first: Break) -> Severity:
 
 def _growth(run: Run, broken: Series, i: int) -> tuple[float, str | None, str]:
     """The largest growth of any metric before the break: factor, metric, and a clause that tells it."""
-    best, name, told = 1.0, None, "no metric rose before it"
+    best, name, told, main = 1.0, None, "", main_loss(run)
     for s in run.series:
-        if s.group != broken.group or s.name.startswith(_QUIET_BEFORE):
+        if s.group != broken.group or not (s is broken or s is main or any(word in s.name for word in _RAMPS)):
             continue
         t = track(s)
         if t is None or (cut := _values_before(s, broken, i)) == 0:
@@ -177,7 +179,10 @@ def _growth(run: Run, broken: Series, i: int) -> tuple[float, str | None, str]:
             best, name = factor, s.name
             told = (f"{s.name} rose from {number(t.y[low])} at {t.place(low)} to {number(t.y[-1])} at {t.place(-1)} "
                     "before")
-    return best, name, told if best >= RAMP else "no metric rose tenfold before it" if i > 1 else "nothing came before"
+    if best >= RAMP:
+        return best, name, told
+    return best, name, ("nothing was logged before", "only one record came before",
+                        "no loss or gradient norm rose tenfold before")[min(i, 2)]
 
 
 def _values_before(s: Series, broken: Series, i: int) -> int:

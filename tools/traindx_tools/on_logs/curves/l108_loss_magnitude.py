@@ -94,4 +94,4 @@ def _came_down(t: Track, i: int) -> bool:
     if i == 0:
         return False
     last, unit = abs(float(t.y[i - 1])), printed_unit(t.y) or 0.0
-    return last <= 0.05 * max(abs(float(v)) for v in t.y[:i]) or last <= 20 * unit
+    return last <= 0.05 * max(abs(float(v)) for v in t.y[:i]) or last <= 3 * unit

@@ -22,6 +22,7 @@ from traindx_tools.on_logs.run import Note, Run
 from traindx_tools.rules import Rule, Threshold
 
 RUN_DOWN = 0.05
+ENOUGH = 5
 INITIAL = 0.9
 LOSS_JUMP = 1.1
 
@@ -40,6 +41,7 @@ RULE = Rule(
     thresholds={
         "initial": Threshold(INITIAL, "of the peak", "a jump back to the initial rate, allowing a step of decay"),
         "run_down": Threshold(RUN_DOWN, "of the peak", "a warm restart comes after the rate has run down"),
+        "enough": Threshold(ENOUGH, "records of decay before", "fewer do not show its shape"),
         "loss_jump": Threshold(LOSS_JUMP, "times the loss before", "together with the scatter of the loss"),
     },
 )
@@ -95,7 +97,18 @@ def _meant(t: Track, j: Jump, c: Context) -> bool:
     if c.stage:
         return True
     peak = float(t.y[: j.i].max())
-    return j.before <= RUN_DOWN * peak and not c.glitch and not c.loss_jumps
+    if j.after < 0.5 * peak and not c.loss_jumps:
+        return True  # a slope of a cyclic schedule between two records, or a mild re-warming
+    if j.i < ENOUGH and not c.glitch and not c.loss_jumps:
+        return True  # too few records to tell a decay that was cut off from one that had run down
+    return (j.before <= RUN_DOWN * peak or _levelled_out(t, j.i)) and not c.glitch and not c.loss_jumps
+
+
+def _levelled_out(t: Track, i: int) -> bool:
+    """Whether the decay had become flat before the jump, as a cosine does at its minimum rate."""
+    drops = -np.diff(t.y[: i])
+    drops = drops[int(np.argmax(t.y[: i])):]
+    return len(drops) >= 4 and float(drops[-1]) < 0.3 * float(drops.max())
 
 
 def _context(run: Run, t: Track, j: Jump) -> Context:

@@ -14,7 +14,7 @@ import numpy as np
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_logs.curves.outcomes import is_adversarial, is_reinforcement, main_loss
-from traindx_tools.on_logs.curves.schedules import learning_rates, rounds_to_zero
+from traindx_tools.on_logs.curves.schedules import learning_rates
 from traindx_tools.on_logs.curves.shapes import Track, number, ratio, tail_level, track
 from traindx_tools.on_logs.run import Run
 from traindx_tools.rules import Rule, Threshold
@@ -46,7 +46,9 @@ def check(run: Run) -> Iterator[Finding]:
     if loss is None or not rates or len(loss) < 20 or not bool((loss.y > 0).all()):
         return
     rate = rates[0]
-    if is_reinforcement(run) or is_adversarial(run) or rounds_to_zero(rate) or rate.y[0] < FULL * rate.y.max():
+    if not rate.y.any():
+        return
+    if is_reinforcement(run) or is_adversarial(run) or rate.y[0] < FULL * rate.y.max():
         return
     early = loss.y[: max(4, int(EARLY * len(loss)))]
     i = int(np.argmax(early))

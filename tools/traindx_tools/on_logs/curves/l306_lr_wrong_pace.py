@@ -25,15 +25,15 @@ from traindx_tools.on_logs.curves.schedules import (
     epochs,
     learning_rates,
     plan,
-    rounds_to_zero,
     steps_per_epoch,
 )
-from traindx_tools.on_logs.curves.shapes import Track, number, ratio
+from traindx_tools.on_logs.curves.shapes import Track, number, printed_unit, ratio
 from traindx_tools.on_logs.run import Run
 from traindx_tools.rules import Rule, Threshold
 
 ON_TIME, WHOLE, FLOOR = 1.25, 0.03, 1e-3
 SLOW = 1.7
+COARSE = 0.05
 
 RULE = Rule(
     id="L306",
@@ -50,6 +50,7 @@ RULE = Rule(
         "on_time": Threshold(ON_TIME, "planned / end of the decay", "cool-downs end up to a fifth early"),
         "whole": Threshold(WHOLE, "relative distance of k from a whole number", "rounding of steps and warm-up"),
         "floor": Threshold(FLOOR, "of the peak", "minimum rates in use lie above, usually at 10 %"),
+        "coarse": Threshold(COARSE, "last printed place / peak", "a coarser print shows no shape"),
         "slow": Threshold(SLOW, "end of the decay / planned", "arithmetic: k = 2 less a tenth for the fit"),
     },
 )
@@ -70,7 +71,7 @@ def check(run: Run) -> Iterator[Finding]:
 def _too_fast(run: Run, t: Track, d: Decay, where: Plan) -> Finding | None:
     assert d.reached is not None
     k = ratio(where.end, d.end)
-    if k < ON_TIME or rounds_to_zero(t):
+    if k < ON_TIME or (printed_unit(t.y) or 0.0) > COARSE * d.peak:
         return None
     whole = _whole_number(where.end, d, t)
     equal = _equals(run, whole)
@@ -95,7 +96,7 @@ def _too_fast(run: Run, t: Track, d: Decay, where: Plan) -> Finding | None:
 def _too_slow(run: Run, t: Track, d: Decay, where: Plan) -> Finding | None:
     finished = where.known and where.last >= where.end - max(1.0, 0.03 * where.end)
     k = ratio(d.end, where.end)
-    if not finished or k < SLOW:
+    if not finished or k < SLOW or d.shape == "quadratic":
         return None
     whole = round(k) if abs(k - round(k)) <= 2 * WHOLE * k else None
     equal = _equals(run, whole)

@@ -15,11 +15,12 @@ import numpy as np
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_logs.curves.shapes import Track, line_fit, number, ratio, track
-from traindx_tools.on_logs.run import Run, Series
+from traindx_tools.on_logs.run import Floats, Run, Series
 from traindx_tools.rules import Rule, Threshold
 
 GROWTH, LATE_GROWTH, RISING = 0.10, 0.04, 0.6
 LATE_PART, LATE_PART_OF_FEW, FEW = 0.25, 0.45, 8
+LATE_LARGE, LATE_LEAST = 0.12, 0.2
 ENOUGH = 6
 
 RULE = Rule(
@@ -39,7 +40,7 @@ RULE = Rule(
         "late_growth": Threshold(LATE_GROWTH, "in the second half", "arithmetic: growth that dies away is caching"),
         "late_part": Threshold(LATE_PART, "of the growth in the second half (0.45 below 8 records)",
                                "arithmetic: a line has 0.5 there, growth that dies away less"),
-        "rising": Threshold(RISING, "share of the moves that go up, or R^2 of a line", "steady, not a few jumps"),
+        "rising": Threshold(RISING, "of eight stretches of the second half that go up; R^2 of a line", "steady, not a few jumps"),
     },
 )
 
@@ -86,14 +87,23 @@ def _growth(t: Track) -> Growth | None:
                                                               y[-edge:]))
     slope, _, fit = line_fit(x, y)
     late_slope, _, late_fit = line_fit(x[half:], y[half:])
-    moves = np.diff(y[half:])
-    moved = moves[moves != 0]
-    up = float((moved > 0).mean()) if len(moved) >= max(2, len(moves) // 3) else 0.0
+    up = float((np.diff(_medians(y[half:], 8)) > 0).mean())
     grows = ratio(last, first) >= 1 + GROWTH and ratio(last, middle) >= 1 + LATE_GROWTH
     steady = up >= RISING and late_slope > 0 and late_fit >= RISING
-    part = LATE_PART if len(t) >= FEW else LATE_PART_OF_FEW
-    goes_on = last - middle >= part * (last - first)
+    goes_on = _goes_on(len(t), last - middle, last - first, middle)
     return Growth(first, last, slope, fit, start) if grows and steady and goes_on else None
+
+
+def _goes_on(records: int, late: float, whole: float, middle: float) -> bool:
+    """Whether the growth of the second half is a fair part of all growth, or large in itself."""
+    if records < FEW:
+        return late >= LATE_PART_OF_FEW * whole
+    return late >= LATE_PART * whole or (late >= LATE_LARGE * middle and late >= LATE_LEAST * whole)
+
+
+def _medians(y: Floats, most: int) -> Floats:
+    """Medians of up to `most` stretches: a few jumps move few of them, steady growth moves them all."""
+    return np.array([np.median(part) for part in np.array_split(y, min(most, len(y)))])
 
 
 def _report(run: Run, t: Track, g: Growth, flat: list[str]) -> Finding:

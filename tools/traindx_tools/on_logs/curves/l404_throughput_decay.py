@@ -59,7 +59,8 @@ def _slower(t: Track, times: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) 
     early, middle, late = (float(np.median(part)) for part in (y[:third], y[third:-third], y[-third:])) \
         if len(y) > 2 * third else (float(np.median(y[:third])), float(np.median(y)), float(np.median(y[-third:])))
     trend = rank_correlation(t.x[start:], y)
-    if ratio(late, early) < SLOWER or trend < TREND or not early <= middle <= late:
+    chance = min(0.9, 3 / (len(y) - 1) ** 0.5)  # three standard deviations of rho without a trend
+    if ratio(late, early) < SLOWER or trend < max(TREND, chance) or not early <= middle <= late:
         return None
     return start, ratio(late, early)
 

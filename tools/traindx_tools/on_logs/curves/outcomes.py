@@ -17,7 +17,7 @@ from traindx_tools.on_logs.curves.shapes import (
 )
 from traindx_tools.on_logs.run import Floats, Run, Series
 
-LOSSES = ("loss", "mse", "nll", "mae", "bce", "perplexity")
+LOSSES = ("loss", "total", "mse", "nll", "mae", "rmse", "bce", "loss/recon", "chamfer", "perplexity")
 """Canonical names that can stand for the training loss, the best first. All of them fall when training works."""
 
 RAMP = 10.0
@@ -39,8 +39,12 @@ def is_adversarial(run: Run) -> bool:
 
 
 def main_loss(run: Run) -> Series | None:
-    """The training loss that is judged: the run's own, else a metric that is a loss under another name."""
-    return run.loss or run.first(*LOSSES, group="train")
+    """The training loss that is judged: the run's own, else a metric that is a loss under another name.
+
+    An evidence lower bound rises when training works, so it never stands for a loss here.
+    """
+    own = run.loss
+    return own if own is not None and own.name != "elbo" else run.first(*LOSSES, group="train")
 
 
 @dataclass(frozen=True)

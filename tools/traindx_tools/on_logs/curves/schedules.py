@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from traindx_tools.on_logs.curves.outcomes import main_loss
-from traindx_tools.on_logs.curves.shapes import Track, line_fit, printed_unit, ratio, track
+from traindx_tools.on_logs.curves.shapes import LARGEST, Track, line_fit, printed_unit, ratio, track
 from traindx_tools.on_logs.run import Floats, Run
 
 _PLANNED_KEYS = {
@@ -106,8 +106,9 @@ def steps_per_epoch(run: Run) -> float | None:
             return float(found[1])
     for s in sorted(run.series, key=len, reverse=True):
         ok = np.isfinite(s.step) & np.isfinite(s.epoch)
-        if int(ok.sum()) >= 4 and np.ptp(s.epoch[ok]) >= 1 and (np.diff(s.step[ok]) >= 0).all():
-            slope, _, fit = line_fit(np.clip(s.epoch[ok], -1e12, 1e12), np.clip(s.step[ok], -1e12, 1e12))
+        step, epoch = (np.clip(a[ok], -LARGEST, LARGEST) for a in (s.step, s.epoch))
+        if len(step) >= 4 and np.ptp(epoch) >= 1 and (np.diff(step) >= 0).all():
+            slope, _, fit = line_fit(epoch, step)
             if fit > 0.9 and slope >= 1:
                 return float(slope)
     return None
@@ -160,17 +161,22 @@ def decay(t: Track) -> Decay | None:
     inner = slice(start, reached if at_floor else len(t))
     share = (y[inner] - floor) / max(peak - floor, peak * 1e-9)
     fitted = _fit(t.x[inner], share)
-    if fitted is None:
+    if fitted is None or _is_exponential(t.x[inner], y[inner], fitted[3]):
         return None
-    shape, end, points = fitted
+    shape, end, points, _ = fitted
     before = float(t.x[reached - 1]) if at_floor else float(t.x[-1])
-    if at_floor:
+    if at_floor and not rounds_to_zero(t):
         end = min(max(end, before), float(t.x[reached]))
     return Decay(start, peak, floor, shape, end, reached if at_floor else None, before, points)
 
 
-def _fit(x: Floats, share: Floats) -> tuple[str, float, int] | None:
-    """The best of the known shapes, where it ends, and how many points it rests on."""
+def _is_exponential(x: Floats, y: Floats, fit: float) -> bool:
+    """Whether a constant factor a step describes the decay better than a shape that ends."""
+    return bool((y > 0).all()) and line_fit(x, np.log(np.maximum(y, 1e-300)))[2] > max(fit, 0.995)
+
+
+def _fit(x: Floats, share: Floats) -> tuple[str, float, int, float] | None:
+    """The best of the known shapes, where it ends, how many points it rests on, and its R^2."""
     use = (share > 0.02) & (share < 0.98)
     x, share = x[use], share[use]
     if len(x) < 3 or len(np.unique(np.round(share, 6))) < 3:
@@ -180,7 +186,7 @@ def _fit(x: Floats, share: Floats) -> tuple[str, float, int] | None:
         slope, at_zero, fit = line_fit(x, inverse(share))
         if slope > 0 and fit > 0.99 and (best is None or fit > best[0]):
             best = (fit, name, (1 - at_zero) / slope)
-    return (best[1], best[2], len(x)) if best is not None and math.isfinite(best[2]) else None
+    return (best[1], best[2], len(x), best[0]) if best is not None and math.isfinite(best[2]) else None
 
 
 def rounds_to_zero(t: Track) -> bool:
