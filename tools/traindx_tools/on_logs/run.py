@@ -167,7 +167,7 @@ class Artifact:
 
 def _digits(values: Floats) -> int:
     """How many of the values are written with more than five decimals: a file is finer than a print."""
-    known = values[np.isfinite(values)][:200]
+    known = np.clip(values[np.isfinite(values)][:200], -1e15, 1e15)
     return int((np.abs(known - np.round(known, 5)) > 1e-9 * np.abs(known)).sum())
 
 

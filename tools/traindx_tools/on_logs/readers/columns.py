@@ -29,7 +29,7 @@ _NAMES = frozenset({"metric", "name", "tag", "key", "metric_name", "variable", "
 _VALUES = frozenset({"value", "val", "metric_value", "scalar"})
 _TOTALS = frozenset({"total_steps", "max_steps", "total_iters", "max_iters", "total_iterations"})
 _SKIPPED = frozenset({"", "index", "unnamed: 0", "percentage", "remaining_time", "eta", "run", "run_id", "seed", "id",
-                      "epochs", "pid", "host", "hostname", "experiment"})
+                      "epochs", "pid", "iterations", "time/iterations", "eta_seconds", "host", "hostname", "experiment"})
 
 
 @lru_cache(maxsize=4096)
@@ -38,7 +38,7 @@ def role(column: str) -> str:
     plain = column.strip().lower().lstrip("\ufeff")
     snake = "_".join(words(column))
     last = plain.rsplit("/", 1)[-1].rsplit(".", 1)[-1]
-    if plain in STEP_WORDS or snake in STEP_WORDS or last in ("global_step", "step", "iteration", "iter"):
+    if plain in STEP_WORDS or snake in STEP_WORDS or last in STEP_WORDS:
         return STEP
     if snake in EPOCH_WORDS or last == "epoch":
         return EPOCH
@@ -65,7 +65,8 @@ def is_long(columns: Iterable[str]) -> bool:
 def sureness(column: str) -> int:
     """How surely a step column counts optimizer steps."""
     plain, snake = column.strip().lower(), "_".join(words(column))
-    return max(STEP_WORDS.get(plain, 0), STEP_WORDS.get(snake, 0), 4 if plain.endswith("global_step") else 0)
+    last = plain.rsplit("/", 1)[-1].rsplit(".", 1)[-1]
+    return max(STEP_WORDS.get(plain, 0), STEP_WORDS.get(snake, 0), STEP_WORDS.get(last, 0))
 
 
 def number(cell: Any) -> float | None:
@@ -128,7 +129,7 @@ class RowReading:
                     metrics.append((column, read))
             elif kind is STEP:
                 read, found = number(cell), sureness(column)
-                if read is not None and found > sure:
+                if read is not None and found > sure and read.is_integer():
                     step, sure = read, found
             elif kind is EPOCH:
                 read = number(cell)

@@ -12,8 +12,9 @@ from traindx_tools.on_logs.run import Floats
 
 EPOCH, RANK = "epoch", "rank"
 STEP_WORDS: dict[str, int] = {
-    **dict.fromkeys(("global_step", "num_updates", "update", "updates_done", "optimizer_step", "opt_step", "gstep",
-                     "optim_step", "trainer/global_step", "_step", "num_update", "current_steps",
+    **dict.fromkeys(("global_step", "num_updates", "trainer/global_step"), 5),
+    **dict.fromkeys(("update", "updates_done", "optimizer_step", "opt_step", "gstep",
+                     "optim_step", "_step", "num_update", "current_steps",
                      "train_step", "global_steps", "global_iter"), 4),
     **dict.fromkeys(("step", "iter", "iteration", "iterations_done", "itr", "it", "iters_done", "stp"), 3),
     **dict.fromkeys(("batch", "minibatch", "batch_idx", "mini_batch", "mb", "batches_done"), 2),
@@ -49,22 +50,34 @@ class Counters:
     step_total: float = math.nan
 
 
-def settle(step: Floats, epoch: Floats, counters: Counters) -> tuple[Floats, str]:
+@dataclass(frozen=True)
+class Settled:
+    """Steps that count on over epochs; the slots whose counters started over; what to say of it."""
+
+    step: Floats
+    within_epoch: frozenset[int]
+    remark: str
+
+
+def settle(step: Floats, epoch: Floats, counters: Counters) -> Settled:
     """Steps that only grow within a run, and a remark where the log counts batches of an epoch.
 
     A counter that falls when the epoch grows counts batches within an epoch. Where the log also prints how many there
     are, the step is (epoch - first) * batches + batch, which the log says by its own numbers; where it does not, or
     the counter always stands at its end, no step is known and the epoch is the place.
     """
-    remarks: list[str] = []
+    remarks: dict[str, None] = {}
+    within: set[int] = set()
     slots = np.array(counters.slot, dtype=np.int64)
     totals = np.array(counters.total, dtype=np.float64)
     for slot in np.unique(slots[slots >= 0]):
         mine = np.flatnonzero((slots == slot) & np.isfinite(step))
         if len(mine) > 1:
             step[mine], remark = _settle_one(step[mine], epoch[mine], totals[mine])
-            remarks += [remark] if remark else []
-    return step, "; ".join(dict.fromkeys(remarks))
+            if remark:
+                remarks[remark] = None
+                within.add(int(slot))
+    return Settled(step, frozenset(within), "; ".join(remarks))
 
 
 def _settle_one(step: Floats, epoch: Floats, total: Floats) -> tuple[Floats, str]:

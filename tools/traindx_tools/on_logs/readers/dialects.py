@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from traindx_tools.on_logs.readers.names import GROUPS
+from traindx_tools.on_logs.readers.names import GROUPS, VALIDATION
 
 _SIGNATURES: tuple[tuple[str, re.Pattern[str]], ...] = tuple((name, re.compile(pattern)) for name, pattern in (
     ("hf_trainer_log", r"^\{'(?:loss|eval_loss|train_runtime)': .*'epoch': "),
@@ -34,6 +34,10 @@ def of_line(text: str) -> str | None:
     return next((name for name, pattern in _SIGNATURES if pattern.search(text)), None)
 
 
-def group_of(logger: str | None) -> str | None:
-    """The group that a logger's name states: fairseq logs evaluations as "valid"."""
-    return GROUPS.get((logger or "").lower())
+_EVALUATION = re.compile(r"^\s*\*\s+(?:Acc|Prec)@1\b")
+"""How the ImageNet example of PyTorch, and all that grew from it, ends an evaluation."""
+
+
+def group_of(logger: str | None, text: str) -> str | None:
+    """The group that a logger's name or a peculiar line states."""
+    return VALIDATION if _EVALUATION.match(text) else GROUPS.get((logger or "").lower())

@@ -78,6 +78,8 @@ _TAIL = re.compile(
     r"^(?P<head>.*?)\s*(?P<conn>=>|->|:=|[=:≈]|)\s*"
     r"(?:(?:tensor|array|Array|Tensor|(?:np|numpy|jnp)\.\w+|float|DeviceArray)\()?[\[({'\"#$]*\s*$", re.DOTALL)
 _SEPARATOR = re.compile(r"[,;|•·│┃║{}\[\]\t]|\s[-–—>»→]+\s|\s{2,}|:\s|\)\s|\s\(")
+_NAMED_UNIT = re.compile(r"\s\((?:[munµ]?s|sec|seconds|[KMGT]i?B|%|[\w]+/[\w/]+)\)$")
+"""A unit in the name: "elapsed time per iteration (ms)"."""
 _EDGE = "'\"`*-–—>»→•#.!,:/\\ \t_~<█▏▎▍▌▋▊▉━╸╺=?"
 _STOP = frozenset(
     "took in at of to from with and after for is was by on the than over every per a an did about around until "
@@ -86,7 +88,7 @@ _STOP = frozenset(
 _RATIO = re.compile(r"\s*(?:/|of|out of)\s*$")
 _PLURAL = {"steps": "step", "iterations": "iteration", "iters": "iter", "updates": "update", "epochs": "epoch",
            "batches": "batch", "episodes": "episode"}
-_TQDM, _KERAS = re.compile(r"\d+%\s?\|"), re.compile(r"^\s*\d+/(?:\d+|Unknown)\s+(?:[━╸╺]|\[[=>.]+\])")
+_TQDM, _KERAS = re.compile(r"\d+%\|[^|]{0,400}\| ?[\d.?]+\w?/"), re.compile(r"^\s*\d+/(?:\d+|Unknown)\s+(?:[━╸╺]|\[[=>.]+\])")
 _VECTOR = frozenset({"perplexity", "codebook_perplexity", "codebook_used"})
 
 
@@ -113,6 +115,8 @@ def split(text: str) -> list[str]:
 
 def plan_line(parts: list[str], group: str | None = None) -> Plan:
     """What the numbers of a line mean. `parts` as of `split`; `group` is what the lines before have said."""
+    if len(parts) < 3:
+        return NOTHING
     text = "".join(parts)
     if len(parts) < 3 or len(parts) > 2 * MAX_TOKENS or _NO_METRICS.search(text):
         return NOTHING
@@ -162,6 +166,9 @@ def _read_one(draft: _Draft, gap: str, token: int, total: int | None, found: tup
               text: str, after: str) -> None:
     tail = _TAIL.match(gap)
     head, conn = (tail.group("head"), tail.group("conn")) if tail else (gap, "")
+    head = head.rstrip("'\"`")
+    in_unit = _NAMED_UNIT.search(head)
+    head = head[:in_unit.start()] if in_unit else head
     pieces = [p.strip(_EDGE) for p in _SEPARATOR.split(head)]
     phrase = _balanced(pieces[-1]).split()
     if conn in ("=", ":=", "=>", "->") and len(phrase) > 1:
@@ -171,13 +178,17 @@ def _read_one(draft: _Draft, gap: str, token: int, total: int | None, found: tup
         _note_groups(draft, piece)
         draft.leftover += sum(1 for w in piece.split() if any(c.isalpha() for c in w))
     phrase = [w for w in phrase if any(c.isalpha() for c in w)]
-    if found and found[0] == "percent" and after.startswith(("%|", " %|", "% |")):  # how far a bar is
+    if total is not None and phrase and all(w.lower() in GROUPS for w in phrase):  # "Test: [ 1/196]"
+        _note_groups(draft, " ".join(phrase))
+        phrase = []
+    if found and found[0] == "percent" and after.startswith("%|") and conn != "=":  # how far a bar is
         _note_groups(draft, " ".join(phrase))
         draft.described = draft.described or bool(phrase)
         return
     if not phrase:
         _read_nameless(draft, token, total, found, gap, text, after)
-    elif not _read_counter(draft, phrase, token, total, text, conn):
+    elif in_unit or not _read_counter(draft, phrase, token, total, text, conn):
+        phrase += [in_unit.group().strip()] if in_unit else []
         _read_metric(draft, phrase, token, total, found, conn, text, gap)
 
 
@@ -222,13 +233,14 @@ def _read_counter(draft: _Draft, phrase: list[str], token: int, total: int | Non
     joined = "_".join(w.lower() for w in phrase[-2:])
     plural = last in _PLURAL and (total is not None or (token == 0 and conn == ":"))
     kind = counters.counter_kind(joined) or counters.counter_kind(_PLURAL[last] if plural else last)
-    if kind is None or (last in _PLURAL and not plural):
+    readable = (value(text) if kind and kind[0] == counters.EPOCH else whole(text)) is not None
+    if kind is None or (last in _PLURAL and not plural) or (len(phrase) > 1 and (not readable or "per" in phrase)):
         return False
     if len(phrase) > 1:
         _note_groups(draft, " ".join(phrase[:-1]))
         draft.leftover += len(phrase) - 1
-    _note_groups(draft, phrase[-1].removeprefix(last))
-    if (value(text) if kind[0] == counters.EPOCH else whole(text)) is None:
+    _note_groups(draft, phrase[-1][len(last):])
+    if not readable:
         return True
     counter = Counter(token, total, kind[1])
     if kind[0] == counters.RANK:
@@ -312,8 +324,8 @@ def _finish(draft: _Draft, bar: str) -> Plan:
     step = max(steps, key=lambda c: c.sureness) if steps else None
     epoch = epochs[0] if epochs else None
     fields = _accepted(draft, placed=bool(step or epoch))
-    if bar and all(f.key.original == f.key.metric for f in fields):
-        fields = ()  # a bar that shows nothing but its speed counts downloads and files as well
+    if bar and not any(f.key.name.measured and f.key.metric is None for f in fields):
+        fields = ()  # a bar that shows nothing but its speed may count downloads or files
     return Plan(fields, step, epoch, draft.rank, bar, draft.leftover, plain=not draft.described)
 
 

@@ -5,6 +5,7 @@ The tables are the knowledge; `identify` only looks names up in them.
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass
 from functools import lru_cache
@@ -122,7 +123,7 @@ _EXACT: dict[str, str] = {
                                                                                       "num_tokens total_tokens",
 }
 _SETTINGS = frozenset({"learning_rate", "loss_scale", "codebook_size", "step_time", "elapsed", "data_time", "mae",
-                       "error_rate", "map", "precision", "codebook_used", "accuracy_top5", "consumed_samples",
+                       "error_rate", "map", "precision", "codebook_used", "consumed_samples",
                        "consumed_tokens", "epoch_time", "codebook_utilization"})
 """Canonical names that a log may also state once as a setting or a remark ("lr: 0.001", "precision: 16")."""
 
@@ -154,7 +155,8 @@ _GRAD = re.compile(r"(?:(.+)_)?(?:grad|grads|gradient|gradients)_(?:2_|l2_)?norm
 _LOSS = re.compile(r"(?:(.+)_)?loss(?:es)?(?:_(.+))?")
 _LR = re.compile(r"(?:lr|learning_rate)_(.+)")
 _REWARD = re.compile(r"rewards?_(.+?)(?:_(mean|std))?")
-_WORDS = re.compile(r"[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+|[^\W_]+")
+_ACCURACY = re.compile(r"(?:(.+)_)?acc(?:uracy)?(?:_(.+))?")
+_WORDS = re.compile(r"[KMGT]i?B(?![a-z])|[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+|[^\W_]+")
 
 
 def words(original: str) -> list[str]:
@@ -184,10 +186,13 @@ def _lookup(stem: list[str], group: str | None) -> Name:
 
 
 def _candidates(stem: list[str]) -> list[str]:
+    """The spellings under which a name may stand in the tables, the fullest first."""
     bare = [w for w in stem if w not in _TIME_UNITS]
-    unscoped = [w for w in bare if w not in _SCOPES]
+    seconds = bare[:-1] if bare[-1:] in (["s"], ["sec"], ["seconds"]) else bare
+    led = list(itertools.dropwhile(lambda w: w in _SCOPES or w == "time", bare))
+    unscoped = [w for w in seconds if w not in _SCOPES]
     best = stem[0] in ("best", "min", "max", "lowest", "highest", "target")
-    return ["_".join(stem)] if best else ["_".join(w) for w in (stem, bare, unscoped) if w]
+    return ["_".join(stem)] if best else ["_".join(w) for w in (stem, bare, seconds, led, unscoped) if w]
 
 
 def _memory(stem: list[str], group: str | None) -> Name | None:
@@ -207,6 +212,11 @@ def _patterned(stem: list[str], joined: str, group: str | None) -> Name | None:
         if found:
             parts = [p for p in found.groups() if p and not (head == "reward" and p == "mean")]
             return Name("/".join([head, *parts]), group, True, head != "learning_rate")
+    found = _ACCURACY.fullmatch(joined)
+    if found:
+        kinds = {"multiclass", "binary", "multilabel", *_SCOPES}
+        scoped = [w for p in found.groups() if p for w in p.split("_") if w not in kinds]
+        return Name("/".join(["accuracy", "_".join(scoped)] if scoped else ["accuracy"]), group, True, True)
     found = _LOSS.fullmatch(joined)
     if found:
         scoped = [w for p in found.groups() if p for w in p.split("_") if w not in ("avg", "mean", "epoch", "step")]

@@ -21,12 +21,17 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple((kind, re.compile(patter
     ("world_size", r"world[_ ]?size|\b(?:num_)?processes\b|\bnprocs?\b|\bnum(?:ber)?[_ ](?:of[_ ])?(?:gpus|devices|processes|ranks|nodes)\b"
                    r"|\b(?:on|using|with|across)\s\d+\s(?:gpus|devices|accelerators|tpus?|ranks|processes)\b"),
     ("precision", r"mixed[_ ]precision|\b(?:bf16|fp16|float16|bfloat16|fp32|tf32|fp8)\b|\bautocast\b|\bGradScaler\b|\bamp\b"),
-    ("parameters", r"\bparam(?:eter)?s?\b.{0,24}\d|\d\s?[MBK]?\s?(?:trainable )?param(?:eter)?s\b"),
+    ("parameters", r"\bparam(?:eter)?s\b.{0,24}\d|\d\s?[MBK]?\s?(?:trainable )?param(?:eter)?s\b"),
     ("device", r"\bdevices?\b\W{0,3}(?:cuda|cpu|gpu|tpu|mps|xla)|\bGPU available\b|\bNVIDIA\b|\bTPU v\d"),
     ("dataset", r"\d[\d,]*\s*(?:/|,|and)?\s*(?:train\w*|val\w*|test|eval\w*)?\s*\b(?:batches|samples|examples|images|sentences"
-                r"|sequences|documents|rows)\b|\b(?:dataset|num examples|sentences|samples|examples|images|batches)\b\W{0,3}\d"),
+                r"|sequences|documents|rows)\b(?!/)|\b(?:dataset|num examples|sentences|samples|examples|images|batches)\b\W{0,3}\d"),
     ("other", r"\btotal[_ ](?:optimization[_ ])?steps\b|\bmax[_ ]steps\b|\bnum[_ ]epochs\b|\bsteps ?/ ?epoch\b|\bsteps per epoch\b"),
 ))
+_MAY_SAY = re.compile(
+    r"skip|overflow|finite|scale|resum|restor|contin|load|start|sav|writ|checkpoint|best|world|process|nproc|gpu|device|"
+    r"num|rank|precision|16|32|8\b|amp|autocast|scaler|param|nvidia|tpu|batch|sampl|example|image|sentence|sequence|"
+    r"document|rows|dataset|step|epoch", re.IGNORECASE)
+"""A word that at least one kind needs: told first, because the full look is slow."""
 _WITHOUT_METRICS = frozenset({"step_skipped", "resume", "world_size", "parameters", "device"})
 _SAVES = re.compile(r"^\W*(?:sav(?:ed|ing)|writ(?:ing|ten)|checkpoint|best model|new best|model saved|=> saving)", re.I)
 
@@ -44,7 +49,7 @@ _MAGNITUDE = {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9}
 
 def kind_of(text: str) -> str | None:
     """The kind of note that a line is, None for none."""
-    return next((kind for kind, pattern in _KINDS if pattern.search(text)), None)
+    return next((k for k, pattern in _KINDS if pattern.search(text)), None) if _MAY_SAY.search(text) else None
 
 
 def hides_metrics(kind: str, text: str) -> bool:

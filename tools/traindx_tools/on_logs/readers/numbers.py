@@ -13,9 +13,10 @@ TOKEN = re.compile(
     r"((?<![\w.])\d{4}[-/]\d\d[-/]\d\d(?:T(?=\d))?"  # 2026-11-27
     r"|(?<![\w.])\d+(?::\d\d){1,2}(?:[.,]\d+)?(?![\d:])"  # 1:02:03.5
     r"|(?<![\w.])\d+(?:\.\d+){2,}"  # 2.13.0, 127.0.0.1
-    r"|(?:(?<![\w.])[+-]?|(?<=[Ee]poch)|(?<=[Ss]tep)|(?<=[Ii]ter)|(?<=\b[Ee]p))"
+    r"|(?:(?<![\w.@])[+-]?|(?<=[Ee]poch)|(?<=[Ss]tep)|(?<=[Ii]ter)|(?<=\b[Ee]p))"
     r"(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d)|\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
-    r"|(?<![\w.])[+-]?(?:[nN]a[nN]|NAN|[iI]nf(?:inity)?|INF)(?![\w/]))"
+    r"|(?<![\w.])[+-]?(?:[nN]a[nN]|NAN|[iI]nf(?:inity)?|INF)(?![\w/])"
+    r"(?!\s+(?:iterations|steps|batches|grads?\b|gradients|losses|values?\b)))"
 )
 """One capturing group, so that `TOKEN.split(line)` alternates text and tokens."""
 
@@ -59,7 +60,7 @@ _RATES = (
     (re.compile(rf"(?:{_COUNTED}|{_ITEMS})/{_SECOND}"), "throughput", 1.0),
     (re.compile(rf"{_TOKENS}/{_SECOND}(?:/(?:gpu|device|chip))?", re.IGNORECASE), "tokens_per_second", 1.0),
 )
-UNIT = re.compile(r"(?:\s?(%)|\s?([A-Za-zµ]+(?:/[A-Za-z_]+){0,2}))(?![\w@/(=])")
+UNIT = re.compile(r"(?:\s?(%)|\s?([A-Za-zµ]+(?:/[A-Za-z_]+){0,2}))(?![\w@/=])")
 """What may stand right behind a number as its unit: group 1 is a percent sign, group 2 a word."""
 
 

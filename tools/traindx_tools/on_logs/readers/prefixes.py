@@ -26,19 +26,33 @@ _PARTS = tuple(re.compile(p) for p in (
     r"[\w./-]+\.py:\d+(?::\w+)?(?:[ \t]*[-|>:]+[ \t]*|[ \t]+)",
     rf"[\w.]+(?::\w+)?:\d+ [|>-] ?|(?:__main__|root)[ \t]*[-|:][ \t]*|[\w.]+ - (?={_LEVEL}\b)|pid=\d+[ \t]+",
 ))
+_CLOCK_AT = re.compile(rf"[ T_,]\s?({_CLOCK})")
 _MAY_START = re.compile(r"\s{0,4}(?:[\[(<\dTDINWECFSrRgGpP_]|[JFMASOND][a-z]{2} [ \d]\d |[\w./-]+(?:\.py:\d| - |:\w+:\d))")
 _LEVELS = {"W": "WARNING", "E": "ERROR", "F": "FATAL", "C": "CRITICAL", "I": "INFO", "D": "DEBUG"}
 
 
 @dataclass(frozen=True)
 class Prefix:
-    """`end`: where the message starts. `time`: seconds of some clock, None where none was printed."""
+    """`end`: where the message starts. `time`: seconds of some clock, None where none was printed.
+
+    `time_at`, `rank_at`: from where to where in the text they stand; lines of the same shape have them at the same place.
+    """
 
     end: int = 0
     time: float | None = None
     rank: int | None = None
     level: str | None = None
     logger: str | None = None
+    time_at: tuple[int, int] | None = None
+    rank_at: tuple[int, int] | None = None
+
+    def same_shape(self, text: str) -> Prefix:
+        """The prefix of another line whose text differs in digits only."""
+        if self.time_at is None and self.rank_at is None:
+            return self
+        time = None if self.time_at is None else moment(text[self.time_at[0]:self.time_at[1]])
+        rank = None if self.rank_at is None else int(text[self.rank_at[0]:self.rank_at[1]])
+        return Prefix(self.end, time, rank, self.level, self.logger, self.time_at, self.rank_at)
 
 
 _NONE = Prefix()
@@ -48,7 +62,9 @@ def parse_prefix(text: str) -> Prefix:
     """What stands before the message of a line."""
     if not _MAY_START.match(text):
         return _NONE
-    at, time, rank, level, logger = 0, None, None, None, None
+    at, level, logger = 0, None, None
+    time_at: tuple[int, int] | None = None
+    rank_at: tuple[int, int] | None = None
     while at < len(text) and text[at] in " \t":
         at += 1
     start = at
@@ -58,21 +74,34 @@ def parse_prefix(text: str) -> Prefix:
             break
         at = found.end()
         fields = found.groupdict()
-        time = _time(fields) if time is None else time
-        rank = int(fields["rank"]) if fields.get("rank") else rank
+        time_at = _time_span(found, fields) if time_at is None else time_at
+        rank_at = found.span("rank") if fields.get("rank") else rank_at
         level = fields.get("level") or _LEVELS.get(fields.get("glog") or "") or level
         logger = fields.get("root") or logger
-    return Prefix(at, time, rank, level, logger) if at > start else _NONE
+    if at == start:
+        return _NONE
+    return Prefix(at, None, None, level, logger, time_at, rank_at).same_shape(text)
 
 
-def _time(fields: dict[str, str | None]) -> float | None:
-    if fields.get("date"):
-        return stamp(f"{fields['date']} {fields['clock']}")
-    clock = fields.get("us_clock") or fields.get("glog_clock") or fields.get("bare_clock")
-    if clock:
-        day = re.sub(r"\D", "", fields.get("us_date") or fields.get("glog_date") or "")
-        return _clock(clock) + (_day_of_year(day) * 86400.0 if day else 0.0)
-    return stamp(fields["syslog"]) if fields.get("syslog") else None
+def _time_span(found: re.Match[str], fields: dict[str, str | None]) -> tuple[int, int] | None:
+    for first, last in _SPANS:
+        if fields.get(first):
+            return found.start(first), found.end(last)
+    return None
+
+
+_SPANS = (("date", "clock"), ("us_date", "us_clock"), ("glog_date", "glog_clock"), ("bare_clock", "bare_clock"),
+          ("syslog", "syslog"))
+
+
+def moment(text: str) -> float | None:
+    """Seconds of a time as a logger prints it: with a date since 1970, with a day since a new year, else since midnight."""
+    if len(text) >= 19 and text[4] in "-/" or text[:1].isalpha():
+        return stamp(text)
+    day, space, clock = text.rpartition(" ")
+    if not space:
+        return _clock(text)
+    return _clock(clock) + _day_of_year(day.replace("/", "")) * 86400.0
 
 
 @lru_cache(maxsize=64)
@@ -84,8 +113,7 @@ def _day_of_year(month_day: str) -> int:
 
 
 def _clock(text: str) -> float:
-    hours, minutes, seconds = text.replace(",", ".").split(":")
-    return int(hours) * 3600.0 + int(minutes) * 60.0 + float(seconds)
+    return int(text[:2]) * 3600.0 + int(text[3:5]) * 60.0 + float(text[6:].replace(",", "."))
 
 
 @lru_cache(maxsize=64)
@@ -101,8 +129,9 @@ def stamp(text: str) -> float | None:
     if len(text) >= 19 and text[4] in "-/":
         day = _date(text[:10])
         try:
-            return None if day is None else day + _clock(re.match(r"[\d:.,]+", text[11:]).group())  # type: ignore[union-attr]
-        except (ValueError, AttributeError):
+            found = _CLOCK_AT.match(text, 10)
+            return day + _clock(found.group(1)) if found and day is not None else None
+        except ValueError:
             return None
     try:
         parsed = datetime.strptime(f"2000 {text}", "%Y %b %d %H:%M:%S")

@@ -12,13 +12,17 @@ from dataclasses import dataclass, field
 
 from traindx_tools.on_logs.readers import columns
 from traindx_tools.on_logs.readers.names import identify
-from traindx_tools.on_logs.readers.numbers import UNIT, unit, value, whole
+from traindx_tools.on_logs.readers.numbers import as_memory, unit, value, whole
 
 _BARS = re.compile(r"[|│┃║]")
 _RULE_LINE = re.compile(r"^[\s|+\-=─━═┄╌┌┐└┘├┤┬┴┼╭╮╰╯╞╡╪╤╧┏┓┗┛┡┩╇┠┨╂:]*$")
 _BOX = re.compile(r"^\s*[|│┃║]\s*(?P<name>[A-Za-z][\w /.@()%-]{0,80}?)\s*[|│┃║]\s*(?P<cell>\S.*?)?\s*[|│┃║]\s*$")
 _WIDE_GAP = re.compile(r"\s{2,}|\t")
+_HEADED = re.compile(r"loss|acc|epoch|step|iter|mse|mae|ppl|reward|score", re.IGNORECASE)
+"""What at least one column of a header is called: told first, because the full look is slow."""
 _MAX_COLUMNS = 200
+_PATIENCE = 20
+"""Lines with numbers between two rows before a header is forgotten."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,12 @@ class PrintedTables:
     _header: list[str] = field(default_factory=list)
     _box: dict[str, float] = field(default_factory=dict)
     _section: str = ""
+    _misses: int = 0
+
+    @property
+    def open(self) -> bool:
+        """Whether the next line may belong to a table that has begun."""
+        return bool(self._header or self._box)
 
     def line(self, text: str, numbers: int) -> tuple[bool, Row | None]:
         """Whether the line belongs to a table, and the row it completes. `numbers`: how many stand in it."""
@@ -49,9 +59,11 @@ class PrintedTables:
         if self._header and numbers:
             row = self._row(text)
             if row is not None:
+                self._misses = 0
                 return True, row
-            self._header = []
-        elif not numbers and len(text) < 2_000:
+            self._misses += 1
+            self._header = self._header if self._misses < _PATIENCE else []
+        elif not numbers and len(text) < 2_000 and (self._header or _HEADED.search(text)):
             return self._may_be_header(text), None
         return False, None
 
@@ -60,16 +72,18 @@ class PrintedTables:
             return bool(self._header)
         names = _header_cells(text)
         if names:
-            self._header = names
+            self._header, self._misses = names, 0
         return bool(names)
 
     def _row(self, text: str) -> Row | None:
         cells = _cells(text)
+        if len(cells) > len(self._header):
+            cells = [c for c in cells if c not in ("+", "*", "✓")]  # how skorch and others mark the best row
         if len(cells) > len(self._header) and "%|" in text:
             cells = cells[:len(self._header)]
         if len(cells) != len(self._header):
             return None
-        read = [_read_cell(cell) for cell in cells]
+        read = [_read_cell(cell, name) for name, cell in zip(self._header, cells)]
         filled = [r for r, cell in zip(read, cells) if cell.strip(" -")]
         if sum(r is not None for r in filled) < max(1, len(filled) - 1):
             return None
@@ -116,7 +130,7 @@ def _as_row(cells: dict[str, tuple[float, float]]) -> Row:
     return Row(step, total, epoch, epoch_total, tuple(values))
 
 
-def _read_cell(cell: str) -> tuple[float, float] | None:
+def _read_cell(cell: str, name: str) -> tuple[float, float] | None:
     """The number in a cell and what it is counted against: "1/100" gives (1, 100)."""
     text = cell.strip().strip("*:")
     if "/" in text:
@@ -130,8 +144,9 @@ def _read_cell(cell: str) -> tuple[float, float] | None:
     scaled = value(found.group(1)) if found else None
     if found is None or scaled is None:
         return None
-    factor = unit(found.group(2), glued=True) if UNIT.match(found.group(2)) or found.group(2) != "%" else None
-    return scaled * (factor[1] if factor else 1.0), math.nan
+    memory = as_memory(found.group(2)) if identify(name).canonical.startswith("memory") else None
+    factor = unit(found.group(2), glued=True)
+    return scaled * (memory or (factor[1] if factor else 1.0)), math.nan
 
 
 def _cells(text: str) -> list[str]:

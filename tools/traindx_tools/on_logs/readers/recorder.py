@@ -42,6 +42,10 @@ class _Places:
     line: Ints
 
 
+Columns = tuple["array[int]", "array[float]"]
+"""Record numbers and values of one series."""
+
+
 @dataclass
 class Recorder:
     """Record by record: where it stands, then its values. `steps` may be rewritten before `series` is called."""
@@ -53,7 +57,7 @@ class Recorder:
     line: array[int] = field(default_factory=lambda: array("q"))
     kept: int = 0
     dropped_names: int = 0
-    _values: dict[Key, tuple[array[int], array[float]]] = field(default_factory=dict)
+    _values: dict[Key, Columns] = field(default_factory=dict)
 
     @property
     def full(self) -> bool:
@@ -66,7 +70,28 @@ class Recorder:
     @property
     def rows(self) -> int:
         """Records that hold a value of a series that was kept."""
-        return len({i for index, _ in self._values.values() for i in index})
+        kept = np.zeros(len(self.line), dtype=bool)
+        for index, _ in self._values.values():
+            kept[np.frombuffer(index, np.int64)] = True
+        return int(kept.sum())
+
+    def columns(self, key: Key) -> Columns | None:
+        """Where the values of a series go: record numbers and values. None when there are too many series."""
+        return self._values.get(key) or self._new(key)
+
+    def append(self, line: int, columns: Iterable[Columns | None], numbers: Iterable[float], step: float, epoch: float,
+               time: float) -> None:
+        """`add` for a reader that has looked its columns up before and gives each once: for speed."""
+        index = len(self.line)
+        self.step.append(step)
+        self.epoch.append(epoch)
+        self.time.append(time)
+        self.line.append(line)
+        for column, number in zip(columns, numbers):
+            if column is not None:
+                column[0].append(index)
+                column[1].append(number)
+                self.kept += 1
 
     def add(self, line: int, values: Iterable[tuple[Key, float]], *, step: float = math.nan, epoch: float = math.nan,
             time: float = math.nan) -> None:
@@ -91,7 +116,7 @@ class Recorder:
             columns[1].append(number)
             self.kept += 1
 
-    def _new(self, key: Key) -> tuple[array[int], array[float]] | None:
+    def _new(self, key: Key) -> Columns | None:
         if len(self._values) >= MAX_SERIES:
             self.dropped_names += 1
             return None
@@ -162,6 +187,8 @@ def own_name(original: str) -> str:
     rest = [w for w in stem if w not in ("loss", "losses")]
     if identify(original).canonical in ("loss", "mse", "nll") and rest:
         return "loss/" + "_".join(rest)
+    if identify(original).canonical.startswith("memory"):
+        return "memory/" + "_".join(w for w in stem if w not in ("mem", "memory"))
     return "_".join(stem)
 
 

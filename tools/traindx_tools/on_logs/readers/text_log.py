@@ -1,4 +1,8 @@
-"""Any log that people read: prints, loggers, progress bars, printed dicts, and several of these in one file."""
+"""Any log that people read: prints, loggers, progress bars, printed dicts, and several of these in one file.
+
+What a line says is worked out once for each shape of line (its text with every digit replaced). Lines of a shape seen
+before, nearly all of a log, cost one lookup and the conversion of their numbers.
+"""
 
 from __future__ import annotations
 
@@ -11,40 +15,47 @@ import numpy as np
 
 from traindx_tools.on_logs.artifacts import Source, is_binary
 from traindx_tools.on_logs.readers import dialects, notes
-from traindx_tools.on_logs.readers.counters import Counters, settle
+from traindx_tools.on_logs.readers.bars import Bars, Record
+from traindx_tools.on_logs.readers.counters import Counters, Settled, settle
 from traindx_tools.on_logs.readers.line_parser import NOTHING, Plan, plan_line, split
 from traindx_tools.on_logs.readers.lines import LineStats, encoding_of, read_lines
-from traindx_tools.on_logs.readers.names import TRAIN, identify
-from traindx_tools.on_logs.readers.numbers import value, whole
+from traindx_tools.on_logs.readers.names import TEST, TRAIN, VALIDATION, identify
 from traindx_tools.on_logs.readers.prefixes import Prefix, parse_prefix
 from traindx_tools.on_logs.readers.printed_tables import PrintedTables, Row
 from traindx_tools.on_logs.readers.reader import Head, Reader
-from traindx_tools.on_logs.readers.recorder import Key, Recorder
+from traindx_tools.on_logs.readers.recorder import Columns, Key, Recorder
 from traindx_tools.on_logs.run import Artifact, Note, Run
 
-_MAX_SHAPES = 20_000
+_MAX_SHAPES = 50_000
+_MAX_SHAPE_LENGTH = 2_000
+"""Longer lines are worked out anew each time: remembering them would cost more than it saves."""
+_QUIET_LEVELS = frozenset({"WARNING", "WARN", "ERROR", "CRITICAL", "FATAL"})
+_SLOTS = {TRAIN: 0, VALIDATION: 10, TEST: 20}
+"""Each group has counters of its own: an evaluation counts its own batches."""
 _TABLE_SLOT = 9
 """Marks steps that a column of a printed table gave."""
-_QUIET_LEVELS = frozenset({"WARNING", "WARN", "ERROR", "CRITICAL", "FATAL"})
-
-
-@dataclass(frozen=True)
-class _Shape:
-    """What is known of all lines with the same text around their numbers."""
-
-    plan: Plan
-    note: str | None
+_DIGITS = str.maketrans("123456789", "000000000")
+_TRACEBACK = "Traceback (most recent call last)"
 
 
 @dataclass
-class _Record:
-    line: int
-    step: float
-    total: float
-    slot: int
-    epoch: float
-    time: float
-    values: list[tuple[Key, float]]
+class _Shape:
+    """What is known of all lines that differ in digits only: the plan, and from where to where each number stands."""
+
+    prefix: Prefix
+    plan: Plan
+    spans: list[tuple[int, int]]
+    note: str | None
+    indented: bool
+    traceback: bool = False
+    keys: list[Key] = field(default_factory=list)
+    columns: dict[int | None, list[Columns | None]] = field(default_factory=dict)
+    """Where the values go, by rank."""
+
+    @property
+    def silent(self) -> bool:
+        """Whether such lines say nothing at all."""
+        return self.plan is NOTHING and not self.note and not self.traceback
 
 
 @dataclass
@@ -61,13 +72,11 @@ class TextReading:
     firm: set[Key] = field(default_factory=set)
     dialects: dict[str, int] = field(default_factory=dict)
     _shapes: dict[str, _Shape] = field(default_factory=dict)
-    _ranked: dict[tuple[Key, int], Key] = field(default_factory=dict)
-    _bar: _Record | None = None
-    _bar_kind: str = ""
+    _bars: Bars = field(default_factory=Bars)
+    _tables: PrintedTables = field(default_factory=PrintedTables)
     _in_traceback: bool = False
     _epoch: float = math.nan
     _step: float = math.nan
-    _tables: PrintedTables = field(default_factory=PrintedTables)
     _bar_total: float = math.nan
     _ranks: set[int] = field(default_factory=set)
 
@@ -76,50 +85,67 @@ class TextReading:
 
     def line(self, number: int, text: str) -> None:
         """Reads one line."""
-        prefix = parse_prefix(text)
+        mask = text.translate(_DIGITS)
+        shape = self._shapes.get(mask)
+        if shape is None:
+            shape = self._learn(text, mask)
+        elif shape.silent and not self._in_traceback and not self._tables.open:
+            return
+        prefix = shape.prefix.same_shape(text)
         body = text[prefix.end:] if prefix.end else text
-        if self._skip_traceback(body) or not body:
+        if self._skip_traceback(body, shape.traceback) or not body:
             return
-        parts = split(body)
-        in_table, row = self._tables.line(body, len(parts) // 2)
-        if row is not None:
-            self._take_row(row, number, prefix)
-        if in_table:
-            return
-        shape = self._shape(parts, body, prefix)
+        if self._tables.open or not shape.plan.fields:
+            in_table, row = self._tables.line(body, len(shape.spans))
+            if row is not None:
+                self._take_row(row, number, prefix)
+            if in_table:
+                return
         if shape.note:
             self._note(shape.note, number, body, prefix)
-        if shape.plan is not NOTHING and (prefix.level not in _QUIET_LEVELS):
-            self._apply(shape.plan, parts, number, prefix, indented=body[:1] in (" ", "\t"))
+        if shape.plan is not NOTHING:
+            self._apply(shape, text, number, prefix)
 
-    def _skip_traceback(self, body: str) -> bool:
-        if body.startswith("Traceback (most recent call last)"):
+    def _skip_traceback(self, body: str, starts: bool) -> bool:
+        if starts:
             self._in_traceback = True
         elif self._in_traceback and body and not body[0].isspace():
             self._in_traceback = False
             return True
         return self._in_traceback
 
-    def _shape(self, parts: list[str], body: str, prefix: Prefix) -> _Shape:
-        shape_key = "\0".join(parts[::2])
-        shape = self._shapes.get(shape_key)
-        if shape is None:
-            kind = notes.kind_of(body)
-            plan = plan_line(parts, dialects.group_of(prefix.logger))
-            if plan.bar or "%|" in body:
-                kind = None
-            if kind and notes.hides_metrics(kind, body) or (kind and plan.step is None and plan.epoch is None
-                                                           and plan.leftover > 2):
-                plan = NOTHING
-            if kind is None and plan.header:
-                kind = "epoch" if plan.epoch else None
-            shape = _Shape(plan, kind)
-            if len(self._shapes) < _MAX_SHAPES:
-                self._shapes[shape_key] = shape
-            dialect = dialects.of_line(body)
-            if dialect:
-                self.dialects[dialect] = self.dialects.get(dialect, 0) + 1
+    def _learn(self, text: str, mask: str) -> _Shape:
+        prefix = parse_prefix(text)
+        body = text[prefix.end:]
+        parts = split(body)
+        spans, at = [], prefix.end
+        for i, part in enumerate(parts):
+            if i % 2:
+                spans.append((at, at + len(part)))
+            at += len(part)
+        plan, note = self._understand(parts, body, prefix)
+        shape = _Shape(prefix, plan, spans, note, body[:1] in (" ", "\t"), body.startswith(_TRACEBACK))
+        shape.keys = [f.key for f in plan.fields]
+        if len(self._shapes) < _MAX_SHAPES and len(mask) <= _MAX_SHAPE_LENGTH:
+            self._shapes[mask] = shape
         return shape
+
+    def _understand(self, parts: list[str], body: str, prefix: Prefix) -> tuple[Plan, str | None]:
+        """The plan of a line, and the kind of note that it is."""
+        plan = plan_line(parts, dialects.group_of(prefix.logger, body))
+        kind = None if plan.bar or "%|" in body else notes.kind_of(body)
+        if kind in ("step_skipped", "resume", "precision", "parameters", "other") and len(plan.fields) >= 3:
+            kind = None  # a record that also counts skipped steps
+        remark = kind is not None and (notes.hides_metrics(kind, body) or (
+            plan.step is None and plan.epoch is None and plan.leftover > 2))
+        if remark or prefix.level in _QUIET_LEVELS:
+            plan = NOTHING
+        if kind is None and plan.header:
+            kind = "epoch" if plan.epoch else None
+        dialect = dialects.of_line(body) if len(parts) > 1 else None
+        if dialect:
+            self.dialects[dialect] = self.dialects.get(dialect, 0) + 1
+        return plan, kind
 
     def _note(self, kind: str, number: int, body: str, prefix: Prefix) -> None:
         if len(self.notes) < notes.MAX_NOTES:
@@ -129,108 +155,81 @@ class TextReading:
         planned = notes.planned_steps(body)
         self.planned = self.planned if planned is None else planned
 
-    def _apply(self, plan: Plan, parts: list[str], number: int, prefix: Prefix, indented: bool) -> None:
-        tokens = parts[1::2]
-        step, total, slot = self._counter(plan, tokens)
-        epoch = math.nan
-        if plan.epoch:
-            read = value(tokens[plan.epoch.token])
-            epoch = math.nan if read is None else read
+    def _apply(self, shape: _Shape, text: str, number: int, prefix: Prefix) -> None:
+        plan, spans = shape.plan, shape.spans
+        step = epoch = total = math.nan
+        slot = -1
+        if plan.step is not None:
+            step = _count(text, spans, plan.step.token)
+            if plan.step.total is not None:
+                total = _count(text, spans, plan.step.total)
+        if plan.epoch is not None:
+            epoch = _count(text, spans, plan.epoch.token)
             if plan.epoch.total is not None:
-                self.counters.epoch_total = whole(tokens[plan.epoch.total]) or self.counters.epoch_total
+                self.counters.epoch_total = _count(text, spans, plan.epoch.total)
+        if not plan.fields:
+            self._place(plan, step, total, epoch)
+            return
+        if plan.epoch is None:
+            epoch = self._epoch
+        elif not math.isnan(self._epoch):
+            self._epoch = epoch
+        if plan.step is None and (shape.indented or not math.isnan(self._step)):
+            step = self._step
+        elif plan.step is not None:
+            slot = plan.step.sureness + _SLOTS[shape.keys[0].group]
+            self._step = self._step if shape.indented else math.nan
+        rank = prefix.rank if plan.rank is None else int(_count(text, spans, plan.rank))
+        numbers = [float(text[spans[f.token][0]:spans[f.token][1]].replace(",", "")) * f.factor for f in plan.fields]
+        if any(f.over is not None for f in plan.fields):
+            numbers = [n if f.over is None else _ratio(n, _count(text, spans, f.over))
+                       for n, f in zip(numbers, plan.fields)]
+        time = math.nan if prefix.time is None else prefix.time
+        record = Record(number, step, total, slot, epoch, time, self._columns(shape, rank), numbers)
+        for ready in self._bars.take(record, plan.bar):
+            self._add(ready)
+
+    def _place(self, plan: Plan, step: float, total: float, epoch: float) -> None:
+        """A line without metrics: a heading that says where the next ones stand, or a bare bar."""
         if plan.header:
             self._flush()
             self._epoch = epoch if plan.epoch else self._epoch
             self._step = step
-            return
-        if not plan.fields:
-            if plan.bar == "tqdm" and plan.plain and plan.step and plan.step.total is not None:
-                self._bar_total = max(whole(tokens[plan.step.total]) or 0.0, self._bar_total)
-            return
-        if math.isnan(epoch):
-            epoch = self._epoch
-        else:
-            self._epoch = self._epoch if math.isnan(self._epoch) else epoch
-        if slot < 0 and (indented or not math.isnan(self._step)):
-            step = self._step
-        elif slot >= 0 and not indented:
-            self._step = math.nan
-        rank = prefix.rank
-        if plan.rank is not None:
-            read = whole(tokens[plan.rank])
-            rank = rank if read is None else int(read)
-        values = self._values(plan, tokens, rank)
-        if values:
-            time = math.nan if prefix.time is None else prefix.time
-            self._take(_Record(number, step, total, slot, epoch, time, values), plan.bar)
+        elif plan.bar == "tqdm" and plan.plain and not math.isnan(total):
+            self._bar_total = total if math.isnan(self._bar_total) else max(total, self._bar_total)
 
-    def _counter(self, plan: Plan, tokens: list[str]) -> tuple[float, float, int]:
-        if plan.step is None:
-            return math.nan, math.nan, -1
-        step = whole(tokens[plan.step.token])
-        total = None if plan.step.total is None else whole(tokens[plan.step.total])
-        return (math.nan, math.nan, -1) if step is None else (step, math.nan if total is None else total,
-                                                              plan.step.sureness)
-
-    def _values(self, plan: Plan, tokens: list[str], rank: int | None) -> list[tuple[Key, float]]:
-        values: list[tuple[Key, float]] = []
-        for f in plan.fields:
-            number = value(tokens[f.token])
-            if number is None:
-                continue
-            if f.over is not None:
-                whole_count = value(tokens[f.over])
-                number = number / whole_count if whole_count else math.nan
-            key = f.key if rank is None else self._of_rank(f.key, rank)
-            (self.tentative if f.tentative else self.firm).add(key)
-            values.append((key, number * f.factor))
-        return values
-
-    def _of_rank(self, key: Key, rank: int) -> Key:
-        self._ranks.add(rank)
-        ranked = self._ranked.get((key, rank))
-        if ranked is None:
-            ranked = self._ranked[key, rank] = Key(key.original, key.group, rank, key.metric)
-        return ranked
+    def _columns(self, shape: _Shape, rank: int | None) -> list[Columns | None]:
+        columns = shape.columns.get(rank)
+        if columns is None:
+            if rank is not None:
+                self._ranks.add(rank)
+            keys = [k if rank is None else Key(k.original, k.group, rank, k.metric) for k in shape.keys]
+            for key, planned in zip(keys, shape.plan.fields):
+                (self.tentative if planned.tentative else self.firm).add(key)
+            columns = shape.columns[rank] = [self.recorder.columns(key) for key in keys]
+        return columns
 
     def _take_row(self, row: Row, number: int, prefix: Prefix) -> None:
         if not math.isnan(row.epoch_total):
             self.counters.epoch_total = row.epoch_total
-        keys = [(Key(name, identify(name).group or TRAIN, prefix.rank), v) for name, v in row.values]
-        self.firm.update(key for key, _ in keys)
+        keys = [Key(name, identify(name).group or TRAIN, prefix.rank) for name, _ in row.values]
+        self.firm.update(keys)
         time = math.nan if prefix.time is None else prefix.time
         epoch = self._epoch if math.isnan(row.epoch) else row.epoch
         slot = -1 if math.isnan(row.step) else _TABLE_SLOT
-        self._take(_Record(number, row.step, row.total, slot, epoch, time, keys), "")
-
-    def _take(self, record: _Record, bar: str) -> None:
-        """Adds a record; of the drawings of a bar only the last at each count, of a Keras bar the last of an epoch."""
-        if self._bar is not None and not self._redraws(record, bar):
-            self._flush()
-        if bar:
-            self._bar, self._bar_kind = record, bar
-        else:
-            self._add(record)
-
-    def _redraws(self, record: _Record, bar: str) -> bool:
-        held = self._bar
-        if held is None or bar != self._bar_kind:
-            return False
-        same_count = record.step == held.step or (math.isnan(record.step) and math.isnan(held.step))
-        if bar == "keras":
-            return record.step >= held.step and record.total == held.total and held.step < held.total or same_count
-        return same_count and record.total == held.total and {k for k, _ in held.values} <= {k for k, _ in record.values}
+        self._flush()
+        self._add(Record(number, row.step, row.total, slot, epoch, time, [self.recorder.columns(k) for k in keys],
+                         [v for _, v in row.values]))
 
     def _flush(self) -> None:
-        if self._bar is not None:
-            self._add(self._bar)
-            self._bar = None
+        for ready in self._bars.flush():
+            self._add(ready)
 
-    def _add(self, r: _Record) -> None:
+    def _add(self, r: Record) -> None:
         if self.recorder.full:
             return
-        for values in _once_each(r.values):
-            self.recorder.add(r.line, values, step=r.step, epoch=r.epoch, time=r.time)
+        for columns, numbers in r.once_each():
+            self.recorder.append(r.line, columns, numbers, r.step, r.epoch, r.time)
             self.counters.slot.append(r.slot)
             self.counters.total.append(r.total)
 
@@ -238,14 +237,14 @@ class TextReading:
         """The run that the lines tell of."""
         row = self._tables.finish()
         if row is not None:
-            self._take_row(row, max(self.recorder.line, default=1), Prefix())
+            self._take_row(row, self.recorder.line[-1] if len(self.recorder) else 1, Prefix())
         self._flush()
         self._forget_remarks()
-        step, remark = settle(np.array(self.recorder.step), np.array(self.recorder.epoch), self.counters)
-        self.recorder.step = _array(step)
-        planned, unit = self._planned(step)
+        settled = settle(np.array(self.recorder.step), np.array(self.recorder.epoch), self.counters)
+        self.recorder.step = array("d", settled.step.tobytes())
+        planned, unit = self._planned(settled)
         size = self.world_size or (max(self._ranks) + 1 if len(self._ranks) > 1 else None)
-        remarks = [r for r in (remark, note, _cut_note(self.recorder)) if r]
+        remarks = [r for r in (settled.remark, note, _cut_note(self.recorder)) if r]
         form = max(self.dialects, key=lambda d: self.dialects[d]) if self.dialects else "free_text"
         return Run(series=self.recorder.series(), notes=tuple(self.notes), planned_steps=planned, planned_unit=unit,
                    world_size=size,
@@ -260,43 +259,31 @@ class TextReading:
             if (key in self.tentative and key not in self.firm and count < 3) or lonely:
                 self.recorder.forget([key])
 
-    def _planned(self, step: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> tuple[float | None, str]:
+    def _planned(self, settled: Settled) -> tuple[float | None, str]:
+        """How many steps or epochs the log says there will be."""
         if not math.isnan(self.planned):
             return self.planned, "step"
         slots, totals = np.array(self.counters.slot), np.array(self.counters.total)
-        placed = np.isfinite(step) if len(step) else np.zeros(0, bool)
-        if placed.any():
-            main = np.bincount(slots[placed & (slots >= 0)]).argmax() if (placed & (slots >= 0)).any() else -1
-            known = totals[placed & (slots == main) & np.isfinite(totals)] if main >= 0 else totals[:0]
-            if len(known):
-                total = float(known[-1])
-                if (step[placed] <= total).all():
-                    return total, "step"
-                if not math.isnan(self.counters.epoch_total):
-                    return total * self.counters.epoch_total, "step"
-        if not math.isnan(self.counters.epoch_total):
-            return self.counters.epoch_total, "epoch"
-        if "hf_trainer_log" in self.dialects and self._bar_total > 0:
-            return self._bar_total, "step"
-        return None, "step"
+        counted = np.isfinite(settled.step) & (slots >= 0) if len(slots) else np.zeros(0, bool)
+        main = int(np.bincount(slots[counted]).argmax()) if counted.any() else -1
+        known = totals[counted & (slots == main) & np.isfinite(totals)] if main >= 0 else totals[:0]
+        epochs = self.counters.epoch_total
+        if len(known) and main not in settled.within_epoch:
+            return float(known[-1]), "step"
+        if len(known) and not math.isnan(epochs):
+            return float(known[-1]) * epochs, "step"
+        if not math.isnan(epochs):
+            return epochs, "epoch"
+        return (self._bar_total, "step") if "hf_trainer_log" in self.dialects and self._bar_total > 0 else (None, "step")
 
 
-def _array(step: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> array[float]:
-    return array("d", step.tobytes())
+def _count(text: str, spans: list[tuple[int, int]], token: int) -> float:
+    start, end = spans[token]
+    return float(text[start:end].replace(",", ""))
 
 
-def _once_each(values: list[tuple[Key, float]]) -> list[list[tuple[Key, float]]]:
-    """Splits a record in which a metric stands twice ("reward before 0.51 after 0.62"): one value after the other."""
-    if len({key for key, _ in values}) == len(values):
-        return [values]
-    first: dict[Key, float] = {}
-    again: list[tuple[Key, float]] = []
-    for key, number in values:
-        if key in first:
-            again.append((key, number))
-        else:
-            first[key] = number
-    return [list(first.items()), *_once_each(again)]
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole else math.nan
 
 
 def _cut_note(recorder: Recorder) -> str:

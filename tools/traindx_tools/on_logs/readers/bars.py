@@ -1,0 +1,73 @@
+"""Progress bars draw the same state again and again: of all drawings the last one counts."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from traindx_tools.on_logs.readers.recorder import Columns
+
+
+@dataclass(frozen=True)
+class Record:
+    """Values that stand together in a log, and where. `slot` says which counter gave the step, -1 for none."""
+
+    line: int
+    step: float
+    total: float
+    slot: int
+    epoch: float
+    time: float
+    columns: list[Columns | None]
+    numbers: list[float]
+
+    def once_each(self) -> list[tuple[list[Columns | None], list[float]]]:
+        """Splits a record in which a metric stands twice ("reward before 0.51 after 0.62"), one value after the other."""
+        rest = list(zip(self.columns, self.numbers))
+        if len({id(c) for c in self.columns}) == len(self.columns):
+            return [(self.columns, self.numbers)]
+        parts: list[tuple[list[Columns | None], list[float]]] = []
+        while rest:
+            seen: dict[int, tuple[Columns | None, float]] = {}
+            again = []
+            for column, number in rest:
+                if id(column) in seen:
+                    again.append((column, number))
+                else:
+                    seen[id(column)] = (column, number)
+            parts.append(([c for c, _ in seen.values()], [n for _, n in seen.values()]))
+            rest = again
+        return parts
+
+
+@dataclass
+class Bars:
+    """Holds a bar's last drawing back until the bar has moved on.
+
+    A tqdm bar shows the values of the moment: the last drawing at each count is kept. A Keras bar shows means over the
+    epoch so far: only the last drawing of the epoch is kept.
+    """
+
+    _held: Record | None = None
+    _kind: str = ""
+
+    def take(self, record: Record, kind: str) -> list[Record]:
+        """The records that are complete now. `kind`: "tqdm", "keras", or "" for a line that is no bar."""
+        if not kind and self._held is None:
+            return [record]
+        done = [] if self._held is None or self._redraws(self._held, record, kind) else [self._held]
+        self._held, self._kind = (record, kind) if kind else (None, "")
+        return done if kind else [*done, record]
+
+    def _redraws(self, held: Record, record: Record, kind: str) -> bool:
+        if kind != self._kind or not (record.total == held.total or math.isnan(held.total)):
+            return False
+        same_count = record.step == held.step or (math.isnan(record.step) and math.isnan(held.step))
+        if kind == "keras":
+            return same_count or (record.step > held.step and held.step < held.total)
+        return same_count and {id(c) for c in held.columns} <= {id(c) for c in record.columns}
+
+    def flush(self) -> list[Record]:
+        """What is still held back."""
+        held, self._held = self._held, None
+        return [] if held is None else [held]
