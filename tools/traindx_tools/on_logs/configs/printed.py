@@ -30,7 +30,7 @@ _CALL = re.compile(r"\b\w{0,60}(?:Namespace|Config|Configuration|Args|Arguments|
 _DICT = re.compile(r"\b" + _NAMES + r"\b\W{0,4}(\{.*)", re.IGNORECASE)
 _HEADING = re.compile(r"[^\w{]{0,60}(?:.{0,60}\W)?" + _NAMES + r"\W{0,60}$", re.IGNORECASE)
 _MEGATRON = re.compile(r"\s*(\w{2,80}) \.{2,} (\S.{0,500}?)\s*$")
-_SETTING = re.compile(r"(\s*)(?:- )?([A-Za-z_][\w./-]{0,80})\s*[:=](?:\s+(.*))?$")
+_SETTING = re.compile(r"(\s*)(?:- )?([A-Za-z_][\w./-]{0,80}(?: [\w-]{1,40}){0,2})\s*[:=](?:\s+(.*))?$")
 _FLAG = re.compile(r"(?:^|\s)--([A-Za-z][\w.-]{0,80})(?:[= ](?!-)(\S{1,300}))?")
 _COMMAND = re.compile(r"\b(?:python3?|torchrun|accelerate launch|deepspeed|srun)\b.{0,300}\s--[A-Za-z]")
 _LOG_PREFIX = re.compile(r"(?:\[[^\]]{1,60}\]\s?){1,4}-?\s?"

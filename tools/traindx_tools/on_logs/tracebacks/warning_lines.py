@@ -36,7 +36,7 @@ SIGNATURES = (
     _signature("gradient-size-mismatch", "grad.sizes() != param.sizes()"),
     _signature("gradient-stride-mismatch", "Grad strides do not match bucket view strides"),
     _signature("scalar-gather", "Was asked to gather along dimension 0, but all input tensors were scalars"),
-    _signature("sequence-too-long", "Token indices sequence length is longer than", r"\(\d+ > \d+\)"),
+    _signature("sequence-longer-than-limit", "Token indices sequence length is longer than", r"\(\d+ > \d+\)"),
     _signature("weights-newly-initialized", "newly initialized", r"(?:Some weights|weights) of .* newly initialized"),
     _signature("weights-not-used", "were not used when initializing"),
     _signature("non-full-backward-hook", "Using a non-full backward hook"),
@@ -54,6 +54,7 @@ SIGNATURES = (
     _signature("undefined-metric", "UndefinedMetricWarning"),
     _signature("int64-truncated", "Explicitly requested dtype", r"Explicitly requested dtype .*int64.* truncated"),
     _signature("scatter-dtype", "scatter inputs have incompatible types"),
+    _signature("recompile-limit", "torch._dynamo hit config."),
     _signature("donated-unusable", "Some donated buffers were not usable"),
 )
 NEEDS = tuple(dict.fromkeys(s.needs for s in SIGNATURES))

@@ -1,0 +1,127 @@
+"""Warnings that matter: the few that imply a fault, told apart from the many that healthy runs print.
+
+Everything else that a library warns of (deprecations, defaults, configuration remarks) is silent here. A warning whose
+consequence depends on the rest of the run is a remark until the rest of the run agrees.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from traindx_tools.finding import Finding, Severity, Strength, Value
+from traindx_tools.on_logs.configs.names import lookup
+from traindx_tools.on_logs.run import ErrorEvent, Run
+from traindx_tools.on_logs.tracebacks.incidents import Incident, incidents
+from traindx_tools.on_logs.tracebacks.report import report, short
+from traindx_tools.rules import Rule
+
+PRIORITY = 95
+
+RULE = Rule(
+    id="L526",
+    name="warnings-that-matter",
+    title="A warning that matters",
+    severity=Severity.INFO,
+    sees="A table of warnings by torch, transformers, NumPy, JAX and launchers; see warning_lines.py.",
+    matters="Some warnings state the fault that a person then searches for days.",
+    alike=("The same warning in a healthy run: a skipped first AMP step, a tokenizer used for counting.",),
+    confirm=("python -W error train.py turns the warning into a traceback at its line.",),
+)
+
+
+@dataclass(frozen=True)
+class _Meaning:
+    words: str
+    severity: Severity = Severity.INFO
+    strength: Strength = Strength.PATTERN
+
+
+_MEANINGS = {
+    "scheduler-before-optimizer": _Meaning(
+        "lr_scheduler.step() was called before the first optimizer.step(), so the first value of the schedule is "
+        "skipped",
+        Severity.MEDIUM, Strength.CIRCUMSTANTIAL),
+    "target-size-broadcast": _Meaning(
+        "the loss broadcasts a target of size {target} against an input of size "
+        "{input}", Severity.HIGH, Strength.DIRECT),
+    "no-input-requires-grad": _Meaning(
+        "gradient checkpointing got no input that requires a gradient: parameters inside get none",
+        Severity.MEDIUM, Strength.CIRCUMSTANTIAL),
+    "sequence-longer-than-limit": _Meaning("a sequence of {length} tokens is longer than the model's {limit}"),
+    "weights-newly-initialized": _Meaning("some weights were not in the checkpoint and start at random"),
+    "weights-not-used": _Meaning("some weights of the checkpoint were not used"),
+    "implicit-softmax-dimension": _Meaning("softmax was given no dimension and chose one by itself"),
+    "gradient-size-mismatch": _Meaning("a gradient's layout differs from its parameter's: slower, not wrong"),
+    "gradient-stride-mismatch": _Meaning("a gradient's layout differs from its bucket's: slower, not wrong"),
+    "scalar-gather": _Meaning("DataParallel gathered scalar losses into a vector: it needs a mean"),
+    "non-full-backward-hook": _Meaning("an old kind of backward hook may see only a part of the gradients"),
+    "leaked-semaphores": _Meaning("semaphores were left behind by processes that ended without cleaning up"),
+    "loss-type-unrecognised": _Meaning("the configuration's loss type is not known; a default is used"),
+    "find-unused-without-need": _Meaning("find_unused_parameters=True costs time and found nothing unused"),
+    "mean-of-empty": _Meaning("the mean of nothing was taken, which is nan"),
+    "numpy-nonfinite": _Meaning("NumPy met a non-finite value ({what})"),
+    "gradient-overflow": _Meaning("steps were skipped because scaled gradients overflowed"),
+    "nonfinite-gradients-skipped": _Meaning("steps were skipped because gradients were not finite"),
+    "dataloader-workers-excess": _Meaning("the loader has more workers than the host has cores"),
+    "no-grad-access": _Meaning(".grad of a tensor that is no leaf was read: it is None"),
+    "undefined-metric": _Meaning("a metric is undefined because a class was never predicted or never present"),
+    "int64-truncated": _Meaning("JAX truncated a 64-bit dtype to 32 bit"),
+    "scatter-dtype": _Meaning("a scatter loses precision because its dtypes differ"),
+    "donated-unusable": _Meaning("donated buffers could not be reused: more memory than planned"),
+    "recompile-limit": _Meaning("torch.compile gave up recompiling: a part runs uncompiled"),
+}
+_NUMBERS = (
+    re.compile(r"\((?P<length>\d+) > (?P<limit>\d+)\)"),
+    re.compile(r"target size \((?P<target>torch\.Size\([^)]*\))\).{0,60}input size "
+               r"\((?P<input>torch\.Size\([^)]*\))\)"),
+    re.compile(r"(?P<what>(?:invalid value|overflow|divide by zero) encountered in [\w ]+)"),
+)
+
+
+def claims(event: ErrorEvent) -> bool:
+    """Every warning that the reader kept."""
+    return event.kind == "warning"
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """One finding a kind and place, in the order of the log."""
+    for incident in incidents(run, RULE.id):
+        yield _judged(run, incident)
+
+
+def _judged(run: Run, incident: Incident) -> Finding:
+    kind = incident.error.type
+    meaning = _MEANINGS.get(kind, _Meaning(short(incident.text)))
+    numbers: dict[str, Value] = {k: v for p in _NUMBERS for m in [p.search(incident.text)] if m for k, v in m.groupdict().items()}
+    try:
+        words = meaning.words.format(**numbers)
+    except KeyError:
+        words = f"{kind.replace('-', ' ')}: {short(incident.text)}"
+    frame = incident.frame or (incident.error.frames[-1] if incident.error.frames else None)
+    found = report(RULE, incident, words, strength=meaning.strength, measured={"kind": kind, **numbers}, frame=frame)
+    return RULE.finding(found.statement, found.where, found.source, strength=meaning.strength,
+                        severity=_severity(run, kind, meaning), measured=found.measured)
+
+
+def _severity(run: Run, kind: str, meaning: _Meaning) -> Severity:
+    """A warning is not made harmless by a run that goes on: most of them are printed at the start and then never again."""
+    if kind == "scheduler-before-optimizer" and _half_precision(run):
+        return Severity.INFO
+    if kind in ("numpy-nonfinite", "mean-of-empty") and _nonfinite(run):
+        return Severity.MEDIUM
+    return meaning.severity
+
+
+def _half_precision(run: Run) -> bool:
+    """With a loss scaler the first optimizer step may be skipped, and the warning then means nothing."""
+    precision = str(lookup(run.config, "precision", ""))
+    scaled = any(True for _ in run.find("loss_scale", "skipped_steps"))
+    return scaled or "16" in precision or "half" in precision or any(e.type == "gradient-overflow" for e in run.errors)
+
+
+def _nonfinite(run: Run) -> bool:
+    return any(not bool(np.all(s.finite)) for s in run.series)
