@@ -1,5 +1,4 @@
-"""No rule about learning or domains crashes, hangs, warns or leaves the grammar of findings, whatever the series hold.
-"""
+"""No rule about learning or domains crashes, hangs, warns or breaks the form of findings, whatever the series hold."""
 
 from __future__ import annotations
 
@@ -160,7 +159,7 @@ def well_formed(f: Finding) -> None:
     assert Finding.from_json(json.loads(json.dumps(f.to_json()))).statement == f.statement
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(any_run())
 def test_arbitrary_runs(r: Run) -> None:
     with warnings.catch_warnings():
@@ -192,8 +191,8 @@ def test_degenerate_series_under_every_name(y: list[float]) -> None:
                 well_formed(f)
 
 
-def test_half_a_million_values_take_seconds() -> None:
-    n = 500_000
+def test_two_hundred_thousand_values_take_seconds() -> None:
+    n = 200_000
     loss = 1 + 3 * np.exp(-np.arange(n) / 5e4) + 0.05 * np.random.default_rng(0).standard_normal(n)
     r = run(
         *(series(name, loss) for name in ("loss", "loss/recon", "loss/commit", "kl", "entropy", "reward", "grad_norm")),
@@ -201,7 +200,7 @@ def test_half_a_million_values_take_seconds() -> None:
     )
     began = time.perf_counter()
     findings(r)
-    assert time.perf_counter() - began < 20
+    assert time.perf_counter() - began < 15
 
 
 def test_the_list_of_rules_is_complete() -> None:

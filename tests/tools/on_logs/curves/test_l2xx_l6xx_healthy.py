@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from learning_builder import HEALTHY, Maker, serious
 
-SEEDS = 10
+SEEDS = 8
 """Times 32 kinds of runs."""
 
 

@@ -1,5 +1,4 @@
-"""Rules about learning on logs as they are printed: what they say of a faulty run, and that they leave its twin alone.
-"""
+"""Rules about learning on logs as they are printed: what they say of a faulty run, and that they spare its twin."""
 
 from __future__ import annotations
 
