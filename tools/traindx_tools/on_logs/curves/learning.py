@@ -185,10 +185,14 @@ def epoch_numbers(run: Run, series: Series) -> Floats | None:
 
 
 def span(series: Series, start: int, end: int) -> str:
-    """Words for a range of records: "from step 10 to 120", "from line 3 to 40 of train.log"."""
+    """Words for a range of records: "from step 10 to 120", "from line 3 to 40 of train.log".
+
+    Lines also stand in where a counter does not move (a loop's inner counter that is always printed at 0).
+    """
     a, b = series.position[start], series.position[end]
-    suffix = f" of {series.source}" if series.unit == "line" else ""
-    return f"from {series.unit} {a:g} to {b:g}{suffix}"
+    if series.unit == "line" or (a == b and start != end):
+        return f"from line {series.line[start]} to {series.line[end]} of {series.source}"
+    return f"from {series.unit} {a:g} to {b:g}"
 
 
 def place(series: Series, index: int) -> str:
