@@ -88,11 +88,13 @@ class View:
             return str(self.cause["issue"])
         return self.reason or self.verdict
 
-    @property
-    def split_headline(self) -> tuple[str, str]:
-        """The claim and, where the headline carries it after a colon, the statement that it rests on."""
-        claim, colon, statement = self.headline.partition(": ")
-        return (claim, statement) if colon and len(claim) > 12 else (self.headline, "")
+    def split(self, issue: str) -> tuple[str, str]:
+        """The claim and the finding's statement that triage appended to it after a colon; ("...", "") without one."""
+        for _, finding in self.findings:
+            claim, found, rest = issue.partition(": " + finding.statement.rstrip("."))
+            if found:
+                return claim, found.removeprefix(": ") + rest
+        return issue, ""
 
     @property
     def confidence(self) -> float | None:
@@ -176,4 +178,6 @@ def _when(finding: Finding) -> str:
         return f"{where.unit} {where.step:,.10g}{until}"
     if finding.rule[0] == "L" and where.line is not None:
         return f"log line {where.line:,}"
-    return where.code or where.module or (f"rank {where.rank}" if where.rank is not None else str(where.file or ""))
+    if where.code is not None:
+        return where.code.replace("\\", "/").rsplit("/", 1)[-1]  # the statement and the finding name the whole path
+    return where.module or (f"rank {where.rank}" if where.rank is not None else str(where.file or ""))

@@ -47,8 +47,9 @@ def findings(statement="np.log takes a value that reaches 0 at train.py:46"):
     return [
         Finding("C107", "Logarithm of something that can be 0", Severity.HIGH, Strength.DIRECT, statement,
                 Location(file="train.py", line=46, quote="np.log(1 - p)"), "train.py", {"low": 0.0}),
-        Finding("L101", "A metric turns NaN", Severity.CRITICAL, Strength.CIRCUMSTANTIAL, "loss is nan from step 1175 on",
-                Location(file="log.txt", line=58, step=1175, end_step=3000), "log.txt", {"onset": "abrupt"}),
+        Finding("L101", "A metric turns NaN", Severity.CRITICAL, Strength.CIRCUMSTANTIAL,
+                "loss is nan from step 1175 on", Location(file="log.txt", line=58, step=1175, end_step=3000),
+                "log.txt", {"onset": "abrupt"}),
         Finding("L102", "The gradient explodes", Severity.HIGH, Strength.PATTERN, "grad_norm rose to 310 at step 1150",
                 Location(file="log.txt", line=52, step=1150), "log.txt"),
     ]
@@ -77,13 +78,14 @@ def result(status="diagnosis_complete", text="np.log takes a value that reaches 
 
 def diagnosis(text="The loss takes log(0)"):
     edit = ProposedEdit(path="train.py", line=12, end_line=12, original="EPS = 1e-12", replacement="EPS = 1e-7")
+    told = Instruction(path="train.py", line=46, text=text)
     return Diagnosis(
         symptom=text, root_cause=f"{text} [C107-1]", why_this_happens=text, proposed_fix="A: guard",
         will_change=(text,), will_not_fix=("NaN from the data",), failure_mode="loss.log-of-zero", component="train.py",
         confidence=0.96, location="train.py:46", severity="critical", cites=("C107-1",),
         evidence=(Evidence(id="C107-1", statement=text, value="low = 0", place="train.py:46", strength="direct"),),
-        options=(Fix(option="A", summary="Raise the epsilon", edits=(edit,), metric="loss finite", fragile="other logs"),
-                 Fix(option="B", summary="Use logits", instructions=(Instruction(path="train.py", line=46, text=text),))))
+        options=(Fix(option="A", summary="Raise the epsilon", edits=(edit,), metric="loss finite", fragile="others"),
+                 Fix(option="B", summary="Use logits", instructions=(told,))))
 
 
 def verification(passed, reason):
@@ -180,7 +182,8 @@ def test_the_first_two_strikes_ask_for_evidence_and_the_third_stops():
 
 def test_a_root_cause_analysis_tells_causes_evidence_change_before_and_after_and_what_did_not_work():
     text = render_root_cause_analysis(session(strikes=1, solved=True))
-    assert headings(text) == ["Summary", "Causes, ranked", "Evidence", "Mechanism", "Changes", "Before and after", "Lessons"]
+    assert headings(text) == ["Summary", "Causes, ranked", "Evidence", "Mechanism", "Changes", "Before and after",
+                              "Lessons"]
     assert "-EPS = 1e-12" in text
     assert "| val_loss | nan | 0.14 |" in text
     assert "Did not work: try number 1 (still nan at step 900)" in text
@@ -265,14 +268,12 @@ def test_the_report_asks_for_nothing_from_outside_and_runs_nothing():
 
 
 def test_everything_is_said_in_the_order_of_reading():
-    text = Page(report()).text
-    order = ["Cause found", "The loss takes the logarithm of zero", "96 %", "What was read", "2 damaged lines skipped",
-             "Timeline", "Hypotheses", "Gate 4", *SECTIONS, "Three questions", "Findings", "What to run next",
-             "traindx diagnose . --run 'python train.py'", "scratch/report.html"]
-    places = [text.find(word) for word in order]
-    assert -1 not in places, order[places.index(-1)]
-    assert [text.index(w) for w in ("What was read", "Timeline", "Hypotheses", "Gate 4")] == sorted(
-        text.index(w) for w in ("What was read", "Timeline", "Hypotheses", "Gate 4"))
+    page = Page(report())
+    sections = [v for t, k, v in page.attributes if t == "section" and k == "id"]
+    assert sections == ["read", "timeline", "pictures", "hypotheses", "gate", "findings", "next", "files"]
+    said = ["Cause found", "The loss takes the logarithm of zero", "96 %", "2 damaged lines skipped", *SECTIONS,
+            "Three questions", "traindx diagnose . --run 'python train.py'", "scratch/report.html"]
+    assert [word for word in said if word not in page.text] == []
 
 
 def test_the_earliest_anomaly_comes_first_in_the_timeline():
@@ -302,7 +303,7 @@ def test_hostile_text_stays_text_in_the_report():
     assert hostile.tags.count("style") == 1
     assert not [k for _, k, _ in hostile.attributes if k.startswith("on")]
     assert "alert(1)" in hostile.text
-    assert "49" not in hostile.text.split("Findings")[0].split("7*7")[1][:4]
+    assert "{{ 7*7 }}" in hostile.text, "the text of a log is no template"
 
 
 def test_a_healthy_run_and_an_open_one_say_so():
