@@ -120,6 +120,8 @@ class ErrorEvent:
     """The ranks that wrote it, ascending; empty where the log names none."""
     last_line: int = 0
     """Line on which the last repeat ends; 0 means `end_line`."""
+    lines_after: int = 0
+    """Ordinary lines (of no error) that the log holds after the last repeat."""
 
     @property
     def user_frame(self) -> Frame | None:

@@ -278,6 +278,11 @@ class TracebackReader:
             return self._frames(number, text)
         if not text.strip() or messages.NOISE.match(text) or _GROUP_PART.match(text):
             return True
+        named = exception_line(text, right_after_frames=False) if self._group is not None else None
+        if named is not None:
+            self._begin(number)
+            self._name(number, *named)
+            return True
         self._foreign += 1
         if self._foreign > 5:
             self._finish_all()

@@ -45,6 +45,8 @@ def exception_line(text: str, *, right_after_frames: bool) -> tuple[str, str] | 
         return None
     name = match["type"]
     bare = name.split("(")[0]
+    if bare.isupper():
+        return None  # ERROR:, WARNING: and INFO: are levels of a log
     if not right_after_frames and _NAME.search(bare) is None and bare not in _KNOWN:
         return None
     return name, match["message"] or ""

@@ -24,6 +24,7 @@ HANG_DUMP = "FaulthandlerTimeout"
 XLA_FATAL = "XlaFatal"
 DEVICE_MEMORY = "OutOfMemoryError"
 SHARED_MEMORY = "SharedMemoryError"
+WORKER_CRASH = "WorkerCrash"
 CUDA_ERROR = "CudaError"
 NCCL_ERROR = "NcclError"
 
@@ -44,6 +45,7 @@ def _signature(type_: str, needs: str, pattern: str) -> Signature:
 SIGNATURES = (
     _signature(COLLECTIVE_TIMEOUT, "collective operation timeout", r"Watchdog caught collective operation timeout"),
     _signature(COLLECTIVE_TIMEOUT, "Timeout at ", r"Timeout at (?:NCCL work|collective): "),
+    _signature(COLLECTIVE_TIMEOUT, "detected by watchdog", r"(?:error or timeout\)|failure) detected by watchdog"),
     _signature(COLLECTIVE_TIMEOUT, "monitoredBarrier", r"Rank \d+ failed to pass monitoredBarrier"),
     _signature(COLLECTIVE_TIMEOUT, "Heartbeat monitor timed out", r"Heartbeat monitor timed out"),
     _signature(OOM_KILLER, "oom-kill", r"oom-kill:constraint=|oom-kill(?:er)? event|oom_kill event"),
@@ -65,6 +67,8 @@ SIGNATURES = (
     _signature(SEGFAULT, "SIGSEGV", r"Signal 11 \(SIGSEGV\)|SIGSEGV received|<Signals\.SIGSEGV"),
     _signature(SEGFAULT, "Segfault encountered", r"!!! Segfault encountered !!!"),
     _signature(SEGFAULT, "exitcode", r"exitcode\s{0,3}: (?:-11|139)\b"),
+    _signature(WORKER_CRASH, "encountered in worker", r"Unexpected (?:segmentation fault|floating-point "
+                                                      r"exception) encountered"),
     _signature(SHARED_MEMORY, "insufficient shared memory", r"Unexpected bus error encountered in worker"),
     _signature(SEGFAULT, "Bus error", r"(?:^|: |\d )Bus error(?: +\(core dumped\)|$)"),
     _signature(PYTHON_FATAL, "Fatal Python error", r"^Fatal Python error: "),
@@ -73,6 +77,7 @@ SIGNATURES = (
     _signature(ABORTED, "Aborted", r"(?:^|: |\d )Aborted(?: +\(core dumped\)|$)"),
     _signature(XLA_FATAL, "Check failed", r"(?:^F\d{4} |: F ).{1,300}Check failed: "),
     _signature(DEVICE_MEMORY, "RESOURCE_EXHAUSTED", r"RESOURCE_EXHAUSTED: "),
+    _signature(DEVICE_MEMORY, "Resource exhausted", r"Resource exhausted: Out of memory"),
     _signature(DEVICE_MEMORY, "ran out of memory trying to allocate", r"ran out of memory trying to allocate [\d.]+\w+"
                                                                       r"(?!.*not a failure)"),
     _signature(DEVICE_MEMORY, "out of memory. Tried to allocate", r"out of memory\. Tried to allocate "),

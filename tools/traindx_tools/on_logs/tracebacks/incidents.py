@@ -26,6 +26,8 @@ WEAK = 90
 """Claims from this priority on are made only where no other exception of the chain has a better one."""
 SURVIVED_RECORDS = 5
 """So many further records of metrics after an error mean that the run went on: the error was caught."""
+SURVIVED_LINES = 200
+"""The same in ordinary lines, where the log holds no metrics that could be read."""
 
 _ROOM = "traindx_tools.on_logs.tracebacks"
 
@@ -69,13 +71,16 @@ class Incident:
     @property
     def frame(self) -> Frame | None:
         """The user's frame: of the claimed exception, else of the one around it, else of a companion."""
-        events = (self.error, self.printed, *(c for c in self.companions if c.kind == "exception"))
+        device = (c for c in self.companions if c.kind == "exception" and _DEVICE.search(c.message) is not None)
+        events = (self.error, self.printed, *device)
         return next((e.user_frame for e in events if e.user_frame is not None), None)
 
     @property
     def survived(self) -> bool:
         """Whether the run went on long after it."""
-        return self.records_after is not None and self.records_after >= SURVIVED_RECORDS
+        if self.records_after is None:
+            return self.printed.lines_after >= SURVIVED_LINES
+        return self.records_after >= SURVIVED_RECORDS
 
     @property
     def count(self) -> int:
@@ -84,8 +89,9 @@ class Incident:
 
     @property
     def ranks(self) -> tuple[int, ...]:
-        """The ranks that wrote it or a companion of it."""
-        return tuple(sorted({r for e in (self.printed, *self.companions) for r in e.ranks}))
+        """The ranks that wrote it."""
+        alike = (self.printed, *(c for c in self.companions if c.type == self.printed.type))
+        return tuple(sorted({r for e in alike for r in e.ranks}))
 
 
 _judged: WeakKeyDictionary[Run, Mapping[str, Sequence[Incident]]] = WeakKeyDictionary()

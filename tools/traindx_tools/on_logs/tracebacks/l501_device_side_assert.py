@@ -1,9 +1,9 @@
 """A CUDA kernel asserted: an index, a class label or a probability lies outside its range.
 
-The kernel's file and the asserted condition say what was checked: `t >= 0 && t < n_classes` is a label beyond the last
-class, `srcIndex < srcSelectDimSize` an id beyond the rows of an embedding or index_select. The Python line is not
-reliable: kernels run later than they are called, so the traceback shows where the host noticed. After an assert the CUDA
-context is dead, and every later CUDA or cuBLAS error is an echo of it.
+The kernel's file and the asserted condition say what was checked: `t >= 0 && t < n_classes` is a label beyond the
+last class, `srcIndex < srcSelectDimSize` an id beyond the rows of an embedding or index_select. The Python line is
+not reliable: kernels run later than they are called, so the traceback shows where the host noticed. After an assert
+the CUDA context is dead, and every later CUDA or cuBLAS error is an echo of it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ RULE = Rule(
 )
 
 _TRIGGERED = re.compile(r"device-side assert triggered")
-_KERNEL = re.compile(r"(?P<file>[^\s/\\]+\.(?:cu|cuh|cpp|hip|h)):(?P<line>\d+): (?P<function>.{0,300}?): Assertion "
+_KERNEL = re.compile(r"(?P<file>[^\s/\\]+\.(?:cu|cuh|cpp|hip|h)):(?P<line>\d+): (?:(?P<function>.{0,500}?): "
+                     r")?Assertion "
                      r"`(?P<condition>.*)` failed")
 _WHAT = (
     (re.compile(r"t >= 0 && t < n_classes|cur_target|target.*n_classes|label"), "class-target",

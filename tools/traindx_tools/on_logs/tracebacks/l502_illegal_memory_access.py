@@ -1,8 +1,8 @@
 """CUDA saw an illegal memory access: a kernel read or wrote where it may not.
 
-Three usual causes: an index that no kernel checks (custom kernels, fused attention, advanced indexing), a bug in a custom
-or mismatched extension, and a tensor freed or resized while another stream still uses it. Faulty hardware (ECC, NVLink)
-is the fourth. The Python line is only where the host noticed.
+Three usual causes: an index that no kernel checks (custom kernels, fused attention, advanced indexing), a bug in a
+custom or mismatched extension, and a tensor freed or resized while another stream still uses it. Faulty hardware
+(ECC, NVLink) is the fourth. The Python line is only where the host noticed.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def _judged(incident: Incident) -> Finding:
     statement = f"an index is out of range ({short(incident.text)})"
     if sized is not None:
         measured |= {"index": int(sized["index"]), "dimension": int(sized["dim"]), "size": int(sized["size"])}
-        statement = f"index {sized['index']} is used on dimension {sized['dim']}, which has only {sized['size']} entries"
+        statement = f"index {sized['index']} is used on dimension {sized['dim']}, which has {sized['size']} entries"
     elif measured["kind"] == "embedding":
         statement = "an embedding was given an id that is not below its number of rows"
     elif measured["kind"] == "position-embedding":

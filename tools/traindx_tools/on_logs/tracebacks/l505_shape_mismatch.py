@@ -1,7 +1,7 @@
 """Two shapes do not fit: the message names both.
 
-Matrix products, broadcasting, convolution channels, view and reshape, concatenation, and samples of different sizes that
-the default collate function cannot stack.
+Matrix products, broadcasting, convolution channels, view and reshape, concatenation, and samples of different sizes
+that the default collate function cannot stack.
 """
 
 from __future__ import annotations
@@ -101,7 +101,8 @@ def _judged(incident: Incident) -> Finding:
     known = "{" not in words or {"a", "b"} <= set(numbers)
     statement = words.format(**numbers) if words and known else f"shapes do not fit ({short(incident.text)})"
     measured: dict[str, Value] = {"kind": kind, **{_NAMES.get(k, k): v for k, v in numbers.items()}}
-    return report(RULE, incident, statement, strength=Strength.CIRCUMSTANTIAL, measured=measured)
+    return report(RULE, incident, statement, strength=Strength.CIRCUMSTANTIAL, measured=measured,
+                  surfaced="the samples come from the data set" if kind == "collate" else "")
 
 
 _NAMES = {"a": "shape_a", "b": "shape_b", "dim": "dimension", "i": "entry_a", "j": "entry_b"}

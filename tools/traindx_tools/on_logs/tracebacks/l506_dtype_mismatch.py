@@ -1,7 +1,7 @@
 """Two dtypes do not fit, or an operation does not exist for a dtype.
 
-Common ways: NumPy's float64 reaching a float32 model, a half-precision model fed float32 outside autocast, float ids for
-an embedding, integer tensors where a mean or softmax needs floats.
+Common ways: NumPy's float64 reaching a float32 model, a half-precision model fed float32 outside autocast, float ids
+for an embedding, integer tensors where a mean or softmax needs floats.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ def check(run: Run) -> Iterator[Finding]:
         found = {k: v for k, v in match.groupdict().items() if v is not None}
         measured: dict[str, Value] = {"kind": kind, **{_NAMES.get(k, k): v for k, v in found.items()}}
         both = {"a", "b"} <= set(found)
-        statement = f"dtypes {found['a']} and {found['b']} meet" if both else f"a dtype does not fit ({short(incident.text)})"
+        statement = (f"dtypes {found['a']} and {found['b']} meet" if both
+                     else f"a dtype does not fit ({short(incident.text)})")
         yield report(RULE, incident, statement, strength=Strength.CIRCUMSTANTIAL, measured=measured)
 
 

@@ -1,7 +1,7 @@
 """Tensors on different devices meet in one operation: the message names both.
 
-Usually a tensor made inside forward (a mask, positions) without `device=`, a buffer that is not registered, a batch that
-was not moved, or a module added after `.to(device)`.
+Usually a tensor made inside forward (a mask, positions) without `device=`, a buffer that is not registered, a batch
+that was not moved, or a module added after `.to(device)`.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _usable(pattern: re.Pattern[str], message: str) -> re.Match[str] | None:
-    """A match that names two different devices: "Input type (torch.FloatTensor) and weight type" may be about dtypes."""
+    """A match that names two devices: "Input type (torch.FloatTensor) and weight type" may be about dtypes."""
     match = pattern.search(message)
     if match is None or "weight type" not in match[0]:
         return match

@@ -1,9 +1,9 @@
 """The GPU is out of memory. The message's own numbers, and the run before it, tell four cases apart.
 
-*total*: one allocation is larger than what the device could ever give. *fragmentation*: much is reserved by PyTorch but
-unallocated, and the request would fit into it. *other-process*: another process holds the memory. *creeping*: memory in
-the log grew up to the failure. Otherwise: *first-step* (it never fitted) or *late-peak* (it fitted for many steps: a longer
-sample, an evaluation, a checkpoint).
+*total*: one allocation is larger than what the device could ever give. *fragmentation*: much is reserved by PyTorch
+but unallocated, and the request would fit into it. *other-process*: another process holds the memory. *creeping*:
+memory in the log grew up to the failure. Otherwise: *first-step* (it never fitted) or *late-peak* (it fitted for many
+steps: a longer sample, an evaluation, a checkpoint).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from traindx_tools.rules import Rule, Threshold
 PRIORITY = 20
 TOGETHER = True
 FRAGMENTED = 0.10
+FOREIGN = 0.25
 GROWTH = 1.10
 LATE_RECORDS = 10
 
@@ -40,6 +41,8 @@ RULE = Rule(
     thresholds={
         "fragmented": Threshold(FRAGMENTED, "of the device reserved but unallocated, and at least the request",
                                 "PyTorch's advice in the message: reserved but unallocated memory is large"),
+        "foreign": Threshold(FOREIGN, "of the device, and more than the request", "a CUDA context and a desktop "
+                                                                                  "need less"),
         "growth": Threshold(GROWTH, "times the memory of the first quarter", "sagemaker-debugger: 10 % growth"),
         "late": Threshold(LATE_RECORDS, "records before it", "a batch that fits ten times is not too large by itself"),
     },
@@ -71,7 +74,8 @@ def _judged(run: Run, incident: Incident) -> Finding:
     kind = _kind(run, incident, numbers)
     told = [f"{name} {readable(value)}" for name, value in numbers.named() if value is not None]
     statement = f"the GPU is out of memory, {_MEANING[kind]}" + (f" ({', '.join(told)})" if told else "")
-    measured: dict[str, Value] = {"kind": kind, **{f"{k}_gib": round(v, 3) for k, v in numbers.named() if v is not None}}
+    measured: dict[str, Value] = {f"{k}_gib": round(v, 3) for k, v in numbers.named() if v is not None}
+    measured["kind"] = kind
     if numbers.device is not None:
         measured["device"] = numbers.device
     sure = kind in ("total", "fragmentation", "other-process")
@@ -87,7 +91,7 @@ def _kind(run: Run, incident: Incident, n: Allocation) -> str:
     if n.unallocated is not None and n.tried is not None and n.unallocated >= max(n.tried, FRAGMENTED * (n.total or 0)):
         return "fragmentation"
     others = n.others
-    if others is not None and n.total is not None and others > max(n.tried or 0, FRAGMENTED * n.total):
+    if others is not None and n.total is not None and others > max(n.tried or 0, FOREIGN * n.total):
         return "other-process"
     if _grew(run):
         return "creeping"

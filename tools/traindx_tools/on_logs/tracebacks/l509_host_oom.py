@@ -47,13 +47,15 @@ _REFUSED = re.compile(r"DefaultCPUAllocator: (?:can't allocate|not enough) memor
                       r"([\d.]+) ?(bytes)|Unable to allocate ([\d.]+) ?([KMGTP]?i?B)|Cannot allocate memory"
                       r"|std::bad_alloc")
 
+_DEAD = re.compile(r"exitcode: -9\) local_rank: (\d+)|rank      : (\d+) \(local_rank: \d+\)\n  exitcode  : -9")
+
 
 def claims(event: ErrorEvent) -> bool:
     """A killed process or a refused host allocation."""
     if event.kind == "warning":
         return False
     killed = event.type in (fatal_lines.KILLED, fatal_lines.OOM_KILLER)
-    named = event.type.split(".")[-1] in ("MemoryError", "_ArrayMemoryError", "ArrayMemoryError", "OutOfMemoryError_ray")
+    named = event.type.split(".")[-1] in ("MemoryError", "_ArrayMemoryError", "ArrayMemoryError")
     message = event.message
     return killed or named or any(p.search(message) for p in (_OOM_KILLER, _SIGKILL, _REFUSED))
 
@@ -74,10 +76,12 @@ def _judged(incident: Incident) -> Finding:
     if fatal_lines.OOM_KILLER in types or _OOM_KILLER.search(text):
         return report(RULE, incident, "the OOM killer ended the process: the host or its memory limit was full",
                       strength=Strength.DIRECT, measured={"kind": "oom-killer-worker" if worker else "oom-killer"})
+    dead = sorted({int(r) for m in _DEAD.finditer(text) for r in m.groups() if r})
+    measured: dict[str, Value] = {"killed_ranks": tuple(dead)} if dead else {}
     kind = "worker-killed" if worker else "exit-137" if incident.error.type != fatal_lines.KILLED else "killed"
-    who = "a DataLoader worker" if worker else "the process"
+    who = "a DataLoader worker" if worker else f"the process of rank {dead[0]}" if dead else "the process"
     return report(RULE, incident, f"{who} was ended by SIGKILL, as the OOM killer does when the host's memory is full",
-                  strength=Strength.CIRCUMSTANTIAL, measured={"kind": kind},
+                  strength=Strength.CIRCUMSTANTIAL, measured={"kind": kind, **measured},
                   surfaced="the main process only notices that a worker is gone" if worker else "")
 
 

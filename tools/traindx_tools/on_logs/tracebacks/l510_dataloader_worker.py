@@ -1,7 +1,7 @@
-"""A DataLoader worker failed as a worker: CUDA in a forked process, pickling, shared memory, open files, a silent death.
+"""A DataLoader worker failed as a process: CUDA after a fork, pickling, shared memory, open files, a silent death.
 
-An ordinary exception inside `__getitem__` ("Caught KeyError in DataLoader worker process 0") is not this: it is judged by
-its own rule at its own line. The main process's line (`for batch in loader`) is never the faulty one.
+An ordinary exception inside `__getitem__` ("Caught KeyError in DataLoader worker process 0") is not this: it is
+judged by its own rule at its own line. The main process's line (`for batch in loader`) is never the faulty one.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def claims(event: ErrorEvent) -> bool:
 
 def _about_workers(event: ErrorEvent) -> bool:
     told = "worker" in event.message or "multiprocess" in event.message or "ancdata" in event.message
-    return told or any("dataloader" in f.file or "multiprocessing" in f.file or "reduction" in f.file for f in event.frames)
+    return told or any("dataloader" in f.file or "multiprocessing" in f.file for f in event.frames)
 
 
 def check(run: Run) -> Iterator[Finding]:

@@ -1,8 +1,8 @@
 """A tensor that backward needs was changed in place, or a leaf parameter was.
 
-The message names dtype, shape, the operation that made the tensor, and the two versions. Usual ways: `+=`, `relu(inplace)`
-after a saved output, masks written into activations, an optimizer step between forward and backward (GANs, RL), and a
-second forward of a DDP module or a BatchNorm that updates its buffers.
+The message names dtype, shape, the operation that made the tensor, and the two versions. Usual ways: `+=`,
+`relu(inplace)` after a saved output, masks written into activations, an optimizer step between forward and backward
+(GANs, RL), and a second forward of a DDP module or a BatchNorm that updates its buffers.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """A collective operation waited until its timeout: the ranks do not run the same sequence of collectives.
 
 The rank that reports is the one that waits; the fault is with a rank that diverged: an uneven number of batches, a
-collective under `if rank == 0`, an exception or a long job on another rank, parameters unused on one rank only. Operation,
-sequence number, timeout and elements come from NCCL's watchdog; gloo gives the time only. When another rank raised first,
-that exception is the incident and this is its echo.
+collective under `if rank == 0`, an exception or a long job on another rank, parameters unused on one rank only.
+Operation, sequence number, timeout and elements come from NCCL's watchdog; gloo gives the time only. When another
+rank raised first, that exception is the incident and this is its echo.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ _BACKENDS = (("nccl", re.compile(r"(?i)nccl")), ("gloo", re.compile(r"(?i)gloo")
 
 def claims(event: ErrorEvent) -> bool:
     """Waiting or broken collectives."""
-    return event.kind != "warning" and (event.type == fatal_lines.COLLECTIVE_TIMEOUT or bool(_CLAIM.search(event.message)))
+    waiting = event.type == fatal_lines.COLLECTIVE_TIMEOUT or _CLAIM.search(event.message) is not None
+    return event.kind != "warning" and waiting
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -71,7 +72,7 @@ def _judged(incident: Incident) -> Finding:
     events = [incident.error, *incident.companions]
     text = "\n".join(e.message for e in events)
     measured = _numbers(text)
-    ranks = sorted({*_ranks(text), *incident.ranks})
+    ranks = sorted({*_ranks(text), *(r for e in events if _CLAIM.search(e.message) for r in e.ranks), *incident.ranks})
     if ranks:
         measured["ranks"] = tuple(ranks)
     waited = measured.get("waited_s")
@@ -84,7 +85,8 @@ def _judged(incident: Incident) -> Finding:
         statement = f"the ranks called different collectives{sequence}"
     else:
         time = f" for {waited:g} s" if isinstance(waited, float) else ""
-        statement = f"{who} waited{time} in {operation}{sequence} for the others: the ranks do not run the same collectives"
+        statement = (f"{who} waited{time} in {operation}{sequence} for the others: the ranks do not run the same "
+                     "collectives")
     return report(RULE, incident, statement, strength=Strength.CIRCUMSTANTIAL, measured=measured,
                   surfaced="a rank that waits reports, the rank that diverged is another")
 

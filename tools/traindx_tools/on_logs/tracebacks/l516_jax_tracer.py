@@ -1,8 +1,8 @@
 """JAX met a traced value where a concrete one is needed, or a traced value outlived its trace.
 
-Concretization: Python's `if`, `bool`, `int`, an index, a shape or NumPy was applied to a tracer inside jit, vmap, scan or
-grad. Leak: a traced value was stored outside (self, a global, a list, a closure) and used after the trace had ended; the
-line that uses it is only where it surfaced.
+Concretization: Python's `if`, `bool`, `int`, an index, a shape or NumPy was applied to a tracer inside jit, vmap,
+scan or grad. Leak: a traced value was stored outside (self, a global, a list, a closure) and used after the trace had
+ended; the line that uses it is only where it surfaced.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _KINDS = (
 )
 _TRACED = re.compile(r"(?:while tracing the function|The function being traced when the value leaked was) "
                      r"(?P<function>\S+) at "
-                     r"(?P<file>\S+?):(?P<line>\d+)(?:,? | traced )(?:for )?(?P<transform>\w+)")
+                     r"(?P<file>\S+?):(?P<line>\d+)(?: traced)?,? for (?P<transform>\w+)")
 _ARGUMENT = re.compile(r"depends on the values? of the arguments? (?P<argument>[\w.\[\]'\", ]+)")
 _ABSTRACT = re.compile(r"(?:with shape|with type|got|of type) (?P<abstract>[a-z]\w*\[[^\]]*\])")
 

@@ -1,8 +1,8 @@
 """A checkpoint does not fit the model: missing keys, unexpected keys, sizes.
 
 When the missing and the unexpected keys are the same but for a prefix, only the wrapping differs: "module." is DDP or
-DataParallel, "_orig_mod." is torch.compile, "model." a Lightning module, "base_model.model." PEFT. Sizes that differ mean
-another architecture, head or vocabulary.
+DataParallel, "_orig_mod." is torch.compile, "model." a Lightning module, "base_model.model." PEFT. Sizes that differ
+mean another architecture, head or vocabulary.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A loss refused its target or its input: a class out of range, a wrong dtype or shape, a probability outside [0, 1].
 
-"Target 10 is out of bounds" with 10 classes means labels from 1 to 10 (or an ignored label that is not declared). Binary
-cross entropy outside [0, 1] means logits without a sigmoid, or nan.
+"Target 10 is out of bounds" with 10 classes means labels from 1 to 10 (or an ignored label that is not declared).
+Binary cross entropy outside [0, 1] means logits without a sigmoid, or nan.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """DistributedDataParallel waited for gradients of parameters that the loss does not use.
 
-A branch that is not taken, a head without a loss, a frozen part that still requires gradients, or a parameter used twice
-("marked as ready only once": checkpointing with reentrant backward, shared modules). The message lists the parameters'
-indices.
+A branch that is not taken, a head without a loss, a frozen part that still requires gradients, or a parameter used
+twice ("marked as ready only once": checkpointing with reentrant backward, shared modules). The message lists the
+parameters' indices.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A file is missing, damaged, not allowed, or the disk is full.
 
-Checkpoints cut by a full disk or a killed writer ("failed finding central directory", "HeaderTooLarge", EOFError), Git LFS
-pointers instead of weights, samples that do not decode, paths that exist only on another machine, files that need code to
-be read (weights_only).
+Checkpoints cut by a full disk or a killed writer ("failed finding central directory", "HeaderTooLarge", EOFError),
+Git LFS pointers instead of weights, samples that do not decode, paths that exist only on another machine, files that
+need code to be read (weights_only).
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ _KINDS = tuple((kind, re.compile(pattern), words) for kind, pattern, words in (
                            r"archive is corrupted"
                            r"|HeaderTooLarge|InvalidHeader|MetadataIncompleteBuffer|Error while deserializing header"
                            r"|not a ZIP archive|storage has wrong (?:byte )?size|Ran out of input|invalid load key"
-                           r"|pickle data was truncated|corrupted? (?:checkpoint|archive|file)",
+                           r"|pickle data was truncated|Invalid argument in torch\.serialization|corrupted? "
+                           r"(?:checkpoint|archive|file)",
      "the checkpoint is damaged or cut off"),
     ("corrupt-sample", r"image file is truncated|cannot identify image file|[Tt]runcated (?:File|file|JPEG)"
                        r"|broken data stream"
@@ -72,7 +73,8 @@ _TYPES = re.compile(r"(?:OSError|IOError|FileNotFoundError|PermissionError|NotAD
                     r"|UnidentifiedImageError|ArrowInvalid|ReadError|ParserError|NotFound\w*|Error|FileExistsError"
                     r"|DataFilesNotFoundError|DatasetNotFoundError|ImageReadError|LibsndfileError"
                     r"|CheckpointException)$")
-_PATH = re.compile(r"'(?P<quoted>(?:[A-Za-z]:)?[^'\n]*[/\\.][^'\n]*)'|(?P<bare>(?:/|\./)[\w./-]+)")
+_PATH = re.compile(r"'(?P<quoted>(?:[A-Za-z]:)?[^'\n]*[/\\.][^'\n]*)'"
+                   r"|(?<![\w/:])(?P<bare>\.{0,2}/(?:[\w.-]{1,200}/){0,20}[\w.-]{1,200})")
 
 
 def claims(event: ErrorEvent) -> bool:
@@ -99,5 +101,7 @@ def _judged(incident: Incident) -> Finding:
 
 
 def _named(event: ErrorEvent) -> tuple[str, str] | None:
-    text = f"{event.type}: {event.message}"
+    loading = any(f.file.endswith("torch/serialization.py") for f in event.frames)
+    torch_file = " in torch.serialization" if loading else ""
+    text = f"{event.type}: {event.message[:3000]}{torch_file}"
     return next(((k, w) for k, p, w in _KINDS if p.search(text)), None)

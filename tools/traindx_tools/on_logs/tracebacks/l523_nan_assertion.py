@@ -1,7 +1,8 @@
 """A check for nan or inf fired: anomaly mode, distributions, sampling, debug_nans, variances of one value.
 
-Anomaly mode names the backward function and prints the forward frames that made it: that line, not the call of backward,
-is where nan was born. `var()`/`std()` with degrees of freedom <= 0 took the variance of a single value, which is nan.
+Anomaly mode names the backward function and prints the forward frames that made it: that line, not the call of
+backward, is where nan was born. `var()`/`std()` with degrees of freedom <= 0 took the variance of a single value,
+which is nan.
 """
 
 from __future__ import annotations

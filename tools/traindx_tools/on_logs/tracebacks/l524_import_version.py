@@ -78,5 +78,6 @@ def _judged(incident: Incident) -> Finding:
     found: dict[str, Value] = {k: v for k, v in match.groupdict().items() if v is not None}
     statement = words.format(**found)
     if "partially initialized" in incident.text:
-        kind, statement = "attribute-missing-circular", f"{statement}: a circular import, or a file that shadows the package"
+        kind = "attribute-missing-circular"
+        statement += ": a circular import, or a file that shadows the package"
     return report(RULE, incident, statement, strength=Strength.CIRCUMSTANTIAL, measured={"kind": kind, **found})

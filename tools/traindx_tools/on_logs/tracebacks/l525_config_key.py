@@ -55,7 +55,7 @@ _KINDS = tuple((kind, re.compile(pattern), words) for kind, pattern, words in (
     ("extra-fields", r"extra (?:fields|inputs) (?:are )?not permitted|validation errors? for \w+",
      "the configuration does not validate"),
 ))
-_CONFIG_CODE = re.compile(r"\b(?:cfg|config|conf|args|hparams|hp|params|opts?|settings|hyper\w*|yaml"
+_CONFIG_CODE = re.compile(r"\b(?:cfg|config|conf|args|hparams|hp|settings|hyper\w*|yaml"
                           r"|options)\b\W*[\[.]", re.IGNORECASE)
 
 

@@ -96,19 +96,19 @@ def check(run: Run) -> Iterator[Finding]:
 def _judged(run: Run, incident: Incident) -> Finding:
     kind = incident.error.type
     meaning = _MEANINGS.get(kind, _Meaning(short(incident.text)))
-    numbers: dict[str, Value] = {k: v for p in _NUMBERS for m in [p.search(incident.text)] if m for k, v in m.groupdict().items()}
+    matches = [m for m in (p.search(incident.text) for p in _NUMBERS) if m is not None]
+    numbers: dict[str, Value] = {k: v for m in matches for k, v in m.groupdict().items()}
     try:
         words = meaning.words.format(**numbers)
     except KeyError:
         words = f"{kind.replace('-', ' ')}: {short(incident.text)}"
-    frame = incident.frame or (incident.error.frames[-1] if incident.error.frames else None)
-    found = report(RULE, incident, words, strength=meaning.strength, measured={"kind": kind, **numbers}, frame=frame)
+    found = report(RULE, incident, words, strength=meaning.strength, measured={"kind": kind, **numbers})
     return RULE.finding(found.statement, found.where, found.source, strength=meaning.strength,
                         severity=_severity(run, kind, meaning), measured=found.measured)
 
 
 def _severity(run: Run, kind: str, meaning: _Meaning) -> Severity:
-    """A warning is not made harmless by a run that goes on: most of them are printed at the start and then never again."""
+    """A run that goes on does not make a warning harmless: most are printed once, at the start."""
     if kind == "scheduler-before-optimizer" and _half_precision(run):
         return Severity.INFO
     if kind in ("numpy-nonfinite", "mean-of-empty") and _nonfinite(run):

@@ -59,7 +59,8 @@ def check(run: Run) -> Iterator[Finding]:
             yield report(RULE, incident, f"tokenizer and model do not fit ({short(incident.text)})",
                          strength=Strength.CIRCUMSTANTIAL, measured=measured)
             continue
-        measured = {"kind": "size", "key": match["key"], "checkpoint_rows": int(match["file"]), "model_rows": int(match["model"])}
+        measured = {"kind": "size", "key": match["key"], "checkpoint_rows": int(match["file"]),
+                    "model_rows": int(match["model"])}
         yield report(RULE, incident, f"{match['key']} has {match['file']} rows in the checkpoint and "
                                      f"{match['model']} in the model: "
                      "the vocabularies differ", strength=Strength.DIRECT, measured=measured)

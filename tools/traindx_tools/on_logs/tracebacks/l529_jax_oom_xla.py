@@ -1,7 +1,7 @@
 """XLA failed: the device's memory is exhausted, or the compiler or runtime gave up.
 
-RESOURCE_EXHAUSTED names the size that did not fit. JAX preallocates 75 % of a GPU by default, so a second process on the
-same device starts with little; "Allocator ... ran out of memory" before it shows what was in use.
+RESOURCE_EXHAUSTED names the size that did not fit. JAX preallocates 75 % of a GPU by default, so a second process on
+the same device starts with little; "Allocator ... ran out of memory" before it shows what was in use.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """An error that no other rule knows: type, message and the user's line, so that nothing that ended a run stays unsaid.
 
-Read the message, then the innermost frame of the user's own code. A failure that was raised by the project itself says in
-its own words what it expected.
+Read the message, then the innermost frame of the user's own code. A failure that was raised by the project itself
+says in its own words what it expected.
 """
 
 from __future__ import annotations
@@ -60,11 +60,16 @@ def _judged(incident: Incident) -> Finding:
     known = _ENDED.get(error.type.split(".")[-1])
     if known is not None:
         kind, severity, words = known
-        return report(RULE, incident, words, strength=Strength.CIRCUMSTANTIAL, severity=severity, measured={"kind": kind})
-    syntax = error.type in ("SyntaxError", "IndentationError", "TabError")
-    message = short(incident.text)
-    name = error.type.split(".")[-1]
-    own = bool(error.frames) and not error.frames[-1].library
-    kind = "syntax" if syntax else "raised-by-the-project" if own else "raised-by-a-library" if error.frames else "no-traceback"
+        return report(RULE, incident, words, strength=Strength.CIRCUMSTANTIAL, severity=severity,
+                      measured={"kind": kind})
+    message, name, kind = short(incident.text), error.type.split(".")[-1], _kind(error)
     return report(RULE, incident, f"{name}: {message}" if message else name,
-                  strength=Strength.DIRECT if syntax else Strength.PATTERN, measured={"kind": kind})
+                  strength=Strength.DIRECT if kind == "syntax" else Strength.PATTERN, measured={"kind": kind})
+
+
+def _kind(error: ErrorEvent) -> str:
+    if error.type in ("SyntaxError", "IndentationError", "TabError"):
+        return "syntax"
+    if not error.frames:
+        return "no-traceback"
+    return "raised-by-a-library" if error.frames[-1].library else "raised-by-the-project"

@@ -15,7 +15,7 @@ _UNITS = {"b": 2.0**-30, "k": 2.0**-20, "m": 2.0**-10, "g": 1.0, "t": 2.0**10, "
 _CLAIM = re.compile(r"(?:CUDA|HIP|MPS|XPU)\w*(?: backend)?(?: error:)? out of memory|out of memory\. Tried to allocate"
                     r"|cudaErrorMemoryAllocation|CUDA_ERROR_OUT_OF_MEMORY|CUDA driver error: out of memory")
 _TRIED = re.compile(rf"[Tt]ried to allocate (?:more than )?{_SIZE}")
-_TOTAL = re.compile(rf"total capacity (?:of |is )?{_SIZE}|{_SIZE} total capacity|max allowed: {_SIZE}")
+_TOTAL = re.compile(rf"total capaci?ty (?:of |is )?{_SIZE}|{_SIZE} total capacity|max allowed: {_SIZE}")
 _FREE = re.compile(rf"of which {_SIZE} is free|{_SIZE} free")
 _ALLOCATED = re.compile(rf"[Oo]f the allocated memory {_SIZE} is allocated by PyTorch|{_SIZE} already allocated"
                         rf"|MPS allocated: {_SIZE}")
@@ -49,8 +49,10 @@ class Allocation:
 
 def claims_memory(type_: str, message: str) -> bool:
     """Whether an error is a torch device running out of memory."""
-    return _CLAIM.search(message) is not None or (type_.endswith("OutOfMemoryError") and "RESOURCE_EXHAUSTED" not in message
-                                                  and "allocator" not in message.lower())
+    if _CLAIM.search(message) is not None:
+        return True
+    of_others = "RESOURCE_EXHAUSTED" in message or "allocator" in message.lower()
+    return type_.endswith("OutOfMemoryError") and not of_others
 
 
 def allocation(message: str) -> Allocation:
@@ -71,9 +73,12 @@ def allocation(message: str) -> Allocation:
 
 
 def _others(message: str, total: float | None, free: float | None, reserved: float | None) -> float | None:
+    """Named by the message, else what is left over. Inside a container a process is listed under a foreign number:
+    without a "this process" the listed memory includes its own."""
+    own = 0.0 if _THIS_PROCESS.search(message) else reserved or 0.0
     named = [gib(m) for m in _OTHER.finditer(message)]
     if named:
-        return sum(named)
+        return max(sum(named) - own, 0.0)
     if _THIS_PROCESS.search(message) or total is None or free is None or reserved is None:
         return None
     return max(total - free - reserved, 0.0)

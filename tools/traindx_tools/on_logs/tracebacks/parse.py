@@ -21,7 +21,8 @@ _MOST_STREAMS = 4_096
 _SPEAKS = (
     "rror", "raceback", 'File "', "ssertion", "xception", "arning", "illed", "SIG", "LIMIT", "CANCELLED", "imeout",
     "imed out", "fault", "atal", "terminate called", "borted", "failed", "EXHAUSTED", "memory", "onitoredBarrier",
-    "NCCL WARN", "xitcode", "exit", "nterrupt", "StopIteration", "oom", "OOM", "\u256d",
+    "NCCL WARN", "xitcode", "exit", "xhausted", "watchdog", "encountered in",
+    "nterrupt", "StopIteration", "oom", "OOM", "\u256d",
     "Token indices", "newly initialized", "were not used when", "OVERFLOW!", "radient overflow", "onfinite grad",
     "finite grad", "`loss_type=", "find_unused", "Grad strides", "grad.sizes", "Was asked to",
 )
@@ -54,6 +55,8 @@ class _LogErrors:
                 for line in self._boxes.feed(clean(number, text)):
                     self._line(line)
                 self._busy = bool(self._under_way) or not self._native.idle or not self._boxes.idle
+            else:
+                self._repeats.ordinary_lines += 1
         for reader in self._streams.values():
             self._add_all(reader.close())
         self._add_all(self._native.close())
@@ -121,6 +124,8 @@ class _LogErrors:
             if warned is not None:
                 self._repeats.add(ErrorEvent("warning", warned[0], warned[1][:4000], self._source, line.number,
                                              line.number, warned[2], rank=line.rank))
+            else:
+                self._repeats.ordinary_lines += 1
 
     def _event(self, kind: str, type_: str, message: str, line: Line) -> None:
         self._repeats.add(ErrorEvent(kind, type_, message[:4000], self._source, line.number, line.number,

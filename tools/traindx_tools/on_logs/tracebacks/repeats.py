@@ -20,6 +20,9 @@ class Repeats:
     """Collects events in the order of the log; equal ones are merged as they come."""
 
     def __init__(self) -> None:
+        self.ordinary_lines = 0
+        """Lines of no error so far: whoever reads the log counts them here."""
+        self._ordinary_before: dict[tuple[object, ...], int] = {}
         self._events: dict[tuple[object, ...], ErrorEvent] = {}
         self._of_shape: dict[tuple[object, ...], list[tuple[object, ...]]] = {}
 
@@ -34,6 +37,7 @@ class Repeats:
             if len(alike) < _MOST_OF_A_SHAPE and len(self._events) < MOST_EVENTS:
                 alike.append(key)
                 self._events[key] = replace(event, ranks=_ranks(event), last_line=event.last_line or event.end_line)
+                self._ordinary_before[key] = self.ordinary_lines
                 return
             if not alike:
                 return
@@ -42,6 +46,7 @@ class Repeats:
 
     def _merge(self, key: tuple[object, ...], event: ErrorEvent) -> None:
         known = self._events[key]
+        self._ordinary_before[key] = self.ordinary_lines
         self._events[key] = replace(
             known,
             count=known.count + event.count,
@@ -52,7 +57,9 @@ class Repeats:
 
     def events(self) -> tuple[ErrorEvent, ...]:
         """What was collected, by the line of its first occurrence."""
-        return tuple(sorted(self._events.values(), key=lambda e: (e.line, e.end_line)))
+        total, before = self.ordinary_lines, self._ordinary_before
+        events = (replace(e, lines_after=total - before[key]) for key, e in self._events.items())
+        return tuple(sorted(events, key=lambda e: (e.line, e.end_line)))
 
 
 def merged(events: Iterable[ErrorEvent]) -> tuple[ErrorEvent, ...]:

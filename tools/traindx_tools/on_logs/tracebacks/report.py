@@ -74,7 +74,9 @@ def _repeats(incident: Incident) -> str:
 def _survived(incident: Incident) -> str:
     if not incident.survived:
         return ""
-    return f"; the run went on for {incident.records_after} further records, so it was caught"
+    after = incident.records_after
+    went_on = f"{after} further records" if after is not None else f"{incident.printed.lines_after} further lines"
+    return f"; the run went on for {went_on}, so it was caught"
 
 
 def _where(incident: Incident, frame: Frame | None) -> Location:
