@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from numerics_builder import findings, run, serious, series
+from numerics_builder import findings, run, series, serious
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_logs.run import Run

@@ -15,6 +15,7 @@ from numerics_builder import RULES, findings, note, run, series
 
 from traindx_tools.finding import Finding
 from traindx_tools.on_logs.run import Run, Series
+from traindx_tools.rules import rules_in
 
 NAMES = ("loss", "loss/kl", "grad_norm", "grad_norm/encoder", "grad_norm/head", "learning_rate", "learning_rate/1",
          "loss_scale", "memory", "memory/gpu", "data_time", "step_time", "throughput", "nan_steps", "perplexity",
@@ -25,7 +26,8 @@ values = st.one_of(
     st.sampled_from([0.0, -0.0, 1.0, 1e-320, 1e308, -1e308, math.nan, math.inf, -math.inf, 2.0**16]),
     st.floats(0, 10),
 )
-counters = st.one_of(st.floats(0, 1e6), st.integers(0, 50).map(float), st.sampled_from([math.nan, 1e308, -1e308, math.inf]))
+counters = st.one_of(st.floats(0, 1e6), st.integers(0, 50).map(float),
+                     st.sampled_from([math.nan, 1e308, -1e308, math.inf]))
 
 
 @st.composite
@@ -50,7 +52,8 @@ def any_run(draw: st.DrawFn) -> Run:
     found = draw(st.lists(any_series(), max_size=6))
     texts = ["Resuming from x", "[rank0] 12 batches", "[rank1] 11 batches", "world size: 4", "steps/epoch 0"]
     notes = [note(draw(st.sampled_from(["resume", "world_size", "other"])), text, draw(st.integers(1, 40)),
-                  rank=draw(st.sampled_from([None, 0, 1]))) for text in draw(st.lists(st.sampled_from(texts), max_size=4))]
+                  rank=draw(st.sampled_from([None, 0, 1])))
+             for text in draw(st.lists(st.sampled_from(texts), max_size=4))]
     config = draw(st.dictionaries(st.sampled_from(["optimizer", "lr", "max_steps", "epochs", "lr_scheduler_type",
                                                    "warmup_steps", "gradient_accumulation_steps"]),
                                   st.one_of(st.sampled_from(["sgd", "cosine", "AdamW", "", "nan"]), values, st.none()),
@@ -68,7 +71,7 @@ def well_formed(f: Finding) -> None:
     assert Finding.from_json(json.loads(json.dumps(f.to_json()))).statement == f.statement
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(any_run())
 def test_arbitrary_runs(r: Run) -> None:
     with warnings.catch_warnings():
@@ -99,8 +102,8 @@ def test_divergence_and_spikes_do_not_depend_on_the_scale_of_the_loss(seed: int,
     assert plain == scaled
 
 
-def test_a_million_values_take_seconds() -> None:
-    n = 1_000_000
+def test_half_a_million_values_take_seconds() -> None:
+    n = 500_000
     t = np.arange(n)
     rng = np.random.default_rng(0)
     loss = 1 + 3 * np.exp(-t / 1e5) + rng.normal(0, 0.05, n)
@@ -112,4 +115,5 @@ def test_a_million_values_take_seconds() -> None:
 
 
 def test_the_list_of_rules_is_complete() -> None:
-    assert len(RULES) == 22
+    ours = [m.module.rpartition(".")[2] for m in rules_in("traindx_tools.on_logs.curves") if m.rule.id[1] in "1347"]
+    assert ours == list(RULES)

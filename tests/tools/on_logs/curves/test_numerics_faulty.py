@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from numerics_builder import run, serious, series
+from numerics_builder import run, series, serious
 
 from traindx_tools.on_logs.run import Run
 

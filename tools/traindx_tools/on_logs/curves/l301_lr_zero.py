@@ -72,7 +72,7 @@ def _from_later(run: Run, t: Track) -> Finding | None:
         return None
     zero_at = float(t.x[start])
     share = ratio(zero_at, where.end)
-    if share >= LATE or (rounds_to_zero(t) and _rounded_on_time(t, start, share)):
+    if share >= LATE or (rounds_to_zero(t) and _rounded_on_time(t, share)):
         return None
     left = where.last - zero_at
     if left < 0.03 * where.end:
@@ -80,7 +80,7 @@ def _from_later(run: Run, t: Track) -> Finding | None:
     return _report(t, start, share, left, where, peak)
 
 
-def _rounded_on_time(t: Track, start: int, share: float) -> bool:
+def _rounded_on_time(t: Track, share: float) -> bool:
     """Whether a cosine to zero that ends on time would be printed as 0 from here on already.
 
     It is below half of the last printed place u from the share arccos(u / peak - 1) / pi on; a fifth is left for
@@ -88,7 +88,7 @@ def _rounded_on_time(t: Track, start: int, share: float) -> bool:
     """
     unit = printed_unit(t.y) or 0.0
     peak = max(float(t.y.max()), unit)
-    return share >= 0.8 * float(np.arccos(np.clip(unit / peak - 1, -1, 1))) / np.pi or float(t.y[start - 1]) > 3 * unit
+    return share >= 0.8 * float(np.arccos(np.clip(unit / peak - 1, -1, 1))) / np.pi
 
 
 def _report(t: Track, start: int, share: float, left: float, where: Plan, peak: float) -> Finding:

@@ -22,7 +22,7 @@ from traindx_tools.on_logs.run import Note, Run
 from traindx_tools.rules import Rule, Threshold
 
 RUN_DOWN = 0.05
-ENOUGH = 5
+ENOUGH = 8
 INITIAL = 0.9
 LOSS_JUMP = 1.1
 

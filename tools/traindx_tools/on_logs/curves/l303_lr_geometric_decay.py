@@ -36,7 +36,7 @@ RULE = Rule(
              "Check whether scheduler.step() stands in the batch loop with a gamma that is meant for an epoch."),
     thresholds={
         "straight": Threshold(STRAIGHT, "R^2 of log(rate) against the step", "stairs of a step schedule included"),
-        "fast": Threshold(FAST, "of the run for three decades", "more than half of the run trains at under 0.1 % of it"),
+        "fast": Threshold(FAST, "of the run for three decades", "most of the run trains at under 0.1 % of it"),
         "decades": Threshold(DECADES, "decades in all", "exponential schedules in use end at 1e-2 to 1e-3 of the peak"),
     },
 )

@@ -1,0 +1,196 @@
+"""L401-L404 and L701-L702: a faulty run each rule sees and the healthy twin that it leaves alone."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from numerics_builder import findings, note, run, series, serious
+
+from traindx_tools.finding import Finding, Severity
+from traindx_tools.on_logs.run import ErrorEvent, Run
+
+
+def only(r: Run, module: str) -> Finding:
+    found = findings(r, module)
+    assert len(found) == 1, [f.statement for f in found]
+    return found[0]
+
+
+LOSS = 0.4 + 2 * np.exp(-np.arange(60) / 15)
+
+# L401
+
+
+def test_memory_that_grows_by_the_step() -> None:
+    f = only(run(series("memory", 348 + 2.9 * np.arange(0, 150, 10), every=10)), "l401_memory_growth")
+    assert f.measured["slope"] == pytest.approx(2.9)
+    assert f.measured["unit"] == "step"
+    assert "does not stop" in f.statement
+
+
+def test_workers_grow_and_the_main_process_does_not() -> None:
+    f = only(run(series("memory/main", [434.0] * 9, every=50),
+                 series("memory/workers", [22, 77, 108, 133, 152, 167, 179, 189, 196], every=50)), "l401_memory_growth")
+    assert (f.measured["what"], f.measured["flat"]) == ("workers", ("memory/main",))
+
+
+def test_growth_that_ended_in_an_error_is_severe() -> None:
+    dead = ErrorEvent("exception", "torch.OutOfMemoryError", "CUDA out of memory.", "log.txt", 20, 21)
+    f = only(run(series("memory", 1000 + 10 * np.arange(16.0)), errors=(dead,)), "l401_memory_growth")
+    assert (f.severity, f.measured["out_of_memory"]) == (Severity.HIGH, True)
+
+
+@pytest.mark.parametrize("memory", [
+    [400, 900, 1400, 1800, *[2000.0] * 20],
+    [2000.0] * 10 + [2600.0] * 10,
+    [1000 + 60 * (i % 5) for i in range(30)],
+    [1000 + 0.5 * i for i in range(30)],
+    [22000 - 9000 * math.exp(-i / 2) for i in range(12)],
+], ids=["warm-up", "one longer batch", "sawtooth", "two per cent", "dies away"])
+def test_memory_that_stays(memory: list[float]) -> None:
+    assert findings(run(series("memory", memory)), "l401_memory_growth") == []
+
+
+# L402
+
+
+def test_waiting_for_data() -> None:
+    f = only(run(series("data_time", [0.81, 0.66, 0.62, 0.47, 0.42, 0.41]),
+                 series("step_time", [0.82, 0.68, 0.63, 0.473, 0.423, 0.414])), "l402_data_bound")
+    assert f.measured["share"] > 0.95  # type: ignore[operator]
+    assert (f.severity, f.measured["included"]) == (Severity.HIGH, True)
+
+
+def test_step_time_that_leaves_the_wait_out() -> None:
+    f = only(run(series("data_time", [0.9] * 6), series("step_time", [0.3] * 6)), "l402_data_bound")
+    assert (f.measured["included"], f.measured["share"]) == (False, pytest.approx(0.75))
+
+
+def test_bursts_of_waiting() -> None:
+    wait = np.tile([0.01, 0.01, 0.01, 1.6], 12)
+    f = only(run(series("data_time", wait), series("step_time", wait + 0.15)), "l402_data_bound")
+    assert f.measured["bursts"] is True
+
+
+@pytest.mark.parametrize("wait", [
+    [3.0] + [0.01] * 20, [0.02] * 21, [2.0] + [0.01] * 9 + [2.0] + [0.01] * 10,
+], ids=["first record", "small", "start of each epoch"])
+def test_waits_that_do_not_matter(wait: list[float]) -> None:
+    assert findings(run(series("data_time", wait), series("step_time", np.array(wait) + 0.2)), "l402_data_bound") == []
+
+
+def test_steps_of_a_millisecond() -> None:
+    assert findings(run(series("data_time", [0.0009] * 9), series("step_time", [0.001] * 9)), "l402_data_bound") == []
+
+
+# L403
+
+
+def test_gap_of_hours() -> None:
+    gaps = np.full(60, 4.0)
+    gaps[33] = 7200
+    f = only(run(series("loss", LOSS, time=np.cumsum(gaps))), "l403_stalled")
+    assert (f.severity, f.measured["kind"], f.measured["position"]) == (Severity.HIGH, "gap", 33.0)
+    assert "nothing is logged for 7200 s between step 33 and step 34" in f.statement
+
+
+def test_pause_of_a_preemption() -> None:
+    gaps = np.full(60, 4.0)
+    gaps[33] = 7200
+    assert findings(run(series("loss", LOSS, time=np.cumsum(gaps)), notes=(note("resume", "resuming", 34),)),
+                    "l403_stalled") == []
+
+
+def test_one_step_of_ten_minutes() -> None:
+    f = only(run(series("step_time", [0.5] * 20 + [600.0] + [0.5] * 10)), "l403_stalled")
+    assert f.measured["kind"] == "step"
+
+
+def test_log_that_ends_early_is_a_remark() -> None:
+    f = only(run(series("loss", LOSS, every=10), planned_steps=5000.0), "l403_stalled")
+    assert (f.severity, f.measured["kind"]) == (Severity.INFO, "log-ends")
+    assert f.measured["done"] == pytest.approx(0.12)
+
+
+@pytest.mark.parametrize("planned", [600.0, 605.0, 610.0])
+def test_log_that_ends_on_time(planned: float) -> None:
+    assert findings(run(series("loss", LOSS, every=10), planned_steps=planned), "l403_stalled") == []
+
+
+# L404
+
+
+def test_steps_that_take_longer_and_longer() -> None:
+    f = only(run(series("step_time", 0.2 * (1 + np.arange(40) / 15)), series("memory", 1000 + 20 * np.arange(40.0))),
+             "l404_throughput_decay")
+    assert f.measured["slower"] == pytest.approx(2.2, abs=0.4)
+    assert f.measured["memory_grows"] is True
+
+
+def test_throughput_that_falls() -> None:
+    f = only(run(series("tokens_per_second", 50_000 / (1 + np.arange(40) / 15))), "l404_throughput_decay")
+    assert f.measured["metric"] == "tokens_per_second"
+
+
+@pytest.mark.parametrize("times", [
+    [30.0] + [0.2] * 30,
+    [0.44, 0.105, 0.12, 0.077, 0.31, 0.18, 0.089, 0.077, 0.083, 0.13, 0.51, 0.085, 0.098, 0.031, 0.071, 0.11, 0.39],
+    [0.2] * 10 + [0.6] * 5 + [0.2] * 15,
+], ids=["compilation", "shared machine", "slow stretch"])
+def test_steps_that_do_not_slow_down(times: list[float]) -> None:
+    assert findings(run(series("step_time", times)), "l404_throughput_decay") == []
+
+
+# L701, L702
+
+
+def test_ranks_with_unequal_batches_in_their_sentences() -> None:
+    text = "[rank{0}] epoch 0 train done loss 0.5{0}22, 16 train / {1} val batches"
+    f = only(run(notes=tuple(note("other", text.format(r, b), r + 1, rank=r) for r, b in ((0, 11), (1, 10)))),
+             "l701_rank_disagreement")
+    assert f.measured["values"] == (11.0, 10.0)
+    assert "ranks have different numbers of val batches (rank 0: 11, rank 1: 10)" in f.statement
+
+
+def test_ranks_with_unequal_counts_in_series() -> None:
+    f = only(run(series("batches", [120.0, 120], rank=0), series("batches", [119.0, 119], rank=1)),
+             "l701_rank_disagreement")
+    assert f.measured["difference"] == 1.0
+
+
+@pytest.mark.parametrize(("name", "a", "b"), [("learning_rate", 1e-3, 5e-4), ("loss_scale", 1024.0, 512.0),
+                                              ("weight_norm", 31.2, 30.1), ("grad_norm", 1.0, 1.4)])
+def test_ranks_that_should_agree(name: str, a: float, b: float) -> None:
+    f = only(run(series(name, [a] * 10, rank=0), series(name, [b] * 10, rank=1)), "l701_rank_disagreement")
+    assert f.measured["metric"] == name
+    assert f.measured["ranks"] == (0, 1)
+
+
+def test_nan_on_one_rank() -> None:
+    f = only(run(series("loss", [1.0, 0.9, math.nan], rank=2), series("loss", [1.0, 0.9, 0.8], rank=0)),
+             "l701_rank_disagreement")
+    assert (f.measured["kind"], f.measured["ranks"]) == ("nonfinite", (2,))
+
+
+def test_sentences_that_agree() -> None:
+    assert findings(run(notes=tuple(note("other", f"[rank{r}] 16 train / 10 val batches", r + 1, rank=r)
+                                    for r in range(2))), "l701_rank_disagreement") == []
+
+
+def test_rank_that_writes_nothing() -> None:
+    f = only(run(*(series("loss", LOSS, rank=r) for r in (0, 1, 3)), world_size=4), "l702_rank_missing")
+    assert f.measured["ranks"] == (2,)
+    assert f.where.rank == 2
+
+
+def test_rank_that_falls_silent() -> None:
+    f = only(run(*(series("loss", LOSS[:20 if r == 1 else 60], rank=r, every=5) for r in range(3))),
+             "l702_rank_missing")
+    assert (f.measured["kind"], f.measured["ranks"], f.measured["position"]) == ("silent", (1,), 100.0)
+
+
+@pytest.mark.parametrize("ranks", [(0,), (0, 1, 2, 3), tuple(range(8))])
+def test_ranks_of_one_machine(ranks: tuple[int, ...]) -> None:
+    assert serious(run(*(series("loss", LOSS, rank=r) for r in ranks), world_size=16), "l702_rank_missing") == []
