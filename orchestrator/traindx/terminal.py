@@ -100,17 +100,18 @@ def _hypotheses(view: View, page: _Page) -> Iterator[str]:
         first, *rest = page.wrap(h["issue"], " " * len(head), head)
         yield page.paint(first, "bold") if i == 1 else first
         yield from rest
-        yield from _weights("for", h.get("for", ()), page)
-        yield from _weights("against", h.get("against", ()), page)
+        most = _MOST_WEIGHTS if i == 1 else 1
+        yield from _weights("for", h.get("for", ()), most, page)
+        yield from _weights("against", h.get("against", ()), most, page)
         for word in ("confirm", "rule_out"):
             for check in list(h.get(word, ()))[: 2 if i == 1 else 1]:
                 yield from page.wrap(check, " " * 22, f"            {word.replace('_', ' '):<10}")
 
 
-def _weights(word: str, texts: Sequence[str], page: _Page) -> Iterator[str]:
+def _weights(word: str, texts: Sequence[str], most: int, page: _Page) -> Iterator[str]:
     if not texts:
         yield f"            {word:<10}nothing was found"
-    for text in texts[:_MOST_WEIGHTS]:
+    for text in texts[:most]:
         said = weight_of(text)
         cited = f"{said.text.rstrip('.')} [{said.id}, {said.strength}]" if said.id else said.text
         yield from page.wrap(cited, " " * 22, f"            {word:<10}")
