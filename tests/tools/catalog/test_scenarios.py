@@ -15,8 +15,8 @@ CATALOG = load_catalog()
 
 def seen(rule: str, strength: str = "circumstantial", step: float | None = 100.0, **measured: Any) -> Finding:
     where = Location(file="train.py", line=12) if rule[0] == "C" else Location(file="log.txt", line=40, step=step)
-    return Finding(rule=rule, title=rule, severity=Severity.HIGH, strength=Strength(strength), statement=f"{rule} saw it",
-                   where=where, source="log.txt", measured=measured)
+    return Finding(rule=rule, title=rule, severity=Severity.HIGH, strength=Strength(strength),
+                   statement=f"{rule} saw it", where=where, source="log.txt", measured=measured)
 
 
 def code(rule: str, **measured: Any) -> Finding:
@@ -33,7 +33,7 @@ PROVEN: dict[str, tuple[str, tuple[Finding, ...]]] = {
     "extreme rate diverges": ("lr.too-high", (
         seen("L307", kind="high", lr=10.0), seen("L106", onset="from-start", factor=50.0))),
     "extreme rate explodes": ("lr.too-high", (
-        seen("L307", kind="high", lr=10.0), seen("L102", onset="ramp", peak=1e5), seen("L101", onset="ramp", kind="nan"))),
+        seen("L307", kind="high", lr=10.0), seen("L102", onset="ramp", peak=1e5), seen("L101", onset="ramp"))),
     "tiny rate": ("lr.too-low", (seen("L307", kind="low", lr=1e-9), seen("L201", pace="crawl"))),
     "zero early": ("lr.zero-early", (
         seen("L301", onset="later"), seen("L306", kind="too-fast", integer=False, k=2.6))),
@@ -71,15 +71,87 @@ PROVEN: dict[str, tuple[str, tuple[Finding, ...]]] = {
     "loss scale": ("amp.loss-scale-collapse", (seen("L105", first=65536.0, last=1.0),)),
     "unsynchronised ranks": ("dist.replicas-not-synchronised", (seen("L701", kind="value", metric="weight_norm"),)),
     "uneven ranks": ("dist.uneven-batches", (
-        seen("L701", kind="count", metric="batches"), seen("L515", step=None, kind="nccl"))),
+        seen("L701", kind="count", metric="batches"), seen("L515", step=None, kind="timeout"))),
     "step at a shift of the data": ("lr.too-high-after-shift", (
         seen("L207", kind="epoch", at=7.0, lr_ratio=1.0), seen("L106", onset="later", factor=3.0))),
     "sorted data": ("data.unshuffled", (seen("L206", kind="sawtooth"),)),
-    "host out of memory": ("mem.host-oom", (seen("L509", step=None),)),
-    "unused parameters": ("dist.unused-parameters", (seen("L521", step=None),)),
+    "host out of memory": ("mem.host-oom", (seen("L509", step=None, kind="oom-killer"),)),
+    "unused parameters": ("dist.unused-parameters", (seen("L521", "direct", None, kind="unused"),)),
     "nan behind a zero": ("nan.filtered-by-logger", (
         seen("L108", kind="zero", gradient_nonfinite=True, onset="from-start"),)),
     "throughput decay": ("perf.throughput-decay", (seen("L404", "pattern", memory_grows=False),)),
+    # from an error message
+    **{f"message {rule} {kind}": (mode, (seen(rule, "circumstantial", None, kind=kind),)) for rule, kind, mode in (
+        ("L501", "class-target", "index.label-beyond-classes"),
+        ("L501", "probability-nan", "num.nan-probabilities"),
+        ("L502", "illegal-access", "cuda.illegal-memory-access"),
+        ("L502", "hardware", "env.hardware-fault"),
+        ("L502", "no-kernel-image", "env.gpu-architecture"),
+        ("L504", "embedding", "index.token-beyond-embedding"),
+        ("L504", "position-embedding", "index.position-beyond-table"),
+        ("L505", "matmul", "shape.mismatch"),
+        ("L505", "collate", "data.ragged-batch"),
+        ("L505", "gradient-not-scalar", "loss.not-scalar"),
+        ("L506", "operands", "dtype.mismatch"),
+        ("L507", "operands", "device.mismatch"),
+        ("L507", "numpy", "graph.numpy-conversion"),
+        ("L508", "total", "mem.batch-too-large"),
+        ("L508", "first-step", "mem.batch-too-large"),
+        ("L508", "fragmentation", "mem.fragmentation"),
+        ("L508", "other-process", "mem.other-process"),
+        ("L509", "exit-137", "mem.host-oom"),
+        ("L510", "cuda-in-fork", "loader.cuda-in-fork"),
+        ("L510", "unpicklable", "loader.unpicklable"),
+        ("L510", "shared-memory", "loader.worker-killed"),
+        ("L510", "start-method", "loader.start-method"),
+        ("L510", "too-many-open-files", "loader.open-files"),
+        ("L511", "graph-freed", "graph.freed-twice"),
+        ("L512", "in-place", "graph.inplace"),
+        ("L513", "unscale-fp16", "amp.half-weights-with-gradscaler"),
+        ("L513", "unscale-twice", "amp.unscale-twice"),
+        ("L513", "no-inf-checks", "amp.no-inf-checks"),
+        ("L514", "detached", "grad.detached-loss"),
+        ("L514", "empty-optimizer", "opt.wrong-parameters"),
+        ("L514", "ddp-frozen", "opt.frozen-parameters"),
+        ("L514", "needs-detach", "graph.numpy-conversion"),
+        ("L516", "leak", "jax.tracer-leak"),
+        ("L516", "bool-conversion", "jax.concretization"),
+        ("L517", "dtype", "jax.scan-carry-mismatch"),
+        ("L518", "prefix-mismatch", "ckpt.prefix-mismatch"),
+        ("L518", "size-mismatch", "ckpt.architecture-mismatch"),
+        ("L518", "optimizer-groups", "ckpt.optimizer-groups"),
+        ("L519", "one-value", "bn.batch-size-one"),
+        ("L520", "target-out-of-bounds", "index.label-beyond-classes"),
+        ("L520", "target-dtype", "dtype.mismatch"),
+        ("L520", "target-size", "shape.mismatch"),
+        ("L520", "input-outside-0-1", "loss.nll-without-log-softmax"),
+        ("L521", "ready-twice", "dist.parameter-ready-twice"),
+        ("L522", "corrupt-checkpoint", "ckpt.corrupt"),
+        ("L522", "no-space", "env.disk-full"),
+        ("L522", "missing", "cfg.path-missing"),
+        ("L522", "weights-only", "ckpt.weights-only"),
+        ("L522", "corrupt-sample", "data.corrupt-sample"),
+        ("L523", "var-degrees-of-freedom", "num.zero-variance-normalisation"),
+        ("L523", "probabilities", "num.nan-probabilities"),
+        ("L523", "singular", "num.singular-matrix"),
+        ("L524", "import-name", "env.version-drift"),
+        ("L524", "cuda-build", "env.accelerator-backend"),
+        ("L525", "unexpected-keyword", "cfg.unknown-key"),
+        ("L526", "target-size-broadcast", "loss.broadcast"),
+        ("L526", "no-input-requires-grad", "grad.checkpoint-frozen-input"),
+        ("L527", "size", "index.tokenizer-larger"),
+        ("L527", "padding-token", "index.padding-token-missing"),
+        ("L528", "port-in-use", "dist.rendezvous"),
+        ("L528", "duplicate-gpu", "dist.one-gpu-for-all-ranks"),
+        ("L529", "memory", "jax.device-oom"),
+    )},
+    "anomaly mode names a logarithm": ("loss.log-of-zero", (
+        seen("L523", step=None, kind="anomaly-backward", function="LogBackward0"), seen("L101", onset="abrupt"))),
+    "anomaly mode names a root": ("grad.sqrt-at-zero", (
+        seen("L523", step=None, kind="anomaly-backward", function="SqrtBackward0"), seen("L101", onset="abrupt"))),
+    "anomaly mode names a softmax": ("num.all-masked-softmax", (
+        seen("L523", step=None, kind="anomaly-backward", function="SoftmaxBackward0"),
+        seen("L101", onset="from-start"))),
     # with the code at hand
     "zero_grad": ("accum.zero-grad-missing", (
         code("C101", kind="never"), seen("L102", onset="ramp", peak=1e4), seen("L106", onset="from-start"))),
@@ -126,7 +198,8 @@ OPEN: dict[str, tuple[Finding, ...]] = {
     "a crawl": (seen("L201", pace="crawl"),),
     "ln classes": (seen("L202", kind="uniform-guess", classes=10), seen("L211", classes=10), seen("L201", pace="flat")),
     "ln 2": (seen("L202", kind="uniform-guess", binary=True, classes=2), seen("L201", pace="flat")),
-    "variance of the target": (seen("L202", kind="target-variance"), seen("L213", kind="std"), seen("L201", pace="flat")),
+    "variance of the target": (
+        seen("L202", kind="target-variance"), seen("L213", kind="std"), seen("L201", pace="flat")),
     "zero gradients": (seen("L104", scope="whole", reinforcement=False, onset="from-start"),),
     "vanishing gradients": (seen("L103", scope="whole", from_start=True), seen("L201", pace="flat")),
     "a gap from the start": (seen("L204", kind="from-start"),),
@@ -139,7 +212,7 @@ OPEN: dict[str, tuple[Finding, ...]] = {
     "kl of zero": (seen("L605", kind="zero", reward_course="flat", gradient_nonzero=True),),
     "a step at a resume": (seen("L207", kind="resume", lr_ratio=1.0),),
     "a collapsed codebook": (seen("L601", kind="never-used", replaced=20.0),),
-    "a collective timed out": (seen("L515", step=None),),
+    "a collective timed out": (seen("L515", step=None, kind="timeout"),),
     "a flat reward": (seen("L604", "pattern", kind="flat"),),
 }
 
