@@ -51,6 +51,11 @@ class Bars:
     _held: Record | None = None
     _kind: str = ""
 
+    @property
+    def idle(self) -> bool:
+        """Whether no bar is being drawn."""
+        return self._held is None
+
     def take(self, record: Record, kind: str) -> list[Record]:
         """The records that are complete now. `kind`: "tqdm", "keras", or "" for a line that is no bar."""
         if not kind and self._held is None:

@@ -88,7 +88,7 @@ _STOP = frozenset(
 _RATIO = re.compile(r"\s*(?:/|of|out of)\s*$")
 _PLURAL = {"steps": "step", "iterations": "iteration", "iters": "iter", "updates": "update", "epochs": "epoch",
            "batches": "batch", "episodes": "episode"}
-_TQDM, _KERAS = re.compile(r"\d+%\|[^|]{0,400}\| ?[\d.?]+\w?/"), re.compile(r"^\s*\d+/(?:\d+|Unknown)\s+(?:[━╸╺]|\[[=>.]+\])")
+_TQDM, _KERAS = re.compile(r"\d+%\|[^|]{0,400}\| ?[\d.?]+\w?/|[━╸╺]{5,}"), re.compile(r"^\s*\d+/(?:\d+|Unknown)\s+(?:[━╸╺]|\[[=>.]+\])")
 _VECTOR = frozenset({"perplexity", "codebook_perplexity", "codebook_used"})
 
 

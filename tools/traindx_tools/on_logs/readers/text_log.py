@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 import numpy as np
 
@@ -49,13 +50,30 @@ class _Shape:
     indented: bool
     traceback: bool = False
     keys: list[Key] = field(default_factory=list)
+    tokens: tuple[int, ...] = ()
+    """The tokens that the plan needs: step, its total, epoch, its total, then the fields; -1 for none."""
+    pick: Callable[[str], tuple[str, ...]] = field(default=tuple)
+    """Cuts these out of a line."""
+    factors: list[float] | None = None
+    commas: bool = False
+    divided: bool = False
+    plain: bool = False
+    """Neither a bar nor a line in which a metric stands twice."""
+    silent: bool = False
+    """Whether such lines say nothing at all."""
     columns: dict[int | None, list[Columns | None]] = field(default_factory=dict)
     """Where the values go, by rank."""
 
-    @property
-    def silent(self) -> bool:
-        """Whether such lines say nothing at all."""
-        return self.plan is NOTHING and not self.note and not self.traceback
+    def __post_init__(self) -> None:
+        plan = self.plan
+        places = [plan.step and plan.step.token, plan.step and plan.step.total, plan.epoch and plan.epoch.token,
+                  plan.epoch and plan.epoch.total]
+        self.tokens = (*(-1 if p is None else p for p in places), *(f.token for f in plan.fields))
+        slices = [slice(0, 0) if t < 0 else slice(*self.spans[t]) for t in self.tokens]
+        self.pick = itemgetter(*slices)
+        self.keys = [f.key for f in plan.fields]
+        self.silent = plan is NOTHING and not self.note and not self.traceback
+        self.factors = [f.factor for f in plan.fields] if any(f.factor != 1.0 for f in plan.fields) else None
 
 
 @dataclass
@@ -124,8 +142,8 @@ class TextReading:
                 spans.append((at, at + len(part)))
             at += len(part)
         plan, note = self._understand(parts, body, prefix)
-        shape = _Shape(prefix, plan, spans, note, body[:1] in (" ", "\t"), body.startswith(_TRACEBACK))
-        shape.keys = [f.key for f in plan.fields]
+        shape = _Shape(prefix, plan, spans, note, body[:1] in (" ", "\t"), body.startswith(_TRACEBACK),
+                       commas=any("," in p for p in parts[1::2]), divided=any(f.over is not None for f in plan.fields))
         if len(self._shapes) < _MAX_SHAPES and len(mask) <= _MAX_SHAPE_LENGTH:
             self._shapes[mask] = shape
         return shape
@@ -157,16 +175,13 @@ class TextReading:
 
     def _apply(self, shape: _Shape, text: str, number: int, prefix: Prefix) -> None:
         plan, spans = shape.plan, shape.spans
-        step = epoch = total = math.nan
+        cut = shape.pick(text)
+        step, total, epoch, epoch_total, *numbers = [
+            float(c.replace(",", "")) if c else math.nan for c in cut] if shape.commas else [
+            float(c) if c else math.nan for c in cut]
         slot = -1
-        if plan.step is not None:
-            step = _count(text, spans, plan.step.token)
-            if plan.step.total is not None:
-                total = _count(text, spans, plan.step.total)
-        if plan.epoch is not None:
-            epoch = _count(text, spans, plan.epoch.token)
-            if plan.epoch.total is not None:
-                self.counters.epoch_total = _count(text, spans, plan.epoch.total)
+        if epoch_total == epoch_total:
+            self.counters.epoch_total = epoch_total
         if not plan.fields:
             self._place(plan, step, total, epoch)
             return
@@ -180,13 +195,17 @@ class TextReading:
             slot = plan.step.sureness + _SLOTS[shape.keys[0].group]
             self._step = self._step if shape.indented else math.nan
         rank = prefix.rank if plan.rank is None else int(_count(text, spans, plan.rank))
-        numbers = [float(text[spans[f.token][0]:spans[f.token][1]].replace(",", "")) * f.factor for f in plan.fields]
-        if any(f.over is not None for f in plan.fields):
+        if shape.factors:
+            numbers = [n * f for n, f in zip(numbers, shape.factors)]
+        if shape.divided:
             numbers = [n if f.over is None else _ratio(n, _count(text, spans, f.over))
                        for n, f in zip(numbers, plan.fields)]
         time = math.nan if prefix.time is None else prefix.time
-        record = Record(number, step, total, slot, epoch, time, self._columns(shape, rank), numbers)
-        for ready in self._bars.take(record, plan.bar):
+        columns = shape.columns.get(rank) or self._columns(shape, rank)
+        if shape.plain and self._bars.idle:
+            self._append(number, step, total, slot, epoch, time, columns, numbers)
+            return
+        for ready in self._bars.take(Record(number, step, total, slot, epoch, time, columns, numbers), plan.bar):
             self._add(ready)
 
     def _place(self, plan: Plan, step: float, total: float, epoch: float) -> None:
@@ -207,6 +226,7 @@ class TextReading:
             for key, planned in zip(keys, shape.plan.fields):
                 (self.tentative if planned.tentative else self.firm).add(key)
             columns = shape.columns[rank] = [self.recorder.columns(key) for key in keys]
+            shape.plain = not shape.plan.bar and len({id(c) for c in columns}) == len(columns)
         return columns
 
     def _take_row(self, row: Row, number: int, prefix: Prefix) -> None:
@@ -226,12 +246,15 @@ class TextReading:
             self._add(ready)
 
     def _add(self, r: Record) -> None:
-        if self.recorder.full:
-            return
         for columns, numbers in r.once_each():
-            self.recorder.append(r.line, columns, numbers, r.step, r.epoch, r.time)
-            self.counters.slot.append(r.slot)
-            self.counters.total.append(r.total)
+            self._append(r.line, r.step, r.total, r.slot, r.epoch, r.time, columns, numbers)
+
+    def _append(self, line: int, step: float, total: float, slot: int, epoch: float, time: float,
+                columns: list[Columns | None], numbers: list[float]) -> None:
+        if not self.recorder.full:
+            self.recorder.append(line, columns, numbers, step, epoch, time)
+            self.counters.slot.append(slot)
+            self.counters.total.append(total)
 
     def finish(self, note: str) -> Run:
         """The run that the lines tell of."""
@@ -245,7 +268,7 @@ class TextReading:
         planned, unit = self._planned(settled)
         size = self.world_size or (max(self._ranks) + 1 if len(self._ranks) > 1 else None)
         remarks = [r for r in (settled.remark, note, _cut_note(self.recorder)) if r]
-        form = max(self.dialects, key=lambda d: self.dialects[d]) if self.dialects else "free_text"
+        form = max(self.dialects, key=lambda d: (d != "tqdm", self.dialects[d])) if self.dialects else "free_text"
         return Run(series=self.recorder.series(), notes=tuple(self.notes), planned_steps=planned, planned_unit=unit,
                    world_size=size,
                    artifacts=(Artifact(self.source, form, rows=self.recorder.rows, note="; ".join(remarks)),))

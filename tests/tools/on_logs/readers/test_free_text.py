@@ -1,0 +1,133 @@
+"""What the general reader finds in lines that nobody's trainer in particular prints."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from traindx_tools.on_logs import Run, read_run
+
+
+def read(text: str) -> Run:
+    return read_run(["-"], stdin=text.encode())
+
+
+def found(run: Run) -> dict[tuple[str, str], list[float]]:
+    return {(s.group, s.name): s.values.tolist() for s in run.series}
+
+
+@pytest.mark.parametrize(("line", "expected", "step", "epoch"), [
+    ("step 25 loss 0.73 lr 8e-04", {("train", "loss"): [0.73], ("train", "learning_rate"): [8e-4]}, 25, math.nan),
+    ("[6/36] loss: 1.6006  it/s: 1.22", {("train", "loss"): [1.6006], ("train", "throughput"): [1.22]}, 6, math.nan),
+    ("epoch 3 step 136/192 loss +nan grad -inf", None, 136, 3),
+    ("Epoch 3/10 - loss: 0.5 - val_loss: 0.6", {("train", "loss"): [0.5], ("validation", "loss"): [0.6]}, math.nan, 3),
+    ("iter=1,200 loss=1.5e+00 tokens=1.2k", {("train", "loss"): [1.5], ("train", "tokens"): [1200]}, 1200, math.nan),
+    ("[rank3] step 10: loss 2.5", {("train", "loss"): [2.5]}, 10, math.nan),
+    ("rank 1: step 10 loss 2.5", {("train", "loss"): [2.5]}, 10, math.nan),
+    ("step 7 | recon 0.9 | commit 0.1 | perplexity 6.18 / 128",
+     {("train", "loss/recon"): [0.9], ("train", "loss/commit"): [0.1], ("train", "codebook_perplexity"): [6.18],
+      ("train", "codebook_size"): [128]}, 7, math.nan),
+    ("step 7 loss tensor(0.5432, device='cuda:0', grad_fn=<NllLossBackward0>)", {("train", "loss"): [0.5432]}, 7, math.nan),
+    ("{'step': 7, 'loss': np.float64(0.25), 'kl': 0.0}", {("train", "loss"): [0.25], ("train", "kl"): [0.0]}, 7, math.nan),
+    ("step 7 mem 2.5GB workers 348 MB loss 1.0", {("train", "memory"): [2560], ("train", "memory/workers"): [348],
+                                                  ("train", "loss"): [1.0]}, 7, math.nan),
+    ("2026-11-27T21:17:14.614Z INFO trainer: step=7 loss=0.5", {("train", "loss"): [0.5]}, 7, math.nan),
+    ("INFO:root:Epoch 2, train loss 0.5, val loss 0.75, val acc 81.5%",
+     {("train", "loss"): [0.5], ("validation", "loss"): [0.75], ("validation", "accuracy"): [81.5]}, math.nan, 2),
+    ("schritt ✓ step 5 → loss ≈ 0.25", {("train", "loss"): [0.25]}, 5, math.nan),
+    ("step 9 train 1.25 val 1.5", {("train", "loss"): [1.25], ("validation", "loss"): [1.5]}, 9, math.nan),
+    ("After 300 steps: loss 0.5", {("train", "loss"): [0.5]}, 300, math.nan),
+])
+def test_one_line(line: str, expected: dict[tuple[str, str], list[float]] | None, step: float, epoch: float) -> None:
+    run = read(line + "\n")
+    if expected is not None:
+        assert found(run) == expected
+    for s in run.series:
+        assert s.step[0] == step or (math.isnan(step) and math.isnan(s.step[0]))
+        assert s.epoch[0] == epoch or (math.isnan(epoch) and math.isnan(s.epoch[0]))
+        assert s.line.tolist() == [1]
+
+
+def test_non_finite_values_keep_their_sign() -> None:
+    values = found(read("step 1 loss +nan grad_norm -inf lr inf\n"))
+    assert math.isnan(values["train", "loss"][0])
+    assert values["train", "grad_norm"] == [-math.inf]
+    assert values["train", "learning_rate"] == [math.inf]
+
+
+def test_steps_are_never_invented() -> None:
+    run = read("loss 0.5\nloss 0.4\n\nloss 0.3\n")
+    loss = run.loss
+    assert loss is not None
+    assert all(math.isnan(s) for s in loss.step)
+    assert loss.unit == "line"
+    assert loss.position.tolist() == [1, 2, 4]
+
+
+def test_time_is_seconds_since_the_first_record() -> None:
+    run = read("".join(f"2026-11-27 23:59:{50 + i}.500 | step {i} loss 1.0\n" for i in (0, 5))
+               + "2026-11-28 00:00:00.500 | step 6 loss 1.0\n")
+    assert run.loss is not None
+    assert run.loss.time.tolist() == [0, 5, 10]
+
+
+def test_ranks_make_series_of_their_own() -> None:
+    run = read("[rank0] step 1 loss 0.5\n[rank1] step 1 loss 0.6\n[rank0] step 2 loss 0.4\n[rank1] step 2 loss 0.5\n")
+    assert {s.rank: s.values.tolist() for s in run.series} == {0: [0.5, 0.4], 1: [0.6, 0.5]}
+    assert run.world_size == 2
+
+
+def test_traceback_text_is_no_metric_and_an_error_is_found() -> None:
+    run = read("step 1 loss 0.5\nTraceback (most recent call last):\n  File \"t.py\", line 3, in <module>\n"
+               "    step(loss=3.0)\n    loss: 3.0\nValueError: step 3 loss 7.0\nstep 2 loss 0.4\n")
+    assert found(run) == {("train", "loss"): [0.5, 0.4]}
+    assert [e.type for e in run.errors] == ["ValueError"]
+
+
+def test_before_and_after_are_two_values() -> None:
+    assert found(read("eval reward before 0.5065 after 0.5065\n")) == {("validation", "reward"): [0.5065, 0.5065]}
+
+
+def test_settings_are_no_metrics() -> None:
+    run = read("particles 16  steps 50  dt 0.005\nlr: 0.001\nbatch_size: 32\nprocesses 2  steps/epoch 32  total steps 192\n")
+    assert run.series == ()
+    assert run.planned_steps == 192
+    assert run.world_size == 2
+
+
+def test_resume_is_a_note_and_no_record() -> None:
+    run = read("epoch 1 loss 0.5\nResuming training from last.pt, epoch 24\nepoch 24 loss 0.4\n")
+    assert [(n.kind, n.line) for n in run.notes] == [("resume", 2)]
+    assert run.loss is not None
+    assert run.loss.epoch.tolist() == [1, 24]
+
+
+def test_table_with_a_header() -> None:
+    run = read("step    loss    val_loss\n----------------\n100     0.5     0.6\n200     0.4     0.5\n")
+    assert found(run) == {("train", "loss"): [0.5, 0.4], ("validation", "loss"): [0.6, 0.5]}
+    assert run.loss is not None
+    assert run.loss.step.tolist() == [100, 200]
+
+
+def test_markdown_table() -> None:
+    run = read("| epoch | train loss | accuracy |\n|---|---|---|\n| 1 | 0.5 | 0.6 |\n| 2 | 0.4 | nan |\n")
+    assert found(run)["train", "loss"] == [0.5, 0.4]
+
+
+def test_utf16_of_a_powershell_redirect() -> None:
+    run = read_run(["-"], stdin="step 1 loss 0.5\r\nstep 2 loss 0.4\r\n".encode("utf-16"))
+    assert found(run) == {("train", "loss"): [0.5, 0.4]}
+
+
+def test_main_loss_prefers_the_total_then_components() -> None:
+    run = read("step 1 recon 0.5 kl 0.1\nstep 2 recon 0.4 kl 0.2\n")
+    assert run.loss is not None
+    assert run.loss.original == "recon"
+    assert {s.name for s in run.components()} == {"loss/recon", "kl"}
+    assert read("step 1 Loss_D: 0.5 Loss_G: 0.1\n").loss is None
+
+
+def test_two_names_for_a_loss_in_one_record_stay_apart() -> None:
+    run = read("step 1 loss 0.5 total_loss 0.7\nstep 2 loss 0.4 total_loss 0.6\n")
+    assert found(run) == {("train", "loss"): [0.5, 0.4], ("train", "loss/total"): [0.7, 0.6]}
