@@ -12,7 +12,8 @@ from traindx_tools.catalog.condition import Condition
 from traindx_tools.errors import CatalogError
 from traindx_tools.finding import Finding, Location, Severity, Strength
 
-PLAN = {"summary": "Lower it", "change": "divide by 10", "metric": "loss falls", "verify": "200 steps", "otherwise": "x"}
+PLAN = {"summary": "Lower it", "change": "divide by 10", "metric": "loss falls", "verify": "200 steps",
+        "otherwise": "clip"}
 MODE: dict[str, Any] = {
     "id": "lr.example",
     "title": "An example",
