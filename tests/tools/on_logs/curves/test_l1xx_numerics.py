@@ -97,7 +97,11 @@ def test_validation_loss_only() -> None:
     series("perplexity", [math.inf, 900.0, 80.0]),
     series("auc", [NAN, NAN, NAN]),
     series("reward_std", [0.1, NAN, NAN]),
-], ids=lambda s: str(s.name))
+    series("loss", [NAN, NAN, 1.2, 1.1], group="validation"),
+    series("loss", [NAN, 1.2, NAN, 1.1, NAN, 1.0], group="validation"),
+    series("loss", [2.0, 1.9, 1.8, NAN, 1.7, 1.6, 1.5, NAN, 1.4, 1.3, 1.2, NAN, 1.1]),
+    series("best_loss", [math.inf, 2.0, 1.5], group="validation"),
+], ids=lambda s: f"{s}{len(s)}")
 def test_non_finite_values_that_mean_nothing(healthy) -> None:  # type: ignore[no-untyped-def]
     assert findings(run(series("loss", FALLING), healthy), "l101_nonfinite") == []
 

@@ -242,6 +242,17 @@ def test_extreme_rate_and_a_ramp() -> None:
     assert f.strength is Strength.CIRCUMSTANTIAL
 
 
+def test_rate_of_one_with_an_optimizer_that_is_not_named() -> None:
+    f = only(run(series("loss", BLOWS_UP), series("learning_rate", [1.0] * 7)), "l307_lr_extreme")
+    assert f.measured["specific"] is True
+
+
+def test_plan_of_one_epoch_is_no_slow_schedule() -> None:
+    lr = 1e-3 * (1 - np.arange(1, 101) / 1000)
+    assert findings(run(series("learning_rate", lr, every=10), planned_steps=1000.0, config={"epochs": 10}),
+                    "l306_lr_wrong_pace") == []
+
+
 def test_rate_from_the_configuration() -> None:
     f = only(run(series("loss", BLOWS_UP), config={"optim.name": "adamw", "optim.lr": "0.5"}), "l307_lr_extreme")
     assert (f.measured["from_config"], f.measured["optimizer"]) == (True, "adamw")
@@ -255,7 +266,7 @@ def test_rate_that_is_far_too_small() -> None:
 
 @pytest.mark.parametrize(("lr", "optimizer", "loss"), [
     (20.0, "SGD", losses(20)), (1.0, "Prodigy", BLOWS_UP), (10.0, "LARS", BLOWS_UP), (0.1, "SGD", BLOWS_UP),
-    (1e-4, "AdamW", BLOWS_UP), (1e-10, "adam", losses(20)),
+    (1e-4, "AdamW", BLOWS_UP), (0.3, "", BLOWS_UP), (1e-10, "adam", losses(20)),
 ])
 def test_rates_that_are_usual_or_do_no_harm(lr: float, optimizer: str, loss: list[float]) -> None:
     r = run(series("loss", loss), series("learning_rate", [lr] * len(loss)), config={"optimizer": optimizer})

@@ -25,7 +25,7 @@ import numpy as np
 from traindx_tools.finding import Finding, Severity, Strength, Value
 from traindx_tools.on_logs.curves.outcomes import LOSSES, RAMP, growth_before_end, main_loss
 from traindx_tools.on_logs.curves.shapes import number, place, track, value_near
-from traindx_tools.on_logs.run import Run, Series
+from traindx_tools.on_logs.run import Ints, Run, Series
 from traindx_tools.rules import Rule, Threshold
 
 RULE = Rule(
@@ -87,16 +87,34 @@ def is_loss_like(name: str) -> bool:
 
 def _break(run: Run, series: Series) -> Break | None:
     bad = ~series.finite
-    if not bad.any() or series.name.startswith(_NEVER_SAYS_MUCH):
+    if not bad.any() or series.name.startswith(_NEVER_SAYS_MUCH) or "best" in series.name:
         return None
     i = int(np.argmax(bad))
     lasts = bool(bad[-1]) and float(bad[i:].mean()) > 0.5
+    if not lasts and _left_blank(series):
+        return None
     if is_loss_like(series.name):
         return None if series.name == "perplexity" and _only_overflows(run, series) else Break(series, i, lasts)
     if series.name.startswith("grad_norm"):
         recurring = len(series) >= 10 and float(bad[len(series) // 5:].mean()) > 0.2
         return Break(series, i, lasts) if lasts or recurring else None
     return Break(series, i, lasts) if lasts and i > 0 else None
+
+
+def _left_blank(series: Series) -> bool:
+    """Whether the values are missing rather than broken: NaN before the first evaluation, or at a regular beat."""
+    bad, good = np.flatnonzero(np.isnan(series.values)), np.flatnonzero(series.finite)
+    if len(bad) + len(good) < len(series) or len(good) < 2:
+        return False
+    if series.group != "train" and bad[-1] < good[0]:
+        return True
+    return len(bad) >= 2 and len(good) >= 2 and (_even(bad) or _even(good))
+
+
+def _even(where: Ints) -> bool:
+    """Whether the indices have one distance, and it is not one after another."""
+    distances = np.diff(where)
+    return bool(distances[0] > 1 and (distances == distances[0]).all() and len(distances) >= 2)
 
 
 def _only_overflows(run: Run, perplexity: Series) -> bool:

@@ -154,7 +154,7 @@ def _report(t: Track, j: Jump, c: Context, count: int) -> Finding:
     certain = c.resume is not None or c.glitch
     return RULE.finding(
         f"the learning rate jumps from {number(j.before)} at {t.place(j.i - 1)} back up to {number(j.after)} at "
-        f"{t.place(j.i)}{back}{resume}{loss}{then}", t.at(j.i - 1, j.i), s.source,
+        f"{t.place(j.i)}{back}{resume}{loss}{then}", t.at(j.i), s.source,
         strength=Strength.DIRECT if certain and (initial or to_peak) else Strength.CIRCUMSTANTIAL,
         severity=Severity.HIGH if c.resume is not None or c.loss_jumps else Severity.MEDIUM,
         measured={"position": float(s.position[t.index[j.i]]), "before": j.before, "after": j.after, "initial": initial,

@@ -78,8 +78,8 @@ def _oscillating(t: Track, count: float | None, each: float | None) -> Finding |
     if period is None or abs(period / 2 - count) > max(1.0, NEAR * count) or (each is not None and period > 2 * each):
         return None
     high, low = number(float(t.y.max())), number(float(t.y.min()))
-    text = (f"the learning rate swings between {high} and {low} with a period of {period:.4g} steps, twice the number of "
-            f"epochs ({count:.4g}): a schedule in epochs is stepped at every batch")
+    text = (f"the learning rate swings between {high} and {low} with a period of {period:.4g} steps, twice the number "
+            f"of epochs ({count:.4g}): a schedule in epochs is stepped at every batch")
     return _finding(t, text, "per-batch", period=period, epochs=count, steps_per_epoch=each)
 
 

@@ -100,8 +100,8 @@ def _too_slow(run: Run, t: Track, d: Decay, where: Plan) -> Finding | None:
         return None
     whole = round(k) if abs(k - round(k)) <= 2 * WHOLE * k else None
     equal = _equals(run, whole)
-    if equal is None and (d.shape == "linear" and k < 4):
-        return None  # a linear decay to a share of the peak is in use
+    if equal == "number of epochs" or (equal is None and d.shape == "linear" and k < 4):
+        return None  # the plan is of one epoch; a linear decay to a share of the peak is in use
     named = f", equal to the {equal}" if equal else ""
     return RULE.finding(
         f"training ends at {t.unit} {where.last:.10g} with the learning rate at {number(float(t.y[-1]))}, "

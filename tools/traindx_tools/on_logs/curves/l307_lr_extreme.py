@@ -29,7 +29,7 @@ USUAL: dict[str, tuple[float, float]] = {
 """Lowest and highest rate in common use, a factor of three beyond published recipes and library defaults."""
 
 ADAPTS = ("prodigy", "dadapt", "d_adapt", "lbfgs", "l-bfgs", "schedulefree", "rprop")
-ANY = (1e-8, 3.0)
+ANY = (1e-8, 0.5)
 EXTREME = 10.0
 UNMOVED = 0.02
 
@@ -48,7 +48,7 @@ RULE = Rule(
     thresholds={
         "sgd": Threshold(1.0, "highest usual rate", "library examples use 0.1; 1.0 with batch norm and warm-up"),
         "adam": Threshold(1e-2, "highest usual rate", "default 1e-3; ten times that in small-model recipes"),
-        "any": Threshold(3.0, "highest usual rate of any optimizer", "above the largest of the table bar LARS"),
+        "any": Threshold(0.5, "highest usual rate where no optimizer is named", "recipes above it name LARS or warm up"),
         "extreme": Threshold(EXTREME, "times the highest usual rate", "arithmetic: a decade beyond"),
         "unmoved": Threshold(UNMOVED, "share of the starting loss", "less is scatter"),
     },

@@ -40,7 +40,7 @@ RULE = Rule(
         "late_growth": Threshold(LATE_GROWTH, "in the second half", "arithmetic: growth that dies away is caching"),
         "late_part": Threshold(LATE_PART, "of the growth in the second half (0.45 below 8 records)",
                                "arithmetic: a line has 0.5 there, growth that dies away less"),
-        "rising": Threshold(RISING, "of eight stretches of the second half, and R^2 of a line", "steady, not a few jumps"),
+        "rising": Threshold(RISING, "of eight stretches of the second half, and R^2 of a line", "steady, no few jumps"),
     },
 )
 
