@@ -121,7 +121,8 @@ def with_rerun(old: Report, command: str, workspace: Path, folder: Path, timeout
     try:
         new = diagnose_rerun(rerun, old.seen.symptom)
     except UnreadableInput as error:
-        return replace(old, remarks=(*old.remarks, f"the new run could not be read: {error}"))
+        note = f"`{command}` was run again in a copy and {rerun.ended}; nothing of it could be read: {error}"
+        return replace(old, remarks=(*old.remarks, note))
     note = compare(old, new, rerun)
     # The old artifacts are the user's own case; the new run speaks where they were silent.
     better = new if old.status != "diagnosis_complete" and new.status == "diagnosis_complete" else old
