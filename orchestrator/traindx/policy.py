@@ -93,8 +93,8 @@ def _text(arguments: Mapping[str, Any], *names: str) -> str:
 
 def resolve(path: str, workspace: Path) -> Path:
     """The real path of an argument: relative to the workspace, `~` expanded, links followed."""
-    if "\0" in path:
-        raise ValueError("a path cannot hold a NUL byte")
+    if "\0" in path or len(path) > 4096:
+        raise ValueError("no path holds a NUL byte or is that long")
     return (workspace.resolve() / os.path.expanduser(path)).resolve()
 
 

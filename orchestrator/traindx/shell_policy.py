@@ -99,6 +99,8 @@ Check = Callable[[str], Judgement]
 def refused_command(command: str, readable: Check, searchable: Check) -> str | None:
     """Why the command line may not run, or None where every command in it only reads what may be read."""
     text = _HARMLESS_REDIRECTION.sub(" ", f"{command} ").strip()
+    if not text:
+        return "there is no command"
     found = _REFUSED_TEXT.search(text)
     if found is not None:
         return f"{found[0]!r} in a command cannot be judged"

@@ -117,9 +117,9 @@ def resident_bytes(pids: list[int]) -> int:
     return total
 
 
-def kill_all(group: int) -> None:
+def kill_all(group: int, grace: float) -> None:
     """End the command's process group and everything below this process: first politely, then not."""
-    for sign, grace in ((signal.SIGTERM, GRACE_SECONDS), (signal.SIGKILL, GRACE_SECONDS)):
+    for sign in (signal.SIGTERM, signal.SIGKILL):
         for target in (-group, *descendants(os.getpid())):
             try:
                 os.killpg(group, sign) if target < 0 else os.kill(target, sign)
@@ -169,7 +169,7 @@ def run(spec: dict[str, Any], folder: Path) -> dict[str, Any]:
     except _Cancelled:
         result["cancelled"] = True
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    kill_all(child.pid)
+    kill_all(child.pid, spec.get("grace", GRACE_SECONDS))
     output.close()
     if child.returncode is None:
         child.poll()

@@ -130,7 +130,10 @@ class Turn:
     # The watch
 
     def watch(self) -> None:
-        """From here on, this is what the workspace holds."""
+        """From here on, this is what the workspace holds.
+
+        Called before the record that says so: a kill in between repeats the step, and a step knows what is done.
+        """
         self.folder.save_fingerprint(self._prints.take())
 
     def changed(self) -> tuple[str, ...]:

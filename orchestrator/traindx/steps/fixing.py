@@ -88,8 +88,8 @@ def _apply(turn: Turn, key: str, option: Fix, edits: Sequence[ProposedEdit]) -> 
         patching.put(turn.workspace, states, turn.store)
     except (PatchRefused, PathRefused) as error:
         _take_back(turn, key)
-        turn.record(events.ApprovalStale(reasons=(str(error),)))
         turn.watch()
+        turn.record(events.ApprovalStale(reasons=(str(error),)))
         return True
     if set(turn.changed()) - {s.path for s in states}:
         _take_back(turn, key)
@@ -143,11 +143,11 @@ def _applied(turn: Turn, option: Fix, states: Sequence[FileState], edits: Sequen
     assert diagnosis is not None, "a fix follows a diagnosis"
     number = len(turn.session.attempts) + 1
     turn.journal.finish(f"applied-{number}", files=[s.to_json() for s in states])
+    turn.watch()
     turn.record(events.Applied(attempt=Attempt(
         number=number, diagnosis_digest=diagnosis.digest(), option=option.option, approach=diagnosis.approach,
         summary=option.summary, places=tuple((e.path, e.line, e.end_line) for e in edits) or option.places,
         originals=tuple(e.original for e in edits))))
-    turn.watch()
 
 
 def revert(turn: Turn) -> None:
@@ -169,8 +169,8 @@ def revert(turn: Turn) -> None:
     except (PatchRefused, PathRefused) as error:
         turn.record(events.Halted(halt="revert-conflict", reason=str(error), files=tuple(s.path for s in files)))
         raise HaltRecorded from error
-    turn.record(events.Reverted(note=f"the fix is out of {', '.join(s.path for s in files) or 'every file'}"))
     turn.watch()
+    turn.record(events.Reverted(note=f"the fix is out of {', '.join(s.path for s in files) or 'every file'}"))
 
 
 def _settled_by_hand(turn: Turn) -> set[str]:

@@ -31,8 +31,8 @@ async def verify(turn: Turn) -> bool:
             if outcomes[-1].exit_code != 0:
                 break
     verification = await in_thread(_judge, turn, how, outcomes)
-    turn.record(events.Verified(verification=verification))
     await in_thread(turn.watch)
+    turn.record(events.Verified(verification=verification))
     return True
 
 

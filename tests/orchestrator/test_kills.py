@@ -1,0 +1,38 @@
+"""kill -9 at random moments: every session resumes, and nothing is done twice (invariant 6)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parent / "support" / "kill_sessions.py"
+
+
+def killed_sessions(folder: Path, count: int, seed: int) -> list[dict[str, object]]:
+    done = subprocess.run([sys.executable, str(SCRIPT), str(folder), str(count), str(seed)], capture_output=True,
+                          text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def check(sessions: list[dict[str, object]], count: int) -> None:
+    assert len(sessions) == count
+    assert sum(int(str(s["kills"])) for s in sessions) >= count // 2, "hardly anything was killed"
+    for session in sessions:
+        left = {k: v for k, v in session.items() if k not in ("kills", "reason")}
+        assert left == {"statuses": ["fixed"], "attempts": 3, "runs": 3, "strikes": 2, "fixed": True, "other": True,
+                        "strays": []}, session
+
+
+def test_eight_sessions(tmp_path: Path):
+    check(killed_sessions(tmp_path, 8, seed=7), 8)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_fifty_sessions(tmp_path: Path):
+    check(killed_sessions(tmp_path, 50, seed=11), 50)

@@ -1,0 +1,77 @@
+"""The offline investigator in whole sessions: from a broken run to a verified fix, and to honest ends."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from traindx.model import Decision, Diagnosis
+from traindx.session import decide, read_result, resume_session_sync, run_debug_session_sync
+from traindx.session_result import SessionResult
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+VERIFY = f"{sys.executable} train.py"
+
+
+def approve(diagnosis: Diagnosis) -> Decision:
+    return Decision(verdict="approve", diagnosis_digest=diagnosis.digest(), option="A")
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(EXAMPLES / "numpy-lr", tmp_path / "work"))
+
+
+def test_a_broken_run_ends_fixed_and_verified(workspace: Path) -> None:
+    code = (workspace / "train.py").read_text()
+    result = run_debug_session_sync("loss is nan", workspace, verify=VERIFY, approve=approve, allow_run=True)
+    assert result.status == "fixed"
+    assert (workspace / "train.py").read_text() != code
+    verification = result.attempts[-1].verification
+    assert verification is not None
+    before = {row.name: (row.before, row.after) for row in verification.table}
+    assert before["loss"][0] == "nan"
+    assert float(before["loss"][1]) < 1.0
+    assert {"root_cause_analysis.md", "retrospective.md"} <= set(result.documents)
+
+
+def test_without_an_approval_the_session_waits_on_disk_and_changes_nothing(workspace: Path) -> None:
+    files = {p.name: p.read_bytes() for p in workspace.iterdir() if p.is_file()}
+    waiting = run_debug_session_sync("loss is nan", workspace, verify=VERIFY, allow_run=True)
+    assert waiting.status == "awaiting_approval"
+    assert {p.name: p.read_bytes() for p in workspace.iterdir() if p.is_file()} == files
+    assert waiting.diagnosis is not None
+    decide(waiting.folder, approve(waiting.diagnosis))
+    assert read_result(waiting.folder).decision is not None
+    assert resume_session_sync(waiting.folder).status == "fixed"
+
+
+def test_a_healthy_run_ends_healthy(tmp_path: Path) -> None:
+    work = shutil.copytree(EXAMPLES / "healthy", tmp_path / "work")
+    assert run_debug_session_sync("", work, approve=approve).status == "healthy"
+
+
+def test_a_log_without_code_asks_for_the_code(tmp_path: Path) -> None:
+    shutil.copy(EXAMPLES / "numpy-lr" / "log.txt", tmp_path / "log.txt")
+    result = run_debug_session_sync("loss is nan", tmp_path, approve=approve)
+    assert result.status == "needs_more_data"
+    assert result.needs is not None
+    assert result.needs.next_checks or result.needs.artifacts
+
+
+def failing(workspace: Path) -> SessionResult:
+    return run_debug_session_sync("loss is nan", workspace, approve=approve, allow_run=True,
+                                  verify=f"{sys.executable} -c 'raise SystemExit(1)'")
+
+
+def test_a_fix_that_does_not_help_is_taken_back_and_not_proposed_again(workspace: Path) -> None:
+    code = (workspace / "train.py").read_text()
+    result = failing(workspace)
+    assert result.status != "fixed"
+    assert (workspace / "train.py").read_text() == code
+    assert [a.reverted for a in result.attempts] == [True] * len(result.attempts)
+    modes = [a.approach.failure_mode for a in result.attempts]
+    assert len(modes) == len(set(modes)) >= 1
