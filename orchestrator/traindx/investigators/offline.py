@@ -58,6 +58,8 @@ class OfflineInvestigator:
         tried = _tried(case)
         for found in verdict.causes:
             if found.mode.id not in tried:
+                if proposal.code_place(found, report.places) is None:
+                    return _needs_code(found, report)
                 exhibits = _known_ids(report, case.evidence)
                 return proposal.diagnosis(found, report.seen, exhibits, report.places)
         return _needs_data(report, tried)
@@ -104,6 +106,15 @@ def _tried(case: Case) -> frozenset[str]:
     """Failure modes whose fix failed, or that are refused after three strikes."""
     failed = {a.approach.failure_mode for a in case.attempts if a.verification and not a.verification.passed}
     return frozenset(failed | {r.split(" in ")[0] for r in case.refused})
+
+
+def _needs_code(found: triage.Hypothesis, report: Report) -> NeedsData:
+    """A cause without a line of code cannot be presented for approval: a fix names path and line."""
+    return NeedsData(
+        reason=f"The cause is known ({found.confidence:.2f}): {found.issue} No line of the training code that was read "
+               "belongs to it, so no fix can be proposed.",
+        artifacts=("the training script (and its configuration) that this run was started with",),
+        next_checks=report.next_checks)
 
 
 def _needs_data(report: Report, tried: frozenset[str]) -> NeedsData:
