@@ -24,13 +24,13 @@ Often = Literal["always", "sometimes", "unknown"]
 
 _SINCE = re.compile(
     r"\b(?:(?:since|at|from|around|after|in)\s+)?((?:step|iteration|iter|epoch|batch|update)s?\s+~?\d[\d,_.]*k?)\b"
-    r"|\b(since\s+(?!we\b|i\b|it\b|the loss\b)[^,.;]{3,60})", re.IGNORECASE)
+    r"|\b(since\s+(?!we\b|i\b|it\b|the loss\b)(?:[^,.;]|[.,](?=\d)){3,60})", re.IGNORECASE)
 _CHANGED = re.compile(
-    r"\b(?:after|since|when|once)\s+((?:i|we|they|he|she)\s+(?:have\s+|had\s+)?\w+[^,.;]{2,80}"
-    r"|(?:(?:the|an?|my|our)\s+)?(?:upgrad|updat|chang|switch|mov|add|refactor|merg|rebas|resum|restart)\w*[^,.;]{2,80})",
+    r"\b(?:after|since|when|once)\s+((?:i|we|they|he|she)\s+(?:have\s+|had\s+)?\w+(?:[^,.;]|[.,](?=\d)){2,80}"
+    r"|(?:(?:the|an?|my|our)\s+)?(?:upgrad|updat|chang|switch|mov|add|refactor|merg|rebas|resum|restart)\w*(?:[^,.;]|[.,](?=\d)){2,80})",
     re.IGNORECASE)
 _EXPECTED = re.compile(
-    r"\b(?:expect(?:ed|ing)?|should(?:\s+have)?|supposed to|instead of|used to|normally)\s+([^.;]{3,120})",
+    r"\b(?:expect(?:ed|ing)?|should(?:\s+have)?|supposed to|instead of|used to|normally)\s+((?:[^.;]|\.(?=\d)){3,120})",
     re.IGNORECASE)
 _OFTEN: tuple[tuple[Often, re.Pattern[str]], ...] = (
     ("sometimes", re.compile(r"\b(sometimes|intermittent\w*|occasional\w*|random(?:ly)?|flaky|now and then"

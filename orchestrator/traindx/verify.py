@@ -126,8 +126,9 @@ async def supervised(folder: Path, spec: Mapping[str, Any], environment: Mapping
     if not (folder / "result.json").exists():
         script = Path(__file__).with_name("supervise.py")
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-I", "-S", str(script), str(folder), env=dict(environment), stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL, start_new_session=True)
+            sys.executable, "-I", "-S", str(script), str(folder), env=dict(environment),
+            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True)
         try:
             await process.wait()
         except asyncio.CancelledError:

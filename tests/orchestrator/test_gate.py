@@ -25,7 +25,8 @@ def test_a_complete_diagnosis_has_no_problems():
 def test_a_section_that_says_nothing_is_named(section: str, text: str):
     many = section.startswith("will_")
     found = problems(diagnosis(**{section: (text,) if many else text}), [EVIDENCE])
-    heading = {"will_change": "Will Change", "will_not_fix": "Will NOT Fix"}.get(section, section.replace("_", " ").title())
+    heading = {"will_change": "Will Change", "will_not_fix": "Will NOT Fix"}.get(section,
+                                                                                 section.replace("_", " ").title())
     assert any(heading in p and "says nothing" in p for p in found), found
 
 

@@ -68,7 +68,8 @@ def test_1_nothing_is_written_while_the_gate_waits(workspace: Path):
 
 @pytest.mark.parametrize("step", ["characterize", "hypothesize", "gather", "diagnose"])
 @pytest.mark.parametrize("raises", [False, True])
-def test_1_an_investigator_that_writes_halts_the_session_and_the_file_is_named(workspace: Path, step: str, raises: bool):
+def test_1_an_investigator_that_writes_halts_the_session_and_the_file_is_named(workspace: Path, step: str,
+                                                                               raises: bool):
     def write(case: object) -> None:
         (workspace / "other.py").write_text("value = 2\n")
         if raises:
@@ -214,7 +215,8 @@ def test_4_three_failed_fixes_stop_show_what_was_learned_and_ask(workspace: Path
 
 def test_4_strikes_survive_sessions_and_one_more_variation_is_refused_by_code(workspace: Path):
     run(workspace, Scripted([wrong(1), wrong(2), wrong(3)]), approve=approve())
-    again = run(workspace, Scripted([diagnosis(failure_mode="schedule.broken", component="other name")]), approve=approve())
+    again = run(workspace, Scripted([diagnosis(failure_mode="schedule.broken", component="other name")]),
+                approve=approve())
     assert again.status == "needs_more_data"
     assert "one more variation is refused" in again.reason
     assert "Guess number 2" in again.reason

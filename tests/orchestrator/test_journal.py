@@ -103,7 +103,8 @@ def test_a_begun_effect_without_an_end_is_known_after_a_restart(tmp_path: Path):
         assert journal.finished("apply") is None
 
 
-def test_a_failed_replacement_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_failed_replacement_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path,
+                                                                        monkeypatch: pytest.MonkeyPatch):
     target = tmp_path / "f"
     target.write_text("old")
 

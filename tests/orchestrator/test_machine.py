@@ -72,7 +72,8 @@ def test_the_whole_way_to_a_verified_fix():
 def test_every_event_in_every_phase_where_it_is_not_listed_raises():
     samples: list[ev.Event] = [
         ev.Characterized(symptom=Symptom(observed="x")), ev.Hypothesized(hypotheses=()),
-        ev.GatheredEvidence(evidence=(), hypotheses=()), ev.Diagnosed(diagnosis=diagnosis()), ev.SentBack(reasons=("r",)),
+        ev.GatheredEvidence(evidence=(), hypotheses=()), ev.Diagnosed(diagnosis=diagnosis()),
+        ev.SentBack(reasons=("r",)),
         ev.QuickPathEnded(reason="r"), ev.DataNeeded(needs=NeedsData(reason="r")), ev.DataGiven(artifacts=Artifacts()),
         ev.FoundHealthy(healthy=Healthy(reason="r")), approval(at_gate()), ev.ApprovalStale(reasons=("r",)),
         ev.Applied(attempt=attempt(at_gate())), ev.Verified(verification=Verification(passed=True, reasons=("ok",))),
@@ -201,7 +202,8 @@ class Walk(RuleBasedStateMachine):
     def diagnose(self, mode: str) -> None:
         self._try(ev.Diagnosed(diagnosis=diagnosis(fix(replace_line("learning_rate = 1")), failure_mode=mode)))
 
-    @rule(verdict=st.sampled_from(["approve", "reject", "revise"]), option=st.sampled_from(["A", "B"]), right=st.booleans())
+    @rule(verdict=st.sampled_from(["approve", "reject", "revise"]), option=st.sampled_from(["A", "B"]),
+          right=st.booleans())
     def decide(self, verdict: str, option: str, right: bool) -> None:
         digest = self.session.diagnosis.digest() if self.session.diagnosis and right else "0" * 64
         self._try(ev.Decided(decision=Decision.model_validate(

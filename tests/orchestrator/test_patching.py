@@ -238,7 +238,8 @@ def test_a_missing_backup_is_said(root: Path, store: Store):
     assert (root / "a.py").read_text() == "b\n"
 
 
-texts = st.lists(st.sampled_from(["a", "b", "c", "d", "e", "f"]), max_size=9).map(lambda x: "".join(f"{c}\n" for c in x))
+texts = st.lists(st.sampled_from(["a", "b", "c", "d", "e", "f"]),
+                 max_size=9).map(lambda x: "".join(f"{c}\n" for c in x))
 
 
 @settings(max_examples=200, deadline=None)

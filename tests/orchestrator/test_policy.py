@@ -37,7 +37,8 @@ def ask(root: Path, tool: str, arguments: dict[str, Any], phase: str = "gather",
     return allowed(tool, arguments, phase, Scope(root, **scope))
 
 
-@pytest.mark.parametrize("path", ["train.py", "./src/../train.py", "conf/model.yaml", "src/token_utils.py", "not there.py"])
+@pytest.mark.parametrize("path",
+                         ["train.py", "./src/../train.py", "conf/model.yaml", "src/token_utils.py", "not there.py"])
 def test_the_workspace_can_be_read(root: Path, path: str):
     assert ask(root, "Read", {"file_path": path}).allow
     assert ask(root, "Read", {"file_path": str(root / path)}).allow
@@ -45,7 +46,8 @@ def test_the_workspace_can_be_read(root: Path, path: str):
 
 @pytest.mark.parametrize("path", [
     "../outside.txt", "/etc/passwd", "link.txt", "up/outside.txt", "~/x.txt", ".env", "innocent.txt", "conf/hf_token",
-    ".env.production", "a/id_rsa", "key.pem", ".ssh/config", ".aws/credentials", "my_secrets.yaml", ".netrc", "kubeconfig",
+    ".env.production", "a/id_rsa", "key.pem", ".ssh/config", ".aws/credentials", "my_secrets.yaml", ".netrc",
+    "kubeconfig",
     "a\0b", "service_account-1.json", "wandb_api_key.txt",
 ])
 def test_secrets_and_the_world_outside_are_never_read(root: Path, path: str):
@@ -64,7 +66,8 @@ def test_what_the_user_handed_over_can_be_read_too(root: Path):
     ({"pattern": "KEY"}, False), ({"pattern": "KEY", "path": "."}, False), ({"pattern": "KEY", "path": "conf"}, False),
     ({"pattern": "loss", "glob": "*.py"}, True), ({"pattern": "loss", "glob": "**/*.py"}, True),
     ({"pattern": "KEY", "glob": ".env*"}, False), ({"pattern": "KEY", "glob": "{*.py,.env}"}, False),
-    ({"pattern": "KEY", "glob": "*"}, False), ({"pattern": "x", "path": "up"}, False), ({"pattern": "x", "path": ".env"}, False),
+    ({"pattern": "KEY", "glob": "*"}, False), ({"pattern": "x", "path": "up"}, False),
+    ({"pattern": "x", "path": ".env"}, False),
 ])
 def test_a_search_never_opens_a_secret(root: Path, arguments: dict[str, str], allow: bool):
     assert ask(root, "Grep", arguments).allow is allow
@@ -94,7 +97,8 @@ def test_nothing_is_written_before_the_approval(root: Path, phase: str, tool: st
     ("scratch/debug/20260101-000000-abcdef/diagnosis.json", False),
     ("scratch/debug/20260101-000000-abcdef/backup/x", False),
     ("scratch/debug/20260101-000000-abcdef/evidence", False),
-    ("scratch/debug/strikes.jsonl", False), ("scratch/debug/strikes.jsonl.lock", False), ("scratch/debug/.gitignore", False),
+    ("scratch/debug/strikes.jsonl", False), ("scratch/debug/strikes.jsonl.lock", False),
+    ("scratch/debug/.gitignore", False),
     ("scratch/debug/new/journal.jsonl", False), ("scratch/debug/../../train.py", False), ("scratch/x.py", False),
     ("scratch/debug", False),
 ])
@@ -124,7 +128,8 @@ BY_HAND = fix(instructions=[Instruction(path="train.py", line=4, end_line=5, tex
     (BY_HAND, "weight = 1.0", "weight = 0.0", True),
     (BY_HAND, "seed = 0", "seed = 1", False),
 ])
-def test_an_edit_in_the_fix_phase_stays_within_the_approved_lines(root: Path, option: Fix, old: str, new: str, allow: bool):
+def test_an_edit_in_the_fix_phase_stays_within_the_approved_lines(root: Path, option: Fix, old: str, new: str,
+                                                                  allow: bool):
     edit = {"file_path": "train.py", "old_string": old, "new_string": new}
     assert ask(root, "Edit", edit, "fix", fix=option).allow is allow
     assert not ask(root, "Edit", {**edit, "replace_all": True}, "fix", fix=option).allow
@@ -144,9 +149,11 @@ def test_an_approved_edit_is_recognized_after_an_earlier_one_moved_it(root: Path
 @pytest.mark.parametrize("command", [
     "ls -la", "cat train.py", "head -n 20 train.py", "tail -50 train.py", "wc -l train.py", "sed -n '3,5p' train.py",
     "grep -n 'nan|inf' train.py", "grep -rn loss src", "rg -n loss src", "find . -name '*.py' -maxdepth 2", "pwd",
-    "git log --oneline -5", "git status --short", "git diff -- train.py", "git blame -L3,5 train.py", "git show --stat HEAD",
+    "git log --oneline -5", "git status --short", "git diff -- train.py", "git blame -L3,5 train.py",
+    "git show --stat HEAD",
     "cat train.py | head -5 | wc -l", "ls && pwd", "cat train.py 2>/dev/null", "nvidia-smi", "nvidia-smi -q", "df -h",
-    "ps -ef", "traindx log . --format json", "diff train.py other.py", "traindx explain L101", "git branch --show-current",
+    "ps -ef", "traindx log . --format json", "diff train.py other.py", "traindx explain L101",
+    "git branch --show-current",
 ])
 def test_commands_that_only_read_may_run(root: Path, command: str):
     verdict = ask(root, "Bash", {"command": command})
@@ -159,15 +166,23 @@ def test_commands_that_only_read_may_run(root: Path, command: str):
     "cat train.py > copy.py", "cat train.py >> other.py", "cat train.py >| other.py", "cat < .env", "cat<.env",
     "ls; rm x", "ls && rm x", "ls || rm x", "ls | tee x", "ls & rm x", "ls |& tee x", "ls\nrm x", "ls\rrm x",
     "echo $(rm x)", "cat `ls`", "cat $HOME/.env", "cat ${X}", "ls <(rm x)", "cat {.env,x}", "cat .e*", "cat .en?",
-    "cat .[e]nv", "cat \\.env", "cat '.env'", 'cat ".e""nv"', "grep x ';' grep .env", "cat a '|' head .env", "cat x#;rm y",
-    "cat x #\nrm y", "X=1 rm y", "PAGER=rm git log", "grep -r KEY .", "grep -R KEY", "rg KEY", "rg KEY .", "rg --pre rm x src",
+    "cat .[e]nv", "cat \\.env", "cat '.env'", 'cat ".e""nv"', "grep x ';' grep .env", "cat a '|' head .env",
+    "cat x#;rm y",
+    "cat x #\nrm y", "X=1 rm y", "PAGER=rm git log", "grep -r KEY .", "grep -R KEY", "rg KEY", "rg KEY .",
+    "rg --pre rm x src",
     "grep -f .env train.py", "grep --include=* -r KEY .", "find . -delete", "find . -exec rm {} +", "find . -fprint x",
-    "sed -i s/a/b/ train.py", "sed -n '1,2w x' train.py", "sed '1e rm' train.py", "sed -n '1p' .env", "sort -o x train.py",
-    "tail -f train.py", "ps eww", "ps aux", "date -s 1", "git checkout .", "git stash", "git config x y", "git commit -m x",
-    "git -c core.pager=rm log", "git diff", "git show", "git show HEAD:.env", "git log -p", "git diff --output=x -- train.py",
-    "git diff -- .env", "git diff -- .", "git diff -- '*.py'", "git diff -- ':(top)x.y'", "git branch new", "git blame .env",
-    "git grep x", "git log --ext-diff", "nvidia-smi -pm 1", "nvidia-smi --gpu-reset", "nvidia-smi drain", "traindx run x",
-    "traindx diagnose . --run 'rm x'", "traindx approve s --option A", "traindx diagnose . --out x", "cat up/outside.txt",
+    "sed -i s/a/b/ train.py", "sed -n '1,2w x' train.py", "sed '1e rm' train.py", "sed -n '1p' .env",
+    "sort -o x train.py",
+    "tail -f train.py", "ps eww", "ps aux", "date -s 1", "git checkout .", "git stash", "git config x y",
+    "git commit -m x",
+    "git -c core.pager=rm log", "git diff", "git show", "git show HEAD:.env", "git log -p",
+    "git diff --output=x -- train.py",
+    "git diff -- .env", "git diff -- .", "git diff -- '*.py'", "git diff -- ':(top)x.y'", "git branch new",
+    "git blame .env",
+    "git grep x", "git log --ext-diff", "nvidia-smi -pm 1", "nvidia-smi --gpu-reset", "nvidia-smi drain",
+    "traindx run x",
+    "traindx diagnose . --run 'rm x'", "traindx approve s --option A", "traindx diagnose . --out x",
+    "cat up/outside.txt",
     "/bin/rm x", "./train.py", "command rm x", "exec ls", "eval ls", "ls !$", "(ls)", "ls 'unclosed", "dd if=a of=b",
     "curl http://x", "wget x", "ssh x", "awk 'BEGIN{system(\"rm\")}'", "git --exec-path=x log", "find / -name x",
     "find ~ -name x", "tee x", "file -C -m x",
@@ -190,7 +205,8 @@ def test_an_unknown_tool_is_refused(root: Path, tool: str):
         assert not ask(root, tool, {"file_path": "train.py"}, phase).allow
 
 
-@pytest.mark.parametrize("arguments", [{}, {"file_path": 3}, {"file_path": None}, {"file_path": ["train.py"]}, {"command": 7},
+@pytest.mark.parametrize("arguments",
+                         [{}, {"file_path": 3}, {"file_path": None}, {"file_path": ["train.py"]}, {"command": 7},
                                        {"file_path": ""}, {"pattern": {}}, {"file_path": "x" * 100_000}])
 @pytest.mark.parametrize("tool", ["Read", "Glob", "Edit", "Write", "Bash", "NotebookEdit"])
 def test_arguments_that_make_no_sense_are_refused(root: Path, tool: str, arguments: dict[str, Any]):

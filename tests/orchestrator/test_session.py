@@ -99,7 +99,8 @@ def test_a_revision_brings_the_users_words_to_the_investigator(workspace: Path):
         told.append(case.feedback)
         return diagnosis(confidence=0.9) if case.feedback else diagnosis()
 
-    answers = iter([Decision(verdict="revise", diagnosis_digest=diagnosis().digest(), comment="I changed the data too")])
+    answers = iter([Decision(verdict="revise", diagnosis_digest=diagnosis().digest(),
+                             comment="I changed the data too")])
     result = start(workspace, after_revision, approve=lambda d: next(answers, None) or approve()(d))
     assert result.status == "fixed"
     assert told[-1] == ("at the gate: I changed the data too",)
@@ -180,7 +181,8 @@ async def test_cancelling_while_it_looks_is_recorded_and_resumable(workspace: Pa
         await task
     result = list_sessions(workspace)[0]
     assert (result.status, result.reason, result.phase) == ("interrupted", "cancelled", step)
-    result = await resume_session(result.folder, investigator=Scripted([diagnosis()]), approve=approve(), examine=examined)
+    result = await resume_session(result.folder, investigator=Scripted([diagnosis()]), approve=approve(),
+                                  examine=examined)
     assert result.status == "fixed"
 
 
@@ -358,7 +360,8 @@ def test_nothing_is_recorded_of_a_session_that_was_not_solved(workspace: Path):
         record_knowledge(start(workspace).folder, consent=True)
 
 
-def test_a_full_disk_is_said_and_the_session_goes_on_from_where_it_was(workspace: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_full_disk_is_said_and_the_session_goes_on_from_where_it_was(workspace: Path,
+                                                                       monkeypatch: pytest.MonkeyPatch):
     waiting = start(workspace)
     decide(waiting.folder, approve()(diagnosis()))
 
@@ -373,11 +376,11 @@ def test_a_full_disk_is_said_and_the_session_goes_on_from_where_it_was(workspace
     assert go_on(waiting).status == "fixed"
 
 
-def test_a_session_that_is_driven_elsewhere_is_busy(workspace: Path, monkeypatch: pytest.MonkeyPatch):
-    waiting = start(workspace)
-    with SessionFolder(Path(waiting.folder)).locked(), pytest.raises(SessionBusy, match="driven by another process"):
-        with SessionFolder(Path(waiting.folder)).locked(wait=0.05):
-            pytest.fail("held twice")
+def test_a_session_that_is_driven_elsewhere_is_busy(workspace: Path):
+    folder = SessionFolder(Path(start(workspace).folder))
+    with (folder.locked(), pytest.raises(SessionBusy, match="driven by another process"),
+          folder.locked(wait=0.05)):
+        pytest.fail("held twice")
 
 
 def test_sessions_are_found_by_id_and_its_beginning(workspace: Path):

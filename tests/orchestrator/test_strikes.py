@@ -14,7 +14,8 @@ from traindx.strikes import LEDGER, LEVELS, Ledger, LedgerDamaged, Strike, level
 
 def strike(key: str, option: Fix, mode: str = "lr.too-high", component: str = "train.py") -> Strike:
     return Strike(key=key, approach=Approach(failure_mode=mode, component=component), summary=option.summary,
-                  places=option.places, originals=tuple(e.original for e in option.edits), learned=(f"nan again ({key})",))
+                  places=option.places, originals=tuple(e.original for e in option.edits),
+                  learned=(f"nan again ({key})",))
 
 
 OPTION = fix(replace_line("learning_rate = 1.0"))
@@ -47,7 +48,8 @@ def test_the_same_failure_is_counted_once(workspace: Path):
 
 @pytest.mark.parametrize("variation", [
     fix(replace_line("learning_rate = 0.5")),
-    fix(ProposedEdit(path="./train.py", line=3, end_line=4, original="seed = 0\nlearning_rate = 10.0", replacement="x")),
+    fix(ProposedEdit(path="./train.py", line=3, end_line=4, original="seed = 0\nlearning_rate = 10.0",
+                     replacement="x")),
     fix(ProposedEdit(path="train.py", line=4, end_line=3, original="", replacement="warmup = 1")),
     fix(replace_line("learning_rate = 1.0", line=9)),
 ], ids=["same line", "overlapping lines", "insertion there", "same text moved"])

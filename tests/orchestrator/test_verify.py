@@ -145,13 +145,15 @@ def test_secrets_are_taken_out_of_the_environment():
     given = {"PATH": "/bin", "WANDB_API_KEY": "x", "HF_TOKEN": "x", "AWS_SECRET_ACCESS_KEY": "x", "DB_PASSWORD": "x",
              "TOKENIZERS_PARALLELISM": "false", "PWD": "/w", "KEYBOARD": "us", "DATABASE_URL": "postgres://u:p@h/d",
              "CUDA_VISIBLE_DEVICES": "0", "SSH_AUTH_SOCK": "/s", "hf_token": "x", "MONKEY": "1"}
-    assert set(clean_environment(given)) == {"PATH", "TOKENIZERS_PARALLELISM", "PWD", "KEYBOARD", "CUDA_VISIBLE_DEVICES",
+    assert set(clean_environment(given)) == {"PATH", "TOKENIZERS_PARALLELISM", "PWD", "KEYBOARD",
+                                             "CUDA_VISIBLE_DEVICES",
                                              "MONKEY"}
     assert "HF_TOKEN" in clean_environment(given, ("HF_TOKEN",))
 
 
 @pytest.mark.parametrize(("text", "seen"), [
-    ("step 3 loss nan", True), ("{'loss': nan, 'x': 1}", True), ("train_loss=inf", True), ("grad_norm: -Infinity", True),
+    ("step 3 loss nan", True), ("{'loss': nan, 'x': 1}", True), ("train_loss=inf", True),
+    ("grad_norm: -Infinity", True),
     ('{"loss": "nan"}', True), ("val loss = NaN\n", True), ("step 3 loss 0.5", False), ("loss info: fine", False),
     ("no nan here", False), ("loss nanometer", False),
 ])
@@ -255,6 +257,7 @@ def test_a_new_run_without_a_command_is_judged_by_its_artifacts(tmp_path: Path):
 
 
 def test_evidence_without_a_rule_is_no_old_kind(tmp_path: Path):
-    result = judge(diagnosis(evidence=(EVIDENCE,)), Verify(command="x"), [outcome(tmp_path / "v")], NewRun(), [GOOD_RUN],
+    result = judge(diagnosis(evidence=(EVIDENCE,)), Verify(command="x"), [outcome(tmp_path / "v")], NewRun(),
+                   [GOOD_RUN],
                    tmp_path)
     assert result.passed

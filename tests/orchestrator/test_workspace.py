@@ -72,7 +72,8 @@ def test_a_large_file_is_not_hashed_but_watched(workspace: Path, monkeypatch: py
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
-def test_large_ignored_folders_are_left_out_and_gits_own_state_is_watched(workspace: Path, monkeypatch: pytest.MonkeyPatch):
+def test_large_ignored_folders_are_left_out_and_gits_own_state_is_watched(workspace: Path,
+                                                                          monkeypatch: pytest.MonkeyPatch):
     subprocess.run(["git", "init", "-q", "."], cwd=workspace, check=True)
     (workspace / ".gitignore").write_text("runs/\n")
     (workspace / "runs").mkdir()

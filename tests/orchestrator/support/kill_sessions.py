@@ -88,7 +88,8 @@ def one_session(folder: Path, dice: random.Random) -> dict[str, object]:
     workspace, effects = make_workspace(folder / "project"), folder / "effects.txt"
     kills = 0
     for _ in range(dice.randint(1, KILLS_AT_MOST)):
-        at = ("operation", dice.randint(1, STEPS_A_SESSION)) if dice.random() < 0.7 else ("time", dice.uniform(0.001, 1.0))
+        at = ("operation", dice.randint(1, STEPS_A_SESSION)) if dice.random() < 0.7 else ("time",
+                                                                                          dice.uniform(0.001, 1.0))
         if turn(workspace, effects, at):
             break
         kills += 1

@@ -35,7 +35,8 @@ def make_workspace(root: Path, train: str = TRAIN) -> Path:
     return root
 
 
-def replace_line(new: str, line: int = FAULT_LINE, old: str = "learning_rate = 10.0", path: str = "train.py") -> ProposedEdit:
+def replace_line(new: str, line: int = FAULT_LINE, old: str = "learning_rate = 10.0",
+                 path: str = "train.py") -> ProposedEdit:
     """An edit of one line."""
     return ProposedEdit(path=path, line=line, end_line=line, original=old, replacement=new)
 
@@ -43,12 +44,14 @@ def replace_line(new: str, line: int = FAULT_LINE, old: str = "learning_rate = 1
 def fix(*edits: ProposedEdit, option: str = "A", summary: str = "Set the learning rate to a stable value",
         instructions: Sequence[Instruction] = ()) -> Fix:
     """A complete option."""
-    return Fix(option="A" if option == "A" else "B", summary=summary, edits=tuple(edits), instructions=tuple(instructions),
+    return Fix(option="A" if option == "A" else "B", summary=summary, edits=tuple(edits),
+               instructions=tuple(instructions),
                metric="loss falls below 1 within 20 steps", verify="run train.py for 200 steps",
                otherwise="look at the initial weight", fragile="the value is still set by hand")
 
 
-def diagnosis(*options: Fix, failure_mode: str = "lr.too-high", component: str = "train.py", **changes: Any) -> Diagnosis:
+def diagnosis(*options: Fix, failure_mode: str = "lr.too-high", component: str = "train.py",
+              **changes: Any) -> Diagnosis:
     """A complete Gate 4 diagnosis of the fault in `TRAIN`."""
     values: dict[str, Any] = {
         "symptom": "The loss grows without bound from the first step.",
