@@ -296,3 +296,11 @@ def test_warm_up_that_does_not_happen() -> None:
 def test_rates_that_agree_with_their_configuration(config: dict[str, str], lr: list[float], planned: float) -> None:
     assert findings(run(series("learning_rate", lr, every=10), planned_steps=planned, config=config),
                     "l308_lr_constant_though_scheduled") == []
+
+
+@pytest.mark.parametrize(("k", "found"), [(4, True), (3, False)])
+def test_slow_schedule_without_a_plan_needs_the_number_of_its_cause(k: int, found: bool) -> None:
+    lr = 1e-3 * cosine(np.arange(1, 61) / 240)
+    r = run(series("loss", losses(60), every=10), series("learning_rate", lr, every=10),
+            config={"gradient_accumulation_steps": k})
+    assert bool(findings(r, "l306_lr_wrong_pace")) is found

@@ -34,6 +34,7 @@ from traindx_tools.rules import Rule, Threshold
 ON_TIME, WHOLE, FLOOR = 1.25, 0.03, 1e-3
 SLOW = 1.7
 COARSE = 0.05
+PROCESSES, ACCUMULATION = "number of processes (world size)", "gradient accumulation steps"
 
 RULE = Rule(
     id="L306",
@@ -94,21 +95,22 @@ def _too_fast(run: Run, t: Track, d: Decay, where: Plan) -> Finding | None:
 
 
 def _too_slow(run: Run, t: Track, d: Decay, where: Plan) -> Finding | None:
-    finished = where.known and where.last >= where.end - max(1.0, 0.03 * where.end)
     k = ratio(d.end, where.end)
-    if not finished or k < SLOW or d.shape == "quadratic":
+    if k < SLOW or d.shape == "quadratic" or (where.known and where.last < where.end - max(1.0, 0.03 * where.end)):
         return None
     whole = round(k) if abs(k - round(k)) <= 2 * WHOLE * k else None
     equal = _equals(run, whole)
+    if not where.known and (equal not in (PROCESSES, ACCUMULATION) or len(t) < 20):
+        return None  # it may have been stopped early; only the very number of a likely cause speaks against that
     if equal == "number of epochs" or (equal is None and d.shape == "linear" and k < 4):
         return None  # the plan is of one epoch; a linear decay to a share of the peak is in use
     named = f", equal to the {equal}" if equal else ""
     return RULE.finding(
         f"training ends at {t.unit} {where.last:.10g} with the learning rate at {number(float(t.y[-1]))}, "
         f"{100 * ratio(float(t.y[-1]), d.peak):.0f} % of its peak: the {d.shape} decay would end at {d.end:.4g}, "
-        f"{k:.3g} times the planned {where.end:.10g}{named}", t.at(d.start, -1), t.series.source,
-        strength=Strength.CIRCUMSTANTIAL if equal else Strength.PATTERN,
-        severity=Severity.MEDIUM, measured=_measured(t, d, where, 1 / k, whole, equal, "too-slow"))
+        f"{k:.3g} times the {'planned' if where.known else 'logged'} {where.end:.10g}{named}", t.at(d.start, -1), t.series.source,
+        strength=Strength.CIRCUMSTANTIAL if equal and where.known else Strength.PATTERN, severity=Severity.MEDIUM,
+        measured=_measured(t, d, where, 1 / k, whole, equal, "too-slow"))
 
 
 def _whole_number(end: float, d: Decay, t: Track) -> int | None:
@@ -129,8 +131,8 @@ def _equals(run: Run, whole: int | None) -> str | None:
         return None
     each, count = steps_per_epoch(run), epochs(run)
     known = {
-        "number of processes (world size)": _world_size(run),
-        "gradient accumulation steps": config_number(
+        PROCESSES: _world_size(run),
+        ACCUMULATION: config_number(
             run.config, ("gradient_accumulation_steps", "accumulate_grad_batches", "grad_accum_steps", "accum_steps",
                          "grad_accum", "accumulation_steps", "update_freq", "accumulation")),
         "steps in an epoch": each,

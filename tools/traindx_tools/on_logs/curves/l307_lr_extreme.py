@@ -48,7 +48,7 @@ RULE = Rule(
     thresholds={
         "sgd": Threshold(1.0, "highest usual rate", "library examples use 0.1; 1.0 with batch norm and warm-up"),
         "adam": Threshold(1e-2, "highest usual rate", "default 1e-3; ten times that in small-model recipes"),
-        "any": Threshold(0.5, "highest usual rate where no optimizer is named", "recipes above it name LARS or warm up"),
+        "any": Threshold(0.5, "highest usual rate where no optimizer is named", "arithmetic: five times the usual 0.1"),
         "extreme": Threshold(EXTREME, "times the highest usual rate", "arithmetic: a decade beyond"),
         "unmoved": Threshold(UNMOVED, "share of the starting loss", "less is scatter"),
     },
