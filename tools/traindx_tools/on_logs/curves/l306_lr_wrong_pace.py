@@ -105,10 +105,11 @@ def _too_slow(run: Run, t: Track, d: Decay, where: Plan) -> Finding | None:
     if equal == "number of epochs" or (equal is None and d.shape == "linear" and k < 4):
         return None  # the plan is of one epoch; a linear decay to a share of the peak is in use
     named = f", equal to the {equal}" if equal else ""
+    planned = "planned" if where.known else "logged"
     return RULE.finding(
         f"training ends at {t.unit} {where.last:.10g} with the learning rate at {number(float(t.y[-1]))}, "
         f"{100 * ratio(float(t.y[-1]), d.peak):.0f} % of its peak: the {d.shape} decay would end at {d.end:.4g}, "
-        f"{k:.3g} times the {'planned' if where.known else 'logged'} {where.end:.10g}{named}", t.at(d.start, -1), t.series.source,
+        f"{k:.3g} times the {planned} {where.end:.10g}{named}", t.at(d.start, -1), t.series.source,
         strength=Strength.CIRCUMSTANTIAL if equal and where.known else Strength.PATTERN, severity=Severity.MEDIUM,
         measured=_measured(t, d, where, 1 / k, whole, equal, "too-slow"))
 
