@@ -153,6 +153,18 @@ def _kept_kind(op: str, left: Value, right: Value) -> dict[str, Any]:
 
 
 def _tags(left: Value, right: Value, op: str) -> frozenset[str]:
+    return _kept_tags(left, right, op) | (frozenset({"floating"}) if _floating(op, left, right) else frozenset())
+
+
+def _floating(op: str, left: Value, right: Value) -> bool:
+    """Whether the result is certainly of a floating type, whichever one."""
+    if op == "/":
+        return True
+    return any((isinstance(v, Tensor) and ("floating" in v.tags or (v.dtype or "").startswith(("float", "bfloat"))))
+               or (isinstance(v, Const) and isinstance(v.value, float)) for v in (left, right))
+
+
+def _kept_tags(left: Value, right: Value, op: str) -> frozenset[str]:
     tensors = [v for v in (left, right) if isinstance(v, Tensor)]
     kept = frozenset({"one_row", "reduced", "spread"})
     if len(tensors) == 1 and op in "*/+-":

@@ -13,6 +13,7 @@ from traindx_tools.on_code.values import (
     Shape,
     Site,
     Tensor,
+    Thing,
     Value,
     number,
     truth,
@@ -75,7 +76,7 @@ def _dtype(dtype: str) -> Transfer:
 
 
 def _integer(o: Operands) -> Tensor:
-    return replace(o.x, grad=False, kind="", dtype="int", tags=o.x.tags | {"integer"})
+    return replace(o.x, grad=False, kind="", dtype="int", tags=o.x.tags | {"integer"}, parents=frozenset())
 
 
 def _reduction(keeps_bounds: bool) -> Transfer:
@@ -85,7 +86,7 @@ def _reduction(keeps_bounds: bool) -> Transfer:
         low = o.x.low if keeps_bounds or (o.x.low is not None and o.x.low == 0) else None
         high = o.x.high if keeps_bounds else None
         tag = "reduced" if dim is None else "one_row"
-        return replace(o.x.plain(shape=shapes.reduced(o.x.shape, dim, keep), tags=frozenset({tag})),
+        return replace(o.x.plain(shape=shapes.reduced(o.x.shape, dim, keep), tags=frozenset({tag}) | (o.x.tags & {"floating"})),
                        low=low, high=high, site=o.site)
 
     return transfer
@@ -286,30 +287,41 @@ def created(name: str, args: tuple[Value, ...], kwargs: dict[str, Value], site: 
         like = args[0] if args and isinstance(args[0], Tensor) else None
         return Tensor(grad=False, shape=like.shape if like else None, site=site)
     if name in ("arange", "linspace", "logspace"):
-        return Tensor(grad=False, shape=Shape((None,)), site=site, dtype="int" if name == "arange" else None)
+        end = number(args[-1]) if name == "arange" and len(args) <= 2 and args else None
+        return Tensor(grad=False, shape=Shape((None,)), site=site, dtype="int" if name == "arange" else None,
+                      high=None if end is None else end - 1, tags=frozenset({"ramp"}))
     if name in ("tensor", "array"):
         return _from_data(args[0] if args else None, kwargs, site)
     if name not in CREATORS:
         return None
-    dtype = dtype_of(kwargs.get("dtype"))
+    dtype = dtype_of(kwargs.get("dtype")) or next((d for d in map(dtype_of, args) if d), None)
     if name in ("randint", "integers"):
-        size = kwargs.get("size") or kwargs.get("shape") or (args[-1] if args and isinstance(args[-1], Bag) else None)
-        return Tensor(grad=False, shape=_shape_of([size] if size else []), dtype="int", site=site,
+        size = kwargs.get("size") or kwargs.get("shape") or next((a for a in args if isinstance(a, Bag)), None)
+        low, high = _integer_bounds(name, [a for a in args if not isinstance(a, (Bag, Thing))], kwargs)
+        return Tensor(grad=False, shape=_shape_of([size] if size else []), dtype="int", site=site, low=low, high=high,
                       tags=frozenset({"integer"}))
     given = [kwargs[k] for k in ("size", "shape") if k in kwargs] or list(args)
     if name in ("normal", "uniform", "full", "truncated_normal") and "size" not in kwargs and "shape" not in kwargs:
         given = [a for a in args if isinstance(a, Bag)][:1]
     fill = {"zeros": (0.0, 0.0), "ones": (1.0, 1.0)}.get(name, (None, None))
     return Tensor(grad=truth(kwargs.get("requires_grad")) is True, shape=_shape_of(given), dtype=dtype, site=site,
-                  low=fill[0], high=fill[1])
+                  low=fill[0], high=fill[1], tags=frozenset({"floating"} if dtype not in ("int", "bool") else ()))
+
+
+def _integer_bounds(name: str, args: list[Value], kwargs: dict[str, Value]) -> bounds.Bounds:
+    """Bounds of randint: (high) or (low, high), the upper one exclusive."""
+    given = [kwargs[k] for k in ("low", "minval") if k in kwargs] + args
+    high = number(kwargs.get("high") or kwargs.get("maxval") or (given[1] if len(given) > 1 else given[0] if given else None))
+    low = number(given[0]) if len(given) > 1 or "high" in kwargs else 0.0
+    return low, None if high is None else high - 1
 
 
 def _shape_of(given: list[Value]) -> Shape | None:
     if not given:
         return None
-    bags = [g for g in given if isinstance(g, Bag)]
-    if bags:
-        return None if bags[0].open else Shape(tuple(shapes.literal(v) for v in bags[0].items))
+    bag = next((g for g in given if isinstance(g, Bag)), None)
+    if bag is not None:
+        return None if bag.open else Shape(tuple(shapes.literal(v) for v in bag.items))
     known = [shapes.literal(v) for v in given if not isinstance(v, Ref)]
     return Shape(tuple(known)) if len(known) > 1 or (known and known[0] is not None) else Shape((None,))
 

@@ -14,7 +14,7 @@ from traindx_tools.on_code.frame import Frame
 from traindx_tools.on_code.held import parts_held, why_frozen
 from traindx_tools.on_code.library import Call
 from traindx_tools.on_code.names import canonical, is_array_library, is_optimizer, is_scheduler
-from traindx_tools.on_code.trace import Block
+from traindx_tools.on_code.trace import Block, Event
 from traindx_tools.on_code.values import (
     NONE,
     UNKNOWN,
@@ -37,6 +37,11 @@ from traindx_tools.on_code.values import (
 )
 
 MAX_CALL_DEPTH = 12
+MAX_RUNS = 12
+"""How often one function is run with different arguments in a large project, unless it takes part in training."""
+LARGE = 25
+"""Files from which on a project counts as large."""
+_TRAINING = frozenset({"backward", "manual_backward", "step", "zero_grad", "eval", "train", "unscale_", "load_state_dict"})
 _CONTEXTS = frozenset({
     "torch.no_grad", "torch.inference_mode", "torch.enable_grad", "torch.set_grad_enabled", "torch.amp.autocast",
     "torch.set_default_dtype", "contextlib.nullcontext", "torch.autograd.set_detect_anomaly",
@@ -65,6 +70,8 @@ class Caller(Evaluator):
         self.reached: set[int] = set()
         self.callbacks: list[Function] = []
         self.instances: dict[int, list[Instance]] = {}
+        self.is_large = False
+        self._runs: dict[int, int] = {}
         self._memory: dict[Any, tuple[Value, Block, Any]] = {}
 
     def run_body(self, statements: list[ast.stmt], frame: Frame) -> None:
@@ -184,11 +191,23 @@ class Caller(Evaluator):
         if known is not None:
             self.blocks[-1].body.append(known[1])
             return known[0]
+        if self._tired(info):
+            return Symbol("call", info.name)
         before = self.created
         value, block = self._run(function, args, kwargs, node, frame)
+        self._note_run(info, block)
         if key is not None and self.created == before:
             self._memory[key] = (value, block, (function, args, kwargs))
         return value
+
+    def _tired(self, info: FunctionInfo) -> bool:
+        runs = self._runs.get(id(info), 0)
+        return self.is_large and runs >= MAX_RUNS
+
+    def _note_run(self, info: FunctionInfo, block: Block) -> None:
+        if self.is_large:
+            trains = any(isinstance(i, Event) and i.method in _TRAINING for i in block.body)
+            self._runs[id(info)] = self._runs.get(id(info), 0) + (0 if trains else 1)
 
     def _run(self, function: Function, args: list[Value], kwargs: dict[str, Value], node: ast.AST,
              frame: Frame) -> tuple[Value, Block]:
@@ -227,7 +246,7 @@ class Caller(Evaluator):
     def _key(self, function: Function, args: list[Value], kwargs: dict[str, Value]) -> Any:
         try:
             parts = tuple(_identity(a) for a in args), tuple((k, _identity(v)) for k, v in kwargs.items())
-            return (id(function.info), id(function.closure), id(function.owner), parts, self.grad, self.autocast)
+            return (id(function.info), id(function.closure), id(function.owner), parts, self.grad, self.autocast, self.differentiated)
         except TypeError:  # a constant that cannot be hashed
             return None
 

@@ -25,6 +25,7 @@ from traindx_tools.on_code.values import (
     Thing,
     Value,
     join,
+    parts,
 )
 
 BUILTINS = frozenset(dir(builtins))
@@ -100,6 +101,8 @@ def item(base: Value, index: Value, node: ast.expr) -> Value:
         return _indexed(base, index, node)
     if isinstance(base, Symbol):
         return base.child("item", _key(index))
+    if isinstance(base, Operation):
+        return UNKNOWN
     if isinstance(base, Thing):
         return _thing_item(base, index)
     if isinstance(base, Const) and isinstance(index, Const):
@@ -111,6 +114,9 @@ def item(base: Value, index: Value, node: ast.expr) -> Value:
 
 
 def _key(index: Value) -> str:
+    entries = index.items if isinstance(index, Bag) and index.kind == "tuple" else [index]
+    if any(isinstance(e, Bag) for e in entries):
+        return "+".join(sorted(_shift(entries))) or "slice"
     return repr(index.value)[:40] if isinstance(index, Const) else f"{type(index).__name__}:{getattr(index, 'name', '')}"
 
 
@@ -167,7 +173,9 @@ def _indexed(base: Tensor, index: Value, node: ast.expr) -> Tensor:
     shape = _indexed_shape(base.shape, entries)
     kept = base.tags - {"layer"} if any(e == Const(None) for e in entries) else base.tags
     if any(isinstance(e, Bag) and e.kind == "slice" for e in entries):
-        kept = kept | _shift(entries)
+        found = _shift(entries)
+        twice = frozenset({"first_dropped_twice"}) if "without_first" in base.tags and "without_first" in found else frozenset()
+        kept = kept | found | twice | _sharded(base, entries)
     return replace(base, shape=shape, tags=kept)
 
 
@@ -179,9 +187,36 @@ def _shift(entries: list[Value]) -> frozenset[str]:
             low, high = shapes.literal(entry.items[0]), shapes.literal(entry.items[1])
             if low is None and high == -1 and entry.items[0] == Const(None):
                 found.add("without_last")
-            if low == 1 and entry.items[1] == Const(None):
+            start = entry.items[0]
+            later = isinstance(start, Operation) and start.op == "+" and start.operands[1] == Const(1)
+            if (low == 1 and entry.items[1] == Const(None)) or (later and entry is entries[0]):
                 found.add("without_first")
     return frozenset(found)
+
+
+def _sharded(base: Tensor, entries: list[Value]) -> frozenset[str]:
+    """`x[rank::world_size]`: an uneven share unless the length is known to be divisible."""
+    first = entries[0]
+    if not (isinstance(first, Bag) and first.kind == "slice" and depends_on_rank(first.items[0])):
+        return frozenset()
+    length = base.shape.dims[0] if base.shape is not None and base.shape.exact and base.shape.dims else None
+    step = shapes.literal(first.items[2])
+    if length is not None and step:
+        return frozenset({"uneven share"}) if length % step else frozenset()
+    return frozenset({"share"})
+
+
+def depends_on_rank(value: Value) -> bool:
+    """Whether a value differs between the processes of a distributed run."""
+    return any(isinstance(p, Symbol) and (p.role == "rank" or p.name.split("@")[0] in RANK_SOURCES) for p in parts(value))
+
+
+RANK_SOURCES = frozenset({
+    "torch.distributed.get_rank", "get_rank", "'RANK'", "'LOCAL_RANK'", "process_index", "local_process_index",
+    "is_main_process", "is_local_main_process", "global_rank", "jax.process_index", "is_global_zero", "local_rank",
+    "is_world_process_zero", "is_last_process",
+})
+"""Names of calls, environment variables and attributes that tell one process from another."""
 
 
 def _indexed_shape(shape: Shape | None, entries: list[Value]) -> Shape | None:
@@ -271,3 +306,13 @@ def chosen_parameters(first: Value | None, element: Value, conditions: list[ast.
     trainable = first.only_trainable or any(t.endswith(".requires_grad") for t in texts)
     others = [t for t in texts if not t.endswith(".requires_grad")]
     return Parameters(first.modules, trainable, first.partial or bool(others), first.named and isinstance(element, Bag))
+
+
+def ordered_by(node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> str | None:
+    """The outer loop's variable where rows `(features, variable)` are made one class after the other."""
+    if not isinstance(node, (ast.ListComp, ast.GeneratorExp)) or len(node.generators) < 2:
+        return None
+    outer = node.generators[0].target
+    if not isinstance(outer, ast.Name) or not isinstance(node.elt, (ast.Tuple, ast.List)):
+        return None
+    return outer.id if any(isinstance(e, ast.Name) and e.id == outer.id for e in node.elt.elts) else None

@@ -57,6 +57,8 @@ class Evaluator:
         self.autocast: str | None = None
         self.blocks: list[Block] = []
         self.loops: tuple[Block, ...] = ()
+        self.differentiated = False
+        """Whether the code is being followed inside jax.grad or a relative."""
         self.fuel = 0
         self.created = 0
         """How many objects were made: a function that makes objects is not remembered."""
@@ -107,7 +109,7 @@ class Evaluator:
     def event(self, kind: str, name: str, node: ast.AST, frame: Frame, **rest: Any) -> Event:
         """An event at this point, appended."""
         made = Event(kind, name, name.rpartition(".")[2], node, frame.file, frame.function, grad=self.grad,
-                     autocast=self.autocast, **rest)
+                     autocast=self.autocast, differentiated=self.differentiated, **rest)
         self.emit(made)
         return made
 
@@ -228,7 +230,11 @@ class Evaluator:
         if chosen is not None:
             return chosen
         kind = {"ListComp": "list", "SetComp": "set"}.get(type(node).__name__, "generator")
-        return Bag(kind, [value], open=True, site=site, born_in=self.loops)
+        made = Bag(kind, [value], open=True, site=site, born_in=self.loops)
+        made.ordered_by = containers.ordered_by(node)
+        if isinstance(first, Thing) and len(node.generators) == 1:
+            made.size = first.state.get("count")
+        return made
 
     def _subscript(self, node: ast.Subscript, frame: Frame) -> Value:
         base = self.evaluate(node.value, frame)
@@ -250,7 +256,7 @@ class Evaluator:
         result = arithmetic.binary(op, left, right, self.site(node, frame), self.grad)
         if isinstance(left, Tensor) and isinstance(right, Tensor):
             self.event("operation", op, node, frame, args=(left, right), result=result)
-        elif op in ("/", "**") and (isinstance(left, Tensor) or isinstance(right, Tensor)):
+        elif op in ("/", "**", "+") and (isinstance(left, Tensor) or isinstance(right, Tensor)):
             self.event("operation", op, node, frame, args=(left, right), result=result)
         return result
 

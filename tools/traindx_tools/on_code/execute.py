@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 
 from traindx_tools.on_code import arithmetic, containers
+from traindx_tools.on_code.call import LARGE
 from traindx_tools.on_code.definitions import ClassInfo, FunctionInfo
 from traindx_tools.on_code.evaluate import _BINARY, loop_block
 from traindx_tools.on_code.frame import Frame
@@ -36,9 +37,9 @@ from traindx_tools.on_code.values import (
     truth,
 )
 
-FUEL_PER_LINE = 60
+FUEL_PER_LINE = 40
 """Expressions that may be evaluated for each line of a file; a plain pass over code takes about 10."""
-MIN_FUEL = 60_000
+MIN_FUEL = 40_000
 LIGHTNING_HOOKS = {
     "training_step": True, "validation_step": False, "test_step": False, "predict_step": False,
     "configure_optimizers": None, "on_train_epoch_end": None, "on_validation_epoch_end": None, "on_train_batch_end": None,
@@ -55,6 +56,7 @@ class Interpreter(Iteration):
     def __init__(self, files: Sequence[SourceFile]) -> None:
         super().__init__()
         self.index = ModuleIndex(files)
+        self.is_large = len(files) >= LARGE
         self.roots: list[Block] = []
         self.functions: list[Function] = []
         self.classes: list[Klass] = []

@@ -33,7 +33,9 @@ def wrapped(caller: Caller, function: Function, args: list[Value], kwargs: dict[
     outer = function.wrappers[-1]
     inner = Function(function.info, function.closure, function.closures, function.owner, function.wrappers[:-1])
     if outer in _GRADS or outer in _VALUES_AND_GRADS:
+        before, caller.differentiated = caller.differentiated, True
         value = caller.invoke(inner, args, kwargs, node, frame)
+        caller.differentiated = before
         grads = Tensor(grad=False, site=caller.site(node, frame), tags=frozenset({"gradient"}))
         return Bag("tuple", [value, grads]) if outer in _VALUES_AND_GRADS else grads
     if outer in _MAPS:
@@ -110,7 +112,7 @@ def _split(caller: Caller, call: Call) -> Value:
     count = shapes.literal(wanted) if wanted is not None else 2
     site = caller.site(call.node, call.frame)
     made: list[Value] = [Thing("jax.key", (call.first,), {}, site, call.node, {"index": i}, caller.loops)
-                         for i in range(min(count or 1, 64))]
+                         for i in range(min(count or 2, 64))]
     return Bag("keys", made, open=count is None, site=site, born_in=caller.loops)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from traindx_tools.on_code import arithmetic, containers
+from traindx_tools.on_code import arithmetic, configuration, containers
 from traindx_tools.on_code.arrays import dtype_of
 from traindx_tools.on_code.frame import Frame
 from traindx_tools.on_code.values import (
@@ -261,6 +261,33 @@ def _isinstance(caller: Caller, call: Call) -> Value:
     if isinstance(call.first, Instance) and isinstance(kind, Klass):
         return Const(any(i is kind.info for i in call.first.klass.info.lineage()))
     return Symbol("call", "isinstance")
+
+
+@function("torch.multiprocessing.spawn", "torch.multiprocessing.start_processes", "accelerate.debug_launcher")
+def _spawn(caller: Caller, call: Call) -> Value:
+    """The function that is started in every process; its first argument is the process's number."""
+    given = call.kwargs.get("args") or (call.args[1] if len(call.args) > 1 else None)
+    args = list(given.items) if isinstance(given, Bag) and not given.open else []
+    if isinstance(call.first, Function):
+        first: list[Value] = [] if call.name.endswith("debug_launcher") else [Symbol("rank", "rank")]
+        caller.call(call.first, [*first, *args], {}, call.node, call.frame)
+    return NONE
+
+
+@function("builtins.open", "pathlib.Path")
+def _open(caller: Caller, call: Call) -> Value:
+    return Thing("file", call.args[:1], {}, caller.site(call.node, call.frame), call.node)
+
+
+@function("yaml.safe_load", "yaml.load", "yaml.full_load", "json.load", "omegaconf.OmegaConf.load", "tomllib.load",
+          "tomli.load")
+def _configuration(caller: Caller, call: Call) -> Value | None:
+    """A configuration file that lies beside the code is read; its values are defaults that a user may change."""
+    source = call.first
+    source = source.args[0] if isinstance(source, Thing) and source.type == "file" and source.args else source
+    if not (isinstance(source, Const) and isinstance(source.value, str)):
+        return None
+    return configuration.read(source.value, call.frame.file.path, caller.site(call.node, call.frame))
 
 
 # argparse
@@ -525,6 +552,7 @@ def _append(caller: Caller, call: Call) -> Value | None:
     if isinstance(call.receiver, Bag):
         if caller.loops != call.receiver.born_in:
             call.receiver.open = True
+            call.receiver.size = caller.loops[-1].count if caller.loops else None
         if len(call.receiver.items) < 12:
             call.receiver.items.append(call.first)
         return NONE

@@ -41,6 +41,8 @@ class Event:
     result: Value | None = None
     grad: bool | None = True
     autocast: str | None = None
+    differentiated: bool = False
+    """Whether it runs inside jax.grad or a relative."""
     crossing: int = 0
     """For "augmented" names: how many of the innermost loops of this function lie between the binding and here."""
     framework: str = ""

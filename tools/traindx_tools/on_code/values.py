@@ -194,6 +194,10 @@ class Bag:
     site: Site | None = None
     born_in: tuple[Block, ...] = ()
     cleared: bool = False
+    size: Value | None = None
+    """How many items it holds, where a loop's count says so."""
+    ordered_by: str | None = None
+    """The loop variable of its outer loop that also stands in its items: rows made class by class."""
     suspends_grad: bool = False
     """A generator that yields under `no_grad`: a context manager of the project's own."""
 

@@ -1,0 +1,50 @@
+"""Configuration files that a script opens by a constant name, read as plain data."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from traindx_tools.on_code.values import Bag, Const, Site, Table, Value
+
+MAX_BYTES = 200_000
+MAX_NODES = 5_000
+"""Most values that are taken over; aliases in YAML can make a small file unfold without end."""
+
+
+def read(name: str, script: str, site: Site) -> Value | None:
+    """The file `name` beside, or below the folder of, `script` as a table; None where it is not there or no such file."""
+    folder = Path(script).parent
+    try:
+        path = (folder / name).resolve()
+        if Path(name).is_absolute() or not path.is_relative_to(folder.resolve()) or path.stat().st_size > MAX_BYTES:
+            return None
+        data = _parsed(path.read_text(encoding="utf-8"), path.suffix)
+    except (OSError, ValueError, RecursionError):
+        return None
+    return _value(data, site, [MAX_NODES]) if isinstance(data, dict) else None
+
+
+def _parsed(text: str, suffix: str) -> Any:
+    if suffix == ".json":
+        return json.loads(text)
+    if suffix in (".yaml", ".yml"):
+        import yaml
+
+        try:
+            return yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise ValueError(str(error)) from error
+    return None
+
+
+def _value(data: Any, site: Site, left: list[int], depth: int = 0) -> Value:
+    left[0] -= 1
+    if left[0] < 0 or depth > 12:
+        return Table({}, open=True)
+    if isinstance(data, dict):
+        return Table({k: _value(v, site, left, depth + 1) for k, v in data.items() if isinstance(k, (str, int))}, site=site)
+    if isinstance(data, list):
+        return Bag("list", [_value(v, site, left, depth + 1) for v in data], site=site)
+    return Const(data if isinstance(data, (str, int, float, bool)) or data is None else str(data), fixed=False)

@@ -1,0 +1,127 @@
+"""A random key is used twice.
+
+JAX's random functions are pure: the same key gives the same numbers. A key that was split must not be used again itself
+(its children are derived from it), two samplers need two keys, and a loop needs a new key in every iteration. Reuse makes
+draws that should be independent equal or correlated. Keys are followed through the project's functions; `fold_in` with
+other data makes another key, and a model's `init` is left alone.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.trace import Block, Event, Place, walk
+from traindx_tools.on_code.values import Symbol, Thing, Value
+from traindx_tools.rules import Rule
+
+RULE = Rule(
+    id="C501",
+    name="key-reuse",
+    title="A random key is used twice",
+    severity=Severity.HIGH,
+    sees="Two uses of one key: after it was split, by two samplers, or the same one in every iteration of a loop.",
+    matters="Numbers that should be independent are the same or correlated; training sees a part of the space only.",
+    alike=("a seed that is fixed on purpose for evaluation",),
+    confirm=("jax.config.update('jax_debug_key_reuse', True)", "compare two draws that should differ"),
+)
+_NO_USE = frozenset({"PRNGKey", "key", "fold_in", "key_data", "wrap_key_data", "clone", "key_impl"})
+
+
+def check(project: Project) -> Iterator[Finding]:
+    """Follow the keys through each entry of the project."""
+    for root in project.roots:
+        uses: dict[object, list[Place]] = {}
+        for place in walk(root):
+            key = _used_key(place.event)
+            if key is not None:
+                uses.setdefault(key if isinstance(key, Symbol) else id(key), []).append(place)
+        for places in uses.values():
+            yield from _twice(places)
+            yield from _constant_in_loop(places[0])
+
+
+def _used_key(event: Event) -> Value | None:
+    if event.kind != "call" or not event.name.startswith("jax.random.") or event.method in _NO_USE:
+        return None
+    key = event.args[0] if event.args else event.kwargs.get("key")
+    if isinstance(key, Thing) and key.type in ("jax.key", "jax.random.PRNGKey", "jax.random.key"):
+        return key
+    return key if isinstance(key, Symbol) and key.role == "parameter" else None
+
+
+def _twice(places: list[Place]) -> Iterator[Finding]:
+    for first, second in zip(places, places[1:]):
+        if first.event is second.event and first.path[-1] is second.path[-1]:
+            same_call = True
+        else:
+            same_call = False
+        if _exclusive(first, second) or (same_call and first.loops != second.loops):
+            continue
+        after_split = first.event.method == "split"
+        alike = first.event.method == second.event.method
+        yield RULE.finding(
+            f"The key used at {_at(second.event)} was used before at {_at(first.event)}"
+            + (", where it was split: its children are derived from it" if after_split and not alike else
+               ": both draws come from the same random stream"),
+            location(_caller(first, second)), second.event.file.path, strength=Strength.DIRECT,
+            severity=None if after_split or alike else Severity.MEDIUM,
+            measured={"kind": "reuse", "first_line": first.event.line, "second_line": second.event.line,
+                      "first_use": first.event.method, "second_use": second.event.method},
+        )
+        return
+
+
+def _caller(first: Place, second: Place) -> Event:
+    """The second use, seen from the function in which both uses lie."""
+    common = [b for b, c in zip(first.path, second.path) if b is c]
+    inner = second.path[len(common):]
+    call = next((b for b in inner if b.kind == "call"), None)
+    if call is None:
+        return second.event
+    owner = next((b.function for b in reversed(common) if b.kind == "call"), None)
+    return Event("call", second.event.name, second.event.method, call.node, call.file, owner)
+
+
+def _at(event: Event) -> str:
+    return f"{event.file.path}:{event.line}"
+
+
+def _exclusive(first: Place, second: Place) -> bool:
+    """Whether the two lie in different branches of one condition."""
+    ours = {id(b.node): b for b in first.path if b.kind == "branch"}
+    return any(b.kind == "branch" and id(b.node) in ours and ours[id(b.node)] is not b for b in second.path)
+
+
+def _constant_in_loop(place: Place) -> Iterator[Finding]:
+    event = place.event
+    key = _used_key(event)
+    inner = _own_loops(place)
+    if event.method == "split" or not inner or key is None:
+        return
+    loop = inner[-1]
+    if isinstance(key, Thing) and loop in key.born_in:
+        return
+    node = event.node
+    name = node.args[0] if isinstance(node, ast.Call) and node.args else None
+    if not isinstance(name, ast.Name) or name.id in _assigned(loop.node):
+        return
+    yield RULE.finding(
+        f"{event.file.segment(node)} at {_at(event)} uses the same key {name.id} in every iteration of the loop at line "
+        f"{loop.line}: every iteration draws the same numbers",
+        location(event), event.file.path, strength=Strength.DIRECT,
+        severity=None if {"grad", "value_and_grad", "update", "apply_updates"} & loop.methods else Severity.MEDIUM,
+        measured={"kind": "constant key in a loop", "loop_line": loop.line},
+    )
+
+
+def _own_loops(place: Place) -> list[Block]:
+    """The statements' loops of the function in which the event stands."""
+    last = max((i for i, b in enumerate(place.path) if b.kind == "call"), default=0)
+    return [b for b in place.path[last:] if b.kind == "loop" and isinstance(b.node, (ast.For, ast.While))]
+
+
+def _assigned(loop: ast.AST) -> set[str]:
+    return {n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
