@@ -11,6 +11,7 @@ import gzip
 import io
 import os
 import sys
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -41,7 +42,7 @@ class Source:
     local: Path | None = None
     data: bytes | None = None
     filesystem: Any = None
-    note: str = ""
+    _opened: list[_Bounded] = field(default_factory=list, repr=False, compare=False)
 
     def raw(self) -> BinaryIO:
         """The bytes as they are stored. Raises OSError."""
@@ -54,7 +55,16 @@ class Source:
     def open(self) -> BinaryIO:
         """The bytes, unpacked where they are gzip, and then bounded by `MAX_UNPACKED`. Raises OSError."""
         stream = self.raw()
-        return cast(BinaryIO, _Bounded(gzip.GzipFile(fileobj=stream), MAX_UNPACKED)) if self.zipped else stream
+        if not self.zipped:
+            return stream
+        self._opened[:] = [_Bounded(gzip.GzipFile(fileobj=stream), MAX_UNPACKED)]
+        return cast(BinaryIO, self._opened[0])
+
+    @property
+    def remark(self) -> str:
+        """What a person should know of how it was read last."""
+        cut = any(bounded.cut for bounded in self._opened)
+        return f"only the first {MAX_UNPACKED:,} bytes of what was packed were read" if cut else ""
 
     @cached_property
     def stored_head(self) -> bytes:
@@ -75,7 +85,7 @@ class Source:
         with self.open() as stream:
             try:
                 return stream.read(HEAD_BYTES)
-            except (EOFError, OSError, ValueError) as broken:
+            except OSError as broken:
                 raise OSError(f"damaged gzip stream: {broken}") from broken
 
 
@@ -94,7 +104,7 @@ class _Bounded(io.RawIOBase):
         self.cut = self.cut or (want == 0 and size != 0)
         try:
             data = self._stream.read(want)
-        except EOFError:
+        except (EOFError, zlib.error):
             data = b""
         self._left -= len(data)
         return data
@@ -284,7 +294,7 @@ def _resolve_url(url: str) -> tuple[Any, list[str]]:
         raise UnreadableInput(f"Reading {protocol}:// needs a package that is not installed: {missing}") from missing
     except ValueError as unknown:
         raise UnreadableInput(f"{url!r} is no URL that fsspec knows: {unknown}") from unknown
-    except Exception as failed:  # noqa: BLE001 - every filesystem (s3, gs, http) raises errors of its own
+    except Exception as failed:
         raise UnreadableInput(f"{url!r} could not be reached: {type(failed).__name__}: {failed}") from failed
     return filesystem, names
 

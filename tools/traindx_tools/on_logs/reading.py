@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from traindx_tools.errors import UnreadableInput
@@ -26,7 +27,7 @@ def read_run(paths: Sequence[str | Path] | str | Path, *, stdin: bytes | None = 
     """Everything that the artifacts of one run tell: series, errors, notes, configuration.
 
     `paths`: files, folders, globs, "-" (then `stdin`, or the process's standard input) or fsspec URLs. Formats are told
-    by content; nothing is executed or unpickled; a file that cannot be used is named in `Run.artifacts` with the reason.
+    by content; nothing is executed or unpickled; a file that cannot be used stands in `Run.artifacts` with the reason.
 
     Raises UnreadableInput where a path names nothing, or where nothing of what it names could be read.
     """
@@ -55,16 +56,24 @@ def _read(source: Source) -> Run:
         return _read_config(source, _CONFIG[suffix])
     head = head_of(source)
     if not head.text.strip():
-        return Run(artifacts=(Artifact(source.name, "empty", note="an empty file" if not head.data else "only blanks"),))
+        what = "only blanks" if head.data else "an empty file"
+        return Run(artifacts=(Artifact(source.name, "empty", note=what),))
     reader = sniff(head)
     if reader is None:
         return Run(artifacts=(Artifact(source.name, "binary", note="refused: binary data of no known format"),))
-    run = reader.read(source)
+    run = _with_remark(reader.read(source), source.remark)
     if reader.name not in _WITHOUT_ERRORS:
         run = merge([run, Run(errors=read_errors(_lines(source), source.name))])
     if suffix == ".json" and not run.series:
         run = merge([run, _config_of(source)])
     return run
+
+
+def _with_remark(run: Run, remark: str) -> Run:
+    if not remark:
+        return run
+    return replace(run, artifacts=tuple(replace(a, note="; ".join(n for n in (a.note, remark) if n))
+                                        for a in run.artifacts))
 
 
 def _lines(source: Source) -> Iterator[tuple[int, str]]:

@@ -143,8 +143,8 @@ class ErrorEvent:
 class Note:
     """A line of the log that is no metric and no error but says something of the run ("Resuming from ...").
 
-    `kind` is one of: "resume", "checkpoint", "epoch", "world_size", "precision", "parameters", "device", "step_skipped",
-    "dataset", "other".
+    `kind` is one of: "resume", "checkpoint", "epoch", "world_size", "precision", "parameters", "device",
+    "step_skipped", "dataset", "other".
     """
 
     kind: str
@@ -200,7 +200,10 @@ class Run:
                     yield s
 
     def first(self, *names: str, group: str | None = None) -> Series | None:
-        """The longest series with the first of these names that is present; of equally long ones that with steps, then the finer."""
+        """The longest series with the first of these names that is present.
+
+        Of equally long ones the one with steps, then the one that is written with more digits.
+        """
         for name in names:
             found = list(self.find(name, group=group))
             if found:

@@ -69,7 +69,7 @@ class MetricsTable:
         return out.getvalue()
 
     def _json(self) -> str:
-        rows = [dict(zip(COLUMNS, (_json_cell(c) for c in _cells(row)))) for row in self.rows()]
+        rows = [dict(zip(COLUMNS, (_json_cell(c) for c in _cells(row)), strict=False)) for row in self.rows()]
         return json.dumps(rows, ensure_ascii=False, indent=1) + "\n"
 
     def _text(self) -> str:
@@ -100,7 +100,7 @@ def _block(source: str, group: str, series: Sequence[Series]) -> str:
     """A group of a source with one line a record: a column for each metric, under its canonical name."""
     titles = [s.name if s.rank is None else f"{s.name}[{s.rank}]" for s in series]
     records: dict[int, dict[str, Any]] = {}
-    for title, s in zip(titles, series):
+    for title, s in zip(titles, series, strict=False):
         for i in range(len(s)):
             record = records.setdefault(int(s.line[i]), {"line": int(s.line[i])})
             record.setdefault("step", _known(s.step[i]))
@@ -110,7 +110,7 @@ def _block(source: str, group: str, series: Sequence[Series]) -> str:
     head = ["line", *places, *dict.fromkeys(titles)]
     body = [[_shown(records[line].get(column)) for column in head] for line in sorted(records)]
     widths = [max(len(head[c]), *(len(row[c]) for row in body)) for c in range(len(head))]
-    lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths)) for row in [head, *body]]
+    lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=False)) for row in [head, *body]]
     originals = ", ".join(f"{s.original} -> {s.name}" for s in series if s.original != s.name)
     return "\n".join([f"{source} ({group})", *([f"names: {originals}"] if originals else []), *lines, ""])
 

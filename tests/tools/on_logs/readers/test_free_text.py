@@ -28,8 +28,10 @@ def found(run: Run) -> dict[tuple[str, str], list[float]]:
     ("step 7 | recon 0.9 | commit 0.1 | perplexity 6.18 / 128",
      {("train", "loss/recon"): [0.9], ("train", "loss/commit"): [0.1], ("train", "codebook_perplexity"): [6.18],
       ("train", "codebook_size"): [128]}, 7, math.nan),
-    ("step 7 loss tensor(0.5432, device='cuda:0', grad_fn=<NllLossBackward0>)", {("train", "loss"): [0.5432]}, 7, math.nan),
-    ("{'step': 7, 'loss': np.float64(0.25), 'kl': 0.0}", {("train", "loss"): [0.25], ("train", "kl"): [0.0]}, 7, math.nan),
+    ("step 7 loss tensor(0.5432, device='cuda:0', grad_fn=<NllLossBackward0>)", {("train", "loss"): [0.5432]}, 7,
+     math.nan),
+    ("{'step': 7, 'loss': np.float64(0.25), 'kl': 0.0}", {("train", "loss"): [0.25], ("train", "kl"): [0.0]}, 7,
+     math.nan),
     ("step 7 mem 2.5GB workers 348 MB loss 1.0", {("train", "memory"): [2560], ("train", "memory/workers"): [348],
                                                   ("train", "loss"): [1.0]}, 7, math.nan),
     ("2026-11-27T21:17:14.614Z INFO trainer: step=7 loss=0.5", {("train", "loss"): [0.5]}, 7, math.nan),
@@ -90,7 +92,8 @@ def test_before_and_after_are_two_values() -> None:
 
 
 def test_settings_are_no_metrics() -> None:
-    run = read("particles 16  steps 50  dt 0.005\nlr: 0.001\nbatch_size: 32\nprocesses 2  steps/epoch 32  total steps 192\n")
+    run = read("particles 16  steps 50  dt 0.005\nlr: 0.001\nbatch_size: 32\n"
+               "processes 2  steps/epoch 32  total steps 192\n")
     assert run.series == ()
     assert run.planned_steps == 192
     assert run.world_size == 2

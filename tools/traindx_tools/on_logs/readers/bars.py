@@ -22,8 +22,8 @@ class Record:
     numbers: list[float]
 
     def once_each(self) -> list[tuple[list[Columns | None], list[float]]]:
-        """Splits a record in which a metric stands twice ("reward before 0.51 after 0.62"), one value after the other."""
-        rest = list(zip(self.columns, self.numbers))
+        """Splits a record in which a metric stands twice ("reward before 0.51 after 0.62")."""
+        rest = list(zip(self.columns, self.numbers, strict=False))
         if len({id(c) for c in self.columns}) == len(self.columns):
             return [(self.columns, self.numbers)]
         parts: list[tuple[list[Columns | None], list[float]]] = []

@@ -21,15 +21,16 @@ from traindx_tools.on_logs.run import Run
 STEP, EPOCH, TIME, GROUP, RANK, NAME, VALUE, METRIC, SKIP, TOTAL = (
     "step", "epoch", "time", "group", "rank", "name", "value", "metric", "skip", "total")
 _TIMES = frozenset({"timestamp", "_timestamp", "wall_time", "walltime", "wall time", "datetime", "date", "created_at",
-                    "unix_time", "time_stamp", "asctime", "@timestamp", "ts", "_runtime", "relative time (process)",
-                    "relative time (wall)", "wall_time_s"})
+                    "unix_time", "time_stamp", "asctime", "@timestamp", "ts", "_runtime",
+                    "relative time (process)", "relative time (wall)", "wall_time_s"})
 _GROUPS = frozenset({"split", "phase", "mode", "stage", "subset", "set", "partition", "group"})
 _RANKS = frozenset({"rank", "global_rank", "local_rank", "process_index"})
 _NAMES = frozenset({"metric", "name", "tag", "key", "metric_name", "variable", "series"})
 _VALUES = frozenset({"value", "val", "metric_value", "scalar"})
 _TOTALS = frozenset({"total_steps", "max_steps", "total_iters", "max_iters", "total_iterations"})
 _SKIPPED = frozenset({"", "index", "unnamed: 0", "percentage", "remaining_time", "eta", "run", "run_id", "seed", "id",
-                      "epochs", "pid", "iterations", "time/iterations", "eta_seconds", "host", "hostname", "experiment"})
+                      "epochs", "pid", "iterations", "time/iterations", "eta_seconds", "host", "hostname",
+                      "experiment"})
 
 
 @lru_cache(maxsize=4096)
@@ -52,7 +53,7 @@ def looks_like_metrics(columns: Iterable[str]) -> bool:
     """Whether columns are those of a log of metrics rather than of a data set."""
     names = [str(c) for c in columns]
     roles = [role(c) for c in names]
-    known = sum(identify(c).known and identify(c).measured for c, r in zip(names, roles) if r is METRIC)
+    known = sum(identify(c).known and identify(c).measured for c, r in zip(names, roles, strict=False) if r is METRIC)
     return bool(known) or (METRIC in roles and (STEP in roles or EPOCH in roles)) or is_long(names)
 
 

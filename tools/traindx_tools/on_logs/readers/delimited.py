@@ -48,7 +48,7 @@ def _is_header(names: list[str]) -> bool:
 
 def _is_value(name: str) -> bool:
     """Whether a cell is a number or a text with values in it ("loss 3.25"), rather than a name."""
-    return (columns.number(name) is not None or len(name) > 200 or ": " in name or "{" in name
+    return (columns.number(name) is not None or len(name) > 200 or ": " in name or any(c in name for c in "={}<>")
             or any(columns.number(word) is not None for word in name.split()[1:]))
 
 
@@ -56,7 +56,7 @@ def _rows_fit(rows: list[list[str]], width: int, strict: bool) -> bool:
     """Whether most rows have as many cells as the header, and, if `strict`, are mostly numbers."""
     filled = [cell for row in rows for cell in row if cell]
     numeric = sum(columns.number(cell) is not None for cell in filled) >= 0.5 * len(filled)
-    return sum(len(row) == width for row in rows) >= 0.7 * len(rows) and (numeric or not strict)
+    return sum(len(row) == width for row in rows) >= 0.5 * len(rows) and (numeric or not strict)
 
 
 def sniff(head: Head) -> float:
@@ -84,7 +84,7 @@ def read(source: Source) -> Run:
         if not names or (cells and cells[0] == names[0] and _is_header(cells)):
             names = cells  # a writer that appends after a restart repeats or changes its header
         elif len(cells) == len(names):
-            reading.row(number, dict(zip(names, cells)))
+            reading.row(number, dict(zip(names, cells, strict=False)))
         elif any(cells):
             damaged += 1
     note = f"{damaged} damaged lines skipped" if damaged else ""

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from traindx_tools.on_logs.artifacts import Source
-from traindx_tools.on_logs.readers import json_records
+from traindx_tools.on_logs.readers import columns, json_records
 from traindx_tools.on_logs.readers.reader import Head, Reader
 from traindx_tools.on_logs.run import Artifact, Run, merge
 
@@ -29,8 +29,8 @@ def read(source: Source) -> Run:
     run = json_records.rows(source, records, "hf_trainer_state", "damaged: the records before the damage were read"
                             if damaged else "")
     planned = state.get("max_steps") if isinstance(state, dict) else None
-    usable = isinstance(planned, (int, float)) and not isinstance(planned, bool) and planned > 0
-    return merge([run, Run(planned_steps=float(planned) if usable else None)])
+    count = columns.number(planned)
+    return merge([run, Run(planned_steps=count if count and count > 0 else None)])
 
 
 READER = Reader("hf_trainer_state", sniff, read)

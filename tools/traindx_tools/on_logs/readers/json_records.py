@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from traindx_tools.on_logs.artifacts import Source, is_binary
-from traindx_tools.on_logs.readers import columns
+from traindx_tools.on_logs.readers import columns, text_log
 from traindx_tools.on_logs.readers.reader import Head, Reader
 from traindx_tools.on_logs.readers.text_log import lines_of
 from traindx_tools.on_logs.run import Artifact, Run, merge
@@ -133,7 +133,10 @@ def rows(source: Source, records: Iterable[dict[str, Any]], form: str, note: str
 
 def read_document(source: Source) -> Run:
     """Reads a JSON document of metrics. Raises OSError."""
-    records = records_in(load(source))
+    document = load(source)
+    if document == []:  # begins like JSON and is none
+        return text_log.read(source)
+    records = records_in(document)
     if not records or not any(columns.looks_like_metrics(flatten(r)) for r in records[:50]):
         return Run(artifacts=(Artifact(source.name, "json", note="no records of metrics in it"),))
     return rows(source, records, "json")

@@ -77,18 +77,24 @@ _NO_METRICS = re.compile("|".join((
 _TAIL = re.compile(
     r"^(?P<head>.*?)\s*(?P<conn>=>|->|:=|[=:≈]|)\s*"
     r"(?:(?:tensor|array|Array|Tensor|(?:np|numpy|jnp)\.\w+|float|DeviceArray)\()?[\[({'\"#$]*\s*$", re.DOTALL)
-_SEPARATOR = re.compile(r"[,;|•·│┃║{}\[\]\t]|\s[-–—>»→]+\s|\s{2,}|:\s|\)\s|\s\(")
+_WRAPPER = re.compile(r"\b(?:tensor|array|Array|Tensor)\([^()]*?(?=,|\))")
+"""A value printed as the array that it is: its arguments make no call of it."""
+_SEPARATOR = re.compile(r"[,;|•·│┃║{}\[\]\t=]|\s[-–—>»→]+\s|\s{2,}|:\s|\)\s|\s\(")
 _NAMED_UNIT = re.compile(r"\s\((?:[munµ]?s|sec|seconds|[KMGT]i?B|%|[\w]+/[\w/]+)\)$")
 """A unit in the name: "elapsed time per iteration (ms)"."""
 _EDGE = "'\"`*-–—>»→•#.!,:/\\ \t_~<█▏▎▍▌▋▊▉━╸╺=?"
-_STOP = frozenset(
-    "took in at of to from with and after for is was by on the than over every per a an did about around until "
-    "version only or not all are were has have be number no nr between within took last first next another "
-    "using used; since as it its only up down".split()) - {"it"}
+_STOP = frozenset({
+    "a", "about", "after", "all", "an", "and", "another", "are", "around", "as", "at", "be", "between", "by", "did",
+    "down", "every", "first", "for", "from", "has", "have", "in", "is", "its", "last", "next", "no", "not", "nr",
+    "number", "of", "on", "only", "or", "over", "per", "since", "than", "the", "to", "took", "until", "up", "using",
+    "version", "was", "were", "with", "within",
+})
 _RATIO = re.compile(r"\s*(?:/|of|out of)\s*$")
+_COUNTED = re.compile(r"\s+(steps|iterations|iters|updates|epochs|batches|episodes)\b")
 _PLURAL = {"steps": "step", "iterations": "iteration", "iters": "iter", "updates": "update", "epochs": "epoch",
            "batches": "batch", "episodes": "episode"}
-_TQDM, _KERAS = re.compile(r"\d+%\|[^|]{0,400}\| ?[\d.?]+\w?/|[━╸╺]{5,}"), re.compile(r"^\s*\d+/(?:\d+|Unknown)\s+(?:[━╸╺]|\[[=>.]+\])")
+_TQDM = re.compile(r"\d+%\|[^|]{0,400}\| ?[\d.?]+\w?/|[━╸╺]{5,}")
+_KERAS = re.compile(r"^\s*\d+/(?:\d+|Unknown)\s+(?:[━╸╺]|\[[=>.]+\])")
 _VECTOR = frozenset({"perplexity", "codebook_perplexity", "codebook_used"})
 
 
@@ -118,7 +124,7 @@ def plan_line(parts: list[str], group: str | None = None) -> Plan:
     if len(parts) < 3:
         return NOTHING
     text = "".join(parts)
-    if len(parts) < 3 or len(parts) > 2 * MAX_TOKENS or _NO_METRICS.search(text):
+    if len(parts) > 2 * MAX_TOKENS or _NO_METRICS.search(_WRAPPER.sub("", text)):
         return NOTHING
     draft = _Draft(group=group)
     _read_tokens(parts, draft)
@@ -181,6 +187,9 @@ def _read_one(draft: _Draft, gap: str, token: int, total: int | None, found: tup
     if total is not None and phrase and all(w.lower() in GROUPS for w in phrase):  # "Test: [ 1/196]"
         _note_groups(draft, " ".join(phrase))
         phrase = []
+    if phrase and phrase[-1].lower() in ("after", "at", "for") and _COUNTED.match(after):  # "after 300 steps"
+        draft.leftover += len(phrase)
+        phrase = []
     if found and found[0] == "percent" and after.startswith("%|") and conn != "=":  # how far a bar is
         _note_groups(draft, " ".join(phrase))
         draft.described = draft.described or bool(phrase)
@@ -217,14 +226,19 @@ def _read_nameless(draft: _Draft, token: int, total: int | None, found: tuple[st
         return
     elif total is not None:
         draft.bare.append(Counter(token, total, counters.BARE))
-    elif token == 0 and gap.strip() in ("", "[", "(", "#") and re.match(r"\s*[\]):|,]|\s+[A-Za-z]", after):
-        draft.bare.append(Counter(token, None, counters.BARE))
-    elif token == 1 and gap.strip() in (",", "|", "][") and len(draft.bare) == 1 and after.lstrip()[:1] in ("]", "|"):
+    elif _opens(draft, token, gap.strip(), after):
         draft.bare.append(Counter(token, None, counters.BARE))
     else:
-        counted = re.match(r"\s+([a-z]+)\b", after)
+        counted = _COUNTED.match(after)
         if counted and counted.group(1) in _PLURAL:
             _read_counter(draft, [_PLURAL[counted.group(1)]], token, None, text, ":")
+
+
+def _opens(draft: _Draft, token: int, before: str, after: str) -> bool:
+    """Whether a number without a name stands at the head of a line as a counter: "[100] ", "[2, 2000]", "1|20|"."""
+    if token == 0:
+        return before in ("", "[", "(", "#") and re.match(r"\s*[\]):|,]|\s+[A-Za-z]", after) is not None
+    return token == 1 and before in (",", "|", "][") and len(draft.bare) == 1 and after.lstrip()[:1] in ("]", "|")
 
 
 def _read_counter(draft: _Draft, phrase: list[str], token: int, total: int | None, text: str, conn: str) -> bool:
@@ -259,7 +273,7 @@ def _read_metric(draft: _Draft, phrase: list[str], token: int, total: int | None
     written, name, spare = named
     draft.leftover += spare
     spelled = written.split()
-    if len(spelled) == 1 and written.lower() in GROUPS and (not conn and "." not in text or "/" in gap):
+    if len(spelled) == 1 and written.lower() in GROUPS and ((not conn and "." not in text) or "/" in gap):
         draft.group = GROUPS[written.lower()]  # "16 train / 11 val batches"
         return
     if len(spelled) > 1 and spelled[0].lower() in GROUPS:
@@ -335,9 +349,8 @@ def _accepted(draft: _Draft, placed: bool) -> tuple[Field, ...]:
     chatter = draft.leftover > 3 + 2 * count
     kept: list[tuple[Field, Name]] = []
     for item, name, explicit in draft.items:
-        if name.known and name.measured and (not chatter or explicit):
-            kept.append((item, name))
-        elif placed and not chatter and (name.known or not _is_setting(item)):
+        sure = name.known and name.measured and (not chatter or explicit)
+        if sure or (placed and not chatter and (name.known or not _is_setting(item))):
             kept.append((item, name))
         elif not placed and draft.leftover <= 2 and (name.known or explicit) and not _is_setting(item):
             kept.append((replace(item, tentative=True), name))
@@ -348,8 +361,9 @@ def _is_setting(item: Field) -> bool:
     return item.key.metric is None and "_".join(words(item.key.original)) in IGNORED
 
 
-_EVALUATED = frozenset({"loss", "accuracy", "accuracy_top5", "perplexity", "f1", "auc", "r2", "mse", "mae", "rmse", "nll",
-                        "bleu", "wer", "iou", "map", "dice", "psnr", "ssim", "error_rate", "precision", "recall"})
+_EVALUATED = frozenset({"loss", "accuracy", "accuracy_top5", "perplexity", "f1", "auc", "r2", "mse", "mae", "rmse",
+                        "nll", "bleu", "wer", "iou", "map", "dice", "psnr", "ssim", "error_rate", "precision",
+                        "recall"})
 
 
 def _grouped(kept: list[tuple[Field, Name]]) -> list[Field]:

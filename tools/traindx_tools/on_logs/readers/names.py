@@ -142,7 +142,8 @@ IGNORED = frozenset({
     "python", "torch", "jax", "momentum", "mom", "beta", "betas", "weight_decay", "wd", "eps", "num_workers",
     "workers", "threads", "parameters", "params", "param", "num_params", "shape", "steps", "epochs",
     "total_steps", "max_steps", "num_epochs", "process", "localhost", "signal", "errno", "host",
-    "exit_code", "model_size", "n_params", "number_of_parameters", "trainable_parameters", "num_parameters", "steps_per_epoch",
+    "exit_code", "model_size", "n_params", "number_of_parameters", "trainable_parameters", "num_parameters",
+    "steps_per_epoch",
 })
 """Settings and identifiers: never a metric of their own in free text."""
 

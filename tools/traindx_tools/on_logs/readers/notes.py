@@ -10,22 +10,31 @@ MAX_NOTES = 2_000
 """Notes kept of one artifact."""
 MAX_TEXT = 400
 
-_KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in (
-    ("step_skipped", r"\bskip(?:ping|ped)\b.{0,40}\b(?:step|batch|update|iteration)|gradient overflow|\bOVERFLOW!"
-                     r"|non-?finite.{0,40}(?:skip|grad|loss)|reducing loss scale|loss scale.{0,20}reduc"),
-    ("resume", r"\bresum(?:e|ing|ed)\b|\brestor(?:ing|ed)\b.{0,60}(?:checkpoint|state|from)|\bcontinu(?:e|ing)\b.{0,40}"
-               r"(?:from|training)|load(?:ing|ed)\b.{0,40}\b(?:checkpoint|optimizer|scheduler|state|\S+\.(?:pt|pth|ckpt))\b"
-               r"|=> loaded|starting (?:from|at) (?:epoch|step|iteration|checkpoint)"),
-    ("checkpoint", r"\b(?:sav(?:ed|ing|es)|writ(?:ing|ten|es))\b.{0,80}(?:checkpoint|model|weights|state|\.(?:pt|pth|ckpt|safetensors)\b)"
-                   r"|checkpoint.{0,30}(?:saved|written)|^best model|new best"),
-    ("world_size", r"world[_ ]?size|\b(?:num_)?processes\b|\bnprocs?\b|\bnum(?:ber)?[_ ](?:of[_ ])?(?:gpus|devices|processes|ranks|nodes)\b"
-                   r"|\b(?:on|using|with|across)\s\d+\s(?:gpus|devices|accelerators|tpus?|ranks|processes)\b"),
-    ("precision", r"mixed[_ ]precision|\b(?:bf16|fp16|float16|bfloat16|fp32|tf32|fp8)\b|\bautocast\b|\bGradScaler\b|\bamp\b"),
-    ("parameters", r"\bparam(?:eter)?s\b.{0,24}\d|\d\s?[MBK]?\s?(?:trainable )?param(?:eter)?s\b"),
-    ("device", r"\bdevices?\b\W{0,3}(?:cuda|cpu|gpu|tpu|mps|xla)|\bGPU available\b|\bNVIDIA\b|\bTPU v\d"),
-    ("dataset", r"\d[\d,]*\s*(?:/|,|and)?\s*(?:train\w*|val\w*|test|eval\w*)?\s*\b(?:batches|samples|examples|images|sentences"
-                r"|sequences|documents|rows)\b(?!/)|\b(?:dataset|num examples|sentences|samples|examples|images|batches)\b\W{0,3}\d"),
-    ("other", r"\btotal[_ ](?:optimization[_ ])?steps\b|\bmax[_ ]steps\b|\bnum[_ ]epochs\b|\bsteps ?/ ?epoch\b|\bsteps per epoch\b"),
+_NUMBER_OF = r"(?:num|number)[_ ](?:of[_ ])?(?:gpus|devices|processes|ranks|nodes)"
+_COUNTED = r"(?:batches|samples|examples|images|sentences|sequences|documents|rows)"
+_FILE = r"\S+\.(?:pt|pth|ckpt|safetensors)\b"
+_KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple((kind, re.compile("|".join(parts), re.I)) for kind, parts in (
+    ("step_skipped", (r"\bskip(?:ping|ped)\b.{0,40}\b(?:step|batch|update|iteration)", r"gradient overflow",
+                      r"\bOVERFLOW!", r"non-?finite.{0,40}(?:skip|grad|loss)", r"reducing loss scale",
+                      r"loss scale.{0,20}reduc")),
+    ("resume", (r"\bresum(?:e|ing|ed)\b", r"\brestor(?:ing|ed)\b.{0,60}(?:checkpoint|state|from)",
+                r"\bcontinu(?:e|ing)\b.{0,40}(?:from|training)", r"=> loaded",
+                rf"load(?:ing|ed)\b.{{0,40}}(?:\b(?:checkpoint|optimizer|scheduler|state)\b|{_FILE})",
+                r"starting (?:from|at) (?:epoch|step|iteration|checkpoint)")),
+    ("checkpoint", (r"\b(?:sav(?:ed|ing|es)|writ(?:ing|ten|es))\b.{0,80}(?:checkpoint|model|weights|state)",
+                    rf"\b(?:sav(?:ed|ing|es)|writ(?:ing|ten|es))\b.{{0,80}}{_FILE}",
+                    r"checkpoint.{0,30}(?:saved|written)", r"^best model", r"new best")),
+    ("world_size", (r"world[_ ]?size", r"\b(?:num_)?processes\b", r"\bnprocs?\b", rf"\b{_NUMBER_OF}\b",
+                    r"\b(?:on|using|with|across)\s\d+\s(?:gpus|devices|accelerators|tpus?|ranks|processes)\b")),
+    ("precision", (r"mixed[_ ]precision", r"\b(?:bf16|fp16|float16|bfloat16|fp32|tf32|fp8)\b", r"\bautocast\b",
+                   r"\bGradScaler\b", r"\bamp\b")),
+    ("parameters", (r"\bparam(?:eter)?s\b.{0,24}\d", r"\d\s?[MBK]?\s?(?:trainable )?param(?:eter)?s\b")),
+    ("device", (r"\bdevices?\b\W{0,3}(?:cuda|cpu|gpu|tpu|mps|xla)", r"\bGPU available\b", r"\bNVIDIA\b",
+                r"\bTPU v\d")),
+    ("dataset", (rf"\d[\d,]*\s*(?:/|,|and)?\s*(?:train\w*|val\w*|test|eval\w*)?\s*\b{_COUNTED}\b(?!/)",
+                 rf"\b(?:dataset|num examples|{_COUNTED})\b\W{{0,3}}\d")),
+    ("other", (r"\btotal[_ ](?:optimization[_ ])?steps\b", r"\bmax[_ ]steps\b", r"\bnum[_ ]epochs\b",
+               r"\bsteps ?/ ?epoch\b", r"\bsteps per epoch\b")),
 ))
 _MAY_SAY = re.compile(
     r"skip|overflow|finite|scale|resum|restor|contin|load|start|sav|writ|checkpoint|best|world|process|nproc|gpu|device|"
@@ -35,9 +44,11 @@ _MAY_SAY = re.compile(
 _WITHOUT_METRICS = frozenset({"step_skipped", "resume", "world_size", "parameters", "device"})
 _SAVES = re.compile(r"^\W*(?:sav(?:ed|ing)|writ(?:ing|ten)|checkpoint|best model|new best|model saved|=> saving)", re.I)
 
-_PAIR = re.compile(r"([A-Za-z]\w{0,40}(?:[ /]\w{1,40}){0,4}?)\s*[:=]?\s+([+-]?\d[\d,]*\.?\d*(?:[eE][+-]?\d+)?)\s?([KMB]?)(?![\w.])"
-                   r"|([A-Za-z]\w{0,40}(?:[ /]\w{1,40}){0,4}?)\s*[:=]\s*([+-]?\d[\d,]*\.?\d*(?:[eE][+-]?\d+)?)\s?([KMB]?)(?![\w.])")
-_BATCHES = re.compile(r"(\d[\d,]*)\s+(train|val|valid|validation|test|eval)\w*(?=.*?\b(batches|samples|examples|images|sentences)\b)")
+_NAME = r"([A-Za-z]\w{0,40}(?:[ /]\w{1,40}){0,4}?)"
+_VALUE = r"([+-]?\d[\d,]*\.?\d*(?:[eE][+-]?\d+)?)\s?([KMB]?)(?![\w.])"
+_PAIR = re.compile(rf"{_NAME}\s*[:=]?\s+{_VALUE}|{_NAME}\s*[:=]\s*{_VALUE}")
+_BATCHES = re.compile(r"(\d[\d,]*)\s+(train|val|valid|validation|test|eval)\w*"
+                      r"(?=.*?\b(batches|samples|examples|images|sentences)\b)")
 _WORDS = re.compile(r"\b([a-z_]*precision|dtype|device)\b\s*[:=]?\s*([A-Za-z][\w:-]*)", re.IGNORECASE)
 _WORLD = re.compile(r"world[_ ]?size\W{0,4}(\d+)|(?:\bprocesses|num_processes|\bnprocs?|(?:number|num)[_ ](?:of[_ ])?"
                     r"(?:gpus|devices|processes|ranks))\W{1,3}(\d+)|\b(\d+)\s(?:processes|ranks)\b"

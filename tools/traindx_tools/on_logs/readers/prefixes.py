@@ -16,7 +16,8 @@ _PARTS = tuple(re.compile(p) for p in (
     rf"[\[(]?(?P<us_date>\d\d/\d\d(?:/\d{{2,4}})?) (?P<us_clock>{_CLOCK})(?:\s(?P<detectron>[\w.]+))?[\])]?[ \t,:|-]*",
     rf"(?P<glog>[IWEFDC])(?P<glog_date>\d{{4}}) (?P<glog_clock>{_CLOCK})\s+\d+ [\w./<>-]+:\d+\] ?",
     rf"\[?(?P<bare_clock>{_CLOCK})\]?(?=[ \t,:|\]-])[ \t,:|-]*",
-    r"(?P<syslog>(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ \d]\d \d\d:\d\d:\d\d) [\w.-]+ [\w.-]+(?:\[\d+\])?: ",
+    r"(?P<syslog>(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ \d]\d \d\d:\d\d:\d\d) [\w.-]+ "
+    r"[\w.-]+(?:\[\d+\])?: ",
     # the rank, as torchrun, accelerate, Slurm, DeepSpeed and hand-written prints give it
     r"[\[(<]?(?:default|global[_ ]?rank|[Rr]ank|RANK|[Pp]rocess|proc|[Ww]orker)[ :=_#-]?(?P<rank>\d{1,6})"
     r"(?:/\d+)?(?:[\])>](?:[ \t]*[:|,-])?[ \t]?|:[ \t]|[ \t]*\|[ \t]*|[ \t]+-[ \t]+)",
@@ -27,7 +28,8 @@ _PARTS = tuple(re.compile(p) for p in (
     rf"[\w.]+(?::\w+)?:\d+ [|>-] ?|(?:__main__|root)[ \t]*[-|:][ \t]*|[\w.]+ - (?={_LEVEL}\b)|pid=\d+[ \t]+",
 ))
 _CLOCK_AT = re.compile(rf"[ T_,]\s?({_CLOCK})")
-_MAY_START = re.compile(r"\s{0,4}(?:[\[(<\dTDINWECFSrRgGpP_]|[JFMASOND][a-z]{2} [ \d]\d |[\w./-]+(?:\.py:\d| - |:\w+:\d))")
+_MAY_START = re.compile(r"\s{0,4}(?:[\[(<\dTDINWECFSrRgGpP_]|[JFMASOND][a-z]{2} [ \d]\d |"
+                        r"[\w./-]+(?:\.py:\d| - |:\w+:\d))")
 _LEVELS = {"W": "WARNING", "E": "ERROR", "F": "FATAL", "C": "CRITICAL", "I": "INFO", "D": "DEBUG"}
 
 
@@ -35,7 +37,7 @@ _LEVELS = {"W": "WARNING", "E": "ERROR", "F": "FATAL", "C": "CRITICAL", "I": "IN
 class Prefix:
     """`end`: where the message starts. `time`: seconds of some clock, None where none was printed.
 
-    `time_at`, `rank_at`: from where to where in the text they stand; lines of the same shape have them at the same place.
+    `time_at`, `rank_at`: from where to where in the text they stand, which is the same in all lines of a shape.
     """
 
     end: int = 0
@@ -95,8 +97,8 @@ _SPANS = (("date", "clock"), ("us_date", "us_clock"), ("glog_date", "glog_clock"
 
 
 def moment(text: str) -> float | None:
-    """Seconds of a time as a logger prints it: with a date since 1970, with a day since a new year, else since midnight."""
-    if len(text) >= 19 and text[4] in "-/" or text[:1].isalpha():
+    """Seconds of a printed time: with a date since 1970, with a day since a new year, else since midnight."""
+    if (len(text) >= 19 and text[4] in "-/") or text[:1].isalpha():
         return stamp(text)
     day, space, clock = text.rpartition(" ")
     if not space:

@@ -1,7 +1,7 @@
 """Tables that a log prints: a header and rows below it, or boxes with a name and a value a line.
 
-Rows: skorch, YOLO, notebooks, rich, markdown, anything with columns. Boxes: Stable-Baselines3 and its kin, where one box
-is one record.
+Rows: skorch, YOLO, notebooks, rich, markdown, anything with columns. Boxes: Stable-Baselines3 and its kin, where a box
+is a record.
 """
 
 from __future__ import annotations
@@ -83,11 +83,11 @@ class PrintedTables:
             cells = cells[:len(self._header)]
         if len(cells) != len(self._header):
             return None
-        read = [_read_cell(cell, name) for name, cell in zip(self._header, cells)]
-        filled = [r for r, cell in zip(read, cells) if cell.strip(" -")]
+        read = [_read_cell(cell, name) for name, cell in zip(self._header, cells, strict=False)]
+        filled = [r for r, cell in zip(read, cells, strict=False) if cell.strip(" -")]
         if sum(r is not None for r in filled) < max(1, len(filled) - 1):
             return None
-        return _as_row({name: r for name, r in zip(self._header, read) if r is not None})
+        return _as_row({name: r for name, r in zip(self._header, read, strict=False) if r is not None})
 
     def _box_line(self, text: str) -> tuple[bool, Row | None]:
         match = _BOX.match(text)

@@ -87,7 +87,7 @@ class Recorder:
         self.epoch.append(epoch)
         self.time.append(time)
         self.line.append(line)
-        for column, number in zip(columns, numbers):
+        for column, number in zip(columns, numbers, strict=False):
             if column is not None:
                 column[0].append(index)
                 column[1].append(number)
@@ -171,13 +171,16 @@ def _canonical_names(index: dict[Key, Ints]) -> dict[Key, str]:
     vector_quantized = any(k.name.canonical in ("loss/commit", "loss/vq", "codebook_used", "codebook_utilization",
                                                 "codebook_size") for k in index)
     names: dict[Key, str] = {}
+    taken: dict[tuple[str, str, int | None], list[Key]] = {}
     for key in sorted(index, key=lambda k: k.name.preference):
         name = key.metric or key.name.canonical
         if name == "perplexity" and vector_quantized:
             name = "codebook_perplexity"
-        rivals = [k for k, taken in names.items() if taken == name and k.group == key.group and k.rank == key.rank]
+        rivals = taken.setdefault((name, key.group, key.rank), [])
         meets = any(len(index[k]) and np.isin(index[key], index[k], assume_unique=True).any() for k in rivals)
         names[key] = own_name(key.original) if meets else name
+        if not meets:
+            rivals.append(key)
     return names
 
 

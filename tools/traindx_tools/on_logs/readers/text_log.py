@@ -36,6 +36,7 @@ _SLOTS = {TRAIN: 0, VALIDATION: 10, TEST: 20}
 _TABLE_SLOT = 9
 """Marks steps that a column of a printed table gave."""
 _DIGITS = str.maketrans("123456789", "000000000")
+_SETTINGS = frozenset({"precision", "parameters", "device", "world_size", "other"})
 _TRACEBACK = "Traceback (most recent call last)"
 
 
@@ -66,9 +67,8 @@ class _Shape:
 
     def __post_init__(self) -> None:
         plan = self.plan
-        places = [plan.step and plan.step.token, plan.step and plan.step.total, plan.epoch and plan.epoch.token,
-                  plan.epoch and plan.epoch.total]
-        self.tokens = (*(-1 if p is None else p for p in places), *(f.token for f in plan.fields))
+        counted = [t for c in (plan.step, plan.epoch) for t in ((c.token, c.total) if c else (None, None))]
+        self.tokens = (*(-1 if t is None else t for t in counted), *(f.token for f in plan.fields))
         slices = [slice(0, 0) if t < 0 else slice(*self.spans[t]) for t in self.tokens]
         self.pick = itemgetter(*slices)
         self.keys = [f.key for f in plan.fields]
@@ -152,8 +152,9 @@ class TextReading:
         """The plan of a line, and the kind of note that it is."""
         plan = plan_line(parts, dialects.group_of(prefix.logger, body))
         kind = None if plan.bar or "%|" in body else notes.kind_of(body)
-        if kind in ("step_skipped", "resume", "precision", "parameters", "other") and len(plan.fields) >= 3:
-            kind = None  # a record that also counts skipped steps
+        placed = plan.fields and (plan.step or plan.epoch)
+        if placed and (kind in _SETTINGS or (kind in ("step_skipped", "resume") and len(plan.fields) >= 3)):
+            kind = None  # a record that also counts skipped steps or names a device
         remark = kind is not None and (notes.hides_metrics(kind, body) or (
             plan.step is None and plan.epoch is None and plan.leftover > 2))
         if remark or prefix.level in _QUIET_LEVELS:
@@ -196,10 +197,10 @@ class TextReading:
             self._step = self._step if shape.indented else math.nan
         rank = prefix.rank if plan.rank is None else int(_count(text, spans, plan.rank))
         if shape.factors:
-            numbers = [n * f for n, f in zip(numbers, shape.factors)]
+            numbers = [n * f for n, f in zip(numbers, shape.factors, strict=False)]
         if shape.divided:
             numbers = [n if f.over is None else _ratio(n, _count(text, spans, f.over))
-                       for n, f in zip(numbers, plan.fields)]
+                       for n, f in zip(numbers, plan.fields, strict=False)]
         time = math.nan if prefix.time is None else prefix.time
         columns = shape.columns.get(rank) or self._columns(shape, rank)
         if shape.plain and self._bars.idle:
@@ -223,7 +224,7 @@ class TextReading:
             if rank is not None:
                 self._ranks.add(rank)
             keys = [k if rank is None else Key(k.original, k.group, rank, k.metric) for k in shape.keys]
-            for key, planned in zip(keys, shape.plan.fields):
+            for key, planned in zip(keys, shape.plan.fields, strict=False):
                 (self.tentative if planned.tentative else self.firm).add(key)
             columns = shape.columns[rank] = [self.recorder.columns(key) for key in keys]
             shape.plain = not shape.plan.bar and len({id(c) for c in columns}) == len(columns)
@@ -297,7 +298,8 @@ class TextReading:
             return float(known[-1]) * epochs, "step"
         if not math.isnan(epochs):
             return epochs, "epoch"
-        return (self._bar_total, "step") if "hf_trainer_log" in self.dialects and self._bar_total > 0 else (None, "step")
+        bar = self._bar_total if "hf_trainer_log" in self.dialects and self._bar_total > 0 else None
+        return bar, "step"
 
 
 def _count(text: str, spans: list[tuple[int, int]], token: int) -> float:
@@ -312,7 +314,8 @@ def _ratio(part: float, whole: float) -> float:
 def _cut_note(recorder: Recorder) -> str:
     if recorder.full:
         return f"only its first {recorder.kept:,} values were kept"
-    return f"{recorder.dropped_names} values of too many different names were left out" if recorder.dropped_names else ""
+    dropped = recorder.dropped_names
+    return f"{dropped} values of too many different names were left out" if dropped else ""
 
 
 def lines_of(source: Source, stats: LineStats | None = None) -> Iterator[tuple[int, str]]:

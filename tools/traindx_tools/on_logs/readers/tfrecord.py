@@ -52,7 +52,7 @@ def starts_like_records(head: bytes) -> bool:
     if len(head) < 12:
         return False
     _, crc = _HEADER.unpack_from(head)
-    return masked_crc(head[:8]) == crc
+    return bool(masked_crc(head[:8]) == crc)
 
 
 def records(stream: BinaryIO, stats: RecordStats, limit: int = 1 << 16) -> Iterator[bytes]:

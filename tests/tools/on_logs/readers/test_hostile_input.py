@@ -1,0 +1,148 @@
+"""Input that is broken, huge or means harm is refused or bounded, and said to be."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import pickle
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from traindx_tools.errors import UnreadableInput
+from traindx_tools.on_logs import artifacts, read_run
+
+LOG = "step 1 loss 0.5\nstep 2 loss 0.4\n"
+
+
+class _Bomb:
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return (exec, ("raise SystemExit('unpickled')",))
+
+
+def test_pickle_archive_and_binary_are_named_and_not_opened(tmp_path: Path) -> None:
+    (tmp_path / "log.txt").write_text(LOG)
+    (tmp_path / "a.log").write_bytes(pickle.dumps(_Bomb()))
+    with zipfile.ZipFile(tmp_path / "b.txt", "w") as archive:
+        archive.writestr("log.txt", LOG)
+    (tmp_path / "c.txt").write_bytes(bytes(range(256)) * 40)
+    run = read_run([tmp_path])
+    notes = {Path(a.path).name: a for a in run.artifacts}
+    assert notes["a.log"].format == "pickle"
+    assert notes["b.txt"].format == "archive"
+    assert notes["c.txt"].note.startswith("refused")
+    assert len(run.series) == 1
+
+
+def test_only_refused_files_is_an_error_that_says_why(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(pickle.dumps({1: 2}))
+    with pytest.raises(UnreadableInput, match="a pickle: loading it could run code"):
+        read_run([tmp_path / "x"])
+
+
+def test_missing_path_names_what_is_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text(LOG)
+    with pytest.raises(UnreadableInput, match=r"train\.log"):
+        read_run([tmp_path / "trian.log"])
+
+
+@pytest.mark.parametrize("path", ["nowhere/x.log", "nowhere-*.log"])
+def test_missing_paths(path: str) -> None:
+    with pytest.raises(UnreadableInput):
+        read_run([path])
+
+
+def test_empty_folder_and_empty_file(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableInput, match="holds no files"):
+        read_run([tmp_path])
+    (tmp_path / "log").write_text("")
+    with pytest.raises(UnreadableInput, match="an empty file"):
+        read_run([tmp_path])
+
+
+def test_link_out_of_a_folder_is_not_followed_and_said(tmp_path: Path) -> None:
+    outside = tmp_path / "secret.log"
+    outside.write_text("step 1 loss 9.0\n")
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "log").write_text(LOG)
+    (folder / "link.log").symlink_to(outside)
+    (folder / "up").symlink_to(tmp_path)
+    run = read_run([folder])
+    assert len(run.series) == 1
+    assert {Path(a.path).name for a in run.artifacts if a.format == "link"} == {"link.log", "up"}
+
+
+def test_folder_glob_several_and_stdin(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text(LOG)
+    (tmp_path / "b.log").write_text(LOG.replace("0.5", "0.7"))
+    assert len(read_run([tmp_path]).series) == 2
+    assert len(read_run([str(tmp_path / "*.log")]).series) == 2
+    run = read_run([tmp_path / "a.log", "-", tmp_path / "a.log"], stdin=LOG.encode())
+    assert [s.source for s in run.series] == [str(tmp_path / "a.log"), "-"]
+
+
+def test_url(tmp_path: Path) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    with fsspec.open("memory://run-for-a-test/log.txt", "w") as out:
+        out.write(LOG)
+    assert read_run(["memory://run-for-a-test"]).series[0].values.tolist() == [0.5, 0.4]
+    with pytest.raises(UnreadableInput):
+        read_run(["memory://not-there/x"])
+    with pytest.raises(UnreadableInput, match="no URL"):
+        read_run(["nosuchprotocol://x"])
+
+
+def test_gzip_is_read_and_a_bomb_ends_at_the_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "log.gz").write_bytes(gzip.compress(LOG.encode()))
+    assert read_run([tmp_path / "log.gz"]).series[0].values.tolist() == [0.5, 0.4]
+    monkeypatch.setattr(artifacts, "MAX_UNPACKED", 100_000)
+    (tmp_path / "bomb.gz").write_bytes(gzip.compress(LOG.encode() * 1_000_000))
+    run = read_run([tmp_path / "bomb.gz"])
+    assert len(run.series[0]) < 10_000
+    assert "first 100,000 bytes" in run.artifacts[0].note
+
+
+def test_damaged_gzip_gives_what_is_before_the_damage(tmp_path: Path) -> None:
+    (tmp_path / "log.gz").write_bytes(gzip.compress(LOG.encode() * 1000)[:-20])
+    read_run([tmp_path / "log.gz", "-"], stdin=LOG.encode())
+
+
+def test_a_line_of_100_megabytes_is_cut_and_said() -> None:
+    data = b"step 1 loss 0.5\n" + b"loss 0.5 " * 11_000_000 + b"\nstep 2 loss 0.4\n"
+    start = time.process_time()
+    run = read_run(["-"], stdin=data)
+    assert time.process_time() - start < 20
+    assert "1 lines longer than 64 KiB" in run.artifacts[0].note
+    assert run.loss is not None
+    assert run.loss.step[[0, -1]].tolist() == [1, 2]
+    assert run.loss.line[-1] == 3
+
+
+def test_deeply_nested_json_is_no_crash() -> None:
+    nested = [b"[" * 200_000, b'{"a":' * 50_000]
+    runs = [read_run(["-"], stdin=data + b"\n" + LOG.encode()) for data in nested]
+    assert all(r.loss is not None for r in runs)
+
+
+def test_too_many_names_are_left_out_and_said() -> None:
+    lines = io.StringIO()
+    for i in range(7000):
+        name = "".join(chr(97 + int(d)) for d in str(i))
+        lines.write(f"step {i} q{name}=0.5 loss=1.0\n")
+    run = read_run(["-"], stdin=lines.getvalue().encode())
+    assert "too many different names" in run.artifacts[0].note
+    assert run.loss is not None
+    assert len(run.loss) == 7000
+
+
+def test_code_and_configuration_in_a_folder_are_named_not_run(tmp_path: Path) -> None:
+    (tmp_path / "log.txt").write_text(LOG)
+    (tmp_path / "train.py").write_text("raise SystemExit(1)")
+    (tmp_path / "config.yaml").write_text("optim:\n  lr: 0.1\n")
+    run = read_run([tmp_path])
+    assert {Path(a.path).name: a.format for a in run.artifacts} == {
+        "log.txt": "free_text", "train.py": "python", "config.yaml": "yaml"}
+    assert run.config["optim.lr"] == 0.1

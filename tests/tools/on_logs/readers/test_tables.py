@@ -1,0 +1,107 @@
+"""CSV, JSON lines and JSON documents, in wide and long form, and the canonical table."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from traindx_tools.errors import BadUsage
+from traindx_tools.on_logs import Run, extract_training_metrics, read_run
+
+
+def read(tmp_path: Path, text: str, name: str = "data") -> Run:
+    (tmp_path / name).write_text(text)
+    return read_run([tmp_path / name])
+
+
+def found(run: Run) -> dict[tuple[str, str], list[float]]:
+    return {(s.group, s.name): s.values.tolist() for s in run.series}
+
+
+def test_csv_with_empty_cells_nan_and_units_in_names(tmp_path: Path) -> None:
+    run = read(tmp_path, "iter,train/loss,val/acc,iter_time_ms,rss_gb\n1,0.5,,12,1.5\n2,nan,0.9,13,2\n")
+    assert found(run)["validation", "accuracy"] == [0.9]
+    assert found(run)["train", "step_time"] == pytest.approx([0.012, 0.013])
+    assert found(run)["train", "memory"] == [1536, 2048]
+    loss = run.loss
+    assert loss is not None
+    assert math.isnan(loss.values[1])
+    assert (loss.step.tolist(), loss.line.tolist(), loss.original) == ([1, 2], [2, 3], "train/loss")
+
+
+def test_csv_in_long_form(tmp_path: Path) -> None:
+    run = read(tmp_path, "step,metric,value\n1,loss,0.5\n1,val_loss,0.6\n2,loss,0.4\n")
+    assert found(run) == {("train", "loss"): [0.5, 0.4], ("validation", "loss"): [0.6]}
+
+
+def test_tsv_and_a_split_column(tmp_path: Path) -> None:
+    run = read(tmp_path, "epoch\tsplit\tloss\n1\ttrain\t0.5\n1\tval\t0.6\n")
+    assert found(run) == {("train", "loss"): [0.5], ("validation", "loss"): [0.6]}
+    assert run.artifacts[0].format == "tsv"
+
+
+def test_repeated_header_and_damaged_lines_are_no_rows(tmp_path: Path) -> None:
+    run = read(tmp_path, "step,loss\n1,0.5\n2,0.4,9,9\nstep,loss\n3,0.3\n4")
+    assert found(run) == {("train", "loss"): [0.5, 0.3]}
+    assert "2 damaged" in run.artifacts[0].note
+
+
+def test_data_set_is_not_taken_for_a_log(tmp_path: Path) -> None:
+    run = read(tmp_path, "rooms,price,street\n3,100,High\n4,120,Low\n")
+    assert run.series == ()
+    assert "taken for data" in run.artifacts[0].note
+
+
+def test_json_lines_nested_and_mixed(tmp_path: Path) -> None:
+    run = read(tmp_path, '{"step": 1, "train": {"loss": 0.5}, "val": {"loss": "0.6"}}\nnot json\n'
+                         '{"step": 2, "train": {"loss": NaN}, "ok": true}\n')
+    assert found(run)["validation", "loss"] == [0.6]
+    assert math.isnan(found(run)["train", "loss"][1])
+    assert "1 damaged" in run.artifacts[0].note
+    assert all(s.original != "ok" for s in run.series)
+
+
+def test_json_lines_of_a_data_set_are_no_log(tmp_path: Path) -> None:
+    run = read(tmp_path, '{"text": "a b", "label": 1}\n{"text": "c d", "label": 0}\n')
+    assert run.series == ()
+
+
+@pytest.mark.parametrize("document", [
+    {"history": [{"step": 1, "loss": 0.5}, {"step": 2, "loss": 0.4}]},
+    [{"step": 1, "loss": 0.5}, {"step": 2, "loss": 0.4}],
+    {"step": [1, 2], "loss": [0.5, 0.4]},
+])
+def test_json_documents(tmp_path: Path, document: object) -> None:
+    run = read(tmp_path, json.dumps(document, indent=1))
+    assert found(run) == {("train", "loss"): [0.5, 0.4]}
+    assert run.loss is not None
+    assert run.loss.step.tolist() == [1, 2]
+
+
+def test_both_the_rounded_and_the_precise_series_stay_and_the_precise_leads(tmp_path: Path) -> None:
+    (tmp_path / "log.txt").write_text("step 1 loss 0.123\nstep 2 loss 0.234\n")
+    (tmp_path / "metrics.csv").write_text("step,loss\n1,0.12345678\n2,0.23456789\n")
+    run = read_run([tmp_path])
+    assert len(list(run.find("loss"))) == 2
+    assert run.loss is not None
+    assert run.loss.source.endswith("metrics.csv")
+
+
+def test_the_table_in_three_forms(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("step 1 train_loss 0.5 val_loss nan\nstep 2 train_loss 0.25 val_loss inf\n")
+    table = extract_training_metrics(tmp_path / "log")
+    assert len(table) == 4
+    rows = list(csv.DictReader(io.StringIO(table.render("csv"))))
+    assert rows[0] == {"step": "1", "epoch": "", "time": "", "group": "train", "metric": "loss",
+                       "original": "train_loss", "value": "0.5", "line": "1", "source": str(tmp_path / "log"), "rank": ""}
+    assert [r["value"] for r in json.loads(table.render("json"))] == [0.5, 0.25, "nan", "inf"]
+    text = table.render()
+    assert "names: train_loss -> loss" in text
+    assert "0.25" in text
+    with pytest.raises(BadUsage, match="table, csv, json"):
+        table.render("xml")
