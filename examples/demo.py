@@ -48,11 +48,11 @@ def show_before_and_after(workspace: Path, result: SessionResult) -> None:
         print(f"  {reason}")
     output = Path(result.folder) / seen.output if seen.output else None
     after = losses(output.read_text(encoding="utf-8", errors="replace")) if output and output.is_file() else []
-    print(f"\n  {'before':<48}after")
+    print(f"\n  {'before':<52}after")
     for before, now in zip(losses((EXAMPLE / "log.txt").read_text()), after, strict=False):
-        print(f"  {before:<48}{now}")
-    print(f"\n  changed: {(workspace / 'train.py')}")
-    for row in seen.table[:8]:
+        print(f"  {before:<52}{now}")
+    print(f"\n  changed: {workspace / 'train.py'}")
+    for row in [r for r in seen.table if r.before != "-" and r.after != "-"][:8]:
         print(f"  {row.name:<24}{row.before:>14}  ->  {row.after}")
 
 

@@ -37,7 +37,7 @@ def learning_rate(step, steps):
 
 
 def sigmoid(z):
-    return 1.0 / (1.0 + np.exp(-z))
+    return (1.0 / (1.0 + np.exp(-z))).astype(np.float32)
 
 
 def binary_cross_entropy(prob, label):
