@@ -155,10 +155,11 @@ def _blocks(head: list[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     index = 0
     while index < len(head):
-        block = _block(head, index)
-        if len(block) >= 2 and (_nested(block) or (index > 0 and _HEADING.match(head[index - 1]) is not None)):
+        headed = _HEADING.match(head[index]) is not None
+        block = _block(head, index + headed)
+        if len(block) >= 2 and (headed or _nested(block)):
             found.update(_yaml(block))
-        index += max(len(block), 1)
+        index += max(len(block) + headed, 1)
     return found
 
 

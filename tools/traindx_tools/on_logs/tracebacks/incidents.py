@@ -215,8 +215,8 @@ def _parts(rule: str, group: list[Incident]) -> Iterator[list[Incident]]:
 
 
 def _joined(part: list[Incident], traces: tuple[ErrorEvent, ...]) -> Incident:
-    """One incident for several: the last one, because it is the one that ended the run if any did."""
-    last = min(part, key=lambda i: (i.survived, i.records_after or 0))
+    """One incident for several: the one that ended the run if any did, best one that names a line."""
+    last = min(part, key=lambda i: (i.survived, i.records_after or 0, i.frame is None))
     others = [i.printed for i in part if i is not last]
     before = [t for t in traces if t.source == last.printed.source and t.line <= last.printed.end_line]
     return _with(last, [*(c for i in part if i is not last for c in i.companions), *others, *before[-1:]])

@@ -84,4 +84,5 @@ def _judged(incident: Incident) -> Finding:
         strength=Strength.CIRCUMSTANTIAL,
         measured={"kind": kind, "kernel": where, "condition": condition, "threads": count},
         surfaced=surfaced,
+        counted=False,
     )

@@ -98,7 +98,7 @@ def _numbers(text: str) -> dict[str, Value]:
         measured["backend"] = backend
     if work := _WORK.search(text):
         measured |= {"operation": work["op"], "sequence": int(work["seq"])}
-        operations = sorted({w["op"] for w in _WORK.finditer(text)})
+        operations = sorted({w["op"] for w in _WORK.finditer(text) if w["seq"] == work["seq"]})
         if len(operations) > 1:
             measured |= {"operations": tuple(operations), "kind": "mismatch"}
         if work["elements"]:

@@ -76,6 +76,7 @@ def _judged(incident: Incident) -> Finding:
     kind, match, words = next((k, m, w) for k, p, w in _KINDS for m in [p.search(incident.text)] if m is not None)
     found: dict[str, Value] = {k: v for k, v in match.groupdict().items() if v is not None}
     statement = words.format(**found)
+    found = {k: f"a {v} value" if k == "value" else v for k, v in found.items()}
     if kind in ("non-finite-loss", "input-nan", "singular"):
         statement += f" ({short(incident.text, 100)})"
     trace = forward_trace(incident) if kind == "anomaly-backward" else None

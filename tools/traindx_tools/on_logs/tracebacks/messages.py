@@ -39,7 +39,8 @@ _PARAGRAPH = re.compile(
       | (?:This|These|It\ |You|Your|For|If|In\ addition|Please|Note|See|To\ |Set\ |Try|While|When|Make\ sure)\b
       | (?:Expected|Got)\b
       | from\ user\ code | Compile\ with | CUDA\ kernel\ errors | Device-side | Search\ for | Parameter\ (?:indices|at)
-      | \w+\ is\ .{1,200}\ at\ \S+:\d+ | Traced | Alternatively | Hint | Root\ Cause | Failures: | \[\d+\]: | ={10,} | -{10,}
+      | \w+\ is\ .{1,200}\ at\ \S+:\d+
+      | Traced | Alternatively | Hint | Root\ Cause | Failures: | \[\d+\]: | ={10,} | -{10,}
       | Original\ Traceback
       | --\ Process | Last\ error: | ncclSystemError | Encountered | \w+\ \(\d+\) | [+|]\s | A\ \w
       | Component\ | Allocation\ type | Total\ (?:bytes|hbm) | Largest | HLO | BufferAssignment

@@ -24,16 +24,17 @@ def report(
     measured: Mapping[str, Value] | None = None,
     frame: Frame | None = None,
     surfaced: str = "",
+    counted: bool = True,
 ) -> Finding:
     """A finding for an incident.
 
     `statement` is a clause with the numbers of the message; the place is added. `surfaced` says why the place may not
     be where the fault is ("CUDA reports errors later than they happen"). `frame` overrides the user's frame. An error
-    that the run survived is LOW and only a pattern.
+    that the run survived is LOW and only a pattern. `counted` false leaves out how often it was written.
     """
     frame = frame or incident.frame
     survived = incident.survived
-    parts = [statement, _place(frame, surfaced), _repeats(incident), _survived(incident)]
+    parts = [statement, _place(frame, surfaced), _repeats(incident) if counted else "", _survived(incident)]
     if survived:
         severity, strength = min(Severity.LOW, severity or rule.severity, key=lambda s: s.rank), Strength.PATTERN
     return rule.finding(
