@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-CASES ?= examples/cases
+CASES ?= tests/evals/cases
 
 .PHONY: demo test test-slow lint eval bench clean
 

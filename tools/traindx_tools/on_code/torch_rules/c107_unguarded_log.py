@@ -8,9 +8,11 @@ An added or clamped epsilon that the dtype resolves silences it, as does `where`
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ast
+from collections.abc import Iterator, Sequence
 
-from traindx_tools.finding import Finding, Severity, Strength, Value as Plain
+from traindx_tools.finding import Finding, Patch, Severity, Strength, Value as Plain
+from traindx_tools.on_code import epsilon
 from traindx_tools.on_code.names import is_array_library
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.trace import Event
@@ -29,19 +31,21 @@ RULE = Rule(
     thresholds={"spacing below 1": Threshold(2.0**-24, "float32", "IEEE 754 binary32")},
 )
 _LOGS = ("log", "log2", "log10")
+_CLAMPS = ("clamp", "clip", "clamp_", "clip_", "clamp_min", "maximum")
 
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at every logarithm of an array."""
+    clamps = [e for e in project.calls(*_CLAMPS) if not e.name.startswith("Const")]
     for event in project.calls(*_LOGS):
         value = event.receiver if isinstance(event.receiver, Tensor) else event.args[0] if event.args else None
         if isinstance(value, Tensor) and (isinstance(event.receiver, Tensor) or is_array_library(event.name)):
-            found = _judged(event, value)
+            found = _judged(event, value, clamps)
             if found is not None:
                 yield found
 
 
-def _judged(event: Event, value: Tensor) -> Finding | None:
+def _judged(event: Event, value: Tensor, clamps: Sequence[Event]) -> Finding | None:
     if value.low is None or value.low > 0 or (value.high is not None and value.high == 0 and value.low == 0):
         return None
     attached = value.grad is not False and event.grad is not False
@@ -59,7 +63,17 @@ def _judged(event: Event, value: Tensor) -> Finding | None:
         strength=Strength.DIRECT if value.kind or attached else Strength.CIRCUMSTANTIAL, severity=severity,
         measured={"kind": "log", "low": value.low, "high": bound, "of": value.kind or "expression",
                   "dtype": value.dtype or "float32", "in_graph": attached},
+        patch=_patch(value, clamps, numpy),
     )
+
+
+def _patch(value: Tensor, clamps: Sequence[Event], numpy: bool) -> tuple[Patch, ...]:
+    """Raises the epsilon of the one clamp that the value went through; numpy's dtype must be known for that."""
+    through = {(c.site, ast.dump(c.node)): c for c in clamps if c.site == value.site or c.site in value.parents}
+    if len(through) != 1 or (numpy and value.dtype is None):
+        return ()
+    (clamp,) = through.values()
+    return epsilon.raised(clamp.file, clamp.node, value.dtype or "float32")
 
 
 def _described(value: Value) -> str:
