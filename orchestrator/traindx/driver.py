@@ -8,7 +8,9 @@ from collections.abc import Awaitable, Callable
 
 from traindx import events
 from traindx.machine import Phase
+from traindx.session_report import write_report
 from traindx.steps import fixing, gating, looking, settling, verifying
+from traindx.steps.old_run import artifact_files
 from traindx.turn import HaltRecorded, Interruption, Turn, in_thread
 from traindx_tools.errors import TraindxError
 
@@ -36,6 +38,8 @@ async def drive(turn: Turn) -> None:
         while (step := STEPS.get(turn.session.phase)) is not None:
             if not await step(turn):
                 return
+        if turn.report:
+            await in_thread(write_report, turn.folder, artifact_files(turn))
     except HaltRecorded:
         return
     except asyncio.CancelledError:

@@ -66,6 +66,7 @@ async def run_debug_session(
     good_commit: str | None = None,
     unwatched: Sequence[str] = (),
     clock: Callable[[], float] = time.monotonic,
+    report: bool = True,
 ) -> SessionResult:
     """Find the root cause of a failed training run, and fix it if a person approves.
 
@@ -86,6 +87,7 @@ async def run_debug_session(
         good_commit: the last commit that is known to be good.
         unwatched: patterns of paths that other processes may change meanwhile ("*.log").
         clock: seconds, monotonic.
+        report: whether report.html and its pictures are made.
 
     Returns the `SessionResult`. Raises TraindxError for bad arguments and where the disk refuses; asyncio's
     CancelledError passes through after it was recorded. The session can be resumed in each of these cases.
@@ -100,7 +102,7 @@ async def run_debug_session(
         "unwatched": tuple(unwatched)})
     with folder.locked() as lock:
         turn = Turn(folder, investigator or _offline(), lock=lock, approve=approve, fixer=fixer, examine=examine,
-                    clock=clock)
+                    clock=clock, report=report)
         await drive(turn)
     return read_result(folder.path)
 
@@ -118,6 +120,7 @@ async def resume_session(
     fixer: Fixer | None = None,
     examine: Examine = examine_with_instruments,
     clock: Callable[[], float] = time.monotonic,
+    report: bool = True,
 ) -> SessionResult:
     """Go on with a session after a crash, a cancel, a decision from elsewhere or a halt.
 
@@ -130,7 +133,7 @@ async def resume_session(
         terms = {"verify": verify_from(verify), "budget": budget, "allow_run": allow_run}
         _wake(folder, {k: v for k, v in terms.items() if v is not None}, accept_changes)
         turn = Turn(folder, investigator or _offline(), lock=lock, approve=approve, fixer=fixer, examine=examine,
-                    clock=clock)
+                    clock=clock, report=report)
         await drive(turn)
     return read_result(folder.path)
 

@@ -68,13 +68,16 @@ class Turn:
 
     def __init__(self, folder: SessionFolder, investigator: Investigator, *, lock: BaseFileLock | None = None,
                  approve: Approve | None = None, fixer: Fixer | None = None,
-                 examine: Examine = examine_with_instruments, clock: Callable[[], float] = time.monotonic) -> None:
+                 examine: Examine = examine_with_instruments, clock: Callable[[], float] = time.monotonic,
+                 report: bool = True) -> None:
         self.folder = folder
         self.workspace: Path = folder.workspace
         self.investigator = investigator
         self.approve = approve
         self.fixer = fixer
         self.clock = clock
+        self.report = report
+        """Whether report.html and its pictures are made."""
         self.asked: set[str] = set()
         self._lock = lock
         self._examine = examine

@@ -38,12 +38,13 @@ GOOD = "grep -q 'learning_rate = 0.1' train.py"
 
 
 def run(workspace: Path, investigator: Scripted, **options: object) -> SessionResult:
-    settings: dict[str, object] = {"verify": GOOD, "allow_run": True, "examine": examined}
+    settings: dict[str, object] = {"verify": GOOD, "allow_run": True, "examine": examined, "report": False}
     return run_debug_session_sync("the loss explodes", workspace, investigator=investigator, **{**settings, **options})
 
 
 def resume(result: SessionResult, investigator: Scripted, **options: object) -> SessionResult:
-    return resume_session_sync(result.folder, investigator=investigator, **{"examine": examined, **options})
+    return resume_session_sync(result.folder, investigator=investigator,
+                               **{"examine": examined, "report": False, **options})
 
 
 def code(workspace: Path) -> str:

@@ -36,12 +36,13 @@ GOOD = "grep -q 'learning_rate = 0.1' train.py"
 def start(workspace: Path, *conclusions: object, **options: object):
     investigator = options.pop("investigator", None) or Scripted(list(conclusions) or [diagnosis()])
     return run_debug_session_sync("the loss explodes", workspace, investigator=investigator,
-                                  **{"verify": GOOD, "allow_run": True, "examine": examined, **options})
+                                  **{"verify": GOOD, "allow_run": True, "examine": examined, "report": False,
+                                     **options})
 
 
 def go_on(result, *conclusions: object, **options: object):
     return resume_session_sync(result.folder, investigator=Scripted(list(conclusions) or [diagnosis()]),
-                               **{"examine": examined, **options})
+                               **{"examine": examined, "report": False, **options})
 
 
 def test_from_symptom_to_verified_fix(workspace: Path):
@@ -52,13 +53,30 @@ def test_from_symptom_to_verified_fix(workspace: Path):
     assert (workspace / "scratch/debug/.gitignore").read_text() == "*\n"
 
 
+def test_the_report_shows_the_run_and_the_diagnosis(workspace: Path):
+    (workspace / "log.txt").write_text("".join(f"step {n} loss {10.0 * 19 ** n:.4g}\n" for n in range(40)))
+    result = start(workspace, report=True, artifacts=["log.txt"])
+    page = Path(result.documents["report.html"]).read_text()
+    assert "far above the stable limit" in page
+    assert "data:image/png;base64" in page
+    assert (Path(result.folder) / "plots/loss.png").stat().st_size > 1000
+
+
+def test_a_picture_that_fails_keeps_no_diagnosis_from_a_person(workspace: Path, monkeypatch: pytest.MonkeyPatch):
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("traindx.session_report._page", fail)
+    assert start(workspace, report=True).status == "awaiting_approval"
+
+
 async def test_an_async_callback_and_an_async_caller(workspace: Path):
     async def ask(d):
         await asyncio.sleep(0)
         return approve()(d)
 
     result = await run_debug_session("x", workspace, verify=GOOD, approve=ask, investigator=Scripted([diagnosis()]),
-                                     allow_run=True, examine=examined)
+                                     allow_run=True, examine=examined, report=False)
     assert result.status == "fixed"
     with pytest.raises(BadUsage, match="await run_debug_session"):
         run_debug_session_sync("x", workspace)
@@ -174,6 +192,7 @@ async def test_cancelling_while_it_looks_is_recorded_and_resumable(workspace: Pa
                 await asyncio.Event().wait()
 
     task = asyncio.create_task(run_debug_session("x", workspace, verify=GOOD, allow_run=True, examine=examined,
+                                                 report=False,
                                                  investigator=Slow([diagnosis()])))
     await entered.wait()
     task.cancel()
@@ -182,7 +201,7 @@ async def test_cancelling_while_it_looks_is_recorded_and_resumable(workspace: Pa
     result = list_sessions(workspace)[0]
     assert (result.status, result.reason, result.phase) == ("interrupted", "cancelled", step)
     result = await resume_session(result.folder, investigator=Scripted([diagnosis()]), approve=approve(),
-                                  examine=examined)
+                                  examine=examined, report=False)
     assert result.status == "fixed"
 
 
@@ -190,6 +209,7 @@ async def test_cancelling_a_verification_ends_the_command_and_runs_it_again_late
     started = tmp_path / "started"
     command = f"echo $$ >> {started}; test -e {tmp_path}/go || exec sleep 1000; {GOOD}"
     task = asyncio.create_task(run_debug_session("x", workspace, verify=command, allow_run=True, examine=examined,
+                                                 report=False,
                                                  approve=approve(), investigator=Scripted([diagnosis()])))
     while not (started.exists() and started.read_text().endswith("\n")):
         await asyncio.sleep(0.01)
@@ -199,7 +219,8 @@ async def test_cancelling_a_verification_ends_the_command_and_runs_it_again_late
     with pytest.raises(ProcessLookupError):
         os.kill(int(started.read_text()), 0)
     (tmp_path / "go").touch()
-    result = await resume_session(list_sessions(workspace)[0].folder, investigator=Scripted([]), examine=examined)
+    result = await resume_session(list_sessions(workspace)[0].folder, investigator=Scripted([]), examine=examined,
+                                  report=False)
     assert result.status == "fixed"
     assert started.read_text().count("\n") == 2
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from traindx import documents, events, gate
-from traindx.turn import Interruption, Turn
+from traindx.session_report import write_report
+from traindx.steps.old_run import artifact_files
+from traindx.turn import Interruption, Turn, in_thread
 
 
 async def present(turn: Turn) -> bool:
@@ -11,6 +13,8 @@ async def present(turn: Turn) -> bool:
     diagnosis = turn.session.diagnosis
     assert diagnosis is not None, "the gate is only reached with a diagnosis"
     documents.write_diagnosis(turn.session, turn.folder.path)
+    if turn.report:
+        await in_thread(write_report, turn.folder, artifact_files(turn))
     tried = len(turn.session.attempts)
     if tried >= turn.budget.attempts:
         raise Interruption(f"{tried} fixes were tried and the budget allows no more; resume with a larger one to go on")

@@ -10,18 +10,20 @@ from typing import Any
 
 from traindx.turn import Turn
 from traindx.verify import NewRun
+from traindx.workspace import SCRATCH
 from traindx_tools.finding import Finding
 
 
 def artifact_files(turn: Turn) -> list[Path]:
-    """The artifacts that are there as files or folders; the workspace itself where none was named."""
+    """The artifacts that are there as files or folders; where none was named, all of the workspace but its scratch."""
     found = []
     for entry in turn.session.artifacts.everything:
         with contextlib.suppress(OSError, ValueError):  # an entry may be a text, not a path
             path = turn.workspace / entry
             if path.exists():
                 found.append(path)
-    return found or [turn.workspace]
+    return found or sorted(p for p in turn.workspace.iterdir()
+                           if p.name != SCRATCH.parts[0] and not p.name.startswith("."))
 
 
 def remember_old_run(turn: Turn) -> None:

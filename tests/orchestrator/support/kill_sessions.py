@@ -77,10 +77,11 @@ def drive(workspace: Path, effects: Path) -> None:
     verify = Verify(command=f"echo run >> {effects}; grep -q 'learning_rate = 0.1' train.py", timeout=60)
     known = list_sessions(workspace)
     if known:
-        resume_session_sync(known[-1].folder, approve=approve(), investigator=script(), examine=examined)
+        resume_session_sync(known[-1].folder, approve=approve(), investigator=script(), examine=examined,
+                            report=False)
     else:
         run_debug_session_sync("the loss explodes", workspace, verify=verify, approve=approve(), investigator=script(),
-                               examine=examined, allow_run=True)
+                               examine=examined, allow_run=True, report=False)
 
 
 def one_session(folder: Path, dice: random.Random) -> dict[str, object]:
