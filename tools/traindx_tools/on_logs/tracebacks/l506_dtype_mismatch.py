@@ -29,7 +29,7 @@ RULE = Rule(
              "Check for .half(), .double(), from_numpy, and code that leaves the autocast block."),
 )
 
-_A, _B = r"(?P<a>[\w.]+)", r"(?P<b>[\w.]+)"
+_A, _B = r"(?P<a>[\w.:]+)", r"(?P<b>[\w.:]+)"
 _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple((kind, re.compile(pattern)) for kind, pattern in (
     ("operands", rf"must have the same dtype,? but got {_A} and {_B}"),
     ("operands", rf"expected m1 and m2 to have the same dtype, but got: {_A} != {_B}"),
