@@ -6,7 +6,7 @@ Wide form: a column a metric. Long form: a column holds the metric's name, anoth
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -15,7 +15,7 @@ from traindx_tools.on_logs.readers import prefixes
 from traindx_tools.on_logs.readers.counters import EPOCH_WORDS, STEP_WORDS
 from traindx_tools.on_logs.readers.names import GROUPS, TRAIN, identify, words
 from traindx_tools.on_logs.readers.numbers import value
-from traindx_tools.on_logs.readers.recorder import Key, Recorder
+from traindx_tools.on_logs.readers.recorder import Columns, Key, Recorder
 from traindx_tools.on_logs.run import Run
 
 STEP, EPOCH, TIME, GROUP, RANK, NAME, VALUE, METRIC, SKIP, TOTAL = (
@@ -31,6 +31,8 @@ _TOTALS = frozenset({"total_steps", "max_steps", "total_iters", "max_iters", "to
 _SKIPPED = frozenset({"", "index", "unnamed: 0", "percentage", "remaining_time", "eta", "run", "run_id", "seed", "id",
                       "epochs", "pid", "iterations", "time/iterations", "eta_seconds", "host", "hostname",
                       "experiment"})
+
+_MAX_LAYOUTS = 2_000
 
 
 @lru_cache(maxsize=4096)
@@ -72,9 +74,11 @@ def sureness(column: str) -> int:
 
 def number(cell: Any) -> float | None:
     """The number in a cell, None for an empty one and for text. Booleans are no metrics."""
+    if type(cell) is float:
+        return cell
     if isinstance(cell, bool) or cell is None:
         return None
-    if isinstance(cell, (int, float)):
+    if isinstance(cell, int):
         return _as_float(cell)
     if not isinstance(cell, str):
         return None
@@ -104,58 +108,90 @@ def moment(cell: Any) -> float:
 
 
 @dataclass
+class _Layout:
+    """Where the cells of rows with the same columns are, worked out once."""
+
+    names: tuple[str, ...]
+    steps: list[int]
+    """Columns that count steps, the surest first."""
+    epoch: int
+    time: int
+    group: int
+    rank: int
+    total: int
+    metrics: list[int]
+    long: tuple[int, int] | None
+    """The columns of the metric's name and value, where the table has the long form."""
+    columns: dict[tuple[str, int | None], list[Columns | None]] = field(default_factory=dict)
+
+
+def _layout(names: tuple[str, ...]) -> _Layout:
+    roles = [role(n) for n in names]
+    plain = [n.strip().lower() for n in names]
+    steps = sorted((i for i, r in enumerate(roles) if r == STEP), key=lambda i: -sureness(names[i]))
+    metrics = [i for i, r in enumerate(roles) if r == METRIC]
+    long = None
+    if is_long(names):
+        long = next(i for i, n in enumerate(plain) if n in _NAMES), next(i for i, n in enumerate(plain) if n in _VALUES)
+    first = {kind: roles.index(kind) if kind in roles else -1 for kind in (EPOCH, TIME, GROUP, RANK, TOTAL)}
+    return _Layout(names, steps, first[EPOCH], first[TIME], first[GROUP], first[RANK], first[TOTAL],
+                   [] if long else metrics, long)
+
+
+@dataclass
 class RowReading:
     """Rows of a table or of JSON objects, one after the other."""
 
     source: str
     recorder: Recorder = field(init=False)
     planned: float | None = None
-    skipped: int = 0
-    _keys: dict[tuple[str, str, int | None], Key] = field(default_factory=dict)
+    _layouts: dict[tuple[str, ...], _Layout] = field(default_factory=dict)
+    _last: _Layout | None = None
 
     def __post_init__(self) -> None:
         self.recorder = Recorder(self.source)
 
-    def row(self, line: int, cells: Mapping[str, Any]) -> None:
-        """Reads one row: cells by column name, empty cells absent or None."""
-        step = epoch = time = math.nan
-        group, rank, sure = "", None, -1
-        metrics: list[tuple[str, float]] = []
-        long = is_long(cells) if len(cells) < 12 else False
-        for column, cell in cells.items():
-            kind = role(column)
-            if kind is METRIC:
-                read = number(cell)
-                if read is not None:
-                    metrics.append((column, read))
-            elif kind is STEP:
-                read, found = number(cell), sureness(column)
-                if read is not None and found > sure and read.is_integer():
-                    step, sure = read, found
-            elif kind is EPOCH:
-                read = number(cell)
-                epoch = math.nan if read is None else read
-            elif kind is TIME:
-                time = moment(cell)
-            elif kind is GROUP:
-                group = GROUPS.get(str(cell).strip().lower(), "")
-            elif kind is RANK:
-                read = number(cell)
-                rank = None if read is None or not math.isfinite(read) else int(read)
-            elif kind is TOTAL:
-                self.planned = number(cell)
-        if long:
-            metrics = _long_metrics(cells)
-        if metrics:
-            self.recorder.add(line, [(self._key(c, group, rank), v) for c, v in metrics], step=step, epoch=epoch,
-                              time=time)
+    def row(self, line: int, names: Sequence[str], cells: Sequence[Any]) -> None:
+        """Reads one row; empty cells are None or blank."""
+        layout = self._layout_of(names)
+        step = next((s for i in layout.steps if (s := number(cells[i])) is not None and s.is_integer()), math.nan)
+        epoch = math.nan if layout.epoch < 0 else _or_nan(number(cells[layout.epoch]))
+        time = math.nan if layout.time < 0 else moment(cells[layout.time])
+        group = "" if layout.group < 0 else GROUPS.get(str(cells[layout.group]).strip().lower(), "")
+        rank = None if layout.rank < 0 else _whole(number(cells[layout.rank]))
+        if layout.total >= 0:
+            self.planned = number(cells[layout.total]) or self.planned
+        if layout.long:
+            self._long(line, layout.long, cells, (step, epoch, time), group, rank)
+            return
+        columns = layout.columns.get((group, rank)) or self._columns(layout, group, rank)
+        values = [number(cells[i]) for i in layout.metrics]
+        kept = [c for c, v in zip(columns, values, strict=True) if v is not None]
+        if kept and not self.recorder.full:
+            self.recorder.append(line, kept, [v for v in values if v is not None], step, epoch, time)
 
-    def _key(self, column: str, group: str, rank: int | None) -> Key:
-        key = self._keys.get((column, group, rank))
-        if key is None:
-            name = identify(column)
-            key = self._keys[column, group, rank] = Key(column, name.group or group or TRAIN, rank)
-        return key
+    def _layout_of(self, names: Sequence[str]) -> _Layout:
+        if self._last is not None and self._last.names == names:
+            return self._last
+        key = tuple(names)
+        if key not in self._layouts:
+            if len(self._layouts) > _MAX_LAYOUTS:
+                self._layouts.clear()
+            self._layouts[key] = _layout(key)
+        self._last = self._layouts[key]
+        return self._last
+
+    def _columns(self, layout: _Layout, group: str, rank: int | None) -> list[Columns | None]:
+        keys = [_key(layout.names[i], group, rank) for i in layout.metrics]
+        columns = layout.columns[group, rank] = [self.recorder.columns(k) for k in keys]
+        return columns
+
+    def _long(self, line: int, at: tuple[int, int], cells: Sequence[Any], place: tuple[float, float, float], group: str,
+              rank: int | None) -> None:
+        name, read = cells[at[0]], number(cells[at[1]])
+        if isinstance(name, str) and name and read is not None:
+            self.recorder.add(line, [(_key(name[:200], group, rank), read)], step=place[0], epoch=place[1],
+                              time=place[2])
 
     def run(self) -> Run:
         """What the rows tell, without an artifact."""
@@ -164,10 +200,13 @@ class RowReading:
         return Run(series=self.recorder.series(), planned_steps=self.planned)
 
 
-def _long_metrics(cells: Mapping[str, Any]) -> list[tuple[str, float]]:
-    by_name = {c.strip().lower(): v for c, v in cells.items()}
-    name = next((str(by_name[n]) for n in by_name if n in _NAMES), "")
-    read = number(next((by_name[n] for n in by_name if n in _VALUES), None))
-    return [(name, read)] if name and read is not None else []
+def _key(name: str, group: str, rank: int | None) -> Key:
+    return Key(name, identify(name).group or group or TRAIN, rank)
 
 
+def _or_nan(read: float | None) -> float:
+    return math.nan if read is None else read
+
+
+def _whole(read: float | None) -> int | None:
+    return int(read) if read is not None and math.isfinite(read) else None

@@ -79,12 +79,12 @@ def read(source: Source) -> Run:
                                        "taken for data and not read"),))
     delimiter, _ = found
     reading, stats, damaged = columns.RowReading(source.name), LineStats(), 0
-    names: list[str] = []
+    names: tuple[str, ...] = ()
     for number, cells in _table(source, delimiter, stats):
         if not names or (cells and cells[0] == names[0] and _is_header(cells)):
-            names = cells  # a writer that appends after a restart repeats or changes its header
+            names = tuple(cells)  # a writer that appends after a restart repeats or changes its header
         elif len(cells) == len(names):
-            reading.row(number, dict(zip(names, cells, strict=False)))
+            reading.row(number, names, cells)
         elif any(cells):
             damaged += 1
     note = f"{damaged} damaged lines skipped" if damaged else ""
@@ -98,10 +98,10 @@ def _table(source: Source, delimiter: str, stats: LineStats) -> Iterator[tuple[i
             yield number, _cells(line, delimiter) if '"' in line else [c.strip() for c in line.split(delimiter)]
 
 
-def _format(names: list[str], delimiter: str) -> str:
+def _format(names: tuple[str, ...], delimiter: str) -> str:
     if delimiter == "\t":
         return "tsv"
-    if "step" in names and "epoch" in names and names == sorted(names):
+    if "step" in names and "epoch" in names and list(names) == sorted(names):
         return "lightning_csv"
     return "csv"
 

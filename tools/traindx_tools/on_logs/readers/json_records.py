@@ -25,6 +25,8 @@ _OPENING = re.compile(r'\s*(?:\{\s*(?:"|\})|\[\s*(?:\{|\[|\]|-?\d))')
 
 def flatten(record: dict[str, Any], prefix: str = "", depth: int = _DEPTH) -> dict[str, Any]:
     """Leaves by name; names of nested objects are joined with slashes."""
+    if not prefix and not any(type(cell) is dict for cell in record.values()):
+        return record
     flat: dict[str, Any] = {}
     for name, cell in record.items():
         if isinstance(cell, dict) and depth > 0:
@@ -60,12 +62,12 @@ def sniff_lines(head: Head) -> float:
 
 def read_lines(source: Source) -> Run:
     """Reads JSON lines. Raises OSError."""
-    reading, damaged, shown = columns.RowReading(source.name), 0, 0
+    reading, damaged = columns.RowReading(source.name), 0
     for number, line in lines_of(source):
         record = parse(line)
         if isinstance(record, dict):
-            shown += 1
-            reading.row(number, flatten(record))
+            flat = flatten(record)
+            reading.row(number, tuple(flat), tuple(flat.values()))
         elif line.strip():
             damaged += 1
     if not columns.looks_like_metrics(k.original for k in reading.recorder.counts()) and not _placed(reading):
@@ -127,7 +129,8 @@ def rows(source: Source, records: Iterable[dict[str, Any]], form: str, note: str
     """A run from records whose line is their number, 1-based."""
     reading = columns.RowReading(source.name)
     for number, record in enumerate(records, 1):
-        reading.row(number, flatten(record))
+        flat = flatten(record)
+        reading.row(number, tuple(flat), tuple(flat.values()))
     return merge([reading.run(), Run(artifacts=(Artifact(source.name, form, rows=reading.recorder.rows, note=note),))])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -79,7 +79,7 @@ class Recorder:
         """Where the values of a series go: record numbers and values. None when there are too many series."""
         return self._values.get(key) or self._new(key)
 
-    def append(self, line: int, columns: Iterable[Columns | None], numbers: Iterable[float], step: float, epoch: float,
+    def append(self, line: int, columns: Iterable[Columns | None], numbers: Sequence[float], step: float, epoch: float,
                time: float) -> None:
         """`add` for a reader that has looked its columns up before and gives each once: for speed."""
         index = len(self.line)
@@ -91,7 +91,7 @@ class Recorder:
             if column is not None:
                 column[0].append(index)
                 column[1].append(number)
-                self.kept += 1
+        self.kept += len(numbers)
 
     def add(self, line: int, values: Iterable[tuple[Key, float]], *, step: float = math.nan, epoch: float = math.nan,
             time: float = math.nan) -> None:

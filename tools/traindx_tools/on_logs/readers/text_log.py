@@ -21,6 +21,7 @@ from traindx_tools.on_logs.readers.counters import Counters, Settled, settle
 from traindx_tools.on_logs.readers.line_parser import NOTHING, Plan, plan_line, split
 from traindx_tools.on_logs.readers.lines import LineStats, encoding_of, read_lines
 from traindx_tools.on_logs.readers.names import TEST, TRAIN, VALIDATION, identify
+from traindx_tools.on_logs.readers.numbers import value
 from traindx_tools.on_logs.readers.prefixes import Prefix, parse_prefix
 from traindx_tools.on_logs.readers.printed_tables import PrintedTables, Row
 from traindx_tools.on_logs.readers.reader import Head, Reader
@@ -62,6 +63,8 @@ class _Shape:
     """Neither a bar nor a line in which a metric stands twice."""
     silent: bool = False
     """Whether such lines say nothing at all."""
+    ready: bool = False
+    """Whether such lines are records and nothing else."""
     columns: dict[int | None, list[Columns | None]] = field(default_factory=dict)
     """Where the values go, by rank."""
 
@@ -72,6 +75,7 @@ class _Shape:
         slices = [slice(0, 0) if t < 0 else slice(*self.spans[t]) for t in self.tokens]
         self.pick = itemgetter(*slices)
         self.keys = [f.key for f in plan.fields]
+        self.ready = bool(plan.fields) and not self.note and not self.traceback
         self.silent = plan is NOTHING and not self.note and not self.traceback
         self.factors = [f.factor for f in plan.fields] if any(f.factor != 1.0 for f in plan.fields) else None
 
@@ -90,6 +94,7 @@ class TextReading:
     firm: set[Key] = field(default_factory=set)
     dialects: dict[str, int] = field(default_factory=dict)
     _shapes: dict[str, _Shape] = field(default_factory=dict)
+    _plans: dict[str, tuple[Plan, str | None]] = field(default_factory=dict)
     _bars: Bars = field(default_factory=Bars)
     _tables: PrintedTables = field(default_factory=PrintedTables)
     _in_traceback: bool = False
@@ -108,6 +113,9 @@ class TextReading:
         if shape is None:
             shape = self._learn(text, mask)
         elif shape.silent and not self._in_traceback and not self._tables.open:
+            return
+        elif shape.ready and not self._in_traceback and not self._tables.open:
+            self._apply(shape, text, number, shape.prefix.same_shape(text))
             return
         prefix = shape.prefix.same_shape(text)
         body = text[prefix.end:] if prefix.end else text
@@ -149,7 +157,17 @@ class TextReading:
         return shape
 
     def _understand(self, parts: list[str], body: str, prefix: Prefix) -> tuple[Plan, str | None]:
-        """The plan of a line, and the kind of note that it is."""
+        """The plan of a line, and the kind of note that it is: the same for all with this text and such numbers."""
+        kinds = "".join("i" if p.isdigit() else "x" if value(p) is None else "f" for p in parts[1::2])
+        key = "\0".join((*parts[::2], kinds, prefix.level or "", prefix.logger or ""))
+        known = self._plans.get(key)
+        if known is None:
+            known = self._work_out(parts, body, prefix)
+            if len(self._plans) < _MAX_SHAPES and len(key) <= _MAX_SHAPE_LENGTH:
+                self._plans[key] = known
+        return known
+
+    def _work_out(self, parts: list[str], body: str, prefix: Prefix) -> tuple[Plan, str | None]:
         plan = plan_line(parts, dialects.group_of(prefix.logger, body))
         kind = None if plan.bar or "%|" in body else notes.kind_of(body)
         placed = plan.fields and (plan.step or plan.epoch)
