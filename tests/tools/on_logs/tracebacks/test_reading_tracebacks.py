@@ -148,6 +148,22 @@ def test_a_native_exception_has_its_own_message() -> None:
     assert event.message.startswith("[PG ID 0 PG GUID 0(default_pg) Rank 0] Process group watchdog")
 
 
+def test_an_ignored_exception_is_no_fault() -> None:
+    text = ("Exception ignored in: <function _MultiProcessingDataLoaderIter.__del__ at 0x7f>\nTraceback (most recent "
+            "call last):\n"
+            '  File "/usr/lib/python3.10/site-packages/torch/utils/data/dataloader.py", line 3, in __del__\n    '
+            'self.x()\n'
+            "AttributeError: x\nException ignored in: <_io.TextIOWrapper name='<stdout>' mode='w' encoding='utf-8'>\n"
+            "BrokenPipeError: [Errno 32] Broken pipe\n")
+    assert [(e.kind, e.type) for e in read_text(text)] == [("warning", "AttributeError")]
+
+
+def test_two_processes_that_write_into_each_other_give_one_error() -> None:
+    lines = ["Traceback (most recent call last):", '  File "a.py", line 3, in f', "    g()", "ValueError: bad row"]
+    (event,) = read_text("\n".join(line for line in lines for _ in range(2)))
+    assert (event.type, event.message) == ("ValueError", "bad row")
+
+
 def test_a_cut_traceback_is_said_to_be_cut() -> None:
     (event,) = read_text('Traceback (most recent call last):\n  File "a.py", line 3, in f\n    g(')
     assert event.type == "TracebackCut"

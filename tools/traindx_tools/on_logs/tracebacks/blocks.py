@@ -30,6 +30,7 @@ _MARGIN = re.compile(r"\s*(?:\||\+-\+-|\+-)(?: |-*)?")
 _GROUP_PART = re.compile(r"\s*\+[-+ ]*-{3,}(?: (\d+|\.\.\.) -+)?\s*$")
 _SPAWNED = re.compile(r"-- Process (\d+) terminated with the following error")
 _PROGRESS_BAR = re.compile(r"%\||it/s|s/it")
+_IGNORED = re.compile(r"Exception ignored in\b|--- Logging error ---")
 _WRAPPERS = re.compile(r"(?:RemoteTraceback|SimplifiedTraceback)$")
 _UNWRAPPED = re.compile(r"(?:.*\.)?JaxStackTraceBeforeTransformation$")
 
@@ -53,6 +54,7 @@ class TracebackReader:
 
     def __init__(self, source: str, rank: int | None = None) -> None:
         self._source, self._rank = source, rank
+        self._ignored_to = 0
         self._done: list[ErrorEvent] = []
         self._handle: Callable[[int, str], bool] = self._idle
         self._reset()
@@ -67,6 +69,7 @@ class TracebackReader:
         self._prefix: re.Pattern[str] | None = None
         self._group: list[ErrorEvent] | None = None
         self._jupyter = False
+        self._harmless = False
         self._handle = self._idle
 
     @property
@@ -94,6 +97,10 @@ class TracebackReader:
     # --- before a traceback
 
     def _idle(self, number: int, text: str) -> bool:
+        if _IGNORED.match(text) is not None:
+            self._ignored_to = number + 1
+            return True
+        self._harmless = number <= self._ignored_to
         anomaly = _ANOMALY.search(text)
         if anomaly is not None:
             self._begin(number)
@@ -104,7 +111,7 @@ class TracebackReader:
             return True
         frame = frame_of(text)
         if frame is None:
-            return False
+            return self._harmless and exception_line(text, right_after_frames=False) is not None
         self._begin(number)
         self._draft.header = False
         self._draft.frames.append(frame)
@@ -142,6 +149,8 @@ class TracebackReader:
 
     def _frames(self, number: int, text: str) -> bool:
         if messages.TRACEBACK in text:
+            if self._draft.header and not self._draft.frames and not self._draft.type:
+                return True  # two processes that write into each other
             self._abandon()
             return self._handle(number, text)
         frame = frame_of(text) or (self._jupyter_frame(text) if self._jupyter else None)
@@ -229,6 +238,8 @@ class TracebackReader:
             self._draft.frames, self._inner_frames = self._inner_frames[-_MOST_FRAMES:], []
             self._name(number, *named)
             return True
+        if exception_line(text, right_after_frames=False) == (self._draft.type, self._draft.message[0]):
+            return True  # the same last line of a second process
         too_long = len(self._draft.message) >= messages.MOST_LINES
         if too_long or ends_process(text) or not messages.goes_on(text, after_blank=self._blank):
             self._finish_all()
@@ -305,7 +316,7 @@ class TracebackReader:
             first, _, rest = message.partition("\n")
             type_, first = exception_line(first, right_after_frames=True) or (type_, first)
             message = f"{first}\n{rest}".rstrip()
-        kind = "warning" if type_ == ANOMALY else "exception"
+        kind = "warning" if type_ == ANOMALY or self._harmless else "exception"
         rank = draft.rank if draft.rank is not None else self._rank
         return ErrorEvent(kind, type_, message, self._source, draft.line, draft.end_line, frames, draft.cause, rank)
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from traindx_tools.on_logs.run import ErrorEvent, Frame, Run
 from traindx_tools.on_logs.tracebacks import fatal_lines
-from traindx_tools.on_logs.tracebacks.blocks import ANOMALY
+from traindx_tools.on_logs.tracebacks.blocks import ANOMALY, CUT
 from traindx_tools.rules import rules_in
 
 WEAK = 90
@@ -191,7 +191,7 @@ def _echo_level(incident: Incident) -> int:
     event = incident.error
     if event.type == "KeyboardInterrupt" or (_ECHO_TYPES.search(event.type) and "exitcode  : -9" not in event.message):
         return 2
-    if _ECHO.search(event.message) is not None:
+    if event.type == CUT or _ECHO.search(event.message) is not None:
         return 2
     return 1 if _WAITED.search(event.message) is not None else 0
 

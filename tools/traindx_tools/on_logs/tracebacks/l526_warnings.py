@@ -120,7 +120,9 @@ def _half_precision(run: Run) -> bool:
     """With a loss scaler the first optimizer step may be skipped, and the warning then means nothing."""
     precision = str(lookup(run.config, "precision", ""))
     scaled = any(True for _ in run.find("loss_scale", "skipped_steps"))
-    return scaled or "16" in precision or "half" in precision or any(e.type == "gradient-overflow" for e in run.errors)
+    told = any(n.kind == "precision" and re.search(r"16|half|amp|mixed", n.text) for n in run.notes)
+    skipped = any(e.type == "gradient-overflow" for e in run.errors)
+    return scaled or told or skipped or "16" in precision or "half" in precision
 
 
 def _nonfinite(run: Run) -> bool:
