@@ -235,8 +235,8 @@ def _indexed_shape(shape: Shape | None, entries: list[Value]) -> Shape | None:
         elif not dims:
             return None
         elif isinstance(entry, Bag) and entry.kind == "slice":
-            dims.pop(0)
-            result.append(None)
+            size = dims.pop(0)
+            result.append(size if all(end == Const(None) for end in entry.items) else None)
         elif isinstance(entry, Bag):
             dims.pop(0)
             result.append(None)

@@ -1,0 +1,92 @@
+"""BatchNorm's running statistics move too slowly, or keep the last batch only.
+
+torch's momentum is the weight of the new batch (0.1 by default): after n updates a share of (1 - momentum)^n of the
+initial mean 0 and variance 1 is left. With 0.01 and a dozen updates that is 89 %: eval mode normalises with statistics
+of nothing. Keras and flax count the other way round (0.99 is usual there): 0.99 in torch keeps the last batch only, and
+0.01 in flax does the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.trace import Event
+from traindx_tools.on_code.values import Thing, number
+from traindx_tools.rules import Rule, Threshold
+
+RULE = Rule(
+    id="C115",
+    name="batchnorm-momentum",
+    title="BatchNorm's momentum does not fit the run",
+    severity=Severity.HIGH,
+    sees="The momentum of BatchNorm layers beside the number of updates, where the program fixes it.",
+    matters="Training (batch statistics) looks fine, evaluation (running statistics) is far off.",
+    alike=("overfitting", "a distribution shift between training and validation"),
+    confirm=("print the running_mean and running_var beside a batch's own", "evaluate in train() mode and compare"),
+    thresholds={"initial share left": Threshold(0.2, "of mean 0 and variance 1", "(1 - momentum)^updates"),
+                "torch default": Threshold(0.1, "weight of the new batch", "torch.nn.BatchNorm2d")},
+)
+
+
+def check(project: Project) -> Iterator[Finding]:
+    """Look at every BatchNorm layer that is made."""
+    updates = _updates(project)
+    for event in project.events:
+        made = event.result
+        if event.kind == "call" and isinstance(made, Thing) and event.name == made.type and made.short.startswith("BatchNorm"):
+            if made.type.startswith("torch.nn."):
+                yield from _torch(event, made, updates)
+            elif made.type.startswith("flax."):
+                momentum = number(made.kwargs.get("momentum"))
+                if momentum is not None and momentum <= 0.2:
+                    yield _last_batch(event, momentum, "flax counts the weight of the old statistics (0.99 is its default)")
+
+
+def _updates(project: Project) -> float | None:
+    """How many steps the training loops take, where every count is a constant."""
+    totals: list[float] = []
+    for loop in project.training_loops:
+        for place in loop.backwards:
+            total = 1.0
+            for block in place.loops:
+                count = number(block.count) if block.count is not None else None
+                if count is None:
+                    return None
+                total *= count
+            totals.append(total)
+    return max(totals) if totals else None
+
+
+def _torch(event: Event, layer: Thing, updates: float | None) -> Iterator[Finding]:
+    momentum = number(layer.argument(2, "momentum"))
+    if momentum is None:
+        return
+    if momentum >= 0.9:
+        yield _last_batch(event, momentum, "torch counts the weight of the new batch (0.1 is its default)")
+        return
+    left = (1 - momentum) ** updates if updates is not None else None
+    if left is not None and left > 0.2:
+        yield RULE.finding(
+            f"{layer.short} at {event.file.path}:{event.line} has momentum {momentum:g} in a run of {updates:g} updates: "
+            f"{left:.0%} of its initial statistics (mean 0, variance 1) is left, which eval mode uses",
+            location(event), event.file.path, strength=Strength.DIRECT,
+            measured={"kind": "too slow", "momentum": momentum, "updates": updates, "initial_share": left},
+        )
+    elif left is None and momentum <= 0.02:
+        yield RULE.finding(
+            f"{layer.short} at {event.file.path}:{event.line} has momentum {momentum:g}: its running statistics need about "
+            f"{3 / momentum:.0f} updates before eval mode can use them",
+            location(event), event.file.path, strength=Strength.CIRCUMSTANTIAL, severity=Severity.LOW,
+            measured={"kind": "slow", "momentum": momentum},
+        )
+
+
+def _last_batch(event: Event, momentum: float, why: str) -> Finding:
+    return RULE.finding(
+        f"BatchNorm at {event.file.path}:{event.line} has momentum {momentum:g}; {why}: its running statistics are those of "
+        f"the last batch",
+        location(event), event.file.path, strength=Strength.CIRCUMSTANTIAL, severity=Severity.MEDIUM,
+        measured={"kind": "last batch", "momentum": momentum},
+    )

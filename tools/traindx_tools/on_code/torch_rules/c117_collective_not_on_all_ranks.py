@@ -1,0 +1,105 @@
+"""A collective that not every process calls, or not equally often.
+
+`all_reduce`, `all_gather`, `broadcast` and `barrier` return only when every process of the group has called them. One
+under `if rank == 0`, or one in a loop that runs over a rank's own share of the data (`x[rank::world_size]`, which differs
+by one where the length is not divisible), leaves the others waiting until the watchdog kills the job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code.containers import depends_on_rank
+from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.trace import Block, Place, walk
+from traindx_tools.on_code.values import Bag, Operation, Symbol, Tensor, Value, parts
+from traindx_tools.rules import Rule
+
+RULE = Rule(
+    id="C117",
+    name="collective-not-on-all-ranks",
+    title="Not every process reaches a collective",
+    severity=Severity.CRITICAL,
+    sees="Collectives under a condition on the rank, or in a loop over a share of data whose size differs by rank.",
+    matters="The job hangs until a timeout, at a place that depends on the data.",
+    alike=("a slow data loader on one rank", "a network fault"),
+    confirm=("print the number of batches on each rank", "the flight recorder shows one rank a collective ahead"),
+)
+_COLLECTIVES = frozenset({
+    "all_reduce", "all_gather", "broadcast", "barrier", "reduce_scatter", "all_gather_into_tensor", "all_gather_object",
+    "reduce", "gather", "scatter", "broadcast_object_list", "all_to_all", "monitored_barrier", "reduce_scatter_tensor",
+})
+_ACCELERATE = frozenset({"wait_for_everyone", "gather", "gather_for_metrics", "reduce"})
+
+
+def check(project: Project) -> Iterator[Finding]:
+    """Look at every collective."""
+    for root in project.roots:
+        for place in walk(root, _COLLECTIVES | _ACCELERATE):
+            if _is_collective(place):
+                yield from _under_rank(root, place)
+                yield from _uneven(place)
+
+
+def _is_collective(place: Place) -> bool:
+    event = place.event
+    if event.kind != "call" or "group" in event.kwargs or "process_group" in event.kwargs:
+        return False
+    if event.name.startswith("torch.distributed.") and event.name.count(".") == 2:
+        return event.method in _COLLECTIVES
+    return event.name.startswith("accelerate.Accelerator.") and event.method in _ACCELERATE
+
+
+def _under_rank(root: Block, place: Place) -> Iterator[Finding]:
+    event = place.event
+    for block in place.branches:
+        if block.subject is None or not _tests_rank(block.subject):
+            continue
+        others = [b for b in _siblings(place, block) if event.method in b.methods]
+        if others:
+            continue
+        yield RULE.finding(
+            f"{event.method} at {event.file.path}:{event.line} runs only where the condition at line {block.line} on the rank "
+            f"holds: the other processes never call it, and this one waits for them",
+            location(event), event.file.path, strength=Strength.DIRECT, measured={"kind": "rank", "condition_line": block.line},
+        )
+        return
+
+
+def _tests_rank(test: Value) -> bool:
+    if isinstance(test, Operation) and test.op == "compare":
+        return depends_on_rank(test) and not any(isinstance(p, Symbol) and "world_size" in p.name for p in parts(test))
+    return isinstance(test, Symbol) and test.name in ("is_main_process", "is_local_main_process", "is_global_zero",
+                                                      "is_world_process_zero", "is_last_process")
+
+
+def _siblings(place: Place, block: Block) -> list[Block]:
+    around = place.path[place.path.index(block) - 1]
+    return [b for b in around.body if isinstance(b, Block) and b.kind == "branch" and b.node is block.node and b is not block]
+
+
+def _uneven(place: Place) -> Iterator[Finding]:
+    event = place.event
+    for block in place.loops:
+        share = _share(block.subject)
+        if share is None:
+            continue
+        uneven = share == "uneven share"
+        yield RULE.finding(
+            f"{event.method} at {event.file.path}:{event.line} is called once for each item of the loop at "
+            f"{block.file.path}:{block.line}, which runs over a rank's own share of the data: "
+            + ("the shares differ in size, so one rank makes a call that the others never join" if uneven else
+               "if the length is not divisible by the number of processes, one rank makes a call more than the others"),
+            location(event), event.file.path, strength=Strength.DIRECT if uneven else Strength.CIRCUMSTANTIAL,
+            severity=None if uneven else Severity.MEDIUM, measured={"kind": "uneven", "loop_line": block.line},
+        )
+        return
+
+
+def _share(value: Value | None) -> str | None:
+    if isinstance(value, Tensor):
+        return next((t for t in ("uneven share", "share") if t in value.tags), None)
+    if isinstance(value, Bag):
+        return next((s for s in (_share(v) for v in value.items[:3]) if s), None)
+    return None

@@ -1,0 +1,76 @@
+"""A run is resumed without all of its state.
+
+A resumed run needs more than the model: the optimizer's moments, the schedule's position, the loss scale. Where training
+goes on from a saved epoch or step and one of them is not loaded, the run continues with empty moments, a learning rate
+from the schedule's start, or a loss scale of 65536: a jump in the loss at the point of resumption. The rule asks that the
+loop's start comes from the checkpoint; loading weights for a new run is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code.project import Project, TrainingLoop, location
+from traindx_tools.on_code.trace import Event, Place
+from traindx_tools.on_code.training import is_optimizer, is_scaler, is_scheduler, same, stepped
+from traindx_tools.on_code.values import Instance, Symbol, Thing, Value, parts
+from traindx_tools.rules import Rule
+
+RULE = Rule(
+    id="C120",
+    name="state-not-restored",
+    title="A run is resumed without all of its state",
+    severity=Severity.HIGH,
+    sees="A training loop that starts at a step from a checkpoint, and what of its state load_state_dict is called on.",
+    matters="The loss or the learning rate jumps at every resumption.",
+    alike=("data that is shuffled differently after the resumption",),
+    confirm=("print the learning rate and the optimizer's state before and after the resumption",),
+)
+
+
+def check(project: Project) -> Iterator[Finding]:
+    """Look at every training loop that starts from a checkpoint."""
+    for loop in project.training_loops:
+        loaded = [p.event for p in loop.before if p.event.kind == "call" and p.event.method in ("load_state_dict", "load_state",
+                                                                                                "load_checkpoint")]
+        if not loaded or any(e.method != "load_state_dict" for e in loaded) or not _starts_from_checkpoint(loop):
+            continue
+        restored = [e.receiver for e in loaded]
+        seen: list[Value] = []
+        for place in loop.of("step"):
+            owner, what, severity = _state(place.event)
+            if owner is None or any(same(owner, s) for s in seen) or any(same(owner, r) for r in restored):
+                continue
+            seen.append(owner)
+            yield _finding(loop, place, what, severity, loaded[0])
+
+
+def _starts_from_checkpoint(loop: TrainingLoop) -> bool:
+    subject = loop.block.subject
+    if not (isinstance(subject, Thing) and subject.type == "range" and len(subject.args) >= 2):
+        return False
+    return any(isinstance(p, Symbol) and p.name.startswith("torch.load@") for p in parts(subject.args[0]))
+
+
+def _state(event: Event) -> tuple[Value | None, str, Severity]:
+    receiver = event.receiver
+    if is_scheduler(receiver):
+        return receiver, "learning-rate schedule", Severity.HIGH
+    optimizer = stepped(event)
+    if is_optimizer(optimizer) and isinstance(optimizer, (Thing, Instance)):
+        plain = isinstance(optimizer, Thing) and optimizer.short == "SGD" and "momentum" not in optimizer.kwargs
+        return (None if plain else optimizer), "optimizer", Severity.HIGH
+    if is_scaler(receiver):
+        return receiver, "gradient scaler", Severity.MEDIUM
+    return None, "", Severity.INFO
+
+
+def _finding(loop: TrainingLoop, place: Place, what: str, severity: Severity, load: Event) -> Finding:
+    event = place.event
+    return RULE.finding(
+        f"The loop at {loop.block.file.path}:{loop.block.line} goes on from a checkpoint (loaded at line {load.line}), but the "
+        f"state of the {what} stepped at {event.file.path}:{event.line} is not loaded: it starts anew at every resumption",
+        location(event), event.file.path, strength=Strength.DIRECT, severity=severity,
+        measured={"kind": what, "load_line": load.line, "loop_line": loop.block.line},
+    )

@@ -1,0 +1,87 @@
+"""Layers are initialised so that they cannot learn.
+
+A bias of -3 on every hidden layer keeps ReLU units below 0 for practically every input: their output and their gradient
+are 0 for good. All weights set to one constant keep the units of a layer equal; all zeros stop the gradient. The rule asks
+that the value is set for layers in general (through `apply`, or a loop over modules), not for one named layer: a
+negative bias on the last layer of a detector, or a zero last layer of a residual branch, is a usual choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.trace import Event
+from traindx_tools.on_code.values import Symbol, Thing, Value, number
+from traindx_tools.rules import Rule, Threshold
+
+RULE = Rule(
+    id="C123",
+    name="extreme-initialisation",
+    title="Layers are initialised so that they cannot learn",
+    severity=Severity.HIGH,
+    sees="Constants written into the weights or biases of all layers by an initialiser.",
+    matters="Dead ReLU units, or units that stay equal: the loss stays where it started.",
+    alike=("a learning rate that is too small", "vanishing gradients by depth"),
+    confirm=("the share of zeros after each ReLU", "the gradient norm of each layer is exactly 0"),
+    thresholds={"bias": Threshold(-1.0, "below", "unit-variance pre-activations are below 1 for 84 % of inputs")},
+)
+
+
+def check(project: Project) -> Iterator[Finding]:
+    """Look at constants that initialisers write."""
+    relu = any(True for _ in project.calls("relu", "relu_")) or any(
+        e.name == "torch.nn.ReLU.__call__" or e.name == "torch.nn.ReLU" for e in project.events)
+    groups: dict[tuple[str, int], list[tuple[Event, str, float]]] = {}
+    for event in project.calls("constant_", "fill_", "zeros_", "ones_"):
+        part, value = _written(event)
+        if part is not None and value is not None:
+            groups.setdefault((event.file.path, event.line), []).append((event, part, value))
+    for found in groups.values():
+        layers = {id(_layer(e)) for e, _, _ in found}
+        event, part, value = found[0]
+        general = len(layers) > 1 or _is_argument(event)
+        if general and part == "bias" and value <= -1.0 and relu:
+            yield _finding(event, f"every bias to {value:g}, so that ReLU units output 0 and have no gradient for practically "
+                           f"every input", "dead units", value)
+        elif general and part == "weight" and all(_is_dense(_layer(e)) for e, _, _ in found):
+            yield _finding(event, f"every weight to {value:g}: " + ("no gradient passes through them" if value == 0 else
+                           "all units of a layer stay equal"), "constant weights", value)
+
+
+def _written(event: Event) -> tuple[str | None, float | None]:
+    if event.name.startswith("torch.nn.init."):
+        target = event.args[0] if event.args else None
+        value = {"zeros_": 0.0, "ones_": 1.0}.get(event.method, number(event.argument(1, "val")))
+    else:
+        target = event.receiver
+        value = number(event.args[0]) if event.args else None
+    name = target.name if isinstance(target, Symbol) and target.name != "data" else (
+        target.parent.name if isinstance(target, Symbol) and isinstance(target.parent, Symbol) else None)
+    return (name if name in ("bias", "weight") else None), value
+
+
+def _layer(event: Event) -> Value | None:
+    target = event.args[0] if event.name.startswith("torch.nn.init.") and event.args else event.receiver
+    while isinstance(target, Symbol) and target.parent is not None:
+        target = target.parent
+    return target
+
+
+def _is_dense(layer: Value | None) -> bool:
+    return isinstance(layer, Thing) and layer.short.startswith(("Linear", "Conv"))
+
+
+def _is_argument(event: Event) -> bool:
+    """Whether the layer is an argument of the initialiser: a function for layers in general."""
+    layer = _layer(event)
+    return isinstance(layer, Symbol) and layer.role in ("parameter", "iteration") and event.function is not None and (
+        event.function.name.lstrip("_").startswith(("init", "reset", "weights", "weight")))
+
+
+def _finding(event: Event, why: str, kind: str, value: float) -> Finding:
+    return RULE.finding(
+        f"{event.file.segment(event.node)} at {event.file.path}:{event.line} sets {why}",
+        location(event), event.file.path, strength=Strength.DIRECT, measured={"kind": kind, "value": value},
+    )

@@ -1,0 +1,119 @@
+"""A codebook kept by moving averages is written without its averages.
+
+In a vector quantizer with exponential moving averages the codes are recomputed from a running sum and a running count in
+every step. Code that revives dead codes by writing the codebook alone is undone by the next recomputation: sum and count
+of the revived code have to be written with it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code.definitions import ClassInfo
+from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.trace import Event
+from traindx_tools.rules import Rule
+
+RULE = Rule(
+    id="C126",
+    name="ema-codebook-not-reset",
+    title="Revived codes are overwritten by their moving averages",
+    severity=Severity.HIGH,
+    sees="A class that recomputes one buffer from another one's average, and writes entries of the first alone.",
+    matters="Dead codes come back dead in the same step: the codebook stays collapsed.",
+    alike=("a commitment weight that is too large", "an encoder that has collapsed"),
+    confirm=("compare the revived codes before and after the next forward pass",),
+)
+
+
+def check(project: Project) -> Iterator[Finding]:
+    """Look at classes with buffers."""
+    for klass in project.classes:
+        info = klass.info
+        if not info.is_module:
+            continue
+        for book, average in _recomputed(info).items():
+            if not _is_average(info, average):
+                continue
+            for node, method in _entry_writes(info, book):
+                if not any(True for _ in _entry_writes(info, average, method)):
+                    yield _finding(info, node, method, book, average)
+
+
+def _methods(info: ClassInfo) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return [n for n in info.node.body if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
+
+
+def _own(node: ast.AST) -> str | None:
+    """The name in `self.name`, through `.data` and `.weight`."""
+    while isinstance(node, ast.Attribute) and node.attr in ("data", "weight"):
+        node = node.value
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self":
+        return node.attr
+    return None
+
+
+def _recomputed(info: ClassInfo) -> dict[str, str]:
+    """Buffers that are set from a quotient with another buffer above the line: {codebook: average}."""
+    found: dict[str, str] = {}
+    for method in _methods(info):
+        local = {t.id: n.value for n in ast.walk(method) if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)}
+        for node in ast.walk(method):
+            target, value = _whole_write(node)
+            value = local.get(value.id) if isinstance(value, ast.Name) else value
+            if target is None or value is None:
+                continue
+            for inner in ast.walk(value):
+                if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Div) and (over := _own(inner.left)) and over != target:
+                    found[target] = over
+    return found
+
+
+def _whole_write(node: ast.AST) -> tuple[str | None, ast.expr | None]:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "copy_" and node.args:
+        return _own(node.func.value), node.args[0]
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute):
+        return _own(node.targets[0]), node.value
+    return None, None
+
+
+def _is_average(info: ClassInfo, name: str) -> bool:
+    """Whether a buffer is updated as a moving average: multiplied in place, lerped, or set from itself times a factor."""
+    for method in _methods(info):
+        for node in ast.walk(method):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("mul_", "lerp_") and (
+                    _own(node.func.value) == name):
+                return True
+            if isinstance(node, (ast.Assign, ast.AugAssign)):
+                target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+                if _own(target) == name and (isinstance(node, ast.AugAssign) or any(_own(n) == name for n in ast.walk(node.value))):
+                    return True
+    return False
+
+
+def _entry_writes(info: ClassInfo, name: str, only: ast.AST | None = None) -> Iterator[tuple[ast.AST, ast.AST]]:
+    """Assignments to entries of a buffer: `self.name[index] = ...`."""
+    for method in _methods(info):
+        if only is not None and method is not only:
+            continue
+        for node in ast.walk(method):
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript) and _own(node.targets[0].value) == name:
+                yield node, method
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in (
+                    "index_copy_", "masked_scatter_", "index_put_", "copy_", "scatter_") and (
+                    _own(node.func.value) == name or (isinstance(node.func.value, ast.Subscript) and _own(node.func.value.value) == name)):
+                if node.func.attr != "copy_" or isinstance(node.func.value, ast.Subscript) or only is not None:
+                    yield node, method
+
+
+def _finding(info: ClassInfo, node: ast.AST, method: ast.AST, book: str, average: str) -> Finding:
+    event = Event("store", "item", "item", node, info.file, None)
+    name = getattr(method, "name", "?")
+    return RULE.finding(
+        f"{info.name}.{name} writes entries of self.{book} at {info.file.path}:{event.line} without self.{average}, from which "
+        f"self.{book} is recomputed: what it writes is overwritten by the old average",
+        location(event), info.file.path, strength=Strength.DIRECT,
+        measured={"kind": "codebook", "codebook": book, "average": average, "method": name},
+    )
