@@ -31,6 +31,7 @@ from traindx.model import (
     NeedsData,
     Symptom,
 )
+from traindx.strike_levels import STRIKES_OUT, level
 from traindx_tools.errors import TraindxError
 
 Phase = Literal["characterize", "hypothesize", "gather", "diagnose", "gate", "fix", "verify", "strike", "retrospective",
@@ -39,9 +40,6 @@ Phase = Literal["characterize", "hypothesize", "gather", "diagnose", "gate", "fi
 PHASES: tuple[Phase, ...] = get_args(Phase)
 READ_ONLY: frozenset[Phase] = frozenset({"characterize", "hypothesize", "gather", "diagnose", "gate"})
 ENDS: frozenset[Phase] = frozenset({"done", "healthy"})
-
-STRIKES_OUT = 3
-"""After so many failed fixes an approach is refused (the three-strike rule)."""
 
 SENT_BACK_AT_MOST = 3
 """So many unfit diagnoses in a row, then the session asks for more data instead of going round."""
@@ -206,7 +204,10 @@ def _struck(s: Session, e: ev.Struck) -> Session:
     last = s.attempts[-1]
     if not last.reverted:
         raise IllegalTransition("a failed fix is reverted before its strike is settled")
-    after = s.but(phase="gather", quick=False, strike_level=e.level, diagnosis=None, decision=None)
+    showed = "; ".join(last.verification.reasons) if last.verification is not None else ""
+    told = f"{level(e.level).title}. {last.summary.rstrip('.')} failed: {showed}. {level(e.level).rule}"
+    after = s.but(phase="gather", quick=False, strike_level=e.level, diagnosis=None, decision=None,
+                  feedback=(*s.feedback, told))
     if e.level < STRIKES_OUT:
         return after
     out = after.but(struck_out=tuple(dict.fromkeys((*s.struck_out, last.approach))))

@@ -296,6 +296,22 @@ class Decision(Model):
     at: datetime = Field(default_factory=now)
     comment: str = ""
 
+    @classmethod
+    def approve(cls, diagnosis: Diagnosis, option: OptionName = "A", *, by: str = "user",
+                comment: str = "") -> Decision:
+        """Approve one option of exactly this diagnosis."""
+        return cls(verdict="approve", diagnosis_digest=diagnosis.digest(), option=option, by=by, comment=comment)
+
+    @classmethod
+    def reject(cls, diagnosis: Diagnosis, comment: str, *, by: str = "user") -> Decision:
+        """The root cause is wrong: stop."""
+        return cls(verdict="reject", diagnosis_digest=diagnosis.digest(), by=by, comment=comment)
+
+    @classmethod
+    def revise(cls, diagnosis: Diagnosis, comment: str, *, by: str = "user") -> Decision:
+        """Look again, with what the person knows."""
+        return cls(verdict="revise", diagnosis_digest=diagnosis.digest(), by=by, comment=comment)
+
     @model_validator(mode="after")
     def _names_an_option(self) -> Decision:
         if self.verdict == "approve" and self.option is None:

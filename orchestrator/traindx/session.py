@@ -178,7 +178,7 @@ def decide(session: str | Path, decision: Decision, *, workspace: str | Path | N
     """Decide a waiting gate, from any process. The fix is applied when the session is resumed.
 
     Raises NotWaiting where it was decided already, ApprovalRefused where the decision is about another diagnosis or
-    option or the approach has three strikes, SessionBusy while another process holds the session.
+    option, StrikeRefused where the approach has three strikes, SessionBusy while another process holds the session.
     """
     folder = find_session(session, Path(workspace) if workspace is not None else None)
 
@@ -186,10 +186,8 @@ def decide(session: str | Path, decision: Decision, *, workspace: str | Path | N
         if now.phase != "gate" or now.diagnosis is None:
             raise NotWaiting(_no_gate(now))
         gate.check_decision(decision, now.diagnosis)
-        fix = now.diagnosis.option(decision.option) if decision.verdict == "approve" and decision.option else None
-        refusal = Ledger(folder.workspace).refusal(now.diagnosis, fix) if fix is not None else None
-        if refusal is not None:
-            raise gate.ApprovalRefused(refusal)
+        chosen = now.diagnosis.option(decision.option) if decision.verdict == "approve" and decision.option else None
+        Ledger(folder.workspace).allow(now.diagnosis, chosen)
         return events.Decided(decision=decision)
 
     return _append(folder, check)

@@ -14,7 +14,8 @@ from traindx.knowledge import Addition, read_knowledge
 from traindx.machine import Session
 from traindx.model import Attempt, Decision, Diagnosis, Fix, Hypothesis, Model, NeedsData
 from traindx.session_folder import SessionFolder, opening_of, replay
-from traindx.strikes import Ledger, level
+from traindx.strike_levels import level
+from traindx.strikes import Ledger, LedgerDamaged
 
 Status = Literal["fixed", "healthy", "needs_more_data", "awaiting_approval", "awaiting_edit", "awaiting_verification",
                  "three_strikes", "rejected", "halted", "stopped", "interrupted", "running"]
@@ -86,6 +87,7 @@ def result_of(folder: SessionFolder) -> SessionResult:
     opening, s = opening_of(records), replay(records)
     status, reason, next_step = _standing(s, folder, has_verify=opening.verify is not None)
     outside = [r.body["outside_approval"] for r in records if r.kind == "note" and "outside_approval" in r.body]
+    written = [r.body["verification_wrote"] for r in records if r.kind == "note" and "verification_wrote" in r.body]
     present = {name: str(folder.path / name) for name in DOCUMENTS if (folder.path / name).is_file()}
     return SessionResult(
         session=s.id, folder=str(folder.path), workspace=str(folder.workspace), status=status, phase=s.phase,
@@ -94,7 +96,8 @@ def result_of(folder: SessionFolder) -> SessionResult:
         questions=s.diagnosis.questions if s.diagnosis is not None else (), decision=s.decision,
         hypotheses=s.hypotheses, attempts=s.attempts, strikes=_strikes(s, folder), needs=s.needs,
         changed=s.halt.files if s.halt is not None else (),
-        notes=tuple(f"changed by hand beyond the approved lines: {', '.join(o)}" for o in outside),
+        notes=(*(f"changed by hand beyond the approved lines: {', '.join(o)}" for o in outside),
+               *(f"the verification wrote: {', '.join(w)}" for w in written)),
         documents=present,
         offer=documents.offer(s, read_knowledge(folder.workspace)) if status == "fixed" else ())
 
@@ -103,7 +106,10 @@ def _strikes(s: Session, folder: SessionFolder) -> int:
     if s.diagnosis is None:
         return s.strike_level
     ledger = Ledger(folder.workspace)
-    return max((len(ledger.strikes(s.diagnosis.approach, f)) for f in s.diagnosis.options), default=0)
+    try:
+        return max((len(ledger.strikes(s.diagnosis.approach, f)) for f in s.diagnosis.options), default=0)
+    except LedgerDamaged:  # a session must stay readable; any fix is refused with this error anyway
+        return s.strike_level
 
 
 Standing = tuple[Status, str, str]

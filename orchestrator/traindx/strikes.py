@@ -11,7 +11,6 @@ import json
 import os
 import posixpath
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
@@ -21,8 +20,8 @@ from filelock import Timeout as LockTimeout
 from pydantic import Field, ValidationError
 
 from traindx.durable import StateNotWritable, sync
-from traindx.machine import STRIKES_OUT
 from traindx.model import Approach, Attempt, Diagnosis, Fix, Model, now
+from traindx.strike_levels import STRIKES_OUT
 from traindx.workspace import SCRATCH
 from traindx_tools.errors import TraindxError
 
@@ -60,30 +59,6 @@ class Reopening(Model):
     by: str
     reason: str = Field(min_length=1)
     at: datetime = Field(default_factory=now)
-
-
-@dataclass(frozen=True)
-class Level:
-    """What the protocol does at a number of strikes."""
-
-    title: str
-    rule: str
-
-
-LEVELS: tuple[Level, ...] = (
-    Level("no strike", "First fix of this approach."),
-    Level("strike 1: more evidence", "The fix failed. Gather more evidence before another one: log or probe what the "
-                                     "diagnosis assumed, and compare with what was expected."),
-    Level("strike 2: question the cause", "Two fixes failed. The hypothesis itself is in doubt: look for evidence "
-                                          "against it, and for another cause that explains the same symptom."),
-    Level("strike 3: stop", "Three fixes failed. No further variation of this approach is tried. Here is what the "
-                            "three failures showed: shall a fundamentally different approach be tried?"),
-)
-
-
-def level(count: int) -> Level:
-    """The behaviour at this many strikes."""
-    return LEVELS[min(count, STRIKES_OUT)]
 
 
 def overlap(one: Sequence[tuple[str, int, int]], other: Sequence[tuple[str, int, int]]) -> bool:
@@ -155,6 +130,12 @@ class Ledger:
         names = ", ".join(dict.fromkeys(str(s.approach) for s in against))
         return (f"{len(against)} fixes of this approach failed ({names}): one more variation is refused. What they "
                 f"showed: {learned}. Try a fundamentally different approach, or reopen this one and say why.")
+
+    def allow(self, diagnosis: Diagnosis, fix: Fix | None) -> None:
+        """Raise StrikeRefused where the fix may not be tried; None is no fix at all."""
+        refusal = self.refusal(diagnosis, fix) if fix is not None else None
+        if refusal is not None:
+            raise StrikeRefused(refusal)
 
     def struck_out(self) -> tuple[Approach, ...]:
         """Approaches that have three strikes of their own."""

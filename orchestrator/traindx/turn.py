@@ -82,6 +82,8 @@ class Turn:
         self._lock = lock
         self._examine = examine
         self._open()
+        for part in (*folder.path.glob(".traindx-*.part"), *folder.store.folder.glob(".traindx-*.part")):
+            part.unlink(missing_ok=True)  # what a killed write left
         self.verify = self.opening.verify
         self.allow_run = self.opening.allow_run
         self.budget = self.opening.budget

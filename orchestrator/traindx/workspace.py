@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 import subprocess
 import time
@@ -40,6 +41,10 @@ _GIT_WATCHED = ("HEAD", "config", "hooks")
 
 _RACY_SECONDS = 2.0
 """A file changed so shortly ago may change again within one clock tick: its hash is not reused."""
+
+
+_SIGNATURE = re.compile(r"(?P<mode>[0-7]+) (?P<stat>\d+ -?\d+) (?P<sha>-|[0-9a-f]{64})")
+"""Of a regular file: permission bits, size and modification time, hash where it was hashed."""
 
 
 class PathRefused(TraindxError):
@@ -79,8 +84,19 @@ class Fingerprint:
 
     def changed(self, later: Fingerprint) -> tuple[str, ...]:
         """Paths that were added, removed or changed, sorted."""
-        return tuple(sorted(p for p in self.files.keys() | later.files.keys() if self.files.get(p) != later.files.get(p)
-                            and not any(p.startswith(f"{s}/") for s in (*self.skipped, *later.skipped))))
+        skipped = tuple(f"{s}/" for s in (*self.skipped, *later.skipped))
+        return tuple(sorted(p for p in self.files.keys() | later.files.keys()
+                            if not _same(self.files.get(p), later.files.get(p)) and not p.startswith(skipped)))
+
+
+def _same(one: str | None, other: str | None) -> bool:
+    """Compare two signatures; where only one of two files was hashed, by mode, size and time."""
+    if one is None or other is None or one == other:
+        return one == other
+    a, b = _SIGNATURE.fullmatch(one), _SIGNATURE.fullmatch(other)
+    if a is None or b is None or a["mode"] != b["mode"]:
+        return False
+    return a["sha"] == b["sha"] if a["sha"] != "-" and b["sha"] != "-" else a["stat"] == b["stat"]
 
 
 @dataclass
@@ -128,22 +144,23 @@ class Fingerprinter:
         except FileNotFoundError:
             return
         except OSError as error:
-            files[relative] = f"unreadable: {error.strerror}"
+            files[relative] = f"unreadable:{error.errno}"
 
     def _signature(self, relative: str, entry: os.DirEntry[str], *, hashed: bool) -> str:
         info = entry.stat(follow_symlinks=False)
         if stat.S_ISLNK(info.st_mode):
-            return f"link to {os.readlink(entry.path)}"
+            return f"link:{os.readlink(entry.path)}"
         if not stat.S_ISREG(info.st_mode):
-            return f"special {stat.S_IFMT(info.st_mode):o}"
+            return f"special:{stat.S_IFMT(info.st_mode):o}"
+        plain = f"{stat.S_IMODE(info.st_mode):o} {info.st_size} {info.st_mtime_ns}"
         if not hashed or info.st_size > min(HASHED_UP_TO, self._budget):
-            return f"size {info.st_size} time {info.st_mtime_ns}"
+            return f"{plain} -"
+        self._budget -= info.st_size
         seen = (info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_ino, info.st_mode)
         known = self._known.get(relative)
         if known is not None and known[0] == seen:
             return known[1]
-        self._budget -= info.st_size
-        signature = f"{stat.S_IMODE(info.st_mode):o} {_hash(Path(entry.path))}"
+        signature = f"{plain} {_hash(Path(entry.path))}"
         if time.time() - info.st_ctime > _RACY_SECONDS:
             self._known[relative] = (seen, signature)
         return signature

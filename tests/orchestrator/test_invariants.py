@@ -18,6 +18,7 @@ from scripted import (
     replace_line,
 )
 
+from traindx.durable import StateNotWritable
 from traindx.gate import ApprovalRefused
 from traindx.journal import JournalDamaged
 from traindx.machine import IllegalTransition
@@ -28,11 +29,13 @@ from traindx.session import (
     confirm_fix,
     decide,
     direct,
+    list_sessions,
     read_result,
     reopen_approach,
     resume_session_sync,
     run_debug_session_sync,
 )
+from traindx.strikes import StrikeRefused
 
 GOOD = "grep -q 'learning_rate = 0.1' train.py"
 
@@ -237,6 +240,36 @@ def test_4_a_different_approach_goes_on_after_the_persons_decision(workspace: Pa
     fresh = run(workspace, Scripted([diagnosis(other, failure_mode="init.too-large", component="weights")]),
                 approve=approve(), verify="grep -q 'weight = 0.0' train.py")
     assert fresh.status == "fixed"
+
+
+def test_4_an_option_that_varies_a_struck_fix_is_refused_when_it_is_chosen(workspace: Path):
+    run(workspace, Scripted([wrong(1), wrong(2), wrong(3)]), approve=approve())
+    other = fix(replace_line("weight = 0.0", line=5, old="weight = 1.0"), summary="Start from another weight")
+    varies = fix(replace_line("learning_rate = 0.1"), option="B", summary="Another value at the struck line")
+    both = diagnosis(other, varies, failure_mode="init.too-large", component="weights")
+    result = run(workspace, Scripted([both]), approve=approve("B"))
+    assert result.status == "interrupted"
+    assert "one more variation is refused" in result.reason
+    with pytest.raises(StrikeRefused, match="one more variation"):
+        decide(result.folder, Decision.approve(both, "B"))
+    assert code(workspace) == TRAIN
+
+
+def test_5_edits_of_a_fixer_are_kept_over_a_restart(workspace: Path, monkeypatch: pytest.MonkeyPatch):
+    by_hand = fix(instructions=[Instruction(path="train.py", line=4, text="set a stable learning rate")])
+    script = Scripted([diagnosis(by_hand)])
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("traindx.patching.write_durably", full)
+    with pytest.raises(StateNotWritable):
+        run(workspace, script, approve=approve(), fixer=lambda d, f: [replace_line("learning_rate = 0.1")])
+    monkeypatch.undo()
+    folder = list_sessions(workspace)[0].folder
+    result = resume_session_sync(folder, investigator=script, examine=examined, report=False,
+                                 fixer=lambda d, f: pytest.fail("asked twice"))
+    assert (result.status, code(workspace)) == ("fixed", FIXED)
 
 
 def test_4_two_sessions_share_the_count(workspace: Path):

@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from scripted import EVIDENCE, diagnosis, fix, hypotheses, replace_line
 
 from traindx import events as ev
-from traindx.machine import LEGAL, PHASES, STRIKES_OUT, IllegalTransition, Session, advance, obvious
+from traindx.machine import LEGAL, PHASES, IllegalTransition, Session, advance, obvious
 from traindx.model import (
     Artifacts,
     Attempt,
@@ -21,6 +21,7 @@ from traindx.model import (
     Symptom,
     Verification,
 )
+from traindx.strike_levels import STRIKES_OUT
 
 
 def new() -> Session:
@@ -121,6 +122,8 @@ def test_three_strikes_halt_and_the_same_approach_is_refused_afterwards():
     for level in (1, 2):
         s = failing(s, level)
         assert (s.phase, s.strike_level) == ("gather", level)
+        assert s.feedback[-1].startswith(f"strike {level}: ")
+        assert "failed: nan" in s.feedback[-1]
         s = through(s, ev.GatheredEvidence(evidence=(), hypotheses=()), ev.Diagnosed(diagnosis=diagnosis()))
     s = failing(s, 3)
     assert s.phase == "halted"

@@ -28,6 +28,7 @@ from traindx.session import (
     run_debug_session_sync,
 )
 from traindx.session_folder import NoSuchSession, SessionBusy, SessionFolder
+from traindx.strikes import LedgerDamaged
 from traindx_tools.errors import BadUsage
 
 GOOD = "grep -q 'learning_rate = 0.1' train.py"
@@ -203,6 +204,28 @@ async def test_cancelling_while_it_looks_is_recorded_and_resumable(workspace: Pa
     result = await resume_session(result.folder, investigator=Scripted([diagnosis()]), approve=approve(),
                                   examine=examined, report=False)
     assert result.status == "fixed"
+
+
+@pytest.mark.parametrize("answer", ["A", True, 1, {"verdict": "approve"}])
+def test_a_callback_that_returns_no_decision_is_named_and_changes_nothing(workspace: Path, answer: object):
+    result = start(workspace, approve=lambda d: answer)
+    assert result.status == "interrupted"
+    assert f"returned a {type(answer).__name__}; return a Decision" in result.reason
+    assert (workspace / "train.py").read_text() == TRAIN
+
+
+def test_what_a_verification_wrote_is_shown(workspace: Path):
+    result = start(workspace, approve=approve(), verify=f"{GOOD} && touch checkpoint.pt")
+    assert result.status == "fixed"
+    assert result.notes == ("the verification wrote: checkpoint.pt",)
+
+
+def test_a_damaged_ledger_stops_fixes_and_leaves_sessions_readable(workspace: Path):
+    waiting = start(workspace)
+    (workspace / "scratch/debug/strikes.jsonl").write_text("hello\n")
+    assert list_sessions(workspace)[0].status == "awaiting_approval"
+    with pytest.raises(LedgerDamaged, match="Remove that line"):
+        decide(waiting.folder, Decision.approve(diagnosis()))
 
 
 async def test_cancelling_a_verification_ends_the_command_and_runs_it_again_later(workspace: Path, tmp_path: Path):

@@ -9,7 +9,8 @@ import pytest
 from scripted import diagnosis, fix, replace_line
 
 from traindx.model import Approach, Fix, ProposedEdit
-from traindx.strikes import LEDGER, LEVELS, Ledger, LedgerDamaged, Strike, level, overlap
+from traindx.strike_levels import LEVELS, level
+from traindx.strikes import LEDGER, Ledger, LedgerDamaged, Strike, overlap
 
 
 def strike(key: str, option: Fix, mode: str = "lr.too-high", component: str = "train.py") -> Strike:

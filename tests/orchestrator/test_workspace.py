@@ -67,7 +67,7 @@ def test_a_folder_beyond_the_bound_is_left_out_and_named(workspace: Path, monkey
 
 def test_a_large_file_is_not_hashed_but_watched(workspace: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(workspace_module, "HASHED_UP_TO", 10)
-    assert Fingerprinter(workspace).take().files["train.py"].startswith("size ")
+    assert Fingerprinter(workspace).take().files["train.py"].endswith(" -")
     assert changed(workspace, lambda: (workspace / "train.py").write_text("longer than ten bytes")) == ("train.py",)
 
 
@@ -97,3 +97,24 @@ def test_paths_that_the_user_excepts_may_change(workspace: Path):
 def test_a_file_name_that_is_no_text_is_named(workspace: Path):
     name = os.fsdecode(b"bad\xff.py")
     assert changed(workspace, lambda: (workspace / name).write_text("x")) == (name,)
+
+
+def test_the_bound_of_hashed_bytes_never_makes_an_unchanged_file_look_changed(workspace: Path, monkeypatch):
+    monkeypatch.setattr(workspace_module, "HASHED_IN_ALL", (workspace / "other.py").stat().st_size)
+    tight = Fingerprinter(workspace).take()
+    assert tight.files["train.py"].endswith(" -")
+    monkeypatch.undo()
+    roomy = Fingerprinter(workspace).take()
+    assert tight.changed(roomy) == ()
+    (workspace / "train.py").write_text("x")
+    assert roomy.changed(Fingerprinter(workspace).take()) == ("train.py",)
+
+
+def test_links_are_compared_by_their_whole_target(workspace: Path):
+    (workspace / "link").symlink_to("a x y d")
+
+    def change() -> None:
+        (workspace / "link").unlink()
+        (workspace / "link").symlink_to("a z y d")
+
+    assert changed(workspace, change) == ("link",)

@@ -35,9 +35,12 @@ async def fix(turn: Turn) -> bool:
     begun = turn.journal.begun(key) or turn.journal.begun(hand)
     if begun is None and not await in_thread(_may_begin, turn, option):
         return True
+    if begun is not None and "edits" in begun:
+        edits = tuple(ProposedEdit.model_validate(e) for e in begun["edits"])
+        return await in_thread(_apply, turn, key, option, edits)
     if not option.instructions:
         return await in_thread(_apply, turn, key, option, option.edits)
-    if turn.fixer is not None and turn.journal.begun(hand) is None:
+    if turn.fixer is not None and begun is None:
         edits = await turn.edits_of(turn.fixer, diagnosis, option)
         await in_thread(turn.halt_if_changed)
         return await in_thread(_apply, turn, key, option, edits)
@@ -59,8 +62,14 @@ def _may_begin(turn: Turn, option: Fix) -> bool:
     other = next(iter(_under_test(turn)), None)
     if other is not None:
         raise Interruption(f"one fix at a time: session {other} has one in this workspace that is not settled yet")
-    turn.halt_if_changed(but={p for p, _, _ in option.places})
+    turn.halt_if_changed(but=_files_of(turn, option))
     return True
+
+
+def _files_of(turn: Turn, option: Fix) -> set[str]:
+    """The files that the option names, as the fingerprint names them."""
+    root = turn.workspace.resolve()
+    return {inside(turn.workspace, p).relative_to(root).as_posix() for p, _, _ in option.places}
 
 
 def _under_test(turn: Turn) -> Iterable[str]:
@@ -82,7 +91,7 @@ def _apply(turn: Turn, key: str, option: Fix, edits: Sequence[ProposedEdit]) -> 
         if begun is None:
             states = patching.plan(turn.workspace, edits, turn.store)
             remember_old_run(turn)
-            turn.journal.begin(key, option=option.option, files=[s.to_json() for s in states])
+            turn.journal.begin(key, edits=[e.to_json() for e in edits], files=[s.to_json() for s in states])
         else:
             states = states_of(begun["files"])
         patching.put(turn.workspace, states, turn.store)

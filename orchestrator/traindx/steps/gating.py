@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from traindx import documents, events, gate
+from traindx.model import Decision
 from traindx.session_report import write_report
 from traindx.steps.old_run import artifact_files
+from traindx.strikes import StrikeRefused
 from traindx.turn import Interruption, Turn, in_thread
 
 
@@ -27,9 +29,14 @@ async def present(turn: Turn) -> bool:
         return True  # somebody decided from elsewhere meanwhile: what is on disk counts
     if decision is None:
         return False
+    if not isinstance(decision, Decision):
+        raise Interruption(f"the approval callback returned a {type(decision).__name__}; return a Decision, or None to "
+                           "leave the session waiting")
     try:
         gate.check_decision(decision, diagnosis)
-    except gate.ApprovalRefused as error:
+        chosen = diagnosis.option(decision.option) if decision.verdict == "approve" and decision.option else None
+        turn.ledger.allow(diagnosis, chosen)
+    except (gate.ApprovalRefused, StrikeRefused) as error:
         raise Interruption(str(error)) from error
     turn.record(events.Decided(decision=decision))
     return True

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from traindx import events, gate, patching
 from traindx.characterize import change_evidence, recent_changes
-from traindx.machine import STRIKES_OUT
 from traindx.model import Diagnosis, Healthy, NeedsData
 from traindx.patching import PatchRefused
+from traindx.strike_levels import STRIKES_OUT
 from traindx.turn import Interruption, Turn, in_thread
 from traindx.workspace import PathRefused, editable
 
@@ -58,10 +58,10 @@ async def diagnose(turn: Turn) -> bool:
 def unfit(turn: Turn, diagnosis: Diagnosis) -> tuple[str, ...]:
     """Why the diagnosis may not be presented: incomplete, struck out, or not made for the files as they are."""
     reasons = list(gate.problems(diagnosis, turn.session.evidence))
+    refusals = [turn.ledger.refusal(diagnosis, fix) for fix in diagnosis.options]
+    if refusals and all(refusals):  # a single refused option is refused when it is chosen
+        reasons += [r for r in refusals if r is not None]
     for fix in diagnosis.options:
-        refusal = turn.ledger.refusal(diagnosis, fix)
-        if refusal is not None:
-            reasons.append(refusal)
         try:
             patching.plan(turn.workspace, fix.edits)
             for path, _, _ in fix.places:

@@ -12,7 +12,6 @@ from traindx.model import Verification, Verify
 from traindx.steps.old_run import old_run, rewritten
 from traindx.turn import Interruption, Turn, in_thread
 from traindx.verify import Outcome, clean_environment, judge, runs_needed, specification, supervised
-from traindx.workspace import inside
 
 LOST_RUNS_AT_MOST = 3
 """How often a verification whose result was lost (power cut, cancelled) is started again by itself."""
@@ -31,9 +30,16 @@ async def verify(turn: Turn) -> bool:
             if outcomes[-1].exit_code != 0:
                 break
     verification = await in_thread(_judge, turn, how, outcomes)
-    await in_thread(turn.watch)
+    await in_thread(_note_what_it_wrote, turn)
     turn.record(events.Verified(verification=verification))
     return True
+
+
+def _note_what_it_wrote(turn: Turn) -> None:
+    written = turn.changed()
+    if written:
+        turn.journal.append("note", {"verification_wrote": list(written[:20])})
+        turn.watch()
 
 
 def _new_run_is_there(turn: Turn, how: Verify) -> bool:
@@ -45,7 +51,7 @@ def _new_run_is_there(turn: Turn, how: Verify) -> bool:
 
 
 def _new_run(turn: Turn, how: Verify) -> list[Path]:
-    paths = [inside(turn.workspace, p) for p in how.new_run]
+    paths = [turn.workspace / p for p in how.new_run]
     return [p for p in paths if p.exists()]
 
 
