@@ -256,7 +256,16 @@ def join(left: Value, right: Value) -> Value:
             return one  # total = 0, then total = total + loss
     if isinstance(left, Bag) and isinstance(right, Bag):
         return _join_bags(left, right)
+    numbers = (Const, Operation, Symbol)
+    if isinstance(left, numbers) and isinstance(right, numbers) and (_is_number(left) or _is_number(right)):
+        depth = 1 + max(v.depth for v in (left, right) if not isinstance(v, Const)) if not (
+            isinstance(left, Const) and isinstance(right, Const)) else 1
+        return Operation("either", (left, right), depth) if depth <= 8 else UNKNOWN
     return UNKNOWN
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value, Operation) or number(value) is not None
 
 
 def join_tensors(a: Tensor, b: Tensor) -> Tensor:

@@ -2,8 +2,8 @@
 
 The derivative of sqrt at 0 is infinite; multiplied by the zero derivative of the square inside it gives NaN. An epsilon
 added to the result protects a division by it and nothing else: it has to stand under the root. Padded frames, empty rows
-and identical points make such zeros. `torch.norm` and `std` handle the point themselves and are left alone; a root of a
-loss that is reduced to one number is only remarked, since exactly 0 is not reached in training.
+and identical points make such zeros. `torch.norm` and `std` handle the point themselves and are left alone, and so is the
+root of a loss that is reduced to one number, which is not exactly 0 in training.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ def check(project: Project) -> Iterator[Finding]:
 def _judged(event: Event, value: Value | None) -> Iterator[Finding]:
     if not isinstance(value, Tensor) or value.low is None or value.low != 0 or event.name.startswith("numpy."):
         return
-    if value.high == 0 or event.grad is False or value.grad is False:
+    if value.high == 0 or event.grad is False or value.grad is False or "reduced" in value.tags:
         return
     certain = value.grad is True
-    severity = Severity.LOW if "reduced" in value.tags else Severity.MEDIUM if "spread" in value.tags or not certain else None
+    severity = Severity.MEDIUM if "spread" in value.tags or not certain else None
     outside = _epsilon_outside(event)
     yield RULE.finding(
         f"{event.file.segment(event.node)} at {event.file.path}:{event.line} takes the root of a value that can be exactly 0"

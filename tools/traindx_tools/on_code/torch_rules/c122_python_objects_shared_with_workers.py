@@ -51,7 +51,7 @@ def _is_object(value: Value) -> bool:
 
 
 def _judged(event: Event, loader: Thing, dataset: Instance, name: str, rows: Bag) -> Iterator[Finding]:
-    size = number(rows.size)
+    size = number(rows.size) if rows.open else float(len(rows.items))
     if size is not None and size < 5_000:
         return
     large = size is not None and size >= 50_000
