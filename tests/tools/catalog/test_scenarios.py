@@ -171,11 +171,11 @@ PROVEN: dict[str, tuple[str, tuple[Finding, ...]]] = {
     "scheduler overwrites the restored rate": ("lr.restart-on-resume", (
         code("C110", kind="built after the optimizer's state was loaded"), seen("L302", at_resume=True))),
     "key reuse": ("jax.key-reuse", (code("C501", kind="reused"), seen("L208", eval_accuracy=0.5))),
-    "group ids": ("rl.groups-misaligned", (code("C127", kind="repeat"), seen("L604", "pattern", kind="flat"))),
+    "group ids": ("rl.group-of-one", (code("C127", kind="groups"), seen("L602", kind="variance-present"))),
     "revival undone": ("vq.ema-revival-undone", (code("C126"), seen("L601", kind="never-used", replaced=12.0))),
     "straight through": ("jax.straight-through-lost", (code("C503"), seen("L601", kind="never-used"))),
-    "rounded updates": ("num.bf16-update-rounding", (code("C124"), seen("L201", pace="crawl"))),
-    "window": ("accum.zero-grad-in-window", (code("C113"), seen("L214", learned_position="last"))),
+    "rounded updates": ("num.bf16-update-rounding", (code("C124", kind="rounding"), seen("L201", pace="crawl"))),
+    "window": ("accum.zero-grad-in-window", (code("C113", kind="in every micro-batch"), seen("L214", learned_position="last"))),
 }
 
 
