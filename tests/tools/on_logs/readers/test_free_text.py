@@ -39,6 +39,20 @@ def found(run: Run) -> dict[tuple[str, str], list[float]]:
      {("train", "loss"): [0.5], ("validation", "loss"): [0.75], ("validation", "accuracy"): [81.5]}, math.nan, 2),
     ("schritt ✓ step 5 → loss ≈ 0.25", {("train", "loss"): [0.25]}, 5, math.nan),
     ("step 9 train 1.25 val 1.5", {("train", "loss"): [1.25], ("validation", "loss"): [1.5]}, 9, math.nan),
+    ("ep 3 | it 400 | L_rec 0.123 | L_kl 4.5e-3 | L_tot 0.128 | 35.2 img/s | 12.3k tok/s",
+     {("train", "loss/recon"): [0.123], ("train", "kl"): [4.5e-3], ("train", "loss"): [0.128],
+      ("train", "throughput"): [35.2], ("train", "tokens_per_second"): [12300]}, 400, 3),
+    ("[Epoch 7] train: loss=0.5 acc=0.8 | val: loss=0.6 acc=0.7 | lr: 3.0e-04 | 12.4s",
+     {("train", "loss"): [0.5], ("train", "accuracy"): [0.8], ("validation", "loss"): [0.6],
+      ("validation", "accuracy"): [0.7], ("train", "learning_rate"): [3e-4]}, math.nan, 7),
+    ("step 1 | gnorm enc 0.12 dec 0.45 | loss 2.5", {("train", "grad_norm/enc"): [0.12],
+                                                     ("train", "grad_norm/dec"): [0.45], ("train", "loss"): [2.5]}, 1,
+     math.nan),
+    ("Epoch 1: val loss = 0.25, best val loss = 0.2", {("validation", "loss"): [0.25],
+                                                       ("validation", "best_loss"): [0.2]}, math.nan, 1),
+    ("step 400, loss is nan, stopping", None, 400, math.nan),
+    ("iteration 5: policy_loss=-0.5 value_loss=1.5 entropy=1.0",
+     {("train", "loss/policy"): [-0.5], ("train", "loss/value"): [1.5], ("train", "entropy"): [1.0]}, 5, math.nan),
     ("After 300 steps: loss 0.5", {("train", "loss"): [0.5]}, 300, math.nan),
 ])
 def test_one_line(line: str, expected: dict[tuple[str, str], list[float]] | None, step: float, epoch: float) -> None:
@@ -97,6 +111,13 @@ def test_settings_are_no_metrics() -> None:
     assert run.series == ()
     assert run.planned_steps == 192
     assert run.world_size == 2
+
+
+def test_indented_lines_belong_to_the_line_above() -> None:
+    run = read("step 100, lr = 0.01\n    train loss = 0.5\n    test accuracy = 0.9\n"
+               "step 200, lr = 0.01\n    train loss = 0.4\n")
+    assert run.loss is not None
+    assert run.loss.step.tolist() == [100, 200]
 
 
 def test_resume_is_a_note_and_no_record() -> None:

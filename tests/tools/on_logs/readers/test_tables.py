@@ -98,7 +98,8 @@ def test_the_table_in_three_forms(tmp_path: Path) -> None:
     assert len(table) == 4
     rows = list(csv.DictReader(io.StringIO(table.render("csv"))))
     assert rows[0] == {"step": "1", "epoch": "", "time": "", "group": "train", "metric": "loss",
-                       "original": "train_loss", "value": "0.5", "line": "1", "source": str(tmp_path / "log"), "rank": ""}
+                       "original": "train_loss", "value": "0.5", "line": "1", "source": str(tmp_path / "log"),
+                       "rank": ""}
     assert [r["value"] for r in json.loads(table.render("json"))] == [0.5, 0.25, "nan", "inf"]
     text = table.render()
     assert "names: train_loss -> loss" in text

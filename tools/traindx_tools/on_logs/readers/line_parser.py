@@ -65,7 +65,7 @@ NOTHING = Plan()
 _OPTIONS = r"(?:^|\s)--[A-Za-z][\w-]+(?:[ =]|$)"
 _NO_METRICS = re.compile("|".join((
     r'^\s*File "', r"^\s*[~^]+\s*$", r"^\s*[\w.]*(?:Error|Exception|Warning|Interrupt|Exit)\b(?!\s*(?:rate|=|\d))",
-    r"\b\w*Warning:", r"warnings\.warn", r"^\s*(?:\$|>>>|\.\.\.|%|#!) ", r"out of memory|[Tt]ried to allocate",
+    r"\b\w*Warning:", r"warnings\.warn", r"^\s*(?:\$|%|#!) ", r"out of memory|[Tt]ried to allocate",
     r"^\s*(?:\+ )?(?:python3?|torchrun|accelerate|deepspeed|srun|sbatch|mpirun|bash|sh|cd|export|pip|git|docker|sudo"
     r"|[A-Z_]+=\S+ +\w+)\s", _OPTIONS,
     r"\b[A-Za-z_]\w*\((?:[^()]*,\s*)?[A-Za-z_]\w*=(?!=)",
@@ -89,12 +89,15 @@ _STOP = frozenset({
     "number", "of", "on", "only", "or", "over", "per", "since", "than", "the", "to", "took", "until", "up", "using",
     "version", "was", "were", "with", "within",
 })
+_SPACED = re.compile(r"\s[:=>-]+\s*\S?\s*$")
+"""A connector with a space before it belongs to all the words before it: "best val loss = "."""
 _RATIO = re.compile(r"\s*(?:/|of|out of)\s*$")
 _COUNTED = re.compile(r"\s+(steps|iterations|iters|updates|epochs|batches|episodes)\b")
 _PLURAL = {"steps": "step", "iterations": "iteration", "iters": "iter", "updates": "update", "epochs": "epoch",
            "batches": "batch", "episodes": "episode"}
 _TQDM = re.compile(r"\d+%\|[^|]{0,400}\| ?[\d.?]+\w?/|[━╸╺]{5,}")
 _KERAS = re.compile(r"^\s*\d+/(?:\d+|Unknown)\s+(?:[━╸╺]|\[[=>.]+\])")
+_FAMILIES = frozenset({"grad_norm", "loss", "weight_norm"})
 _VECTOR = frozenset({"perplexity", "codebook_perplexity", "codebook_used"})
 
 
@@ -110,6 +113,8 @@ class _Draft:
     leftover: int = 0
     group: str | None = None
     stem: str = ""
+    family: str = ""
+    """What the names without one of their own belong to: the "grad norms" of several modules."""
     described: bool = False
     """A bar with words before it: what it counts may be anything."""
 
@@ -164,6 +169,10 @@ def _unit_behind(after: str, last: bool) -> tuple[tuple[str, float] | None, int]
         return ("percent", 1.0), match.end()
     glued = not after[0].isspace()
     found = unit(match.group(2), glued)
+    if found and found[0] == "count":  # "12.3k tok/s"
+        rate, more = _unit_behind(after[match.end():], last)
+        if rate and rate[0] in ("throughput", "tokens_per_second"):
+            return (rate[0], found[1] * rate[1]), match.end() + more
     names_next = not glued and not last and after[match.end():].strip() in ("", ":", "=")
     return (None, 0) if found is None or names_next else (found, match.end())
 
@@ -177,11 +186,15 @@ def _read_one(draft: _Draft, gap: str, token: int, total: int | None, found: tup
     head = head[:in_unit.start()] if in_unit else head
     pieces = [p.strip(_EDGE) for p in _SEPARATOR.split(head)]
     phrase = _balanced(pieces[-1]).split()
-    if conn in ("=", ":=", "=>", "->") and len(phrase) > 1:
+    if conn in ("=", ":=", "=>", "->") and len(phrase) > 1 and not _SPACED.search(gap):
         pieces.insert(-1, " ".join(phrase[:-1]))
         phrase = phrase[-1:]
+    if any(c in gap for c in "|;") or len(pieces) > 3:
+        draft.family = ""
     for piece in pieces[:-1]:
         _note_groups(draft, piece)
+        if identify(piece).canonical in _FAMILIES and f"{piece}:" in gap:
+            draft.family = piece  # "grad norms: enc 0.1 dec 0.2"
         draft.leftover += sum(1 for w in piece.split() if any(c.isalpha() for c in w))
     phrase = [w for w in phrase if any(c.isalpha() for c in w)]
     if total is not None and phrase and all(w.lower() in GROUPS for w in phrase):  # "Test: [ 1/196]"
@@ -224,7 +237,7 @@ def _read_nameless(draft: _Draft, token: int, total: int | None, found: tuple[st
                             Name(found[0], None, True, True), True))
     elif whole(text) is None or found:
         return
-    elif total is not None:
+    elif total is not None and (token == 0 or not gap.endswith("(")):
         draft.bare.append(Counter(token, total, counters.BARE))
     elif _opens(draft, token, gap.strip(), after):
         draft.bare.append(Counter(token, None, counters.BARE))
@@ -266,7 +279,7 @@ def _read_counter(draft: _Draft, phrase: list[str], token: int, total: int | Non
 
 def _read_metric(draft: _Draft, phrase: list[str], token: int, total: int | None, found: tuple[str, float] | None,
                  conn: str, text: str, gap: str) -> None:
-    named = _choose_name(draft, phrase)
+    named = _of_family(draft, _choose_name(draft, phrase))
     if named is None:
         draft.leftover += len(phrase)
         return
@@ -291,6 +304,22 @@ def _read_metric(draft: _Draft, phrase: list[str], token: int, total: int | None
         draft.items.append((Field(total, size), identify("codebook_size"), True))
 
 
+def _of_family(draft: _Draft, named: tuple[str, Name, int] | None) -> tuple[str, Name, int] | None:
+    """A name that says little by itself joins the family that was announced before it, or announces one."""
+    if named is None:
+        return None
+    written, name, spare = named
+    first, _, rest = written.partition(" ")
+    if name.canonical.startswith("grad_norm/") and rest and identify(first).canonical == "grad_norm":
+        draft.family = first  # "gnorm enc 0.1 dec 0.2"
+    elif name.known:
+        draft.family = ""
+    elif draft.family and not rest:
+        written = f"{draft.family} {written}"
+        return written, identify(written), spare
+    return named
+
+
 def _choose_name(draft: _Draft, phrase: list[str]) -> tuple[str, Name, int] | None:
     """The metric that a phrase names, as written, and how many words before it were none of it."""
     last = phrase[-1].lower()
@@ -299,6 +328,8 @@ def _choose_name(draft: _Draft, phrase: list[str]) -> tuple[str, Name, int] | No
         phrase = draft.stem.split()
         if not phrase:
             return None
+    while len(phrase) > 1 and phrase[-1].lower() in ("is", "was", "of", "at", "so", "far"):
+        phrase = phrase[:-1]
     for start in range(min(len(phrase), 7)):
         written = " ".join(phrase[start:]).strip(_EDGE)
         name = identify(written)
@@ -366,6 +397,10 @@ _EVALUATED = frozenset({"loss", "accuracy", "accuracy_top5", "perplexity", "f1",
                         "recall"})
 
 
+_OF_TRAINING = frozenset({"learning_rate", "grad_norm", "loss_scale", "weight_norm", "skipped_steps"})
+"""What only training has, whatever else the line speaks of before it."""
+
+
 def _grouped(kept: list[tuple[Field, Name]]) -> list[Field]:
     """Fields without a group join train, or validation where the line has only spoken of that before them."""
     fields: list[Field] = []
@@ -375,6 +410,8 @@ def _grouped(kept: list[tuple[Field, Name]]) -> list[Field]:
         if not group:
             only_validation = seen == {VALIDATION} and name.canonical in _EVALUATED
             group = VALIDATION if only_validation else TRAIN
+        if name.canonical.split("/")[0] in _OF_TRAINING:
+            group = TRAIN
         seen.add(group if item.key.group or name.canonical in _EVALUATED else "")
         seen.discard("")
         fields.append(replace(item, key=replace(item.key, group=group)))

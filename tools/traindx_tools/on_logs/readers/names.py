@@ -135,6 +135,7 @@ _SCOPES = frozenset({"metrics", "metric", "trainer", "rollout", "objective", "ac
                      "epoch", "step", "set", "mb", "done", "last", "median", "online", "overall", "system", "timing"})
 """Words around a name that do not change what it is."""
 
+_ADVERSARIES = frozenset({"actor", "critic", "policy"})
 IGNORED = frozenset({
     "batch_size", "global_batch_size", "micro_batch_size", "bsz", "wpb", "seed", "rank", "local_rank", "world_size",
     "port", "pid", "version", "v_num", "gpu", "cuda", "cpu", "line", "file", "device", "node", "cuda_visible_devices",
@@ -171,6 +172,8 @@ def identify(original: str) -> Name:
     spelled = words(original)
     group = next((GROUPS[w] for w in spelled if w in GROUPS), None)
     stem = [w for w in spelled if w not in GROUPS]
+    if len(stem) > 1 and stem[0] == "l":  # L_rec, L_tot
+        stem[0] = "loss"
     if not stem:
         return Name("loss", group, True, True, preference=99) if group else Name("value", None, False, False)
     return _lookup(stem, group)
@@ -181,6 +184,8 @@ def _lookup(stem: list[str], group: str | None) -> Name:
     for candidate in _candidates(stem):
         if candidate in _BY_NAME:
             canonical, place = _BY_NAME[candidate]
+            if canonical == "loss" and _ADVERSARIES.intersection(stem):
+                continue  # the loss of an actor or a critic is a term of its own
             factor = next((_TIME_UNITS[w] for w in stem if w in _TIME_UNITS), 1.0)
             return Name(canonical, group, True, canonical not in _SETTINGS, factor, place)
     return _memory(stem, group) or _patterned(stem, joined, group) or Name(joined, group, False, False)

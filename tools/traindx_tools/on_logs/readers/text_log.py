@@ -100,6 +100,8 @@ class TextReading:
     _in_traceback: bool = False
     _epoch: float = math.nan
     _step: float = math.nan
+    _above: float = math.nan
+    """The step of the last line that is not indented: indented lines below it belong to it."""
     _bar_total: float = math.nan
     _ranks: set[int] = field(default_factory=set)
 
@@ -208,11 +210,14 @@ class TextReading:
             epoch = self._epoch
         elif not math.isnan(self._epoch):
             self._epoch = epoch
-        if plan.step is None and (shape.indented or not math.isnan(self._step)):
-            step = self._step
-        elif plan.step is not None:
+        if plan.step is not None:
             slot = plan.step.sureness + _SLOTS[shape.keys[0].group]
-            self._step = self._step if shape.indented else math.nan
+            if not shape.indented:
+                self._step, self._above = math.nan, step if shape.keys[0].group == TRAIN else math.nan
+        elif not math.isnan(self._step):
+            step = self._step
+        elif shape.indented and plan.epoch is None:
+            step, slot = self._above, -1
         rank = prefix.rank if plan.rank is None else int(_count(text, spans, plan.rank))
         if shape.factors:
             numbers = [n * f for n, f in zip(numbers, shape.factors, strict=False)]
@@ -232,7 +237,7 @@ class TextReading:
         if plan.header:
             self._flush()
             self._epoch = epoch if plan.epoch else self._epoch
-            self._step = step
+            self._step, self._above = step, math.nan
         elif plan.bar == "tqdm" and plan.plain and not math.isnan(total):
             self._bar_total = total if math.isnan(self._bar_total) else max(total, self._bar_total)
 
