@@ -154,6 +154,16 @@ def test_rules_exist() -> None:
     assert _problems(check) == []
 
 
+def test_a_list_of_values_is_meant_as_one() -> None:
+    """`in a,b` is a list; a value that begins with "in " by itself has to be written as a regular expression."""
+
+    def check(mode: FailureMode) -> Iterator[str]:
+        tests = (str(c.test) for e in mode.speaks_for + mode.speaks_against for c in e.when)
+        return (t for t in tests if t.startswith("in ") and any(" " in x.strip() for x in t[3:].split(",")))
+
+    assert _problems(check) == []
+
+
 def test_every_rule_speaks_for_some_mode() -> None:
     named = {entry.rule for mode in CATALOG.values() for entry in mode.speaks_for + mode.speaks_against}
     assert sorted(set(all_rules()) - named) == []
