@@ -23,7 +23,7 @@ OptionName = Literal["A", "B"]
 class Model(BaseModel):
     """Base of every value: frozen, and a field that is not declared is an error."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, protected_namespaces=())
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values, with the names that a file or a face shows ("for", not "for_")."""
