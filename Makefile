@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 CASES ?= tests/evals/cases
 
-.PHONY: demo test test-slow lint eval bench clean
+.PHONY: demo test test-slow lint skills eval bench clean
 
 $(VENV)/.base: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -28,6 +28,9 @@ test: lint ## lint and the tests that take less than ten minutes
 
 test-slow: $(VENV)/.dev ## what takes longer
 	$(BIN)/pytest -n 2 -m slow
+
+skills: $(VENV)/.base ## render the skills' reference pages from the catalog and the rules
+	$(BIN)/python -m traindx_tools.catalog.references skills
 
 eval: $(VENV)/.dev ## diagnose every case of CASES and print the score
 	$(BIN)/python tests/evals/eval_cases.py $(CASES) -v
