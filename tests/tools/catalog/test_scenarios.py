@@ -196,7 +196,8 @@ PROVEN: dict[str, tuple[str, tuple[Finding, ...]]] = {
     "schedule not restored": ("lr.restart-on-resume", (
         code("C120", kind="learning-rate schedule"), seen("L302", at_resume=True))),
     "ordered rows": ("data.unshuffled", (code("C121", kind="ordered"), seen("L206", kind="sawtooth"))),
-    "objects in workers": ("loader.copy-on-write", (code("C122", kind="objects"), seen("L401", metric="memory/workers"))),
+    "objects in workers": ("loader.copy-on-write", (
+        code("C122", kind="objects"), seen("L401", metric="memory/workers"))),
     "half model": ("amp.half-weights-with-gradscaler", (
         code("C119", kind="half model"), seen("L513", "direct", None, kind="unscale-fp16"))),
     "cast after overflow": ("num.fp16-activation-overflow", (
