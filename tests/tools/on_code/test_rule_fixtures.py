@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from traindx_tools.finding import Finding, Severity
 from traindx_tools.on_code import audit, audit_sources
 from traindx_tools.on_code.entry import ROOMS

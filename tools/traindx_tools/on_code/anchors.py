@@ -20,11 +20,16 @@ _OPTIMIZERS = re.compile(r"(SGD|Adam\w*|AdamW|RMSprop|Adagrad|Adadelta|NAdam|RAd
                          r"adam\w*|sgd|rmsprop|adagrad|lion|lamb|adafactor|noisy_sgd|radam)")  # fmt: skip
 _SCHEDULER = re.compile(r"\w*LR|\w*(Scheduler|WarmRestarts)|get_\w*schedule\w*|\w+_schedule|join_schedules")
 _LR_NAME = re.compile(r"(base_|peak_|max_|init_|initial_)?(lr|learning_rate)(_max|_init|0)?", re.IGNORECASE)
-_LOSS_CALL = re.compile(r"cross_entropy\w*|mse_loss|l1_loss|nll_loss|smooth_l1_loss|huber_loss|kl_div|"
-                        r"binary_cross_entropy\w*|softmax_cross_entropy\w*|sigmoid_binary_cross_entropy|l2_loss|"
-                        r"\w*criterion|loss_fn|\w+_loss|compute_loss")
-_SIZE = re.compile(r"(hidden|dim|width|n_?embd?|d_?model|hidden_(size|dim)|embed_?dim|layers|n_?layers?|depth|n_train|"
-                   r"num_train|train_size)", re.IGNORECASE)
+_LOSS_CALL = re.compile(
+    r"cross_entropy\w*|mse_loss|l1_loss|nll_loss|smooth_l1_loss|huber_loss|kl_div|"
+    r"binary_cross_entropy\w*|softmax_cross_entropy\w*|sigmoid_binary_cross_entropy|l2_loss|"
+    r"\w*criterion|loss_fn|\w+_loss|compute_loss"
+)
+_SIZE = re.compile(
+    r"(hidden|dim|width|n_?embd?|d_?model|hidden_(size|dim)|embed_?dim|layers|n_?layers?|depth|n_train|"
+    r"num_train|train_size)",
+    re.IGNORECASE,
+)
 _EPOCHS = re.compile(r"(num_?|n_?|max_?)?(epochs?|steps|iters|train_steps|total_steps)", re.IGNORECASE)
 _COLLECTIVES = frozenset({"all_reduce", "all_gather", "broadcast", "barrier", "reduce", "gather", "all_to_all",
                           "reduce_scatter", "all_gather_object", "monitored_barrier"})  # fmt: skip

@@ -86,8 +86,12 @@ def _reduction(keeps_bounds: bool) -> Transfer:
         low = o.x.low if keeps_bounds or (o.x.low is not None and o.x.low == 0) else None
         high = o.x.high if keeps_bounds else None
         tag = "reduced" if dim is None else "one_row"
-        return replace(o.x.plain(shape=shapes.reduced(o.x.shape, dim, keep), tags=frozenset({tag}) | (o.x.tags & {"floating"})),
-                       low=low, high=high, site=o.site)
+        return replace(
+            o.x.plain(shape=shapes.reduced(o.x.shape, dim, keep), tags=frozenset({tag}) | (o.x.tags & {"floating"})),
+            low=low,
+            high=high,
+            site=o.site,
+        )
 
     return transfer
 
@@ -99,8 +103,9 @@ def _spread(o: Operands) -> Tensor:
 def _index_reduction(o: Operands) -> Tensor:
     dim = o.get(0, "dim", "axis")
     keep = truth(o.get(1, "keepdim", "keepdims")) is True
-    return Tensor(grad=False, shape=shapes.reduced(o.x.shape, dim, keep), dtype="int", site=o.site,
-                  tags=frozenset({"integer"}))
+    return Tensor(
+        grad=False, shape=shapes.reduced(o.x.shape, dim, keep), dtype="int", site=o.site, tags=frozenset({"integer"})
+    )
 
 
 def _logsum(o: Operands) -> Tensor:
@@ -155,7 +160,7 @@ def _power(o: Operands) -> Tensor:
 
 
 def _norm(o: Operands) -> Tensor:
-    dim = o.get(1, "dim", "axis") if o.name == "norm" else o.get(1, "dim", "axis")
+    dim = o.get(1, "dim", "axis")
     keep = truth(o.kwargs.get("keepdim") or o.kwargs.get("keepdims")) is True
     return replace(o.x.plain(shape=shapes.reduced(o.x.shape, dim, keep)), low=0.0, site=o.site)
 
@@ -190,20 +195,64 @@ def _repeat(o: Operands) -> Tensor:
 
 
 TRANSFERS: dict[str, Transfer] = {
-    **dict.fromkeys(("contiguous", "clone", "cuda", "cpu", "pin_memory", "requires_grad_", "dropout", "alpha_dropout",
-                     "checkpoint_name", "asarray", "ascontiguousarray", "copy", "device_put", "from_numpy", "as_tensor",
-                     "nan_to_num", "retain_grad", "roll", "flip", "sort", "gather_for_metrics", "copy_"), _same),
+    **dict.fromkeys(
+        (
+            "contiguous",
+            "clone",
+            "cuda",
+            "cpu",
+            "pin_memory",
+            "requires_grad_",
+            "dropout",
+            "alpha_dropout",
+            "checkpoint_name",
+            "asarray",
+            "ascontiguousarray",
+            "copy",
+            "device_put",
+            "from_numpy",
+            "as_tensor",
+            "nan_to_num",
+            "retain_grad",
+            "roll",
+            "flip",
+            "sort",
+            "gather_for_metrics",
+            "copy_",
+        ),
+        _same,
+    ),
     **dict.fromkeys(("detach", "stop_gradient", "detach_"), _detached),
     **dict.fromkeys(("view", "reshape"), _view),
     **dict.fromkeys(("transpose", "permute", "swapaxes", "movedim", "t", "moveaxis"), _transposed),
-    **dict.fromkeys(("expand", "expand_as", "view_as", "masked_select", "narrow", "unfold", "index_select", "pad",
-                     "masked_fill", "reshape_as", "split", "chunk", "gather", "take_along_axis"), _unshaped),
+    **dict.fromkeys(
+        (
+            "expand",
+            "expand_as",
+            "view_as",
+            "masked_select",
+            "narrow",
+            "unfold",
+            "index_select",
+            "pad",
+            "masked_fill",
+            "reshape_as",
+            "split",
+            "chunk",
+            "gather",
+            "take_along_axis",
+        ),
+        _unshaped,
+    ),
     **dict.fromkeys(("repeat", "repeat_interleave", "tile"), _repeat),
     **dict.fromkeys(("unsqueeze", "expand_dims"), _unsqueeze),
     "squeeze": _squeeze,
     **dict.fromkeys(("flatten", "ravel"), _flatten),
     **dict.fromkeys(("to", "type", "astype", "convert_element_type"), _to),
-    "float": _dtype("float32"), "double": _dtype("float64"), "half": _dtype("float16"), "bfloat16": _dtype("bfloat16"),
+    "float": _dtype("float32"),
+    "double": _dtype("float64"),
+    "half": _dtype("float16"),
+    "bfloat16": _dtype("bfloat16"),
     **dict.fromkeys(("long", "int", "bool", "short", "byte"), _integer),
     **dict.fromkeys(("softmax", "softmin", "gumbel_softmax"), _kind("softmax", 0.0, 1.0)),
     "log_softmax": _kind("log_softmax", None, 0.0),
@@ -224,35 +273,115 @@ TRANSFERS: dict[str, Transfer] = {
     **dict.fromkeys(("norm", "cdist", "pairwise_distance"), _norm),
     **dict.fromkeys(("one_hot", "bernoulli", "heaviside"), _bounded(0.0, 1.0)),
     **dict.fromkeys(("bincount", "histc"), _bounded(0.0, None)),
-    **dict.fromkeys(("gelu", "silu", "elu", "leaky_relu", "softplus", "exp", "expm1", "log1p", "rsqrt", "reciprocal", "sign",
-                     "round", "floor", "ceil", "where", "masked_fill_", "add", "sub", "mul", "div", "neg", "selu", "mish",
-                     "swish", "layer_norm", "normalize", "batch_norm", "group_norm", "instance_norm"), _elementwise),
+    **dict.fromkeys(
+        (
+            "gelu",
+            "silu",
+            "elu",
+            "leaky_relu",
+            "softplus",
+            "exp",
+            "expm1",
+            "log1p",
+            "rsqrt",
+            "reciprocal",
+            "sign",
+            "round",
+            "floor",
+            "ceil",
+            "where",
+            "masked_fill_",
+            "add",
+            "sub",
+            "mul",
+            "div",
+            "neg",
+            "selu",
+            "mish",
+            "swish",
+            "layer_norm",
+            "normalize",
+            "batch_norm",
+            "group_norm",
+            "instance_norm",
+        ),
+        _elementwise,
+    ),
 }
 """By last name of a function or method. `x.exp()` keeps shape and graph and forgets the rest."""
 
-LOSSES = frozenset({
-    "cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "mse_loss", "l1_loss",
-    "smooth_l1_loss", "huber_loss", "kl_div", "cosine_embedding_loss", "margin_ranking_loss", "triplet_margin_loss",
-    "gaussian_nll_loss", "poisson_nll_loss", "ctc_loss", "multi_margin_loss", "hinge_embedding_loss", "soft_margin_loss",
-    "multilabel_soft_margin_loss",
-})
+LOSSES = frozenset(
+    {
+        "cross_entropy",
+        "nll_loss",
+        "binary_cross_entropy",
+        "binary_cross_entropy_with_logits",
+        "mse_loss",
+        "l1_loss",
+        "smooth_l1_loss",
+        "huber_loss",
+        "kl_div",
+        "cosine_embedding_loss",
+        "margin_ranking_loss",
+        "triplet_margin_loss",
+        "gaussian_nll_loss",
+        "poisson_nll_loss",
+        "ctc_loss",
+        "multi_margin_loss",
+        "hinge_embedding_loss",
+        "soft_margin_loss",
+        "multilabel_soft_margin_loss",
+    }
+)
 LOSS_CLASSES = {
-    "CrossEntropyLoss": "cross_entropy", "NLLLoss": "nll_loss", "BCELoss": "binary_cross_entropy",
-    "BCEWithLogitsLoss": "binary_cross_entropy_with_logits", "MSELoss": "mse_loss", "L1Loss": "l1_loss",
-    "SmoothL1Loss": "smooth_l1_loss", "HuberLoss": "huber_loss", "KLDivLoss": "kl_div", "CTCLoss": "ctc_loss",
-    "GaussianNLLLoss": "gaussian_nll_loss", "PoissonNLLLoss": "poisson_nll_loss",
+    "CrossEntropyLoss": "cross_entropy",
+    "NLLLoss": "nll_loss",
+    "BCELoss": "binary_cross_entropy",
+    "BCEWithLogitsLoss": "binary_cross_entropy_with_logits",
+    "MSELoss": "mse_loss",
+    "L1Loss": "l1_loss",
+    "SmoothL1Loss": "smooth_l1_loss",
+    "HuberLoss": "huber_loss",
+    "KLDivLoss": "kl_div",
+    "CTCLoss": "ctc_loss",
+    "GaussianNLLLoss": "gaussian_nll_loss",
+    "PoissonNLLLoss": "poisson_nll_loss",
 }
 """The loss classes of torch.nn and the function that each calls."""
 
-CREATORS = frozenset({
-    "randn", "rand", "zeros", "ones", "empty", "normal", "uniform", "random", "standard_normal", "full", "truncated_normal",
-    "randint", "integers",
-})
+CREATORS = frozenset(
+    {
+        "randn",
+        "rand",
+        "zeros",
+        "ones",
+        "empty",
+        "normal",
+        "uniform",
+        "random",
+        "standard_normal",
+        "full",
+        "truncated_normal",
+        "randint",
+        "integers",
+    }
+)
 _LIKE = frozenset({"randn_like", "rand_like", "zeros_like", "ones_like", "empty_like", "full_like"})
 _DTYPES = {
-    "float16": "float16", "half": "float16", "bfloat16": "bfloat16", "float32": "float32", "float": "float32",
-    "float64": "float64", "double": "float64", "int64": "int", "long": "int", "int32": "int", "int": "int", "int8": "int",
-    "uint8": "int", "bool": "bool",
+    "float16": "float16",
+    "half": "float16",
+    "bfloat16": "bfloat16",
+    "float32": "float32",
+    "float": "float32",
+    "float64": "float64",
+    "double": "float64",
+    "int64": "int",
+    "long": "int",
+    "int32": "int",
+    "int": "int",
+    "int8": "int",
+    "uint8": "int",
+    "bool": "bool",
 }
 
 
@@ -271,8 +400,13 @@ def merged(tensors: list[Tensor], site: Site) -> Tensor:
     grad = True if True in grads else (None if None in grads else False)
     dtypes = {t.dtype for t in tensors}
     models = frozenset().union(*(t.models for t in tensors))
-    return Tensor(grad=grad, dtype=dtypes.pop() if len(dtypes) == 1 else None, site=site, models=models,
-                  parents=frozenset().union(*(lineage(t) for t in tensors)) if grad is not False else frozenset())
+    return Tensor(
+        grad=grad,
+        dtype=dtypes.pop() if len(dtypes) == 1 else None,
+        site=site,
+        models=models,
+        parents=frozenset().union(*(lineage(t) for t in tensors)) if grad is not False else frozenset(),
+    )
 
 
 def lineage(t: Tensor) -> frozenset[Site]:
@@ -288,8 +422,14 @@ def created(name: str, args: tuple[Value, ...], kwargs: dict[str, Value], site: 
         return Tensor(grad=False, shape=like.shape if like else None, site=site)
     if name in ("arange", "linspace", "logspace"):
         end = number(args[-1]) if name == "arange" and len(args) <= 2 and args else None
-        return Tensor(grad=False, shape=Shape((None,)), site=site, dtype="int" if name == "arange" else None,
-                      high=None if end is None else end - 1, tags=frozenset({"ramp"}))
+        return Tensor(
+            grad=False,
+            shape=Shape((None,)),
+            site=site,
+            dtype="int" if name == "arange" else None,
+            high=None if end is None else end - 1,
+            tags=frozenset({"ramp"}),
+        )
     if name in ("tensor", "array"):
         return _from_data(args[0] if args else None, kwargs, site)
     if name not in CREATORS:
@@ -298,20 +438,40 @@ def created(name: str, args: tuple[Value, ...], kwargs: dict[str, Value], site: 
     if name in ("randint", "integers"):
         size = kwargs.get("size") or kwargs.get("shape") or next((a for a in args if isinstance(a, Bag)), None)
         low, high = _integer_bounds(name, [a for a in args if not isinstance(a, (Bag, Thing))], kwargs)
-        return Tensor(grad=False, shape=_shape_of([size] if size else []), dtype="int", site=site, low=low, high=high,
-                      tags=frozenset({"integer"}))
-    given = [kwargs[k] for k in ("size", "shape") if k in kwargs] or list(args)
+        return Tensor(
+            grad=False,
+            shape=_shape_of([size] if size else []),
+            dtype="int",
+            site=site,
+            low=low,
+            high=high,
+            tags=frozenset({"integer"}),
+        )
+    given: list[Value] = [kwargs[k] for k in ("size", "shape") if k in kwargs] or list(args)
     if name in ("normal", "uniform", "full", "truncated_normal") and "size" not in kwargs and "shape" not in kwargs:
-        given = [a for a in args if isinstance(a, Bag)][:1]
+        given = (
+            list(args[[isinstance(a, Bag) for a in args].index(True) :][:1])
+            if any(isinstance(a, Bag) for a in args)
+            else []
+        )
     fill = {"zeros": (0.0, 0.0), "ones": (1.0, 1.0)}.get(name, (None, None))
-    return Tensor(grad=truth(kwargs.get("requires_grad")) is True, shape=_shape_of(given), dtype=dtype, site=site,
-                  low=fill[0], high=fill[1], tags=frozenset({"floating"} if dtype not in ("int", "bool") else ()))
+    return Tensor(
+        grad=truth(kwargs.get("requires_grad")) is True,
+        shape=_shape_of(given),
+        dtype=dtype,
+        site=site,
+        low=fill[0],
+        high=fill[1],
+        tags=frozenset({"floating"} if dtype not in ("int", "bool") else ()),
+    )
 
 
 def _integer_bounds(name: str, args: list[Value], kwargs: dict[str, Value]) -> bounds.Bounds:
     """Bounds of randint: (high) or (low, high), the upper one exclusive."""
     given = [kwargs[k] for k in ("low", "minval") if k in kwargs] + args
-    high = number(kwargs.get("high") or kwargs.get("maxval") or (given[1] if len(given) > 1 else given[0] if given else None))
+    high = number(
+        kwargs.get("high") or kwargs.get("maxval") or (given[1] if len(given) > 1 else given[0] if given else None)
+    )
     low = number(given[0]) if len(given) > 1 or "high" in kwargs else 0.0
     return low, None if high is None else high - 1
 
@@ -344,8 +504,9 @@ def _from_data(data: Value | None, kwargs: dict[str, Value], site: Site) -> Tens
     return Tensor(grad=False, dtype=dtype, site=site)
 
 
-def transferred(name: str, x: Tensor, args: tuple[Value, ...], kwargs: dict[str, Value], site: Site,
-                grad: bool | None) -> Tensor:
+def transferred(
+    name: str, x: Tensor, args: tuple[Value, ...], kwargs: dict[str, Value], site: Site, grad: bool | None
+) -> Tensor:
     """The result of an array function or method by its last name, under the current autograd mode."""
     o = Operands(name, x, args, kwargs, site, grad)
     if name in TRANSFERS:

@@ -41,24 +41,86 @@ MAX_RUNS = 12
 """How often one function is run with different arguments in a large project, unless it takes part in training."""
 LARGE = 25
 """Files from which on a project counts as large."""
-_TRAINING = frozenset({"backward", "manual_backward", "step", "zero_grad", "eval", "train", "unscale_", "load_state_dict"})
-_CONTEXTS = frozenset({
-    "torch.no_grad", "torch.inference_mode", "torch.enable_grad", "torch.set_grad_enabled", "torch.amp.autocast",
-    "torch.set_default_dtype", "contextlib.nullcontext", "torch.autograd.set_detect_anomaly",
-})
-_NO_ARRAYS = (
-    "torch.cuda.", "torch.distributed.", "torch.backends.", "torch.utils.", "torch.save", "torch.load", "torch.manual_seed",
-    "torch.set_", "torch.get_", "torch.device", "torch.is_", "torch.profiler.", "torch.multiprocessing.", "torch.jit.",
-    "torch.Generator", "torch.seed", "torch.nn.init.", "torch.nn.utils.", "torch.autograd.", "torch.hub.", "torch.ops.",
-    "torch._", "torch.onnx.", "torch.export", "torch.overrides", "torch.fx.", "torch.mps.", "torch.xpu.", "jax.tree",
-    "jax.config", "jax.devices", "jax.local", "jax.process", "jax.sharding", "jax.profiler", "jax.debug", "jax.experimental",
-    "jax.distributed", "numpy.testing", "numpy.save", "numpy.load", "optax.adam", "optax.sgd", "optax.chain", "torchvision.",
-    "torchaudio.", "numpy.random.seed", "jax.dtypes", "jax.core", "jax.lax.axis", "optax.apply", "optax.clip",
+_TRAINING = frozenset(
+    {"backward", "manual_backward", "step", "zero_grad", "eval", "train", "unscale_", "load_state_dict"}
 )
-_OPTAX_LOSSES = frozenset({
-    "softmax_cross_entropy", "softmax_cross_entropy_with_integer_labels", "sigmoid_binary_cross_entropy", "l2_loss",
-    "huber_loss", "squared_error", "safe_softmax_cross_entropy",
-})
+_CONTEXTS = frozenset(
+    {
+        "torch.no_grad",
+        "torch.inference_mode",
+        "torch.enable_grad",
+        "torch.set_grad_enabled",
+        "torch.amp.autocast",
+        "torch.set_default_dtype",
+        "contextlib.nullcontext",
+        "torch.autograd.set_detect_anomaly",
+    }
+)
+_NO_ARRAYS = (
+    "torch.cuda.",
+    "torch.distributed.",
+    "torch.backends.",
+    "torch.utils.",
+    "torch.save",
+    "torch.load",
+    "torch.manual_seed",
+    "torch.set_",
+    "torch.get_",
+    "torch.device",
+    "torch.is_",
+    "torch.profiler.",
+    "torch.multiprocessing.",
+    "torch.jit.",
+    "torch.Generator",
+    "torch.seed",
+    "torch.nn.init.",
+    "torch.nn.utils.",
+    "torch.autograd.",
+    "torch.hub.",
+    "torch.ops.",
+    "torch._",
+    "torch.onnx.",
+    "torch.export",
+    "torch.overrides",
+    "torch.fx.",
+    "torch.mps.",
+    "torch.xpu.",
+    "jax.tree",
+    "jax.config",
+    "jax.devices",
+    "jax.local",
+    "jax.process",
+    "jax.sharding",
+    "jax.profiler",
+    "jax.debug",
+    "jax.experimental",
+    "jax.distributed",
+    "numpy.testing",
+    "numpy.save",
+    "numpy.load",
+    "optax.adam",
+    "optax.sgd",
+    "optax.chain",
+    "torchvision.",
+    "torchaudio.",
+    "numpy.random.seed",
+    "jax.dtypes",
+    "jax.core",
+    "jax.lax.axis",
+    "optax.apply",
+    "optax.clip",
+)
+_OPTAX_LOSSES = frozenset(
+    {
+        "softmax_cross_entropy",
+        "softmax_cross_entropy_with_integer_labels",
+        "sigmoid_binary_cross_entropy",
+        "l2_loss",
+        "huber_loss",
+        "squared_error",
+        "safe_softmax_cross_entropy",
+    }
+)
 
 
 class Caller(Evaluator):
@@ -130,8 +192,9 @@ class Caller(Evaluator):
             return NONE
         return self._method(this or UNKNOWN, name, args, kwargs, node, frame)
 
-    def call_attribute(self, receiver: Value, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST,
-                       frame: Frame) -> Value:
+    def call_attribute(
+        self, receiver: Value, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame
+    ) -> Value:
         """`receiver.name(...)`."""
         if isinstance(receiver, Ref):
             if name in library.METHODS and name in ("from_pretrained", "from_config"):
@@ -166,8 +229,16 @@ class Caller(Evaluator):
             result = Symbol("call", str(self.site(node, frame)), callee, min(callee.depth + 1, 6))
         return self._said("?.__call__", callee, args, kwargs, node, frame, result)
 
-    def _said(self, name: str, receiver: Value | None, args: list[Value], kwargs: dict[str, Value], node: ast.AST,
-              frame: Frame, result: Value) -> Value:
+    def _said(
+        self,
+        name: str,
+        receiver: Value | None,
+        args: list[Value],
+        kwargs: dict[str, Value],
+        node: ast.AST,
+        frame: Frame,
+        result: Value,
+    ) -> Value:
         self.event("call", name, node, frame, receiver=receiver, args=tuple(args), kwargs=kwargs, result=result)
         return result
 
@@ -178,8 +249,9 @@ class Caller(Evaluator):
 
     # functions of the project
 
-    def invoke(self, function: Function, args: list[Value], kwargs: dict[str, Value], node: ast.AST,
-               frame: Frame) -> Value:
+    def invoke(
+        self, function: Function, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame
+    ) -> Value:
         """Run a function's body with these arguments, or reuse what an equal call gave."""
         info = function.info
         if function.wrappers and (special := jax_calls.wrapped(self, function, args, kwargs, node, frame)) is not None:
@@ -209,8 +281,9 @@ class Caller(Evaluator):
             trains = any(isinstance(i, Event) and i.method in _TRAINING for i in block.body)
             self._runs[id(info)] = self._runs.get(id(info), 0) + (0 if trains else 1)
 
-    def _run(self, function: Function, args: list[Value], kwargs: dict[str, Value], node: ast.AST,
-             frame: Frame) -> tuple[Value, Block]:
+    def _run(
+        self, function: Function, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame
+    ) -> tuple[Value, Block]:
         info = function.info
         self.reached.add(id(info.node))
         block = Block("call", node, frame.file, info, subject=function)
@@ -246,7 +319,15 @@ class Caller(Evaluator):
     def _key(self, function: Function, args: list[Value], kwargs: dict[str, Value]) -> Any:
         try:
             parts = tuple(_identity(a) for a in args), tuple((k, _identity(v)) for k, v in kwargs.items())
-            return (id(function.info), id(function.closure), id(function.owner), parts, self.grad, self.autocast, self.differentiated)
+            return (
+                id(function.info),
+                id(function.closure),
+                id(function.owner),
+                parts,
+                self.grad,
+                self.autocast,
+                self.differentiated,
+            )
         except TypeError:  # a constant that cannot be hashed
             return None
 
@@ -270,8 +351,8 @@ class Caller(Evaluator):
             else:
                 frame.env[arg.arg] = Symbol("parameter", arg.arg)
         if spec.vararg:
-            frame.env[spec.vararg.arg] = Bag("tuple", given[len(positional):], spread)
-        for arg, default in zip(spec.kwonlyargs, spec.kw_defaults):
+            frame.env[spec.vararg.arg] = Bag("tuple", given[len(positional) :], spread)
+        for arg, default in zip(spec.kwonlyargs, spec.kw_defaults, strict=False):
             if arg.arg in rest:
                 frame.env[arg.arg] = rest.pop(arg.arg)
             elif default is not None and not spread:
@@ -287,8 +368,9 @@ class Caller(Evaluator):
 
     # classes of the project
 
-    def instantiate(self, klass: Klass, args: list[Value], kwargs: dict[str, Value], node: ast.AST,
-                    frame: Frame) -> Value:
+    def instantiate(
+        self, klass: Klass, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame
+    ) -> Value:
         """An object of a project's class; its `__init__` is run."""
         info = klass.info
         if info.derives("Enum", "IntEnum", "StrEnum", "Exception", "ValueError", "RuntimeError"):
@@ -305,11 +387,14 @@ class Caller(Evaluator):
             self.invoke(self.bound(init, made), args if own else [], kwargs if own else {}, node, frame)
         return made
 
-    def _call_instance(self, callee: Instance, args: list[Value], kwargs: dict[str, Value], node: ast.AST,
-                       frame: Frame) -> Value:
+    def _call_instance(
+        self, callee: Instance, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame
+    ) -> Value:
         info = callee.klass.info
         method = info.method("__call__") or (info.method("forward") if info.is_module or info.foreign_bases else None)
-        event = self.event("call", f"{info.name}.__call__", node, frame, receiver=callee, args=tuple(args), kwargs=kwargs)
+        event = self.event(
+            "call", f"{info.name}.__call__", node, frame, receiver=callee, args=tuple(args), kwargs=kwargs
+        )
         if method is None:
             event.result = self._unknown_output(callee, node, frame)
             return event.result
@@ -325,20 +410,24 @@ class Caller(Evaluator):
 
     # objects of installed packages
 
-    def _call_thing(self, callee: Thing, args: list[Value], kwargs: dict[str, Value], node: ast.AST,
-                    frame: Frame) -> Value:
+    def _call_thing(
+        self, callee: Thing, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame
+    ) -> Value:
         if callee.short in LOSS_CLASSES and callee.type.startswith("torch.nn."):
             return self._loss(f"torch.nn.functional.{LOSS_CLASSES[callee.short]}", args, kwargs, node, frame, callee)
         if "wraps" in callee.state:
-            event = self.event("call", f"{callee.type}.__call__", node, frame, receiver=callee, args=tuple(args),
-                               kwargs=kwargs)
+            event = self.event(
+                "call", f"{callee.type}.__call__", node, frame, receiver=callee, args=tuple(args), kwargs=kwargs
+            )
             event.result = self.call(unwrap(callee), args, kwargs, node, frame)
             return event.result
         if callee.type == "functools.partial" and callee.args:
             return self.call(callee.args[0], [*callee.args[1:], *args], {**callee.kwargs, **kwargs}, node, frame)
         if callee.type in _CONTEXTS and args and isinstance(args[0], Function):
             return args[0]
-        event = self.event("call", f"{callee.type}.__call__", node, frame, receiver=callee, args=tuple(args), kwargs=kwargs)
+        event = self.event(
+            "call", f"{callee.type}.__call__", node, frame, receiver=callee, args=tuple(args), kwargs=kwargs
+        )
         if callee.short == "Sequential" and (inner := containers.members(callee)) is not None and args:
             value: Value = args[0]
             for layer in inner.items[:60]:
@@ -349,8 +438,15 @@ class Caller(Evaluator):
             event.result = made if made is not None else self._unknown_output(callee, node, frame)
         return event.result
 
-    def _loss(self, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame,
-              receiver: Value | None = None) -> Value:
+    def _loss(
+        self,
+        name: str,
+        args: list[Value],
+        kwargs: dict[str, Value],
+        node: ast.AST,
+        frame: Frame,
+        receiver: Value | None = None,
+    ) -> Value:
         tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)]
         made = arrays.merged(tensors, self.site(node, frame))
         if self.grad is False:
@@ -401,10 +497,18 @@ class Caller(Evaluator):
         args = call.args[1:] if call.args else ()
         if not isinstance(call.first, Tensor) and tensors and call.args:
             return replace(arrays.merged(tensors, site), grad=_maybe(arrays.merged(tensors, site).grad))
-        if last in ("max", "min", "topk", "sort", "kthvalue") and call.name.startswith("torch.") and _has_dim(call.args[1:], call.kwargs):
+        if (
+            last in ("max", "min", "topk", "sort", "kthvalue")
+            and call.name.startswith("torch.")
+            and _has_dim(call.args[1:], call.kwargs)
+        ):
             return self._with_indices(last, x, args, call.kwargs, site)
         if last in ("matmul", "mm", "bmm", "dot", "einsum"):
-            return self.combine("@", x, args[0], call.node, call.frame) if last != "einsum" and args else arrays.merged([x], site)
+            return (
+                self.combine("@", x, args[0], call.node, call.frame)
+                if last != "einsum" and args
+                else arrays.merged([x], site)
+            )
         return arrays.transferred(last, x, args, call.kwargs, site, self.grad)
 
     def _with_indices(self, name: str, x: Tensor, args: tuple[Value, ...], kwargs: dict[str, Value], site: Any) -> Bag:
@@ -432,8 +536,9 @@ class Caller(Evaluator):
 
     # methods of what is not of the project
 
-    def _method(self, receiver: Value, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST,
-                frame: Frame) -> Value:
+    def _method(
+        self, receiver: Value, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame
+    ) -> Value:
         full = f"{library.method_of(receiver)}.{name}"
         call = Call(full, receiver, tuple(args), kwargs, node, frame)
         if isinstance(receiver, Tensor):
@@ -456,19 +561,31 @@ class Caller(Evaluator):
         if name in ("size", "dim", "numel", "nelement", "ndimension", "element_size", "data_ptr", "stride"):
             at = call.args[0] if call.args else None
             if name == "size" and x.shape is not None and x.shape.exact and at is not None:
-                dims = Bag("tuple", [Symbol("size", str(i)) if d is None else Const(d) for i, d in enumerate(x.shape.dims)])
+                dims = Bag(
+                    "tuple", [Symbol("size", str(i)) if d is None else Const(d) for i, d in enumerate(x.shape.dims)]
+                )
                 return containers.item(dims, at, ast.Constant(0))
             return Symbol("size", f"{site}:{getattr(at, 'value', '')}")
         if name in ("max", "min", "topk", "sort") and _has_dim(call.args, call.kwargs):
             return self._with_indices(name, x, call.args, call.kwargs, site)
         if name in ("split", "chunk", "unbind", "tensor_split"):
             part = arrays.transferred("split", x, call.args, call.kwargs, site, self.grad)
-            if name != "unbind" and x.shape is not None and x.shape.exact and "dim" not in call.kwargs and len(call.args) < 2:
+            if (
+                name != "unbind"
+                and x.shape is not None
+                and x.shape.exact
+                and "dim" not in call.kwargs
+                and len(call.args) < 2
+            ):
                 part = replace(part, shape=replace(x.shape, dims=(None, *x.shape.dims[1:])))
             return Bag("tuple", [part], open=True)
         if name in ("matmul", "mm", "bmm") and call.args:
             return self.combine("@", x, call.args[0], call.node, call.frame)
-        if name in ("add", "sub", "mul", "div", "add_", "mul_", "sub_", "div_") and call.args and "alpha" not in call.kwargs:
+        if (
+            name in ("add", "sub", "mul", "div", "add_", "mul_", "sub_", "div_")
+            and call.args
+            and "alpha" not in call.kwargs
+        ):
             op = {"add": "+", "sub": "-", "mul": "*", "div": "/"}[name.rstrip("_")]
             return self.combine(op, x, call.args[0], call.node, call.frame)
         return arrays.transferred(name, x, call.args, call.kwargs, site, self.grad)
@@ -493,11 +610,15 @@ class Caller(Evaluator):
 
     def _module_registry(self, receiver: Instance, name: str, call: Call) -> Value:
         key = call.args[0] if call.args else None
-        if name in ("register_buffer", "register_parameter", "add_module", "register_module") and len(call.args) > 1 and (
-                isinstance(key, Const) and isinstance(key.value, str)):
+        if (
+            name in ("register_buffer", "register_parameter", "add_module", "register_module")
+            and len(call.args) > 1
+            and (isinstance(key, Const) and isinstance(key.value, str))
+        ):
             value = call.args[1]
-            receiver.attrs[key.value] = replace(value, grad=False) if (
-                name == "register_buffer" and isinstance(value, Tensor)) else value
+            receiver.attrs[key.value] = (
+                replace(value, grad=False) if (name == "register_buffer" and isinstance(value, Tensor)) else value
+            )
             return NONE
         if name in ("modules", "children", "named_modules", "named_children"):
             found = library.submodules(receiver)[1:40]
@@ -546,9 +667,13 @@ def _fields(info: ClassInfo, args: list[Value], kwargs: dict[str, Value]) -> dic
     """What a dataclass, a NamedTuple or a flax module stores of its arguments."""
     if not (info.is_dataclass or info.derives("NamedTuple", "PyTreeNode") or "flax.linen.Module" in info.foreign_bases):
         return {}
-    names = [s.target.id for c in reversed(list(info.lineage())) for s in c.node.body
-             if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)]
-    made: dict[str, Value] = dict(zip(names, args))
+    names = [
+        s.target.id
+        for c in reversed(list(info.lineage()))
+        for s in c.node.body
+        if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)
+    ]
+    made: dict[str, Value] = dict(zip(names, args, strict=False))
     made.update({k: v for k, v in kwargs.items() if k in names})
     return made
 

@@ -10,11 +10,11 @@ from traindx_tools.on_code.values import Bag, Const, Site, Table, Value
 
 MAX_BYTES = 200_000
 MAX_NODES = 5_000
-"""Most values that are taken over; aliases in YAML can make a small file unfold without end."""
+"""Most values that are taken over: aliases in YAML can make a small file unfold without end."""
 
 
 def read(name: str, script: str, site: Site) -> Value | None:
-    """The file `name` beside, or below the folder of, `script` as a table; None where it is not there or no such file."""
+    """The file `name` below the folder of `script` as a table; None where it is not there or of no known kind."""
     folder = Path(script).parent
     try:
         path = (folder / name).resolve()
@@ -44,7 +44,9 @@ def _value(data: Any, site: Site, left: list[int], depth: int = 0) -> Value:
     if left[0] < 0 or depth > 12:
         return Table({}, open=True)
     if isinstance(data, dict):
-        return Table({k: _value(v, site, left, depth + 1) for k, v in data.items() if isinstance(k, (str, int))}, site=site)
+        return Table(
+            {k: _value(v, site, left, depth + 1) for k, v in data.items() if isinstance(k, (str, int))}, site=site
+        )
     if isinstance(data, list):
         return Bag("list", [_value(v, site, left, depth + 1) for v in data], site=site)
     return Const(data if isinstance(data, (str, int, float, bool)) or data is None else str(data), fixed=False)

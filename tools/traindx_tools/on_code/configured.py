@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from typing import Union
+from collections.abc import Iterator, Mapping
 
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.values import Bag, Const, Table, Thing, Value
 
-Plain = Union[bool, int, float, str, None]
+Plain = bool | int | float | str | None
 
 
 def constants(project: Project) -> dict[str, Plain]:
@@ -27,9 +26,9 @@ def constants(project: Project) -> dict[str, Plain]:
     for event in project.calls("parse_args", "parse_known_args"):
         result = event.result.items[0] if isinstance(event.result, Bag) and event.result.items else event.result
         if isinstance(result, Table):
-            for key, value in result.items.items():
-                if isinstance(value, Const) and _plain(value.value):
-                    found.setdefault(f"args.{key}", value.value)
+            for key, option in result.items.items():
+                if isinstance(option, Const) and _plain(option.value):
+                    found.setdefault(f"args.{key}", option.value)
     return found
 
 
@@ -46,7 +45,9 @@ def _of_file(tree: ast.Module, project: Project) -> Iterator[tuple[str, Plain]]:
                     for name, value in _assigned(target, inner.value):
                         yield f"{node.name}.{name}", value
                 elif isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                    yield from _defaults(inner, f"{node.name}." if inner.name == "__init__" else f"{node.name}.{inner.name}.")
+                    yield from _defaults(
+                        inner, f"{node.name}." if inner.name == "__init__" else f"{node.name}.{inner.name}."
+                    )
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield from _defaults(node, f"{node.name}.")
 
@@ -54,7 +55,10 @@ def _of_file(tree: ast.Module, project: Project) -> Iterator[tuple[str, Plain]]:
 def _defaults(node: ast.FunctionDef | ast.AsyncFunctionDef, prefix: str) -> Iterator[tuple[str, Plain]]:
     spec = node.args
     positional = [*spec.posonlyargs, *spec.args]
-    pairs = [*zip(positional[len(positional) - len(spec.defaults):], spec.defaults), *zip(spec.kwonlyargs, spec.kw_defaults)]
+    pairs = [
+        *zip(positional[len(positional) - len(spec.defaults) :], spec.defaults, strict=False),
+        *zip(spec.kwonlyargs, spec.kw_defaults, strict=False),
+    ]
     for arg, default in pairs:
         value = literal(default) if default is not None else _NOTHING
         if value is not _NOTHING and value is not None:
@@ -63,13 +67,13 @@ def _defaults(node: ast.FunctionDef | ast.AsyncFunctionDef, prefix: str) -> Iter
 
 def _assigned(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, Plain]]:
     if isinstance(target, (ast.Tuple, ast.List)) and isinstance(value, (ast.Tuple, ast.List)):
-        for part, item in zip(target.elts, value.elts):
+        for part, item in zip(target.elts, value.elts, strict=False):
             yield from _assigned(part, item)
         return
     if not isinstance(target, ast.Name):
         return
     if isinstance(value, ast.Dict):
-        for key, item in zip(value.keys, value.values):
+        for key, item in zip(value.keys, value.values, strict=False):
             if isinstance(key, ast.Constant):
                 for name, plain in _assigned(ast.Name(str(key.value)), item):
                     yield f"{target.id}.{name}", plain
@@ -100,7 +104,11 @@ def literal(node: ast.expr) -> object:
 
 def _computed(op: ast.operator, left: float, right: float) -> object:
     if isinstance(op, ast.Pow):
-        return left**right if abs(right) <= 64 and abs(left) <= 64 and (left > 0 or right == int(right)) and left else _NOTHING
+        return (
+            left**right
+            if abs(right) <= 64 and abs(left) <= 64 and (left > 0 or right == int(right)) and left
+            else _NOTHING
+        )
     if isinstance(op, ast.Mult):
         return left * right
     if isinstance(op, ast.Add):
@@ -116,13 +124,27 @@ def _plain(value: object) -> bool:
     return value is None or isinstance(value, (bool, int, float)) or (isinstance(value, str) and len(value) <= 200)
 
 
-_OPTIMIZER = {"lr": "learning_rate", "learning_rate": "learning_rate", "momentum": "momentum", "weight_decay": "weight_decay",
-              "eps": "eps", "betas": "betas"}
+_OPTIMIZER = {
+    "lr": "learning_rate",
+    "learning_rate": "learning_rate",
+    "momentum": "momentum",
+    "weight_decay": "weight_decay",
+    "eps": "eps",
+    "betas": "betas",
+}
 _TRAINING_ARGUMENTS = {
-    "learning_rate": "learning_rate", "per_device_train_batch_size": "batch_size", "num_train_epochs": "epochs",
-    "max_steps": "max_steps", "seed": "seed", "weight_decay": "weight_decay", "warmup_steps": "warmup_steps",
-    "gradient_accumulation_steps": "gradient_accumulation_steps", "max_grad_norm": "max_grad_norm",
-    "max_epochs": "epochs", "accumulate_grad_batches": "gradient_accumulation_steps", "gradient_clip_val": "max_grad_norm",
+    "learning_rate": "learning_rate",
+    "per_device_train_batch_size": "batch_size",
+    "num_train_epochs": "epochs",
+    "max_steps": "max_steps",
+    "seed": "seed",
+    "weight_decay": "weight_decay",
+    "warmup_steps": "warmup_steps",
+    "gradient_accumulation_steps": "gradient_accumulation_steps",
+    "max_grad_norm": "max_grad_norm",
+    "max_epochs": "epochs",
+    "accumulate_grad_batches": "gradient_accumulation_steps",
+    "gradient_clip_val": "max_grad_norm",
     "precision": "precision",
 }
 
@@ -144,20 +166,25 @@ def settings(project: Project) -> dict[str, Plain]:
             _take(found, {**({"lr": made.args[1]} if len(made.args) > 1 else {}), **made.kwargs}, _OPTIMIZER)
         elif isinstance(made, Thing) and made.short == "DataLoader":
             size = made.argument(1, "batch_size")
-            _take(found, {"batch_size": size, "num_workers": made.kwargs.get("num_workers")},
-                  {"batch_size": "batch_size", "num_workers": "num_workers"})
+            _take(
+                found,
+                {"batch_size": size, "num_workers": made.kwargs.get("num_workers")},
+                {"batch_size": "batch_size", "num_workers": "num_workers"},
+            )
         elif isinstance(made, Thing) and made.short.endswith(("TrainingArguments", "Config", "Trainer")):
             _take(found, made.kwargs, _TRAINING_ARGUMENTS)
         elif event.method in ("manual_seed", "set_seed", "seed_everything") and event.args:
             _take(found, {"seed": event.args[0]}, {"seed": "seed"})
     for loop in project.training_loops:
         if loop.block.count is not None:
-            inner = any(b.kind == "loop" and b is not loop.block and b in p.path for p in loop.backwards for b in p.path)
+            inner = any(
+                b.kind == "loop" and b is not loop.block and b in p.path for p in loop.backwards for b in p.path
+            )
             _take(found, {"n": loop.block.count}, {"n": "epochs" if inner else "max_steps"})
     return found
 
 
-def _take(found: dict[str, Plain], given: dict[str, Value | None], meaning: dict[str, str]) -> None:
+def _take(found: dict[str, Plain], given: Mapping[str, Value | None], meaning: Mapping[str, str]) -> None:
     for name, value in given.items():
         if name in meaning and isinstance(value, Const) and _plain(value.value) and value.value is not None:
             found.setdefault(meaning[name], value.value)

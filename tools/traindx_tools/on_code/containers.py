@@ -29,15 +29,44 @@ from traindx_tools.on_code.values import (
 )
 
 BUILTINS = frozenset(dir(builtins))
-THING_ATTRIBUTES = frozenset({
-    "param_groups", "training", "num_processes", "sync_gradients", "is_main_process", "process_index", "device", "config",
-    "weight", "bias", "state", "last_epoch", "base_lrs", "is_local_main_process", "defaults", "batch_size", "sampler",
-    "num_embeddings", "in_features", "out_features", "generator", "dtype", "gradient_accumulation_steps",
-})
+THING_ATTRIBUTES = frozenset(
+    {
+        "param_groups",
+        "training",
+        "num_processes",
+        "sync_gradients",
+        "is_main_process",
+        "process_index",
+        "device",
+        "config",
+        "weight",
+        "bias",
+        "state",
+        "last_epoch",
+        "base_lrs",
+        "is_local_main_process",
+        "defaults",
+        "batch_size",
+        "sampler",
+        "num_embeddings",
+        "in_features",
+        "out_features",
+        "generator",
+        "dtype",
+        "gradient_accumulation_steps",
+    }
+)
 """Attributes of foreign objects that are values and no methods."""
 _CONSTANTS: dict[str, Any] = {
-    "math.pi": math.pi, "math.e": math.e, "numpy.pi": math.pi, "torch.pi": math.pi, "math.inf": math.inf,
-    "numpy.inf": math.inf, "torch.inf": math.inf, "jax.numpy.pi": math.pi, "jax.numpy.inf": math.inf,
+    "math.pi": math.pi,
+    "math.e": math.e,
+    "numpy.pi": math.pi,
+    "torch.pi": math.pi,
+    "math.inf": math.inf,
+    "numpy.inf": math.inf,
+    "torch.inf": math.inf,
+    "jax.numpy.pi": math.pi,
+    "jax.numpy.inf": math.inf,
 }
 _TRANSPOSES = frozenset({"T", "mT", "H", "mH"})
 
@@ -117,7 +146,9 @@ def _key(index: Value) -> str:
     entries = index.items if isinstance(index, Bag) and index.kind == "tuple" else [index]
     if any(isinstance(e, Bag) for e in entries):
         return "+".join(sorted(_shift(entries))) or "slice"
-    return repr(index.value)[:40] if isinstance(index, Const) else f"{type(index).__name__}:{getattr(index, 'name', '')}"
+    return (
+        repr(index.value)[:40] if isinstance(index, Const) else f"{type(index).__name__}:{getattr(index, 'name', '')}"
+    )
 
 
 def _bag_item(base: Bag, index: Value) -> Value:
@@ -174,7 +205,11 @@ def _indexed(base: Tensor, index: Value, node: ast.expr) -> Tensor:
     kept = base.tags - {"layer"} if any(e == Const(None) for e in entries) else base.tags
     if any(isinstance(e, Bag) and e.kind == "slice" for e in entries):
         found = _shift(entries)
-        twice = frozenset({"first_dropped_twice"}) if "without_first" in base.tags and "without_first" in found else frozenset()
+        twice = (
+            frozenset({"first_dropped_twice"})
+            if "without_first" in base.tags and "without_first" in found
+            else frozenset()
+        )
         kept = kept | found | twice | _sharded(base, entries)
     return replace(base, shape=shape, tags=kept)
 
@@ -208,14 +243,29 @@ def _sharded(base: Tensor, entries: list[Value]) -> frozenset[str]:
 
 def depends_on_rank(value: Value) -> bool:
     """Whether a value differs between the processes of a distributed run."""
-    return any(isinstance(p, Symbol) and (p.role == "rank" or p.name.split("@")[0] in RANK_SOURCES) for p in parts(value))
+    return any(
+        isinstance(p, Symbol) and (p.role == "rank" or p.name.split("@")[0] in RANK_SOURCES) for p in parts(value)
+    )
 
 
-RANK_SOURCES = frozenset({
-    "torch.distributed.get_rank", "get_rank", "'RANK'", "'LOCAL_RANK'", "process_index", "local_process_index",
-    "is_main_process", "is_local_main_process", "global_rank", "jax.process_index", "is_global_zero", "local_rank",
-    "is_world_process_zero", "is_last_process",
-})
+RANK_SOURCES = frozenset(
+    {
+        "torch.distributed.get_rank",
+        "get_rank",
+        "'RANK'",
+        "'LOCAL_RANK'",
+        "process_index",
+        "local_process_index",
+        "is_main_process",
+        "is_local_main_process",
+        "global_rank",
+        "jax.process_index",
+        "is_global_zero",
+        "local_rank",
+        "is_world_process_zero",
+        "is_last_process",
+    }
+)
 """Names of calls, environment variables and attributes that tell one process from another."""
 
 
@@ -228,7 +278,7 @@ def _indexed_shape(shape: Shape | None, entries: list[Value]) -> Shape | None:
         if entry == Const(None):
             result.append(1)
         elif isinstance(entry, Const) and entry.value is Ellipsis:
-            rest = sum(1 for e in entries[entries.index(entry) + 1:] if e != Const(None))
+            rest = sum(1 for e in entries[entries.index(entry) + 1 :] if e != Const(None))
             keep = max(len(dims) - rest, 0)
             result.extend(dims[:keep])
             del dims[:keep]
@@ -284,7 +334,9 @@ def _tensor_attribute(base: Tensor, name: str) -> Value:
         return Tensor(grad=False, shape=base.shape, models=base.models, tags=frozenset({"gradient"}))
     if name == "shape":
         if base.shape is not None and base.shape.exact:
-            return Bag("tuple", [Symbol("size", str(i)) if d is None else Const(d) for i, d in enumerate(base.shape.dims)])
+            return Bag(
+                "tuple", [Symbol("size", str(i)) if d is None else Const(d) for i, d in enumerate(base.shape.dims)]
+            )
         return Symbol("attribute", "shape")
     if name in ("values", "real", "imag", "mT"):
         return base
@@ -300,7 +352,7 @@ def chosen_parameters(first: Value | None, element: Value, conditions: list[ast.
     if not isinstance(first, Parameters) or isinstance(node, (ast.SetComp, ast.DictComp)):
         return None
     one = element.items[-1] if isinstance(element, Bag) and element.items else element
-    if not (isinstance(one, Thing) and one.state.get("of") is first):
+    if not isinstance(one, Thing) or id(one.state.get("of")) != id(first):
         return None
     texts = [ast.unparse(c) for c in conditions]
     trainable = first.only_trainable or any(t.endswith(".requires_grad") for t in texts)

@@ -6,16 +6,23 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Union
 
 from traindx_tools.on_code.source import SourceFile
 from traindx_tools.on_code.values import Function, Klass, Ref, Value
 
-FunctionNode = Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda]
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
-MODULE_BASES = frozenset({
-    "Module", "LightningModule", "PreTrainedModel", "GenerationMixin", "Sequential", "ModuleList", "FairseqModel",
-})
+MODULE_BASES = frozenset(
+    {
+        "Module",
+        "LightningModule",
+        "PreTrainedModel",
+        "GenerationMixin",
+        "Sequential",
+        "ModuleList",
+        "FairseqModel",
+    }
+)
 """Last parts of base classes that make a class a neural module."""
 
 
@@ -37,7 +44,7 @@ class FunctionInfo:
 
     @property
     def qualified(self) -> str:
-        """"Class.method" or the plain name."""
+        """ "Class.method" or the plain name."""
         return f"{self.owner.name}.{self.name}" if self.owner else self.name
 
     @cached_property

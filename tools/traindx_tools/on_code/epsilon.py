@@ -22,14 +22,23 @@ def raised(file: SourceFile, node: ast.AST, dtype: str) -> tuple[Patch, ...]:
     if safe is None:
         return ()
     names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-    bound = [s for s in file.tree.body if isinstance(s, ast.Assign) and len(s.targets) == 1
-             and isinstance(s.targets[0], ast.Name) and s.targets[0].id in names and _small(s.value, safe)]
+    bound = [
+        s
+        for s in file.tree.body
+        if isinstance(s, ast.Assign)
+        and len(s.targets) == 1
+        and isinstance(s.targets[0], ast.Name)
+        and s.targets[0].id in names
+        and _small(s.value, safe)
+    ]
     places = [s.value for s in bound if _bound_once(file, s.targets[0])]
     inline = [n for n in ast.walk(node) if _small(n, safe)]
     if len(places) + (1 if inline else 0) != 1:
         return ()
-    changes = [patching.replace_text(file, n, f"{safe:g}".replace("e-0", "e-"), f"an epsilon that {dtype} resolves")
-               for n in (places or inline[:1])]
+    changes = [
+        patching.replace_text(file, n, f"{safe:g}".replace("e-0", "e-"), f"an epsilon that {dtype} resolves")
+        for n in (places or inline[:1])
+    ]
     return tuple(c for c in changes if c is not None) if len(places or inline) == 1 else ()
 
 
@@ -39,6 +48,9 @@ def _small(node: ast.AST, safe: float) -> bool:
 
 def _bound_once(file: SourceFile, target: ast.expr) -> bool:
     name = target.id if isinstance(target, ast.Name) else ""
-    stores = [n for n in ast.walk(file.tree) if isinstance(n, ast.Name) and n.id == name
-              and isinstance(n.ctx, (ast.Store, ast.Del))]
+    stores = [
+        n
+        for n in ast.walk(file.tree)
+        if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, (ast.Store, ast.Del))
+    ]
     return len(stores) == 1

@@ -39,11 +39,26 @@ from traindx_tools.on_code.values import (
 
 MAX_EXPRESSION_DEPTH = 60
 _BINARY = {
-    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
-    ast.MatMult: "@", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>",
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.Pow: "**",
+    ast.MatMult: "@",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
+    ast.BitXor: "^",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
 }
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
-    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
     ast.GtE: operator.ge,
 }
 _NEVER_NONE = (Tensor, Thing, Instance, Bag, Table, Function, Klass, Parameters, Ref, ModuleValue, Operation)
@@ -64,14 +79,32 @@ class Evaluator:
         """How many objects were made: a function that makes objects is not remembered."""
         self._depth = 0
         self._table: dict[type[ast.AST], Callable[[Any, Frame], Value]] = {
-            ast.Constant: self._constant, ast.Name: self._name, ast.Attribute: self._attribute, ast.Call: self._call,
-            ast.BinOp: self._binary, ast.UnaryOp: self._unary, ast.BoolOp: self._boolean, ast.Compare: self._compare,
-            ast.IfExp: self._conditional, ast.Tuple: self._sequence, ast.List: self._sequence, ast.Set: self._sequence,
-            ast.Dict: self._dict, ast.Subscript: self._subscript, ast.Lambda: self._lambda,
-            ast.ListComp: self._comprehension, ast.SetComp: self._comprehension,
-            ast.GeneratorExp: self._comprehension, ast.DictComp: self._comprehension, ast.JoinedStr: self._formatted,
-            ast.Starred: self._starred, ast.Await: self._starred, ast.NamedExpr: self._walrus, ast.Yield: self._yield,
-            ast.YieldFrom: self._yield_from, ast.Slice: self._slice,
+            ast.Constant: self._constant,
+            ast.Name: self._name,
+            ast.Attribute: self._attribute,
+            ast.Call: self._call,
+            ast.BinOp: self._binary,
+            ast.UnaryOp: self._unary,
+            ast.BoolOp: self._boolean,
+            ast.Compare: self._compare,
+            ast.IfExp: self._conditional,
+            ast.Tuple: self._sequence,
+            ast.List: self._sequence,
+            ast.Set: self._sequence,
+            ast.Dict: self._dict,
+            ast.Subscript: self._subscript,
+            ast.Lambda: self._lambda,
+            ast.ListComp: self._comprehension,
+            ast.SetComp: self._comprehension,
+            ast.GeneratorExp: self._comprehension,
+            ast.DictComp: self._comprehension,
+            ast.JoinedStr: self._formatted,
+            ast.Starred: self._starred,
+            ast.Await: self._starred,
+            ast.NamedExpr: self._walrus,
+            ast.Yield: self._yield,
+            ast.YieldFrom: self._yield_from,
+            ast.Slice: self._slice,
         }
 
     # what derived classes provide
@@ -108,8 +141,18 @@ class Evaluator:
 
     def event(self, kind: str, name: str, node: ast.AST, frame: Frame, **rest: Any) -> Event:
         """An event at this point, appended."""
-        made = Event(kind, name, name.rpartition(".")[2], node, frame.file, frame.function, grad=self.grad,
-                     autocast=self.autocast, differentiated=self.differentiated, **rest)
+        made = Event(
+            kind,
+            name,
+            name.rpartition(".")[2],
+            node,
+            frame.file,
+            frame.function,
+            grad=self.grad,
+            autocast=self.autocast,
+            differentiated=self.differentiated,
+            **rest,
+        )
         self.emit(made)
         return made
 
@@ -192,7 +235,7 @@ class Evaluator:
 
     def _dict(self, node: ast.Dict, frame: Frame) -> Value:
         table = Table({}, site=self.site(node, frame), born_in=self.loops)
-        for key, item in zip(node.keys, node.values):
+        for key, item in zip(node.keys, node.values, strict=False):
             value = self.evaluate(item, frame)
             if key is None:
                 containers.merge_tables(table, value)
@@ -254,9 +297,9 @@ class Evaluator:
     def combine(self, op: str, left: Value, right: Value, node: ast.AST, frame: Frame) -> Value:
         """The result of a binary operator; an event where two arrays meet."""
         result = arithmetic.binary(op, left, right, self.site(node, frame), self.grad)
-        if isinstance(left, Tensor) and isinstance(right, Tensor):
-            self.event("operation", op, node, frame, args=(left, right), result=result)
-        elif op in ("/", "**", "+") and (isinstance(left, Tensor) or isinstance(right, Tensor)):
+        if (isinstance(left, Tensor) and isinstance(right, Tensor)) or (
+            op in ("/", "**", "+") and (isinstance(left, Tensor) or isinstance(right, Tensor))
+        ):
             self.event("operation", op, node, frame, args=(left, right), result=result)
         return result
 
@@ -264,9 +307,14 @@ class Evaluator:
         value = self.evaluate(node.operand, frame)
         if isinstance(node.op, ast.Not):
             known = truth(value)
-            return Symbol("not", "not", value if isinstance(value, Symbol) else None) if known is None else Const(not known)
-        return arithmetic.unary("-" if isinstance(node.op, ast.USub) else "+" if isinstance(node.op, ast.UAdd) else "~",
-                                value)
+            return (
+                Symbol("not", "not", value if isinstance(value, Symbol) else None)
+                if known is None
+                else Const(not known)
+            )
+        return arithmetic.unary(
+            "-" if isinstance(node.op, ast.USub) else "+" if isinstance(node.op, ast.UAdd) else "~", value
+        )
 
     def _boolean(self, node: ast.BoolOp, frame: Frame) -> Value:
         is_and = isinstance(node.op, ast.And)
@@ -290,7 +338,9 @@ class Evaluator:
                 return Const(known)
         tensors = [v for v in values if isinstance(v, Tensor)]
         if tensors:
-            return Tensor(grad=False, shape=tensors[0].shape, dtype="bool", low=0.0, high=1.0, tags=frozenset({"integer"}))
+            return Tensor(
+                grad=False, shape=tensors[0].shape, dtype="bool", low=0.0, high=1.0, tags=frozenset({"integer"})
+            )
         return Operation("compare", tuple(values))
 
     def _conditional(self, node: ast.IfExp, frame: Frame) -> Value:
@@ -389,7 +439,8 @@ def _compared(op: ast.cmpop, left: Value, right: Value) -> bool | None:
     return None
 
 
-def loop_block(node: ast.AST, file: SourceFile, function: FunctionInfo | None, subject: Value | None,
-               count: Value | None) -> Block:
+def loop_block(
+    node: ast.AST, file: SourceFile, function: FunctionInfo | None, subject: Value | None, count: Value | None
+) -> Block:
     """A loop's block."""
     return Block("loop", node, file, function, subject=subject, count=count)

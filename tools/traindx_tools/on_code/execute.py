@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from traindx_tools.on_code import arithmetic, containers
 from traindx_tools.on_code.call import LARGE
@@ -41,8 +42,14 @@ FUEL_PER_LINE = 40
 """Expressions that may be evaluated for each line of a file; a plain pass over code takes about 10."""
 MIN_FUEL = 40_000
 LIGHTNING_HOOKS = {
-    "training_step": True, "validation_step": False, "test_step": False, "predict_step": False,
-    "configure_optimizers": None, "on_train_epoch_end": None, "on_validation_epoch_end": None, "on_train_batch_end": None,
+    "training_step": True,
+    "validation_step": False,
+    "test_step": False,
+    "predict_step": False,
+    "configure_optimizers": None,
+    "on_train_epoch_end": None,
+    "on_validation_epoch_end": None,
+    "on_train_batch_end": None,
 }
 """Hooks that Lightning calls, and whether autograd records there (it calls the validation hooks without)."""
 TRAINER_HOOKS = ("compute_loss", "training_step", "prediction_step", "create_optimizer")
@@ -79,7 +86,7 @@ class Interpreter(Iteration):
             function = self.functions[position]
             position += 1
             if id(function.info.node) not in self.reached and _worth_following(function.info.file):
-                self._guarded(lambda f=function: self._root(f))  # type: ignore[misc]
+                self._guarded(partial(self._root, function))
 
     def module(self, file: SourceFile) -> ModuleValue:
         """The module of a file, its top level followed at the first request."""
@@ -94,15 +101,15 @@ class Interpreter(Iteration):
         self.blocks, self.loops, self.grad, self.autocast, self.stack, self._depth = [root], (), True, None, [], 0
         self.fuel = max(MIN_FUEL, FUEL_PER_LINE * len(file.lines))
         try:
-            self._guarded(lambda: self.run_body(file.tree.body, frame))
+            self._guarded(partial(self.run_body, file.tree.body, frame))
         finally:
             self.blocks, self.loops, self.grad, self.autocast, self.stack, self._depth, self.fuel = state
         self.roots.append(root)
         return value
 
-    def _guarded(self, step: object) -> None:
+    def _guarded(self, step: Callable[[], object]) -> None:
         try:
-            step()  # type: ignore[operator]
+            step()
         except RecursionError:  # absurdly deep code: what was seen so far stands, the rest of this entry is skipped
             self._depth = 0
 
@@ -125,7 +132,7 @@ class Interpreter(Iteration):
         owner = self._owner(function)
         bound = Function(info, function.closure, function.closures, owner, ())
         spec = info.node.args
-        names = [a.arg for a in (*spec.posonlyargs, *spec.args)][1 if owner is not None and not info.is_static else 0:]
+        names = [a.arg for a in (*spec.posonlyargs, *spec.args)][1 if owner is not None and not info.is_static else 0 :]
         frame = Frame(info.file, self.module_of(info))
         kwargs: dict[str, Value] = {a.arg: self._annotated(a, frame) for a in spec.kwonlyargs}
         args = [self._annotated(a, frame) for a in (*spec.posonlyargs, *spec.args) if a.arg in names]
@@ -140,7 +147,11 @@ class Interpreter(Iteration):
         kind = self.evaluate(arg.annotation, frame)
         if isinstance(kind, Klass):
             return next(iter(self.instances.get(id(kind.info), [])), symbol)
-        if isinstance(kind, Ref) and kind.name.rpartition(".")[2] in _ANNOTATED and kind.name.startswith(_ANNOTATED_HOMES):
+        if (
+            isinstance(kind, Ref)
+            and kind.name.rpartition(".")[2] in _ANNOTATED
+            and kind.name.startswith(_ANNOTATED_HOMES)
+        ):
             return Thing(kind.name, (), {}, self.site(arg, frame), arg, {"annotation": True})
         return symbol
 
@@ -156,7 +167,7 @@ class Interpreter(Iteration):
         return self._some_instance(klass)
 
     def _some_instance(self, klass: Klass) -> Instance:
-        """An object of the class: one that the project makes (or of a derived class), else one with unknown arguments."""
+        """An object of the class: one that the project makes, else one with unknown arguments."""
         for other in self.classes:
             if any(i is klass.info for i in other.info.lineage()) and self.instances.get(id(other.info)):
                 return self.instances[id(other.info)][0]
@@ -167,18 +178,20 @@ class Interpreter(Iteration):
             spec = init.info.node.args
             args = [self._annotated(a, frame) for a in (*spec.posonlyargs, *spec.args)[1:]]
         made = self.instantiate(klass, args, {}, klass.info.node, frame)
-        return made if isinstance(made, Instance) else Instance(klass, self.site(klass.info.node, frame), klass.info.node)
+        return (
+            made if isinstance(made, Instance) else Instance(klass, self.site(klass.info.node, frame), klass.info.node)
+        )
 
     def _hooks(self, klass: Klass) -> None:
         info = klass.info
         if info.derives("LightningModule", "LightningDataModule"):
             for name, grad in LIGHTNING_HOOKS.items():
                 if name in info.methods:
-                    self._guarded(lambda n=name, g=grad: self._root(info.methods[n], n, g is not False))  # type: ignore[misc]
+                    self._guarded(partial(self._root, info.methods[name], name, grad is not False))
         elif info.derives("Trainer", "Seq2SeqTrainer", "SFTTrainer", "DPOTrainer", "GRPOTrainer"):
             for name in TRAINER_HOOKS:
                 if name in info.methods:
-                    self._guarded(lambda n=name: self._root(info.methods[n], n))  # type: ignore[misc]
+                    self._guarded(partial(self._root, info.methods[name], name))
 
     # statements
 
@@ -287,7 +300,11 @@ class Interpreter(Iteration):
     def iterate(self, target: ast.expr, iterable: Value, node: ast.AST, frame: Frame) -> Block:
         """Open a loop block and bind its target."""
         count = iterable.state.get("count") if isinstance(iterable, Thing) and iterable.type == "range" else None
-        subject = iterable.args[0] if isinstance(iterable, Thing) and iterable.type == "enumerate" and iterable.args else iterable
+        subject = (
+            iterable.args[0]
+            if isinstance(iterable, Thing) and iterable.type == "enumerate" and iterable.args
+            else iterable
+        )
         if count is None and isinstance(subject, Thing) and subject.type == "range":
             count = subject.state.get("count")
         block = loop_block(node, frame.file, frame.function, subject, count)
@@ -379,7 +396,9 @@ class Interpreter(Iteration):
         info = self._infos.setdefault(id(node), FunctionInfo(node, frame.file, "lambda"))
         return Function(info, frame.env if frame.function else None, frame.closures)
 
-    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef, frame: Frame, owner: ClassInfo | None) -> Function:
+    def _function(
+        self, node: ast.FunctionDef | ast.AsyncFunctionDef, frame: Frame, owner: ClassInfo | None
+    ) -> Function:
         info = self._infos.get(id(node))
         if info is None:
             info = self._infos[id(node)] = FunctionInfo(node, frame.file, node.name, owner)
@@ -410,7 +429,9 @@ class Interpreter(Iteration):
     def _do_ClassDef(self, node: ast.ClassDef, frame: Frame) -> None:
         bases = tuple(self.evaluate(b, frame) for b in node.bases)
         info = ClassInfo(node, frame.file, node.name, bases)
-        info.is_dataclass = any("dataclass" in ast.unparse(d) or "struct" in ast.unparse(d) for d in node.decorator_list)
+        info.is_dataclass = any(
+            "dataclass" in ast.unparse(d) or "struct" in ast.unparse(d) for d in node.decorator_list
+        )
         klass = Klass(info)
         self.classes.append(klass)
         frame.bind(node.name, klass)
@@ -468,7 +489,11 @@ class Interpreter(Iteration):
     def _do_AnnAssign(self, node: ast.AnnAssign, frame: Frame) -> None:
         if node.value is not None:
             value = self.evaluate(node.value, frame)
-            if isinstance(value, Symbol) and isinstance(node.value, ast.Call) and "field" in ast.unparse(node.value.func):
+            if (
+                isinstance(value, Symbol)
+                and isinstance(node.value, ast.Call)
+                and "field" in ast.unparse(node.value.func)
+            ):
                 value = self._field(node.value, frame)
             self.assign(node.target, value, frame)
 
@@ -499,8 +524,16 @@ class Interpreter(Iteration):
             result: Value = old
         else:
             result = self.combine(op, old, value, node, frame)
-        self.event("augmented", f"augmented.{op}", node, frame, receiver=holder if holder is not None else old,
-                   args=(old, value), result=result, crossing=crossing)
+        self.event(
+            "augmented",
+            f"augmented.{op}",
+            node,
+            frame,
+            receiver=holder if holder is not None else old,
+            args=(old, value),
+            result=result,
+            crossing=crossing,
+        )
         self._rebind(target, result, frame)
 
     def _rebind(self, target: ast.expr, value: Value, frame: Frame) -> None:
@@ -527,17 +560,16 @@ class Interpreter(Iteration):
 
     def _unpack(self, target: ast.Tuple | ast.List, value: Value, frame: Frame) -> None:
         if isinstance(value, Bag) and not value.open and len(value.items) == len(target.elts):
-            for part, item in zip(target.elts, value.items):
+            for part, item in zip(target.elts, value.items, strict=False):
                 self.assign(part, item, frame)
             return
         for i, part in enumerate(target.elts):
             if isinstance(value, Symbol):
-                item: Value = value.child("item", repr(i))
+                self.assign(part, value.child("item", repr(i)), frame)
             elif isinstance(value, Bag) and value.kind == "keys" and i < len(value.items):
-                item = value.items[i]
+                self.assign(part, value.items[i], frame)
             else:
-                item = self.element(value, target, frame)
-            self.assign(part, item, frame)
+                self.assign(part, self.element(value, target, frame), frame)
 
     def set_attribute(self, base: Value, name: str, value: Value, node: ast.AST, frame: Frame) -> None:
         """`base.name = value`."""
@@ -575,11 +607,15 @@ class Interpreter(Iteration):
             self.call(self.bound(method, base), [index, value], {}, target, frame)
         elif isinstance(base, Bag) and base.items:
             base.items[:] = [join(i, value) for i in base.items]
-        elif isinstance(base, Tensor) and isinstance(target.value, ast.Name) and isinstance(value, Tensor) and value.grad:
+        elif (
+            isinstance(base, Tensor) and isinstance(target.value, ast.Name) and isinstance(value, Tensor) and value.grad
+        ):
             frame.env[target.value.id] = arithmetic.binary("+", base, value, self.site(target, frame), self.grad)
 
 
-_ANNOTATED = frozenset({"Optimizer", "GradScaler", "Accelerator", "DataLoader", "Module", "Adam", "AdamW", "SGD", "Fabric"})
+_ANNOTATED = frozenset(
+    {"Optimizer", "GradScaler", "Accelerator", "DataLoader", "Module", "Adam", "AdamW", "SGD", "Fabric"}
+)
 _ANNOTATED_HOMES = ("torch.", "accelerate.", "lightning.")
 _IMPORTS = re.compile(r"^\s*(?:import|from)\s+(" + "|".join(sorted(DEEP_LEARNING - {"numpy"})) + r")\b", re.M)
 

@@ -16,19 +16,37 @@ if TYPE_CHECKING:
     from traindx_tools.on_code.frame import Frame
 
 FUNCTIONS: dict[str, Handler] = {}
-FACTORIES = frozenset({
-    "optax.adam", "optax.adamw", "optax.sgd", "optax.rmsprop", "optax.lion", "optax.adafactor", "optax.lamb", "optax.adagrad",
-    "optax.chain", "optax.scale_by_adam", "optax.nadam", "optax.radam", "optax.amsgrad", "optax.inject_hyperparams",
-    "optax.MultiSteps", "numpy.random.default_rng", "jax.random.PRNGKey", "jax.random.key",
-})
+FACTORIES = frozenset(
+    {
+        "optax.adam",
+        "optax.adamw",
+        "optax.sgd",
+        "optax.rmsprop",
+        "optax.lion",
+        "optax.adafactor",
+        "optax.lamb",
+        "optax.adagrad",
+        "optax.chain",
+        "optax.scale_by_adam",
+        "optax.nadam",
+        "optax.radam",
+        "optax.amsgrad",
+        "optax.inject_hyperparams",
+        "optax.MultiSteps",
+        "numpy.random.default_rng",
+        "jax.random.PRNGKey",
+        "jax.random.key",
+    }
+)
 """Lower-case functions whose result is an object with an identity."""
 _GRADS = frozenset({"jax.grad", "equinox.filter_grad", "flax.nnx.grad", "torch.func.grad", "jax.jacrev", "jax.jacfwd"})
 _VALUES_AND_GRADS = frozenset({"jax.value_and_grad", "equinox.filter_value_and_grad", "flax.nnx.value_and_grad"})
 _MAPS = frozenset({"jax.vmap", "jax.pmap", "equinox.filter_vmap", "torch.vmap", "torch.func.vmap"})
 
 
-def wrapped(caller: Caller, function: Function, args: list[Value], kwargs: dict[str, Value], node: ast.AST,
-            frame: Frame) -> Value | None:
+def wrapped(
+    caller: Caller, function: Function, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame
+) -> Value | None:
     """The result of calling a transformed function; None if the transformations change nothing that is followed."""
     outer = function.wrappers[-1]
     inner = Function(function.info, function.closure, function.closures, function.owner, function.wrappers[:-1])
@@ -56,6 +74,7 @@ def _function(*names: str) -> Callable[[Handler], Handler]:
     def register(handler: Handler) -> Handler:
         FUNCTIONS.update(dict.fromkeys(names, handler))
         return handler
+
     return register
 
 
@@ -66,14 +85,20 @@ def _scan(caller: Caller, call: Call) -> Value | None:
         return None
     row = caller.element(xs, call.node, call.frame) if xs is not None else UNKNOWN
     result = caller.call(body, [init, row], {}, call.node, call.frame)
-    return Bag("tuple", [_without_shape(v) if i else v for i, v in enumerate(result.items)]) if isinstance(result, Bag) and (
-        len(result.items) == 2) else Bag("tuple", [UNKNOWN, UNKNOWN])
+    return (
+        Bag("tuple", [_without_shape(v) if i else v for i, v in enumerate(result.items)])
+        if isinstance(result, Bag) and (len(result.items) == 2)
+        else Bag("tuple", [UNKNOWN, UNKNOWN])
+    )
 
 
 @_function("jax.lax.fori_loop", "jax.lax.while_loop")
 def _loops(caller: Caller, call: Call) -> Value | None:
-    body, init = (call.get(2, "body_fun"), call.get(3, "init_val")) if call.name.endswith("fori_loop") else (
-        call.get(1, "body_fun"), call.get(2, "init_val"))
+    body, init = (
+        (call.get(2, "body_fun"), call.get(3, "init_val"))
+        if call.name.endswith("fori_loop")
+        else (call.get(1, "body_fun"), call.get(2, "init_val"))
+    )
     if not isinstance(body, Function) or init is None:
         return None
     args = [Symbol("index", "index"), init] if call.name.endswith("fori_loop") else [init]
@@ -111,8 +136,10 @@ def _split(caller: Caller, call: Call) -> Value:
     wanted = call.get(1, "num")
     count = shapes.literal(wanted) if wanted is not None else 2
     site = caller.site(call.node, call.frame)
-    made: list[Value] = [Thing("jax.key", (call.first,), {}, site, call.node, {"index": i}, caller.loops)
-                         for i in range(min(count or 2, 64))]
+    made: list[Value] = [
+        Thing("jax.key", (call.first,), {}, site, call.node, {"index": i}, caller.loops)
+        for i in range(min(count or 2, 64))
+    ]
     return Bag("keys", made, open=count is None, site=site, born_in=caller.loops)
 
 

@@ -8,10 +8,26 @@ from traindx_tools.on_code import arrays, shapes
 from traindx_tools.on_code.values import Bag, Operation, Shape, Site, Symbol, Tensor, Thing, Value
 
 _AS_FUNCTION = {
-    "Softmax": "softmax", "Softmax2d": "softmax", "LogSoftmax": "log_softmax", "Sigmoid": "sigmoid", "ReLU": "relu",
-    "Tanh": "tanh", "GELU": "gelu", "SiLU": "silu", "LeakyReLU": "leaky_relu", "ELU": "elu", "Softplus": "softplus",
-    "LogSigmoid": "logsigmoid", "ReLU6": "relu6", "Hardsigmoid": "hardsigmoid", "Mish": "mish", "SELU": "selu",
-    "Identity": "clone", "Dropout": "dropout", "Dropout2d": "dropout", "AlphaDropout": "dropout",
+    "Softmax": "softmax",
+    "Softmax2d": "softmax",
+    "LogSoftmax": "log_softmax",
+    "Sigmoid": "sigmoid",
+    "ReLU": "relu",
+    "Tanh": "tanh",
+    "GELU": "gelu",
+    "SiLU": "silu",
+    "LeakyReLU": "leaky_relu",
+    "ELU": "elu",
+    "Softplus": "softplus",
+    "LogSigmoid": "logsigmoid",
+    "ReLU6": "relu6",
+    "Hardsigmoid": "hardsigmoid",
+    "Mish": "mish",
+    "SELU": "selu",
+    "Identity": "clone",
+    "Dropout": "dropout",
+    "Dropout2d": "dropout",
+    "AlphaDropout": "dropout",
 }
 """Layers without parameters and the function that each applies."""
 _NORMS = ("BatchNorm", "LayerNorm", "GroupNorm", "InstanceNorm", "RMSNorm", "SyncBatchNorm")
@@ -33,11 +49,18 @@ def output(layer: Thing, args: list[Value], site: Site, grad: bool | None) -> Va
         return replace(made, tags=made.tags | (x.tags & {"layer"}))
     if short == "Flatten":
         return arrays.transferred("flatten", x, _flatten_args(layer), {}, site, grad)
-    base = Tensor(grad=attached, dtype=x.dtype if x.dtype not in ("int", "bool") else None, site=site,
-                  models=x.models | {id(layer)}, parents=arrays.lineage(x) if attached else frozenset())
+    base = Tensor(
+        grad=attached,
+        dtype=x.dtype if x.dtype not in ("int", "bool") else None,
+        site=site,
+        models=x.models | {id(layer)},
+        parents=arrays.lineage(x) if attached else frozenset(),
+    )
     if short in ("Linear", "LazyLinear", "Bilinear"):
         size = shapes.literal(layer.argument(1 if short == "Linear" else 0, "out_features"))
-        return replace(base, shape=shapes.with_last(x.shape, size), kind="linear", kind_site=site, tags=frozenset({"layer"}))
+        return replace(
+            base, shape=shapes.with_last(x.shape, size), kind="linear", kind_site=site, tags=frozenset({"layer"})
+        )
     if short.startswith("Conv"):
         return replace(base, kind="linear", kind_site=site, tags=frozenset({"layer"}))
     if short == "Embedding":
@@ -56,8 +79,9 @@ def _attached(layer: Thing, x: Tensor, grad: bool | None) -> bool | None:
         return False
     if layer.state.get("frozen"):
         return x.grad
-    without = layer.short in ("Flatten", "Identity") or layer.short.startswith(("Dropout", "MaxPool", "AvgPool", "Adaptive",
-                                                                              "Upsample", "PixelShuffle", "ZeroPad"))
+    without = layer.short in ("Flatten", "Identity") or layer.short.startswith(
+        ("Dropout", "MaxPool", "AvgPool", "Adaptive", "Upsample", "PixelShuffle", "ZeroPad")
+    )
     return x.grad if without else (True if grad else None)
 
 

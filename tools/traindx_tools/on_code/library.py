@@ -69,17 +69,21 @@ METHODS: dict[str, Handler] = {}
 
 def function(*names: str) -> Callable[[Handler], Handler]:
     """Register a handler under qualified names."""
+
     def register(handler: Handler) -> Handler:
         FUNCTIONS.update(dict.fromkeys(names, handler))
         return handler
+
     return register
 
 
 def method(*names: str) -> Callable[[Handler], Handler]:
     """Register a handler under method names."""
+
     def register(handler: Handler) -> Handler:
         METHODS.update(dict.fromkeys(names, handler))
         return handler
+
     return register
 
 
@@ -134,7 +138,9 @@ def _range(caller: Caller, call: Call) -> Value:
     count: Value = call.args[0] if call.args else UNKNOWN
     if len(call.args) >= 2:
         start, stop = call.args[0], call.args[1]
-        one_based = start == Const(1) and isinstance(stop, Operation) and stop.op == "+" and stop.operands[1] == Const(1)
+        one_based = (
+            start == Const(1) and isinstance(stop, Operation) and stop.op == "+" and stop.operands[1] == Const(1)
+        )
         if one_based and isinstance(stop, Operation):
             count = stop.operands[0]
         elif start == Const(0) or not isinstance(start, Const):
@@ -156,13 +162,29 @@ def _zip(caller: Caller, call: Call) -> Value:
     return Thing("enumerate", call.args[:1], {}, caller.site(call.node, call.frame), call.node, {"element": pair})
 
 
-@function("tqdm.tqdm", "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.trange", "tqdm.auto.trange", "tqdm.std.tqdm",
-          "builtins.iter", "builtins.list", "builtins.tuple", "builtins.reversed", "builtins.sorted", "builtins.set",
-          "itertools.cycle", "itertools.islice", "rich.progress.track", "alive_progress.alive_it", "copy.copy")
+@function(
+    "tqdm.tqdm",
+    "tqdm.auto.tqdm",
+    "tqdm.notebook.tqdm",
+    "tqdm.trange",
+    "tqdm.auto.trange",
+    "tqdm.std.tqdm",
+    "builtins.iter",
+    "builtins.list",
+    "builtins.tuple",
+    "builtins.reversed",
+    "builtins.sorted",
+    "builtins.set",
+    "itertools.cycle",
+    "itertools.islice",
+    "rich.progress.track",
+    "alive_progress.alive_it",
+    "copy.copy",
+)
 def _through(caller: Caller, call: Call) -> Value:
     value: Value = call.first
     if call.name.endswith("trange"):
-        value = _range(caller, call)
+        value = _range(caller, call) or UNKNOWN
     if isinstance(value, Bag) and call.name in ("builtins.list", "builtins.tuple", "builtins.set", "builtins.sorted"):
         return Bag(call.name.rpartition(".")[2], list(value.items), value.open, value.site, caller.loops)
     if not call.args and call.name in ("builtins.list", "builtins.tuple", "builtins.set"):
@@ -178,8 +200,14 @@ def _next(caller: Caller, call: Call) -> Value:
     return caller.element(value, call.node, call.frame)
 
 
-@function("builtins.dict", "collections.OrderedDict", "types.SimpleNamespace", "argparse.Namespace", "easydict.EasyDict",
-          "ml_collections.ConfigDict")
+@function(
+    "builtins.dict",
+    "collections.OrderedDict",
+    "types.SimpleNamespace",
+    "argparse.Namespace",
+    "easydict.EasyDict",
+    "ml_collections.ConfigDict",
+)
 def _dict(caller: Caller, call: Call) -> Value:
     table = Table({}, site=caller.site(call.node, call.frame), born_in=caller.loops)
     for arg in call.args:
@@ -216,8 +244,9 @@ def _chain(caller: Caller, call: Call) -> Value:
     args = call.args[0].items if len(call.args) == 1 and isinstance(call.args[0], Bag) else call.args
     held = [a for a in args if isinstance(a, Parameters)]
     if held and len(held) == len(args):
-        return Parameters(tuple(m for p in held for m in p.modules), all(p.only_trainable for p in held),
-                          any(p.partial for p in held))
+        return Parameters(
+            tuple(m for p in held for m in p.modules), all(p.only_trainable for p in held), any(p.partial for p in held)
+        )
     return Bag("generator", [caller.element(a, call.node, call.frame) for a in args], open=True)
 
 
@@ -279,8 +308,15 @@ def _open(caller: Caller, call: Call) -> Value:
     return Thing("file", call.args[:1], {}, caller.site(call.node, call.frame), call.node)
 
 
-@function("yaml.safe_load", "yaml.load", "yaml.full_load", "json.load", "omegaconf.OmegaConf.load", "tomllib.load",
-          "tomli.load")
+@function(
+    "yaml.safe_load",
+    "yaml.load",
+    "yaml.full_load",
+    "json.load",
+    "omegaconf.OmegaConf.load",
+    "tomllib.load",
+    "tomli.load",
+)
 def _configuration(caller: Caller, call: Call) -> Value | None:
     """A configuration file that lies beside the code is read; its values are defaults that a user may change."""
     source = call.first
@@ -336,8 +372,22 @@ def _parameters(caller: Caller, call: Call) -> Value | None:
     return Parameters((call.receiver,), named=named)
 
 
-@method("to", "cuda", "cpu", "half", "bfloat16", "float", "double", "train", "eval", "requires_grad_", "apply",
-        "compile", "to_empty", "share_memory")
+@method(
+    "to",
+    "cuda",
+    "cpu",
+    "half",
+    "bfloat16",
+    "float",
+    "double",
+    "train",
+    "eval",
+    "requires_grad_",
+    "apply",
+    "compile",
+    "to_empty",
+    "share_memory",
+)
 def _module_method(caller: Caller, call: Call) -> Value | None:
     """Methods that change a module and return it; the interpreter records the event."""
     owner = call.receiver
@@ -351,7 +401,8 @@ def _module_method(caller: Caller, call: Call) -> Value | None:
     if last in ("half", "bfloat16", "double", "float", "to"):
         named = [dtype_of(a) for a in (*call.args, *call.kwargs.values())]
         dtype = {"half": "float16", "bfloat16": "bfloat16", "double": "float64", "float": "float32"}.get(
-            last, next((d for d in named if d), None))
+            last, next((d for d in named if d), None)
+        )
         if dtype is not None:
             owner.state["dtype"] = dtype
             owner.state["dtype_site"] = caller.site(call.node, call.frame)
@@ -390,17 +441,35 @@ def freeze(owner: Value, frozen: bool) -> None:
             part.state["frozen"] = frozen
 
 
-@function("torch.nn.parallel.DistributedDataParallel", "torch.nn.DataParallel", "torch.compile",
-          "torch.distributed.fsdp.FullyShardedDataParallel", "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
-          "torch.jit.script", "apex.parallel.DistributedDataParallel", "torch.nn.parallel.DataParallel",
-          "torch.distributed.fsdp.fully_shard", "torch.nn.utils.weight_norm", "torch.nn.utils.spectral_norm",
-          "torch.nn.utils.parametrizations.spectral_norm", "torch.nn.utils.parametrizations.weight_norm")
+@function(
+    "torch.nn.parallel.DistributedDataParallel",
+    "torch.nn.DataParallel",
+    "torch.compile",
+    "torch.distributed.fsdp.FullyShardedDataParallel",
+    "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
+    "torch.jit.script",
+    "apex.parallel.DistributedDataParallel",
+    "torch.nn.parallel.DataParallel",
+    "torch.distributed.fsdp.fully_shard",
+    "torch.nn.utils.weight_norm",
+    "torch.nn.utils.spectral_norm",
+    "torch.nn.utils.parametrizations.spectral_norm",
+    "torch.nn.utils.parametrizations.weight_norm",
+)
 def _wrapper(caller: Caller, call: Call) -> Value | None:
     if call.name.startswith(("torch.compile", "torch.jit", "torch.nn.SyncBatch", "torch.nn.utils")) or (
-            call.name.endswith("fully_shard")):
+        call.name.endswith("fully_shard")
+    ):
         return call.first
-    return Thing(call.name, call.args, call.kwargs, caller.site(call.node, call.frame), call.node,
-                 {"wraps": call.first}, caller.loops)
+    return Thing(
+        call.name,
+        call.args,
+        call.kwargs,
+        caller.site(call.node, call.frame),
+        call.node,
+        {"wraps": call.first},
+        caller.loops,
+    )
 
 
 @function("copy.deepcopy")
@@ -421,12 +490,13 @@ def _from_pretrained(caller: Caller, call: Call) -> Value | None:
     if not isinstance(call.receiver, Ref):
         return None
     caller.created += 1
-    thing = Thing(call.receiver.name, call.args, call.kwargs, caller.site(call.node, call.frame), call.node, {}, caller.loops)
+    thing = Thing(
+        call.receiver.name, call.args, call.kwargs, caller.site(call.node, call.frame), call.node, {}, caller.loops
+    )
     last = call.receiver.name.rpartition(".")[2]
-    if last.startswith(("PeftModel", "AutoPeftModel")) and truth(call.kwargs.get("is_trainable")) is not True:
-        if "is_trainable" not in call.kwargs:
-            thing.state["frozen"] = True
-            thing.state["frozen_by"] = "is_trainable defaults to False"
+    if last.startswith(("PeftModel", "AutoPeftModel")) and "is_trainable" not in call.kwargs:
+        thing.state["frozen"] = True
+        thing.state["frozen_by"] = "is_trainable defaults to False"
     dtype = dtype_of(call.kwargs.get("torch_dtype") or call.kwargs.get("dtype"))
     if dtype is not None:
         thing.state["dtype"] = dtype
@@ -438,12 +508,28 @@ def _from_pretrained(caller: Caller, call: Call) -> Value | None:
 @function("peft.get_peft_model")
 def _get_peft_model(caller: Caller, call: Call) -> Value:
     caller.created += 1
-    return Thing("peft.PeftModel", call.args, call.kwargs, caller.site(call.node, call.frame), call.node,
-                 {"adapted": call.first}, caller.loops)
+    return Thing(
+        "peft.PeftModel",
+        call.args,
+        call.kwargs,
+        caller.site(call.node, call.frame),
+        call.node,
+        {"adapted": call.first},
+        caller.loops,
+    )
 
 
-@method("prepare", "setup", "prepare_model", "prepare_data_loader", "setup_dataloaders", "prepare_optimizer",
-        "prepare_scheduler", "setup_module", "setup_optimizers")
+@method(
+    "prepare",
+    "setup",
+    "prepare_model",
+    "prepare_data_loader",
+    "setup_dataloaders",
+    "prepare_optimizer",
+    "prepare_scheduler",
+    "setup_module",
+    "setup_optimizers",
+)
 def _prepare(caller: Caller, call: Call) -> Value | None:
     if not (isinstance(call.receiver, Thing) and call.receiver.short in ("Accelerator", "Fabric") and call.args):
         return None
@@ -457,8 +543,15 @@ def _prepare(caller: Caller, call: Call) -> Value | None:
 @function("deepspeed.initialize")
 def _deepspeed(caller: Caller, call: Call) -> Value:
     model = call.kwargs.get("model") or (call.args[1] if len(call.args) > 1 else UNKNOWN)
-    engine = Thing("deepspeed.DeepSpeedEngine", (), call.kwargs, caller.site(call.node, call.frame), call.node,
-                   {"wraps": model, "engine": True}, caller.loops)
+    engine = Thing(
+        "deepspeed.DeepSpeedEngine",
+        (),
+        call.kwargs,
+        caller.site(call.node, call.frame),
+        call.node,
+        {"wraps": model, "engine": True},
+        caller.loops,
+    )
     return Bag("tuple", [engine, engine, UNKNOWN, UNKNOWN])
 
 
@@ -495,19 +588,49 @@ def _train_test_split(caller: Caller, call: Call) -> Value:
 
 
 def _without_first_size(t: Tensor) -> Any:
-    return replace(t.shape, dims=(None, *t.shape.dims[1:])) if t.shape is not None and t.shape.exact and t.shape.dims \
+    return (
+        replace(t.shape, dims=(None, *t.shape.dims[1:]))
+        if t.shape is not None and t.shape.exact and t.shape.dims
         else t.shape
+    )
 
 
 # jax transformations: calling the result calls the function
 
-TRANSFORMATIONS = frozenset({
-    "jax.jit", "jax.vmap", "jax.pmap", "jax.grad", "jax.value_and_grad", "jax.checkpoint", "jax.remat", "flax.nnx.jit",
-    "equinox.filter_jit", "equinox.filter_vmap", "equinox.filter_grad", "equinox.filter_value_and_grad", "flax.nnx.grad",
-    "flax.nnx.value_and_grad", "flax.linen.compact", "flax.linen.nowrap", "functools.wraps", "torch.compile", "jax.jacrev",
-    "jax.jacfwd", "jax.hessian", "functools.lru_cache", "functools.cache", "torch.jit.script", "jax.named_call",
-    "torch.func.vmap", "torch.func.grad", "torch.vmap", "torch._dynamo.disable", "torch.compiler.disable",
-})
+TRANSFORMATIONS = frozenset(
+    {
+        "jax.jit",
+        "jax.vmap",
+        "jax.pmap",
+        "jax.grad",
+        "jax.value_and_grad",
+        "jax.checkpoint",
+        "jax.remat",
+        "flax.nnx.jit",
+        "equinox.filter_jit",
+        "equinox.filter_vmap",
+        "equinox.filter_grad",
+        "equinox.filter_value_and_grad",
+        "flax.nnx.grad",
+        "flax.nnx.value_and_grad",
+        "flax.linen.compact",
+        "flax.linen.nowrap",
+        "functools.wraps",
+        "torch.compile",
+        "jax.jacrev",
+        "jax.jacfwd",
+        "jax.hessian",
+        "functools.lru_cache",
+        "functools.cache",
+        "torch.jit.script",
+        "jax.named_call",
+        "torch.func.vmap",
+        "torch.func.grad",
+        "torch.vmap",
+        "torch._dynamo.disable",
+        "torch.compiler.disable",
+    }
+)
 
 
 def transformed(name: str, args: tuple[Value, ...]) -> Value | None:
@@ -531,7 +654,7 @@ def _get(caller: Caller, call: Call) -> Value | None:
 def _items(caller: Caller, call: Call) -> Value | None:
     if isinstance(call.receiver, Table):
         values = [*call.receiver.items.values(), *([call.receiver.rest] if call.receiver.rest else [])]
-        keys = [k for k in call.receiver.items]
+        keys = list(call.receiver.items)
         key: Value = Const(keys[0]) if len(keys) == 1 and not call.receiver.open else Symbol("key", "key")
         return Bag("list", [Bag("tuple", [key, containers.joined(values)])], open=True)
     return None
@@ -542,8 +665,11 @@ def _values(caller: Caller, call: Call) -> Value | None:
     if isinstance(call.receiver, Table):
         if call.name.endswith("copy"):
             return Table(dict(call.receiver.items), call.receiver.open, call.receiver.rest)
-        return Bag("list", [*call.receiver.items.values(), *([call.receiver.rest] if call.receiver.rest else [])],
-                   call.receiver.open)
+        return Bag(
+            "list",
+            [*call.receiver.items.values(), *([call.receiver.rest] if call.receiver.rest else [])],
+            call.receiver.open,
+        )
     return call.receiver if isinstance(call.receiver, Bag) else None
 
 

@@ -38,10 +38,30 @@ _EXACT = {
     "jax.numpy.where": "jax.numpy.where",
 }
 
-DEEP_LEARNING = frozenset({
-    "torch", "jax", "flax", "optax", "equinox", "haiku", "lightning", "pytorch_lightning", "accelerate", "transformers",
-    "peft", "trl", "diffusers", "deepspeed", "torchvision", "torchaudio", "timm", "numpy", "tensorflow", "keras",
-})
+DEEP_LEARNING = frozenset(
+    {
+        "torch",
+        "jax",
+        "flax",
+        "optax",
+        "equinox",
+        "haiku",
+        "lightning",
+        "pytorch_lightning",
+        "accelerate",
+        "transformers",
+        "peft",
+        "trl",
+        "diffusers",
+        "deepspeed",
+        "torchvision",
+        "torchaudio",
+        "timm",
+        "numpy",
+        "tensorflow",
+        "keras",
+    }
+)
 """Top-level packages whose use makes a file worth following."""
 
 
@@ -50,7 +70,7 @@ def canonical(name: str) -> str:
     """The usual public name of a qualified name: "torch.cuda.amp.GradScaler" is "torch.amp.GradScaler"."""
     for prefix, replacement in _PREFIXES:
         if name.startswith(prefix):
-            name = replacement + name[len(prefix):]
+            name = replacement + name[len(prefix) :]
             break
     return _EXACT.get(name, name)
 
@@ -70,21 +90,50 @@ def is_optimizer(type_name: str) -> bool:
     last = type_name.rpartition(".")[2]
     if "lr_scheduler" in type_name or last in ("Optimizer", "ZeroRedundancyOptimizer"):
         return last == "ZeroRedundancyOptimizer"
-    if type_name.startswith(("torch.optim.", "bitsandbytes.optim.", "apex.optimizers.", "torch_optimizer.", "timm.optim.")):
+    if type_name.startswith(
+        ("torch.optim.", "bitsandbytes.optim.", "apex.optimizers.", "torch_optimizer.", "timm.optim.")
+    ):
         return last[:1].isupper()
     return last in _OPTIMIZERS
 
 
-_OPTIMIZERS = frozenset({
-    "Adafactor", "AdamW", "Adam", "Lion", "FusedAdam", "DeepSpeedCPUAdam", "Prodigy", "DAdaptAdam", "LAMB", "Lamb",
-    "Sophia", "SophiaG", "AdamW8bit", "Adam8bit", "PagedAdamW8bit", "Muon", "AdEMAMix", "RAdam", "Shampoo",
-})
+_OPTIMIZERS = frozenset(
+    {
+        "Adafactor",
+        "AdamW",
+        "Adam",
+        "Lion",
+        "FusedAdam",
+        "DeepSpeedCPUAdam",
+        "Prodigy",
+        "DAdaptAdam",
+        "LAMB",
+        "Lamb",
+        "Sophia",
+        "SophiaG",
+        "AdamW8bit",
+        "Adam8bit",
+        "PagedAdamW8bit",
+        "Muon",
+        "AdEMAMix",
+        "RAdam",
+        "Shampoo",
+    }
+)
 
-SCHEDULER_FACTORIES = frozenset({
-    "get_scheduler", "get_linear_schedule_with_warmup", "get_cosine_schedule_with_warmup", "get_constant_schedule",
-    "get_constant_schedule_with_warmup", "get_polynomial_decay_schedule_with_warmup",
-    "get_cosine_with_hard_restarts_schedule_with_warmup", "get_inverse_sqrt_schedule", "get_wsd_schedule",
-})
+SCHEDULER_FACTORIES = frozenset(
+    {
+        "get_scheduler",
+        "get_linear_schedule_with_warmup",
+        "get_cosine_schedule_with_warmup",
+        "get_constant_schedule",
+        "get_constant_schedule_with_warmup",
+        "get_polynomial_decay_schedule_with_warmup",
+        "get_cosine_with_hard_restarts_schedule_with_warmup",
+        "get_inverse_sqrt_schedule",
+        "get_wsd_schedule",
+    }
+)
 
 
 def is_scheduler(type_name: str) -> bool:

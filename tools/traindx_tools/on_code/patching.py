@@ -62,8 +62,7 @@ def statement_of(file: SourceFile, node: ast.AST) -> ast.stmt | None:
             start = getattr(child, "lineno", None)
             if start is not None and not start <= line <= (getattr(child, "end_lineno", None) or start):
                 continue
-            if isinstance(child, ast.stmt) and start is not None and (
-                    found is None or child.lineno >= found.lineno):
+            if isinstance(child, ast.stmt) and start is not None and (found is None or child.lineno >= found.lineno):
                 found = child
             stack.append(child)
     return found
@@ -82,7 +81,7 @@ def siblings(file: SourceFile, statement: ast.stmt) -> list[ast.stmt]:
 def _alone(file: SourceFile, statement: ast.stmt) -> bool:
     first = file.line(statement.lineno)
     last = file.line(statement.end_lineno or statement.lineno)
-    after = last.encode("utf-8")[statement.end_col_offset or 0:].decode("utf-8", "replace").strip()
+    after = last.encode("utf-8")[statement.end_col_offset or 0 :].decode("utf-8", "replace").strip()
     return not first.encode("utf-8")[: statement.col_offset].strip() and (not after or after.startswith("#"))
 
 
@@ -90,8 +89,8 @@ def applied(text: str, patches: tuple[Patch, ...]) -> str:
     """The text with patches applied, from the last line up. Raises ValueError where the original has changed."""
     lines = text.split("\n")
     for patch in sorted(patches, key=lambda p: p.line, reverse=True):
-        if "\n".join(lines[patch.line - 1: patch.end_line]) != patch.original:
+        if "\n".join(lines[patch.line - 1 : patch.end_line]) != patch.original:
             raise ValueError(f"{patch.file}:{patch.line} no longer reads as when the patch was made")
         new = [] if patch.replacement == "" and patch.original else patch.replacement.split("\n")
-        lines[patch.line - 1: patch.end_line] = new
+        lines[patch.line - 1 : patch.end_line] = new
     return "\n".join(lines)

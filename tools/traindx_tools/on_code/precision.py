@@ -13,6 +13,10 @@ def half_module(optimizer: Value | None) -> tuple[Value, str, Site | None] | Non
     """A module that the optimizer holds and that was cast to a half type: the module, the dtype, where it was cast."""
     for module in modules_of(optimizer) or []:
         for part in [unwrap(module), *submodules(unwrap(module))[:1]]:
-            if isinstance(part, (Thing, Instance)) and part.state.get("dtype") in HALVES and not part.state.get("frozen"):
+            if (
+                isinstance(part, (Thing, Instance))
+                and part.state.get("dtype") in HALVES
+                and not part.state.get("frozen")
+            ):
                 return part, str(part.state["dtype"]), part.state.get("dtype_site")
     return None

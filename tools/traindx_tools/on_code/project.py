@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from traindx_tools.finding import Location, Value as Plain
+from traindx_tools.finding import Location
+from traindx_tools.finding import Value as Plain
 from traindx_tools.on_code.execute import Interpreter
 from traindx_tools.on_code.source import SourceFile
 from traindx_tools.on_code.trace import Block, Event, Place, unique_events, walk
@@ -140,9 +141,13 @@ def locate(project: Project, file: str, line: int) -> tuple[str, str | None]:
 
 def location(event: Event) -> Location:
     """The place of an event, with the line quoted."""
-    return Location(file=event.file.path, line=event.line, end_line=getattr(event.node, "end_lineno", None),
-                    module=event.function.qualified if event.function else None,
-                    quote=event.file.line(event.line).strip()[:200])
+    return Location(
+        file=event.file.path,
+        line=event.line,
+        end_line=getattr(event.node, "end_lineno", None),
+        module=event.function.qualified if event.function else None,
+        quote=event.file.line(event.line).strip()[:200],
+    )
 
 
 def at(site: Site, project: Project) -> Location:

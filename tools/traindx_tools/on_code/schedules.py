@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from traindx_tools.finding import Location, Patch, Severity, Strength, Value as Plain
+from traindx_tools.finding import Location, Patch, Severity, Strength
+from traindx_tools.finding import Value as Plain
 from traindx_tools.on_code import names
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.trace import Block, Place, walk
@@ -29,9 +30,13 @@ class Fault:
 
 
 _LENGTHS: dict[str, tuple[int, str]] = {
-    "CosineAnnealingLR": (1, "T_max"), "LinearLR": (3, "total_iters"), "PolynomialLR": (1, "total_iters"),
-    "OneCycleLR": (2, "total_steps"), "get_linear_schedule_with_warmup": (2, "num_training_steps"),
-    "get_cosine_schedule_with_warmup": (2, "num_training_steps"), "get_scheduler": (3, "num_training_steps"),
+    "CosineAnnealingLR": (1, "T_max"),
+    "LinearLR": (3, "total_iters"),
+    "PolynomialLR": (1, "total_iters"),
+    "OneCycleLR": (2, "total_steps"),
+    "get_linear_schedule_with_warmup": (2, "num_training_steps"),
+    "get_cosine_schedule_with_warmup": (2, "num_training_steps"),
+    "get_scheduler": (3, "num_training_steps"),
     "get_polynomial_decay_schedule_with_warmup": (2, "num_training_steps"),
     "get_cosine_with_hard_restarts_schedule_with_warmup": (2, "num_training_steps"),
 }
@@ -80,30 +85,47 @@ def _length(loop: TrainingLoop, place: Place, scheduler: Thing) -> Iterator[Faul
     if per_batch and len(loops) >= 2 and stepping is not None and not _few_inner(stepping):
         outer = [b.count for b in loops[:-1] if b.count is not None]
         if total is not None and any(c == total for c in outer):
-            yield Fault("per batch, length in epochs",
-                        f"{scheduler.short} built at {scheduler.site} for {_written(total)} steps, the number of epochs, is "
-                        f"stepped after every batch at {_place_name(place)}: it reaches its end within one epoch or repeats",
-                        location(place.event), measured={"length": _written(total), "scheduler": scheduler.short})
-        elif scheduler.short == "ExponentialLR" and (gamma := number(scheduler.argument(1, "gamma"))) is not None and gamma < 0.99:
-            yield Fault("per batch, factor of an epoch",
-                        f"ExponentialLR with gamma {gamma:g} built at {scheduler.site} is stepped after every batch at "
-                        f"{_place_name(place)}: the rate falls to {gamma ** 1000:.1e} of itself in 1000 batches",
-                        location(place.event), direct=gamma <= 0.97, measured={"gamma": gamma})
+            yield Fault(
+                "per batch, length in epochs",
+                f"{scheduler.short} built at {scheduler.site} for {_written(total)} steps, the number of epochs, is "
+                f"stepped after every batch at {_place_name(place)}: it reaches its end within one epoch or repeats",
+                location(place.event),
+                measured={"length": _written(total), "scheduler": scheduler.short},
+            )
+        elif (
+            scheduler.short == "ExponentialLR"
+            and (gamma := number(scheduler.argument(1, "gamma"))) is not None
+            and gamma < 0.99
+        ):
+            yield Fault(
+                "per batch, factor of an epoch",
+                f"ExponentialLR with gamma {gamma:g} built at {scheduler.site} is stepped after every batch at "
+                f"{_place_name(place)}: the rate falls to {gamma**1000:.1e} of itself in 1000 batches",
+                location(place.event),
+                direct=gamma <= 0.97,
+                measured={"gamma": gamma},
+            )
         elif scheduler.short == "StepLR" and total is None:
             size = scheduler.argument(1, "step_size")
             whole = number(size)
             if whole is not None and whole <= 50 and not any(c is None for c in [b.count for b in loops[:-1]][:1]):
                 epochs = number(loops[0].count) if loops[0].count is not None else None
                 if epochs is not None and whole < epochs:
-                    yield Fault("per batch, step size of an epoch",
-                                f"StepLR with step_size {whole:g} built at {scheduler.site} is stepped after every batch at "
-                                f"{_place_name(place)} in a run of {epochs:g} epochs: it decays within the first epoch",
-                                location(place.event), measured={"step_size": whole, "epochs": epochs})
+                    yield Fault(
+                        "per batch, step size of an epoch",
+                        f"StepLR with step_size {whole:g} built at {scheduler.site} is stepped after every batch at "
+                        f"{_place_name(place)} in a run of {epochs:g} epochs: it decays within the first epoch",
+                        location(place.event),
+                        measured={"step_size": whole, "epochs": epochs},
+                    )
     elif total is not None and stepping is not None and stepping not in loops and loops and counts_batches(total):
-        yield Fault("per epoch, length in batches",
-                    f"{scheduler.short} built at {scheduler.site} for {_written(total)} steps is stepped only once for each "
-                    f"pass of the loop at {loops[-1].file.path}:{loops[-1].line} ({_place_name(place)}): the rate hardly moves",
-                    location(place.event), measured={"length": _written(total), "scheduler": scheduler.short})
+        yield Fault(
+            "per epoch, length in batches",
+            f"{scheduler.short} built at {scheduler.site} for {_written(total)} steps is stepped only once for each "
+            f"pass of the loop at {loops[-1].file.path}:{loops[-1].line} ({_place_name(place)}): the rate hardly moves",
+            location(place.event),
+            measured={"length": _written(total), "scheduler": scheduler.short},
+        )
 
 
 def innermost_stepping(loop: TrainingLoop, place: Place) -> Block | None:
@@ -120,7 +142,9 @@ def _few_inner(block: Block) -> bool:
 
 
 def _in_condition(place: Place, stepping: Block) -> bool:
-    return any(b.kind == "branch" for b in place.path[place.path.index(stepping):]) if stepping in place.path else False
+    return (
+        any(b.kind == "branch" for b in place.path[place.path.index(stepping) :]) if stepping in place.path else False
+    )
 
 
 def _before_optimizer(loop: TrainingLoop, place: Place) -> Iterator[Fault]:
@@ -130,10 +154,14 @@ def _before_optimizer(loop: TrainingLoop, place: Place) -> Iterator[Fault]:
     inside = [p for p in loop.of("step") if stepped(p.event) is not None and stepping in p.path]
     if inside and place.order < inside[0].order and not _in_condition(place, stepping):
         event, other = place.event, inside[0].event
-        yield Fault("before the optimizer",
-                    f"The scheduler is stepped at {_place_name(place)} before the optimizer at line {other.line}: the first "
-                    f"value of the schedule is skipped",
-                    location(event), severity=Severity.MEDIUM, measured={"optimizer_line": other.line})
+        yield Fault(
+            "before the optimizer",
+            f"The scheduler is stepped at {_place_name(place)} before the optimizer at line {other.line}: the first "
+            "value of the schedule is skipped",
+            location(event),
+            severity=Severity.MEDIUM,
+            measured={"optimizer_line": other.line},
+        )
 
 
 def _prepared(project: Project, place: Place, scheduler: Thing) -> Iterator[Fault]:
@@ -142,21 +170,26 @@ def _prepared(project: Project, place: Place, scheduler: Thing) -> Iterator[Faul
     if not isinstance(accelerator, Thing) or total is None or accelerator.short != "Accelerator":
         return
     if truth(accelerator.kwargs.get("step_scheduler_with_optimizer")) is False or truth(
-            accelerator.kwargs.get("split_batches")):
+        accelerator.kwargs.get("split_batches")
+    ):
         return
     seen = list(parts(total))
     multiplied = any(isinstance(p, Symbol) and p.name == "num_processes" for p in seen)
     own = any(isinstance(p, Operation) and p.op == "len prepared" for p in seen)
     if own and not multiplied:
         several = any(True for _ in project.calls("spawn", "notebook_launcher", "debug_launcher"))
-        yield Fault("prepared scheduler, length of one process",
-                    f"The {scheduler.short} built at {scheduler.site} for {_written(total)} steps was passed to "
-                    f"accelerator.prepare() at {scheduler.state.get('prepared_site')}, whose wrapper steps it num_processes times "
-                    f"for each optimizer step; the length counts one process's batches and is not multiplied by num_processes, "
-                    f"so the schedule ends after 1/num_processes of training",
-                    Location(file=scheduler.site.path, line=scheduler.site.line, quote=_quote(project, scheduler)),
-                    severity=Severity.HIGH if several else Severity.MEDIUM, direct=several,
-                    measured={"length": _written(total), "several_processes": several})
+        yield Fault(
+            "prepared scheduler, length of one process",
+            f"The {scheduler.short} built at {scheduler.site} for {_written(total)} steps was passed to "
+            f"accelerator.prepare() at {scheduler.state.get('prepared_site')}, whose wrapper steps it "
+            "num_processes times "
+            "for each optimizer step; the length counts one process's batches and is not multiplied by num_processes, "
+            "so the schedule ends after 1/num_processes of training",
+            Location(file=scheduler.site.path, line=scheduler.site.line, quote=_quote(project, scheduler)),
+            severity=Severity.HIGH if several else Severity.MEDIUM,
+            direct=several,
+            measured={"length": _written(total), "several_processes": several},
+        )
 
 
 def _quote(project: Project, thing: Thing) -> str | None:
@@ -184,11 +217,14 @@ def _resumed(root: Block) -> Iterator[Fault]:
             if restored or (last is not None and number(last) != -1):
                 continue
             event = place.event
-            yield Fault("built after the optimizer's state was loaded",
-                        f"{made.short} is built at {_place_name(place)} after the optimizer's state was loaded at line "
-                        f"{load.event.line}: its constructor sets the learning rate back to the schedule's start, and its own "
-                        f"state is not loaded",
-                        location(event), measured={"load_line": load.event.line, "scheduler": made.short})
+            yield Fault(
+                "built after the optimizer's state was loaded",
+                f"{made.short} is built at {_place_name(place)} after the optimizer's state was loaded at line "
+                f"{load.event.line}: its constructor sets the learning rate back to the schedule's start, and its own "
+                "state is not loaded",
+                location(event),
+                measured={"load_line": load.event.line, "scheduler": made.short},
+            )
             break
 
 
@@ -200,14 +236,19 @@ def _multiplied(loop: TrainingLoop) -> Iterator[Fault]:
             continue
         if not _own_rate(place):
             continue
-        stepping = next((b for b in reversed(place.path) if b.kind == "loop" and {"backward", "manual_backward"} & b.methods),
-                        None)
+        stepping = next(
+            (b for b in reversed(place.path) if b.kind == "loop" and {"backward", "manual_backward"} & b.methods), None
+        )
         if stepping is None or not _batch_loop(loop, stepping) or not _every_time(place, stepping):
             continue
-        yield Fault("multiplied into itself",
-                    f"{event.file.segment(_statement(event.node))} at {_place_name(place)} multiplies the current learning rate "
-                    f"in every training step: it changes geometrically instead of being set from the base rate",
-                    location(event), measured={"expression": event.file.segment(_statement(event.node))})
+        yield Fault(
+            "multiplied into itself",
+            f"{event.file.segment(_statement(event.node))} at {_place_name(place)} multiplies the current "
+            "learning rate "
+            "in every training step: it changes geometrically instead of being set from the base rate",
+            location(event),
+            measured={"expression": event.file.segment(_statement(event.node))},
+        )
 
 
 def _statement(node: ast.AST) -> ast.AST:
@@ -224,14 +265,17 @@ def _own_rate(place: Place) -> bool:
             target = node.target
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp) and isinstance(node.value.op, ast.Mult):
             target = node.targets[0]
-        return isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant) and target.slice.value == "lr"
+        return (
+            isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant) and target.slice.value == "lr"
+        )
     if place.event.name != "item.lr" or not isinstance(node, ast.Subscript):
         return False
     value = _assigned(place, node)
     text = ast.unparse(node)
     return value is not None and any(
         isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mult) and text in (ast.unparse(n.left), ast.unparse(n.right))
-        for n in ast.walk(value))
+        for n in ast.walk(value)
+    )
 
 
 def _assigned(place: Place, target: ast.Subscript) -> ast.expr | None:
@@ -245,17 +289,25 @@ def _assigned(place: Place, target: ast.Subscript) -> ast.expr | None:
 
 def _batch_loop(loop: TrainingLoop, stepping: Block) -> bool:
     """Whether the loop is the innermost one with backward: no further training loop inside it."""
-    return not any(b is not stepping and b.kind == "loop" and {"backward", "manual_backward"} & b.methods
-                   for p in loop.backwards for b in p.path[p.path.index(stepping):] if stepping in p.path)
+    return not any(
+        b is not stepping and b.kind == "loop" and {"backward", "manual_backward"} & b.methods
+        for p in loop.backwards
+        for b in p.path[p.path.index(stepping) :]
+        if stepping in p.path
+    )
 
 
 def _every_time(place: Place, stepping: Block) -> bool:
     """Not under a condition that picks single moments; an inequality over a counter leaves it running from then on."""
-    for block in place.path[place.path.index(stepping):]:
+    for block in place.path[place.path.index(stepping) :]:
         if block.kind != "branch" or not isinstance(block.node, ast.If):
             continue
         test = block.node.test
-        if not (isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], (ast.Lt, ast.LtE, ast.Gt, ast.GtE))):
+        if not (
+            isinstance(test, ast.Compare)
+            and len(test.ops) == 1
+            and isinstance(test.ops[0], (ast.Lt, ast.LtE, ast.Gt, ast.GtE))
+        ):
             return False
         if not _counter(test.left, place) and not _counter(test.comparators[0], place):
             return False
@@ -269,8 +321,12 @@ def _counter(node: ast.expr, place: Place) -> bool:
     if isinstance(node, (ast.Name, ast.Attribute)):
         for tree in ([function.node] if function else []) + [b.node for b in place.path if b.kind == "loop"]:
             for inner in ast.walk(tree):
-                if isinstance(inner, ast.AugAssign) and isinstance(inner.op, ast.Add) and ast.unparse(inner.target) == text and (
-                        isinstance(inner.value, ast.Constant)):
+                if (
+                    isinstance(inner, ast.AugAssign)
+                    and isinstance(inner.op, ast.Add)
+                    and ast.unparse(inner.target) == text
+                    and (isinstance(inner.value, ast.Constant))
+                ):
                     return True
         if any(isinstance(a, Symbol) and a.role == "index" for a in place.event.args):
             return True

@@ -65,7 +65,7 @@ def read_sources(paths: Sequence[str | Path]) -> tuple[list[SourceFile], list[Ar
 
 
 def parse_source(path: str, text: str) -> SourceFile | Artifact:
-    """A source from text that was read already; an `Artifact` with a note where it is no Python that can be followed."""
+    """A source from text that was read already; an `Artifact` with a note where it cannot be followed."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escapes in the user's strings are not our business

@@ -11,7 +11,6 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Union
 
 from traindx_tools.on_code.definitions import FunctionInfo
 from traindx_tools.on_code.source import SourceFile
@@ -138,7 +137,7 @@ def walk(block: Block, only: frozenset[str] | None = None) -> Iterator[Place]:
 def unique_events(roots: list[Block]) -> Iterator[Event]:
     """Every event once, however often its block is shared."""
     seen: set[int] = set()
-    stack: list[Union[Event, Block]] = list(reversed(roots))
+    stack: list[Event | Block] = list(reversed(roots))
     while stack:
         item = stack.pop()
         if id(item) in seen:

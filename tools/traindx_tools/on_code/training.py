@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from traindx_tools.on_code import names
-from traindx_tools.on_code.held import held, modules_of
 from traindx_tools.on_code.project import TrainingLoop
 from traindx_tools.on_code.trace import Block, Event, Place
 from traindx_tools.on_code.values import (

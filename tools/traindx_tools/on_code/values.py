@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from traindx_tools.on_code.definitions import ClassInfo, FunctionInfo
@@ -30,7 +30,7 @@ class Site:
 
 @dataclass(frozen=True)
 class Symbol:
-    """Something unknown. `role` says how it came about: "parameter", "attribute", "item", "call", "global", "iteration"."""
+    """Something unknown. `role` says how it came about: "parameter", "attribute", "item", "call", "iteration" ..."""
 
     role: str
     name: str
@@ -234,9 +234,22 @@ class Method:
     name: str
 
 
-Value = Union[
-    Symbol, Const, Operation, Tensor, Ref, Function, Klass, ModuleValue, Thing, Instance, Bag, Table, Parameters, Method
-]
+Value = (
+    Symbol
+    | Const
+    | Operation
+    | Tensor
+    | Ref
+    | Function
+    | Klass
+    | ModuleValue
+    | Thing
+    | Instance
+    | Bag
+    | Table
+    | Parameters
+    | Method
+)
 
 NONE = Const(None)
 UNKNOWN = Symbol("unknown", "?")
@@ -258,8 +271,11 @@ def join(left: Value, right: Value) -> Value:
         return _join_bags(left, right)
     numbers = (Const, Operation, Symbol)
     if isinstance(left, numbers) and isinstance(right, numbers) and (_is_number(left) or _is_number(right)):
-        depth = 1 + max(v.depth for v in (left, right) if not isinstance(v, Const)) if not (
-            isinstance(left, Const) and isinstance(right, Const)) else 1
+        depth = (
+            1 + max(v.depth for v in (left, right) if not isinstance(v, Const))
+            if not (isinstance(left, Const) and isinstance(right, Const))
+            else 1
+        )
         return Operation("either", (left, right), depth) if depth <= 8 else UNKNOWN
     return UNKNOWN
 
@@ -287,7 +303,7 @@ def join_tensors(a: Tensor, b: Tensor) -> Tensor:
 
 def _join_bags(a: Bag, b: Bag) -> Bag:
     if not a.open and not b.open and len(a.items) == len(b.items):
-        return Bag(a.kind, [join(x, y) for x, y in zip(a.items, b.items)], site=a.site, born_in=a.born_in)
+        return Bag(a.kind, [join(x, y) for x, y in zip(a.items, b.items, strict=False)], site=a.site, born_in=a.born_in)
     return Bag(a.kind, [*a.items, *b.items][:8], open=True, site=a.site, born_in=a.born_in)
 
 

@@ -1,14 +1,15 @@
 """A random key is used twice.
 
-JAX's random functions are pure: the same key gives the same numbers. A key that was split must not be used again itself
-(its children are derived from it), two samplers need two keys, and a loop needs a new key in every iteration. Reuse makes
-draws that should be independent equal or correlated. Keys are followed through the project's functions; `fold_in` with
-other data makes another key, and a model's `init` is left alone.
+JAX's random functions are pure: the same key gives the same numbers. A key that was split must not be used again
+itself (its children are derived from it), two samplers need two keys, and a loop needs a new key in every iteration.
+Reuse makes draws that should be independent equal or correlated. Keys are followed through the project's functions;
+`fold_in` with other data makes another key, and a model's `init` is left alone.
 """
 
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
@@ -53,31 +54,38 @@ def _used_key(event: Event) -> Value | None:
 
 
 def _twice(places: list[Place]) -> Iterator[Finding]:
-    for first, second in zip(places, places[1:]):
-        if first.event is second.event and first.path[-1] is second.path[-1]:
-            same_call = True
-        else:
-            same_call = False
+    for first, second in itertools.pairwise(places):
+        same_call = first.event is second.event and first.path[-1] is second.path[-1]
         if _exclusive(first, second) or (same_call and first.loops != second.loops):
             continue
         after_split = first.event.method == "split"
-        alike = first.event.method == second.event.method
+        alike = first.event.method == second.event.method and not same_call
         yield RULE.finding(
             f"The key used at {_at(second.event)} was used before at {_at(first.event)}"
-            + (", where it was split: its children are derived from it" if after_split and not alike else
-               ": both draws come from the same random stream"),
-            location(_caller(first, second)), second.event.file.path, strength=Strength.DIRECT,
-            severity=None if after_split or alike else Severity.MEDIUM,
-            measured={"kind": "reuse", "first_line": first.event.line, "second_line": second.event.line,
-                      "first_use": first.event.method, "second_use": second.event.method},
+            + (
+                ", where it was split: its children are derived from it"
+                if after_split and not alike
+                else ": both draws come from the same random stream"
+            ),
+            location(_caller(first, second)),
+            second.event.file.path,
+            strength=Strength.DIRECT,
+            severity=None if (after_split or alike) and not same_call else Severity.MEDIUM,
+            measured={
+                "kind": "reuse",
+                "first_line": first.event.line,
+                "second_line": second.event.line,
+                "first_use": first.event.method,
+                "second_use": second.event.method,
+            },
         )
         return
 
 
 def _caller(first: Place, second: Place) -> Event:
     """The second use, seen from the function in which both uses lie."""
-    common = [b for b, c in zip(first.path, second.path) if b is c]
-    inner = second.path[len(common):]
+    common = [b for b, c in zip(first.path, second.path, strict=False) if b is c]
+    inner = second.path[len(common) :]
     call = next((b for b in inner if b.kind == "call"), None)
     if call is None:
         return second.event
@@ -109,9 +117,12 @@ def _constant_in_loop(place: Place) -> Iterator[Finding]:
     if not isinstance(name, ast.Name) or name.id in _assigned(loop.node):
         return
     yield RULE.finding(
-        f"{event.file.segment(node)} at {_at(event)} uses the same key {name.id} in every iteration of the loop at line "
+        f"{event.file.segment(node)} at {_at(event)} uses the same key {name.id} in every iteration of the loop "
+        "at line "
         f"{loop.line}: every iteration draws the same numbers",
-        location(event), event.file.path, strength=Strength.DIRECT,
+        location(event),
+        event.file.path,
+        strength=Strength.DIRECT,
         severity=None if {"grad", "value_and_grad", "update", "apply_updates"} & loop.methods else Severity.MEDIUM,
         measured={"kind": "constant key in a loop", "loop_line": loop.line},
     )

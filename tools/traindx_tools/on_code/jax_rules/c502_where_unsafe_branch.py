@@ -1,9 +1,9 @@
 """`where` hides a bad value in the forward pass and not in the gradient.
 
-`where(x > 0, log(x), 0)` is finite, but reverse mode differentiates both branches: in the branch that is not selected the
-zero cotangent meets an infinite derivative (log, sqrt, 1/x at 0, exp that overflowed) and 0 * inf is NaN, which is added
-to the gradient of x. The argument has to be made safe inside the branch as well: `log(where(x > 0, x, 1))`. It holds for
-jax.numpy and torch alike.
+`where(x > 0, log(x), 0)` is finite, but reverse mode differentiates both branches: in the branch that is not selected
+the zero cotangent meets an infinite derivative (log, sqrt, 1/x at 0, exp that overflowed) and 0 * inf is NaN, which
+is added to the gradient of x. The argument has to be made safe inside the branch as well: `log(where(x > 0, x, 1))`.
+It holds for jax.numpy and torch alike.
 """
 
 from __future__ import annotations
@@ -27,10 +27,46 @@ RULE = Rule(
     alike=("log of 0 without where", "a learning rate that is too high"),
     confirm=("jax.config.update('jax_debug_nans', True)", "evaluate f at the elements that the condition excludes"),
 )
-_UNSAFE = frozenset({"exp", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "power", "pow", "arccos", "arcsin", "acos",
-                     "asin", "reciprocal", "expm1", "norm", "arctanh", "atanh"})
-_SAFE = frozenset({"where", "maximum", "minimum", "clip", "clamp", "abs", "softplus", "clamp_min", "clamp_max", "relu", "max",
-                   "nan_to_num", "logaddexp", "square"})
+_UNSAFE = frozenset(
+    {
+        "exp",
+        "log",
+        "log2",
+        "log10",
+        "log1p",
+        "sqrt",
+        "rsqrt",
+        "power",
+        "pow",
+        "arccos",
+        "arcsin",
+        "acos",
+        "asin",
+        "reciprocal",
+        "expm1",
+        "norm",
+        "arctanh",
+        "atanh",
+    }
+)
+_SAFE = frozenset(
+    {
+        "where",
+        "maximum",
+        "minimum",
+        "clip",
+        "clamp",
+        "abs",
+        "softplus",
+        "clamp_min",
+        "clamp_max",
+        "relu",
+        "max",
+        "nan_to_num",
+        "logaddexp",
+        "square",
+    }
+)
 
 
 def check(project: Project) -> Iterator[Finding]:
@@ -57,9 +93,13 @@ def _judged(event: Event, node: ast.Call) -> Finding | None:
         if unsafe is not None:
             inner = event.file.segment(unsafe)
             return RULE.finding(
-                f"{event.file.segment(node)} at {event.file.path}:{event.line} differentiates {inner} where the condition "
-                f"{event.file.segment(node.args[0])} excludes it too: an infinite value there turns the gradient into 0 * inf = NaN",
-                location(event), event.file.path, strength=Strength.DIRECT,
+                f"{event.file.segment(node)} at {event.file.path}:{event.line} differentiates {inner} where the "
+                "condition "
+                f"{event.file.segment(node.args[0])} excludes it too: an infinite value there turns the gradient "
+                "into 0 * inf = NaN",
+                location(event),
+                event.file.path,
+                strength=Strength.DIRECT,
                 measured={"kind": "where", "unsafe": inner},
             )
     return None
@@ -71,8 +111,11 @@ def _resolved(event: Event, node: ast.expr) -> ast.expr:
         return node
     best: ast.expr | None = None
     for inner in ast.walk(event.function.node):
-        if isinstance(inner, ast.Assign) and inner.lineno < event.line and any(
-                isinstance(t, ast.Name) and t.id == node.id for t in inner.targets):
+        if (
+            isinstance(inner, ast.Assign)
+            and inner.lineno < event.line
+            and any(isinstance(t, ast.Name) and t.id == node.id for t in inner.targets)
+        ):
             best = inner.value
     return best if best is not None else node
 
@@ -93,9 +136,9 @@ def _unsafe_part(branch: ast.expr, condition: ast.expr) -> ast.expr | None:
             inside = list(node.args) or ([node.func.value] if isinstance(node.func, ast.Attribute) else [])
             if name in _UNSAFE and any(_names(a) & watched for a in inside) and not any(_guarded(a) for a in inside):
                 return node
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
-            if _names(node.right) & watched and not _guarded(node.right):
-                return node
+        divides = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
+        if divides and isinstance(node, ast.BinOp) and _names(node.right) & watched and not _guarded(node.right):
+            return node
         stack.extend(c for c in ast.iter_child_nodes(node) if isinstance(c, ast.expr))
     return None
 

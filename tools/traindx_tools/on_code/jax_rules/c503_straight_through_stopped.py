@@ -34,8 +34,11 @@ def check(project: Project) -> Iterator[Finding]:
         node = event.node
         if not isinstance(node, ast.Call):
             continue
-        inner = node.args[0] if event.method == "stop_gradient" and node.args else (
-            node.func.value if isinstance(node.func, ast.Attribute) and event.method == "detach" else None)
+        inner = (
+            node.args[0]
+            if event.method == "stop_gradient" and node.args
+            else (node.func.value if isinstance(node.func, ast.Attribute) and event.method == "detach" else None)
+        )
         parts = _straight_through(inner)
         if parts is not None:
             yield _finding(event, node, *parts)
@@ -46,7 +49,11 @@ def _straight_through(node: ast.expr | None) -> tuple[str, str] | None:
     if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)):
         return None
     for kept, change in ((node.left, node.right), (node.right, node.left)):
-        if isinstance(change, ast.BinOp) and isinstance(change.op, ast.Sub) and ast.unparse(change.right) == ast.unparse(kept):
+        if (
+            isinstance(change, ast.BinOp)
+            and isinstance(change.op, ast.Sub)
+            and ast.unparse(change.right) == ast.unparse(kept)
+        ):
             return ast.unparse(kept), ast.unparse(change)
     return None
 
@@ -56,8 +63,12 @@ def _finding(event: Event, node: ast.Call, kept: str, change: str) -> Finding:
     made = patching.replace_text(event.file, node, f"{kept} + {cut}", "cut only the difference from the graph")
     patch: tuple[Patch, ...] = (made,) if made is not None else ()
     return RULE.finding(
-        f"{event.file.segment(node)} at {event.file.path}:{event.line} cuts the whole straight-through expression from the "
+        f"{event.file.segment(node)} at {event.file.path}:{event.line} cuts the whole straight-through "
+        "expression from the "
         f"graph: only {change} should be, so no gradient reaches {kept}",
-        location(event), event.file.path, strength=Strength.DIRECT, measured={"kind": "straight-through", "kept": kept},
+        location(event),
+        event.file.path,
+        strength=Strength.DIRECT,
+        measured={"kind": "straight-through", "kept": kept},
         patch=patch,
     )

@@ -1,8 +1,8 @@
 """The carry of a scan changes its type.
 
-`lax.scan`, `fori_loop` and `while_loop` need a carry of the same structure, shape and dtype in every iteration. An entry
-that starts as an int (`0`, `jnp.zeros((), int)`) and to which the body adds a float comes out as a float: tracing fails
-with "carry input and carry output must have the same type".
+`lax.scan`, `fori_loop` and `while_loop` need a carry of the same structure, shape and dtype in every iteration. An
+entry that starts as an int (`0`, `jnp.zeros((), int)`) and to which the body adds a float comes out as a float:
+tracing fails with "carry input and carry output must have the same type".
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ def check(project: Project) -> Iterator[Finding]:
     for event in project.calls("scan", "fori_loop", "while_loop"):
         if not event.name.startswith("jax.lax."):
             continue
-        init = event.argument({"scan": 1, "fori_loop": 3}.get(event.method, 2), "init" if event.method == "scan" else "init_val")
+        init = event.argument(
+            {"scan": 1, "fori_loop": 3}.get(event.method, 2), "init" if event.method == "scan" else "init_val"
+        )
         result = event.result
         if event.method == "scan":
             result = result.items[0] if isinstance(result, Bag) and result.items else None
@@ -46,7 +48,7 @@ def _compared(project: Project, event: Event, init: Value, out: Value, name: str
             if key in out.items:
                 yield from _compared(project, event, value, out.items[key], f"{name}[{key!r}]")
     elif isinstance(init, Bag) and isinstance(out, Bag) and len(init.items) == len(out.items) and not init.open:
-        for i, (a, b) in enumerate(zip(init.items, out.items)):
+        for i, (a, b) in enumerate(zip(init.items, out.items, strict=False)):
             yield from _compared(project, event, a, b, f"{name}[{i}]")
     elif _is_int(init) and _is_float(out):
         yield _finding(project, event, init, name)
@@ -61,18 +63,24 @@ def _is_int(value: Value) -> bool:
 def _is_float(value: Value) -> bool:
     if isinstance(value, Const):
         return isinstance(value.value, float)
-    return isinstance(value, Tensor) and ("floating" in value.tags or (value.dtype or "").startswith(("float", "bfloat")))
+    return isinstance(value, Tensor) and (
+        "floating" in value.tags or (value.dtype or "").startswith(("float", "bfloat"))
+    )
 
 
 def _finding(project: Project, event: Event, init: Value, name: str) -> Finding:
     where = location(event)
     if isinstance(init, Tensor) and init.site is not None:
         file = project.file(init.site.path)
-        where = Location(file=init.site.path, line=init.site.line,
-                         quote=file.line(init.site.line).strip()[:200] if file else None)
+        where = Location(
+            file=init.site.path, line=init.site.line, quote=file.line(init.site.line).strip()[:200] if file else None
+        )
     return RULE.finding(
-        f"The carry{name} of {event.method} at {event.file.path}:{event.line} starts as an int at {where.code} and the body "
-        f"returns a float for it",
-        where, event.file.path, strength=Strength.DIRECT,
+        f"The carry{name} of {event.method} at {event.file.path}:{event.line} starts as an int at {where.code} "
+        "and the body "
+        "returns a float for it",
+        where,
+        event.file.path,
+        strength=Strength.DIRECT,
         measured={"kind": "carry", "entry": name, "scan_line": event.line},
     )

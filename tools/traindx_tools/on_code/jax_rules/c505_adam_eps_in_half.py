@@ -1,8 +1,8 @@
 """Adam's epsilon is 0 in the parameters' dtype.
 
 optax keeps Adam's moments in the parameters' dtype. In float16 the default eps of 1e-8 is below the smallest number
-(6e-8, half of it rounds to 0): an entry whose gradient has been exactly 0 so far, such as an embedding row that no batch
-used, gets 0 / (sqrt(0) + 0) = NaN as its update.
+(6e-8, half of it rounds to 0): an entry whose gradient has been exactly 0 so far, such as an embedding row that no
+batch used, gets 0 / (sqrt(0) + 0) = NaN as its update.
 """
 
 from __future__ import annotations
@@ -27,11 +27,14 @@ RULE = Rule(
     matters="0 / 0 in the first update of every parameter with a zero gradient: NaN weights.",
     alike=("overflow of activations in float16",),
     confirm=("jnp.float16(1e-8) == 0", "find which entries of the first update are NaN: those with zero gradient"),
-    thresholds={"smallest float16": Threshold(2.0**-24, "absolute", "IEEE 754 binary16"),
-                "default eps": Threshold(1e-8, "absolute", "optax.adam")},
+    thresholds={
+        "smallest float16": Threshold(2.0**-24, "absolute", "IEEE 754 binary16"),
+        "default eps": Threshold(1e-8, "absolute", "optax.adam"),
+    },
 )
-_ADAMS = frozenset({"optax.adam", "optax.adamw", "optax.scale_by_adam", "optax.nadam", "optax.radam", "optax.lamb",
-                    "optax.amsgrad"})
+_ADAMS = frozenset(
+    {"optax.adam", "optax.adamw", "optax.scale_by_adam", "optax.nadam", "optax.radam", "optax.lamb", "optax.amsgrad"}
+)
 
 
 def check(project: Project) -> Iterator[Finding]:
@@ -69,10 +72,14 @@ def _leaves(value: Value, depth: int = 0) -> Iterator[Tensor]:
 
 def _finding(made: Event, adam: Thing, eps: float, init: Event) -> Finding:
     return RULE.finding(
-        f"{made.file.segment(made.node)} at {made.file.path}:{made.line} has eps {eps:g}, which is 0 in the parameters' dtype "
-        f"float16: entries with zero gradient are updated by 0 / 0 = NaN",
-        location(made), made.file.path, strength=Strength.DIRECT,
-        measured={"kind": "adam eps", "eps": eps, "dtype": "float16", "init_line": init.line}, patch=_patch(made),
+        f"{made.file.segment(made.node)} at {made.file.path}:{made.line} has eps {eps:g}, which is 0 in the "
+        "parameters' dtype "
+        "float16: entries with zero gradient are updated by 0 / 0 = NaN",
+        location(made),
+        made.file.path,
+        strength=Strength.DIRECT,
+        measured={"kind": "adam eps", "eps": eps, "dtype": "float16", "init_line": init.line},
+        patch=_patch(made),
     )
 
 
@@ -81,7 +88,11 @@ def _patch(made: Event) -> tuple[Patch, ...]:
     if not isinstance(node, ast.Call):
         return ()
     kept = [ast.unparse(a) for a in node.args]
-    kept += [f"{k.arg}={ast.unparse(k.value)}" if k.arg else f"**{ast.unparse(k.value)}" for k in node.keywords if k.arg != "eps"]
+    kept += [
+        f"{k.arg}={ast.unparse(k.value)}" if k.arg else f"**{ast.unparse(k.value)}"
+        for k in node.keywords
+        if k.arg != "eps"
+    ]
     text = f"{ast.unparse(node.func)}({', '.join([*kept, 'eps=0.0001'])})"
     made_patch = patching.replace_text(made.file, node, text, "an epsilon that float16 can hold")
     return (made_patch,) if made_patch is not None else ()

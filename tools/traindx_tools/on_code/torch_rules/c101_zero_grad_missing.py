@@ -1,10 +1,10 @@
 """Gradients are never cleared between optimizer steps.
 
-`backward` adds to `.grad`. Where no `zero_grad` (of this optimizer or of a model), no `p.grad = None` and no engine that
-clears them itself runs in the loop that steps, each step uses the sum of the gradients of all batches so far: the
-gradient norm grows with the step number and training diverges or oscillates. The rule follows helper functions,
-closures and accelerate's optimizers; it is silent where a framework owns the loop, and for gradient accumulation as long
-as something clears the gradients in the loop around the step.
+`backward` adds to `.grad`. Where no `zero_grad` (of this optimizer or of a model), no `p.grad = None` and no engine
+that clears them itself runs in the loop that steps, each step uses the sum of the gradients of all batches so far:
+the gradient norm grows with the step number and training diverges or oscillates. The rule follows helper functions,
+closures and accelerate's optimizers; it is silent where a framework owns the loop, and for gradient accumulation as
+long as something clears the gradients in the loop around the step.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ RULE = Rule(
     sees="A loop that calls backward() and steps an optimizer, and nothing in it that clears the gradients.",
     matters="Every step uses the sum of all gradients so far; the effective step grows without bound.",
     alike=("a learning rate that is too high", "gradient accumulation over a window, which clears once a window"),
-    confirm=("log the gradient norm: it grows about linearly with the step number",
-             "grep the loop for zero_grad or `.grad = None`"),
+    confirm=(
+        "log the gradient norm: it grows about linearly with the step number",
+        "grep the loop for zero_grad or `.grad = None`",
+    ),
 )
 _CLEARING = frozenset({"zero_grad", "zero_", "fill_"})
 _ENGINES = ("deepspeed.", "lightning.", "composer.", "colossalai.")
@@ -69,9 +71,10 @@ def _judged(loop: TrainingLoop, place: Place, optimizer: Value, strength: Streng
     where = innermost(place, loop)
     if not clearing:
         yield _finding(loop, place, where, strength, "never")
-    elif strength is Strength.DIRECT and where.kind == "loop" and not any(where in p.path for p in clearing):
-        if _steps_each_time(place, where):
-            yield _finding(loop, place, where, strength, "outside the loop that steps")
+        return
+    elsewhere = where.kind == "loop" and not any(where in p.path for p in clearing)
+    if strength is Strength.DIRECT and elsewhere and _steps_each_time(place, where):
+        yield _finding(loop, place, where, strength, "outside the loop that steps")
 
 
 def _clears(event: Event, optimizer: Value) -> bool:
@@ -81,14 +84,15 @@ def _clears(event: Event, optimizer: Value) -> bool:
     if event.kind != "call" or event.method not in _CLEARING:
         return False
     if event.method != "zero_grad":
-        return isinstance(event.receiver, Tensor) and "gradient" in event.receiver.tags or (
-            isinstance(event.receiver, Symbol) and event.receiver.name == "grad")
+        return (isinstance(event.receiver, Tensor) and "gradient" in event.receiver.tags) or (
+            isinstance(event.receiver, Symbol) and event.receiver.name == "grad"
+        )
     other = event.receiver
     return same(other, optimizer) or not is_optimizer(other)
 
 
 def _steps_each_time(place: Place, where: Block) -> bool:
-    inner = place.path[place.path.index(where) + 1:]
+    inner = place.path[place.path.index(where) + 1 :]
     return not any(b.kind in ("branch", "loop") for b in inner)
 
 
@@ -98,9 +102,12 @@ def _finding(loop: TrainingLoop, place: Place, where: Block, strength: Strength,
     first = next((p.event for p in loop.backwards if where in p.path), loop.backwards[0].event)
     said = "never cleared in the loop" if kind == "never" else "cleared only outside the loop"
     return RULE.finding(
-        f"{name}.step() at {event.file.path}:{event.line} uses gradients that are {said} at {where.file.path}:{where.line}: "
+        f"{name}.step() at {event.file.path}:{event.line} uses gradients that are {said} at "
+        f"{where.file.path}:{where.line}: "
         f"backward() at line {first.line} adds to them in every iteration and zero_grad() is not called",
-        location(event), event.file.path, strength=strength,
+        location(event),
+        event.file.path,
+        strength=strength,
         measured={"kind": kind, "optimizer": name, "backward_line": first.line, "loop_line": where.line},
         patch=_patch(event, first, name),
     )

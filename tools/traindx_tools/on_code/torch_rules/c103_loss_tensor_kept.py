@@ -1,9 +1,9 @@
 """Tensors that still hang on their autograd graph are kept over the steps of training.
 
-`total += loss`, `losses.append(loss)` or a meter that adds up tensors keeps the graph of every step alive: memory grows
-by a fixed amount a step until it runs out. What is kept must outlive the training loop's iteration: a sum that is reset
-in each iteration, one that is itself sent backward, a bounded queue or a list that is cleared in the loop are left alone.
-`.item()`, `.detach()`, `float(...)` and values under `no_grad` carry no graph.
+`total += loss`, `losses.append(loss)` or a meter that adds up tensors keeps the graph of every step alive: memory
+grows by a fixed amount a step until it runs out. What is kept must outlive the training loop's iteration: a sum that
+is reset in each iteration, one that is itself sent backward, a bounded queue or a list that is cleared in the loop
+are left alone. `.item()`, `.detach()`, `float(...)` and values under `no_grad` carry no graph.
 """
 
 from __future__ import annotations
@@ -52,7 +52,12 @@ def _in_loop(loop: TrainingLoop) -> Iterator[Finding]:
         if event.kind == "augmented" and event.name == "augmented.+":
             kept = event.args[1]
             container = event.receiver
-        elif event.kind == "call" and event.method in _KEEPING and isinstance(event.receiver, (Bag, Symbol)) and event.args:
+        elif (
+            event.kind == "call"
+            and event.method in _KEEPING
+            and isinstance(event.receiver, (Bag, Symbol))
+            and event.args
+        ):
             kept, container = event.args[-1], event.receiver
         else:
             continue
@@ -101,7 +106,7 @@ def _outlives(place: Place, container: Value | None, loop: TrainingLoop) -> bool
         if event.kind == "augmented" and not isinstance(container, (Bag, Table)):
             return False
         return bool(training) and not any(b in container.born_in for b in training[-1:])
-    own = [b for b in place.loops if b.function is event.function][-event.crossing:] if event.crossing else []
+    own = [b for b in place.loops if b.function is event.function][-event.crossing :] if event.crossing else []
     return any(b in training for b in own)
 
 
@@ -118,10 +123,18 @@ def _reset_inside(loop: TrainingLoop, place: Place, container: Value | None) -> 
             return True
         if event.kind == "delete" and (event.receiver is container or event.name == f"delete.{attribute}"):
             return True
-        if event.kind == "call" and event.method in _RESETS and (
-                event.receiver is container or (isinstance(container, Symbol) and event.receiver == container)):
+        if (
+            event.kind == "call"
+            and event.method in _RESETS
+            and (event.receiver is container or (isinstance(container, Symbol) and event.receiver == container))
+        ):
             return True
-        if event.kind == "call" and event.method in ("stack", "cat", "sum") and event.args and event.args[0] is container:
+        if (
+            event.kind == "call"
+            and event.method in ("stack", "cat", "sum")
+            and event.args
+            and event.args[0] is container
+        ):
             return True
     return False
 
@@ -149,8 +162,11 @@ def _finding(event: Event, kept: Value, strength: Strength, loop: TrainingLoop) 
     return RULE.finding(
         f"{written} at {where} keeps a tensor that still carries its autograd graph, in every training step; "
         f"nothing detaches it" + (" (and retain_graph keeps the buffers as well)" if retained else ""),
-        location(event), event.file.path, strength=strength,
-        measured={"kind": "kept", "expression": written, "retain_graph": retained}, patch=patch,
+        location(event),
+        event.file.path,
+        strength=strength,
+        measured={"kind": "kept", "expression": written, "retain_graph": retained},
+        patch=patch,
     )
 
 
@@ -170,5 +186,7 @@ def _written(event: Event) -> tuple[str, ast.expr | None]:
 def _patch(event: Event, expression: ast.expr | None) -> tuple[Patch, ...]:
     if not isinstance(expression, (ast.Name, ast.Attribute, ast.Subscript)):
         return ()
-    made = patching.replace_text(event.file, expression, f"{ast.unparse(expression)}.detach()", "keep the value, not its graph")
+    made = patching.replace_text(
+        event.file, expression, f"{ast.unparse(expression)}.detach()", "keep the value, not its graph"
+    )
     return (made,) if made is not None else ()

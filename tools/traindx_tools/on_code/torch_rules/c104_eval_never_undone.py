@@ -63,7 +63,12 @@ def _puts_back(event: Event, model: Value) -> bool:
     if is_false(mode):
         return False
     other = event.receiver
-    return same(other, model) or isinstance(other, Symbol) or not isinstance(model, (Thing, Instance)) or _holds(other, model)
+    return (
+        same(other, model)
+        or isinstance(other, Symbol)
+        or not isinstance(model, (Thing, Instance))
+        or _holds(other, model)
+    )
 
 
 def _holds(outer: Value | None, inner: Value) -> bool:
@@ -77,7 +82,12 @@ def _trained(loop: TrainingLoop, model: Value, around: Block) -> bool:
         return False
     for place in loop.places:
         event = place.event
-        if event.kind == "call" and event.method == "__call__" and event.grad is not False and same(event.receiver, model):
+        if (
+            event.kind == "call"
+            and event.method == "__call__"
+            and event.grad is not False
+            and same(event.receiver, model)
+        ):
             if around not in place.path:
                 continue
             result = event.result
@@ -120,12 +130,20 @@ def _finding(loop: TrainingLoop, place: Place, kind: str) -> Iterator[Finding]:
     harmless = complete and not layers
     around = _around(loop, place)
     name = text_of(event)
-    consequence = "no layer of it depends on the mode" if harmless else (
-        f"from then on {', '.join(layers)} stay in eval mode" if layers else "from then on it trains in eval mode")
+    consequence = (
+        "no layer of it depends on the mode"
+        if harmless
+        else (
+            f"from then on {', '.join(layers)} stay in eval mode" if layers else "from then on it trains in eval mode"
+        )
+    )
     yield RULE.finding(
-        f"{name}.eval() at {event.file.path}:{event.line} is not undone: no train() is called on the model in the training "
+        f"{name}.eval() at {event.file.path}:{event.line} is not undone: no train() is called on the model in "
+        "the training "
         f"loop at {around.file.path}:{around.line}; {consequence}",
-        location(event), event.file.path, strength=Strength.DIRECT,
+        location(event),
+        event.file.path,
+        strength=Strength.DIRECT,
         severity=Severity.LOW if harmless else None,
         measured={"kind": kind, "model": name, "loop_line": around.line, "layers": tuple(layers)},
         patch=() if harmless else _patch(loop, around, model),
@@ -134,7 +152,9 @@ def _finding(loop: TrainingLoop, place: Place, kind: str) -> Iterator[Finding]:
 
 def _mode_dependent(model: Value) -> tuple[list[str], bool]:
     """The mode-dependent layers of a model by type, and whether all of its layers are known."""
-    if not isinstance(model, (Thing, Instance)) or (isinstance(model, Thing) and not model.type.startswith("torch.nn.")):
+    if not isinstance(model, (Thing, Instance)) or (
+        isinstance(model, Thing) and not model.type.startswith("torch.nn.")
+    ):
         return [], False
     found: dict[str, None] = {}
     complete = True
@@ -147,8 +167,13 @@ def _mode_dependent(model: Value) -> tuple[list[str], bool]:
             complete = complete and part.type.startswith("torch.nn.") and part.short != "Module"
         elif isinstance(part, Instance):
             foreign = [b for b in part.klass.info.foreign_bases if not b.startswith("torch.nn.")]
-            complete = complete and not foreign and not any(
-                isinstance(v, Symbol) and v.role in ("call", "parameter", "output") for v in part.attrs.values())
+            complete = (
+                complete
+                and not foreign
+                and not any(
+                    isinstance(v, Symbol) and v.role in ("call", "parameter", "output") for v in part.attrs.values()
+                )
+            )
     return list(found), complete
 
 
@@ -158,8 +183,9 @@ def _patch(loop: TrainingLoop, around: Block, model: Value) -> tuple[Patch, ...]
     name = _name_in(loop, around, model)
     if name is None or not isinstance(around.node, (ast.For, ast.While)) or not around.node.body:
         return ()
-    made = patching.insert_before(around.file, around.node.body[0], f"{name}.train()",
-                                  f"put {name} back into training mode in every iteration")
+    made = patching.insert_before(
+        around.file, around.node.body[0], f"{name}.train()", f"put {name} back into training mode in every iteration"
+    )
     return (made,) if made is not None else ()
 
 
@@ -170,9 +196,16 @@ def _name_in(loop: TrainingLoop, around: Block, model: Value) -> str | None:
     if isinstance(around.node, (ast.For, ast.While)):
         for place in loop.places:
             node = place.event.node
-            if place.event.function is around.function and same(place.event.receiver, model) and isinstance(node, ast.Call):
-                target = node.func if place.event.method == "__call__" else (
-                    node.func.value if isinstance(node.func, ast.Attribute) else node.func)
+            if (
+                place.event.function is around.function
+                and same(place.event.receiver, model)
+                and isinstance(node, ast.Call)
+            ):
+                target = (
+                    node.func
+                    if place.event.method == "__call__"
+                    else (node.func.value if isinstance(node.func, ast.Attribute) else node.func)
+                )
                 if isinstance(target, (ast.Name, ast.Attribute)):
                     return ast.unparse(target)
         for name in {n.id for n in ast.walk(around.node) if isinstance(n, ast.Name)}:
@@ -189,5 +222,7 @@ def _argument_named(place: Place, around: Block, name: str, model: Value) -> boo
     event = place.event
     if event.function is not around.function or not isinstance(event.node, ast.Call):
         return False
-    return any(isinstance(a, ast.Name) and a.id == name and i < len(event.args) and same(event.args[i], model)
-               for i, a in enumerate(event.node.args))
+    return any(
+        isinstance(a, ast.Name) and a.id == name and i < len(event.args) and same(event.args[i], model)
+        for i, a in enumerate(event.node.args)
+    )

@@ -1,8 +1,9 @@
 """A model is evaluated while autograd records.
 
-Between `eval()` and the end of the evaluation the model runs without `no_grad` or `inference_mode`: graphs are built for
-nothing, which costs memory and time; where outputs or losses are collected, their graphs stay alive and memory runs out.
-Code that needs gradients in eval mode (attacks, saliency, anything that calls backward or `autograd.grad`) is left alone.
+Between `eval()` and the end of the evaluation the model runs without `no_grad` or `inference_mode`: graphs are built
+for nothing, which costs memory and time; where outputs or losses are collected, their graphs stay alive and memory
+runs out. Code that needs gradients in eval mode (attacks, saliency, anything that calls backward or `autograd.grad`)
+is left alone.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ RULE = Rule(
     sees="A model in eval mode that is called while autograd records, with no backward in the same function.",
     matters="Memory and time for graphs that nobody uses; out of memory where outputs are collected.",
     alike=("a validation batch size that is too large",),
-    confirm=("print torch.is_grad_enabled() in the evaluation", "wrap it in torch.no_grad() and compare the peak memory"),
+    confirm=(
+        "print torch.is_grad_enabled() in the evaluation",
+        "wrap it in torch.no_grad() and compare the peak memory",
+    ),
 )
 _GRADIENTS = frozenset({"backward", "grad", "manual_backward", "requires_grad_", "vjp", "jacobian", "hessian", "step"})
 _KEEPING = frozenset({"append", "extend", "cat"})
@@ -78,13 +82,18 @@ def _judged(place: Place, scope: Block) -> Finding | None:
     direct = certain and scope.function is not None
     said = f" and {at.file.segment(at.node)} at line {at.line} keeps the graphs" if kept else ""
     return RULE.finding(
-        f"{text_of(forward, 'callee')}(...) at {forward.file.path}:{forward.line} runs in eval mode while autograd records{said}: "
-        f"no no_grad() or inference_mode() is around it",
-        location(at if kept else forward), forward.file.path,
+        f"{text_of(forward, 'callee')}(...) at {forward.file.path}:{forward.line} runs in eval mode while "
+        f"autograd records{said}: "
+        "no no_grad() or inference_mode() is around it",
+        location(at if kept else forward),
+        forward.file.path,
         strength=Strength.DIRECT if direct else Strength.CIRCUMSTANTIAL,
         severity=Severity.HIGH if kept and direct else Severity.MEDIUM if kept or direct else Severity.LOW,
-        measured={"kind": "kept" if kept else "built", "model": text_of(place.event),
-                  "function": scope.function.qualified if scope.function else None},
+        measured={
+            "kind": "kept" if kept else "built",
+            "model": text_of(place.event),
+            "function": scope.function.qualified if scope.function else None,
+        },
     )
 
 

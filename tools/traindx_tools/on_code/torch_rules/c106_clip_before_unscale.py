@@ -23,11 +23,15 @@ RULE = Rule(
     name="clip-before-unscale",
     title="Gradients are clipped before they are unscaled",
     severity=Severity.HIGH,
-    sees="clip_grad_norm_ or clip_grad_value_ between scaler.scale(loss).backward() and scaler.step(), without unscale_.",
+    sees=(
+        "clip_grad_norm_ or clip_grad_value_ between scaler.scale(loss).backward() and scaler.step(), without unscale_."
+    ),
     matters="The clip sees gradients larger by the loss scale: every step shrinks to max_norm / scale.",
     alike=("a learning rate that is too small", "vanishing gradients"),
-    confirm=("print the norm that clip_grad_norm_ returns: it is thousands of times too large",
-             "call scaler.unscale_(optimizer) before the clip and compare"),
+    confirm=(
+        "print the norm that clip_grad_norm_ returns: it is thousands of times too large",
+        "call scaler.unscale_(optimizer) before the clip and compare",
+    ),
 )
 _CLIPS = ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm", "dispatch_clip_grad", "adaptive_clip_grad")
 
@@ -61,9 +65,11 @@ def _judged(loop: TrainingLoop, clip: Place, scaled: list[Place], unscales: list
         return
     event = clip.event
     yield RULE.finding(
-        f"{event.method} at {event.file.path}:{event.line} clips gradients that are still multiplied by the loss scale: "
+        f"{event.method} at {event.file.path}:{event.line} clips gradients that are still multiplied by the loss "
+        "scale: "
         f"no unscale_ stands between backward() at line {before[-1].event.line} and it",
-        location(event), event.file.path,
+        location(event),
+        event.file.path,
         strength=Strength.DIRECT if is_scaler(step.event.receiver) else Strength.CIRCUMSTANTIAL,
         measured={"kind": "clip", "backward_line": before[-1].event.line, "step_line": step.event.line},
         patch=_patch(event, step.event),

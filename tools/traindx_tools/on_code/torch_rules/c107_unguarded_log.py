@@ -11,7 +11,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength, Value as Plain
+from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Value as Plain
 from traindx_tools.on_code import epsilon
 from traindx_tools.on_code.names import is_array_library
 from traindx_tools.on_code.project import Project, location
@@ -49,20 +50,37 @@ def _judged(event: Event, value: Tensor, clamps: Sequence[Event]) -> Finding | N
     if value.low is None or value.low > 0 or (value.high is not None and value.high == 0 and value.low == 0):
         return None
     attached = value.grad is not False and event.grad is not False
+    if event.name.startswith("jax."):
+        attached = event.differentiated
     numpy = event.name.startswith("numpy.")
     source = f"{value.kind} output from {value.kind_site}" if value.kind and value.kind_site else _described(value)
-    severity = Severity.HIGH if attached and not numpy else Severity.LOW if numpy or "spread" in value.tags else Severity.MEDIUM
+    severity = (
+        Severity.HIGH
+        if attached and not numpy
+        else Severity.LOW
+        if numpy or "spread" in value.tags
+        else Severity.MEDIUM
+    )
     if "spread" in value.tags or (not value.kind and not attached):
         severity = Severity.LOW if not attached else Severity.MEDIUM
     high = None if value.high is None else value.high
     bound: Plain = "unbounded" if high is None else high
     return RULE.finding(
-        f"{event.file.segment(event.node)} at {event.file.path}:{event.line} takes the logarithm of {source}, which reaches "
+        f"{event.file.segment(event.node)} at {event.file.path}:{event.line} takes the logarithm of {source}, "
+        "which reaches "
         f"exactly {value.low:g}" + ("; its gradient is infinite there" if attached else ""),
-        location(event), event.file.path,
-        strength=Strength.DIRECT if value.kind or attached else Strength.CIRCUMSTANTIAL, severity=severity,
-        measured={"kind": "log", "low": value.low, "high": bound, "of": value.kind or "expression",
-                  "dtype": value.dtype or "float32", "in_graph": attached},
+        location(event),
+        event.file.path,
+        strength=Strength.DIRECT if value.kind or attached else Strength.CIRCUMSTANTIAL,
+        severity=severity,
+        measured={
+            "kind": "log",
+            "low": value.low,
+            "high": bound,
+            "of": value.kind or "expression",
+            "dtype": value.dtype or "float32",
+            "in_graph": attached,
+        },
         patch=_patch(value, clamps, numpy),
     )
 

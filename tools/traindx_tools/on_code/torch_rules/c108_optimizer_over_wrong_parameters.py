@@ -1,10 +1,11 @@
 """The optimizer does not hold the parameters that are trained.
 
-An optimizer keeps the parameter objects that existed, and were chosen, when it was built. Three ways to miss: the model
-was rebuilt afterwards (another instance is trained than the one it holds); layers were replaced, the embedding resized or
-adapters added afterwards; or everything was frozen at that moment, so that a filter by `requires_grad` chose nothing
-(`PeftModel.from_pretrained` loads adapters frozen unless `is_trainable=True`). Gradients and their norm look normal in
-all three. `.to(device)` keeps the parameter objects in torch 2 and is left alone, as are wrappers such as DDP.
+An optimizer keeps the parameter objects that existed, and were chosen, when it was built. Three ways to miss: the
+model was rebuilt afterwards (another instance is trained than the one it holds); layers were replaced, the embedding
+resized or adapters added afterwards; or everything was frozen at that moment, so that a filter by `requires_grad`
+chose nothing (`PeftModel.from_pretrained` loads adapters frozen unless `is_trainable=True`). Gradients and their norm
+look normal in all three. `.to(device)` keeps the parameter objects in torch 2 and is left alone, as are wrappers such
+as DDP.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code.held import held, modules_of
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.trace import Block, Event, Place, walk
-from traindx_tools.on_code.held import held, modules_of
 from traindx_tools.on_code.training import is_optimizer, sent_backward, stepped
 from traindx_tools.on_code.values import Instance, Tensor, Thing, Value, unwrap
 from traindx_tools.rules import Rule
@@ -28,12 +29,17 @@ RULE = Rule(
     sees="Which modules an optimizer was built over, in what state, and which modules the loss is computed by.",
     matters="Gradients flow and nothing, or not the new part, is ever updated.",
     alike=("a learning rate of 0", "a detached loss"),
-    confirm=("sum(p.numel() for g in optimizer.param_groups for p in g['params'])",
-             "compare a parameter of the trained model before and after optimizer.step()"),
+    confirm=(
+        "sum(p.numel() for g in optimizer.param_groups for p in g['params'])",
+        "compare a parameter of the trained model before and after optimizer.step()",
+    ),
 )
-_GROWING = {"resize_token_embeddings": "resize_token_embeddings() makes new embedding parameters",
-            "get_peft_model": "get_peft_model() adds adapter parameters", "add_adapter": "add_adapter() adds parameters",
-            "reset_classifier": "reset_classifier() makes a new head"}
+_GROWING = {
+    "resize_token_embeddings": "resize_token_embeddings() makes new embedding parameters",
+    "get_peft_model": "get_peft_model() adds adapter parameters",
+    "add_adapter": "add_adapter() adds parameters",
+    "reset_classifier": "reset_classifier() makes a new head",
+}
 
 
 def check(project: Project) -> Iterator[Finding]:
@@ -61,7 +67,9 @@ def _over_nothing(event: Event, optimizer: Thing | Instance) -> Iterator[Finding
     yield RULE.finding(
         f"The optimizer at {event.file.path}:{event.line} is built over nothing that trains: {reason}"
         + (", and the filter by requires_grad leaves an empty list" if filtered else ""),
-        location(event), event.file.path, strength=Strength.DIRECT,
+        location(event),
+        event.file.path,
+        strength=Strength.DIRECT,
         measured={"kind": "frozen", "filtered": filtered, "reason": reason},
     )
 
@@ -73,15 +81,22 @@ def _too_early(root: Block, places: list[Place], place: Place, optimizer: Thing 
     later = [p for p in places if p.order > place.order]
     for other in later:
         event = other.event
-        if isinstance(event.result, (Thing, Instance)) and is_optimizer(event.result) and event.result is not optimizer and (
-                event.kind == "call" and _creates(event, event.result)):
+        if (
+            isinstance(event.result, (Thing, Instance))
+            and is_optimizer(event.result)
+            and event.result is not optimizer
+            and (event.kind == "call" and _creates(event, event.result))
+        ):
             return  # a second optimizer may hold what is new
         reason = _grows(event, owned)
         if reason is not None and _trains_after(later, other, optimizer):
             yield RULE.finding(
-                f"{reason} at {event.file.path}:{event.line}, after the optimizer was built at line {place.event.line}: the new "
-                f"parameters are never updated",
-                location(event), event.file.path, strength=Strength.DIRECT,
+                f"{reason} at {event.file.path}:{event.line}, after the optimizer was built at line "
+                f"{place.event.line}: the new "
+                "parameters are never updated",
+                location(event),
+                event.file.path,
+                strength=Strength.DIRECT,
                 measured={"kind": "too early", "optimizer_line": place.event.line},
             )
 
@@ -94,7 +109,8 @@ def _grows(event: Event, owned: set[int]) -> str | None:
     if event.kind == "store" and event.name.startswith("attribute.") and id(event.receiver) in owned:
         new = unwrap(event.args[0])
         is_module = (isinstance(new, Thing) and new.type.startswith("torch.nn.")) or (
-            isinstance(new, Instance) and new.klass.info.is_module)
+            isinstance(new, Instance) and new.klass.info.is_module
+        )
         if is_module and id(new) not in owned and _has_parameters(new) and not new.state.get("frozen"):  # type: ignore[union-attr]
             return f"{event.name.partition('.')[2]} is replaced by a new {_short(new)}"
     if event.kind == "call" and event.method in _GROWING:
@@ -105,13 +121,30 @@ def _grows(event: Event, owned: set[int]) -> str | None:
 
 
 def _short(value: Value) -> str:
-    return value.short if isinstance(value, Thing) else value.klass.info.name if isinstance(value, Instance) else "module"
+    return (
+        value.short if isinstance(value, Thing) else value.klass.info.name if isinstance(value, Instance) else "module"
+    )
 
 
 def _has_parameters(value: Value) -> bool:
     if isinstance(value, Thing):
-        return value.short.startswith(("Linear", "Conv", "Embedding", "BatchNorm", "LayerNorm", "LSTM", "GRU", "Transformer",
-                                       "Multihead", "Sequential", "Bilinear", "Parameter", "ModuleList"))
+        return value.short.startswith(
+            (
+                "Linear",
+                "Conv",
+                "Embedding",
+                "BatchNorm",
+                "LayerNorm",
+                "LSTM",
+                "GRU",
+                "Transformer",
+                "Multihead",
+                "Sequential",
+                "Bilinear",
+                "Parameter",
+                "ModuleList",
+            )
+        )
     return isinstance(value, Instance)
 
 
@@ -135,9 +168,12 @@ def _other_model(loop: TrainingLoop) -> Iterator[Finding]:
         return
     event = place.event
     yield RULE.finding(
-        f"The optimizer stepped at {event.file.path}:{event.line} holds the model made at {_site(models[0])}, but the loss is "
+        f"The optimizer stepped at {event.file.path}:{event.line} holds the model made at {_site(models[0])}, "
+        "but the loss is "
         f"computed by another one, made at {trained[0].file.path}:{trained[0].line}: what is trained is never updated",
-        location(trained[0]), event.file.path, strength=Strength.DIRECT,
+        location(trained[0]),
+        event.file.path,
+        strength=Strength.DIRECT,
         measured={"kind": "other model", "held": str(_site(models[0])), "trained_line": trained[0].line},
     )
 

@@ -62,13 +62,27 @@ def _row(t: Tensor) -> bool:
 
 
 def _finding(event: Event, pred: Tensor, target: Tensor, first: bool) -> Finding:
-    name = event.receiver.short if isinstance(event.receiver, Thing) else event.method if event.kind == "call" else "subtraction"
+    name = (
+        event.receiver.short
+        if isinstance(event.receiver, Thing)
+        else event.method
+        if event.kind == "call"
+        else "subtraction"
+    )
     return RULE.finding(
-        f"{event.file.segment(event.node)} at {event.file.path}:{event.line} ({name}) broadcasts predictions of shape (N, 1) "
-        f"against targets of shape (N,) to N x N",
-        location(event), event.file.path, strength=Strength.DIRECT,
-        measured={"kind": "broadcast", "prediction_shape": "(N, 1)", "target_shape": "(N,)",
-                  "prediction_made_at": str(pred.kind_site or pred.site), "target_made_at": str(target.site)},
+        f"{event.file.segment(event.node)} at {event.file.path}:{event.line} ({name}) broadcasts predictions of "
+        "shape (N, 1) "
+        "against targets of shape (N,) to N x N",
+        location(event),
+        event.file.path,
+        strength=Strength.DIRECT,
+        measured={
+            "kind": "broadcast",
+            "prediction_shape": "(N, 1)",
+            "target_shape": "(N,)",
+            "prediction_made_at": str(pred.kind_site or pred.site),
+            "target_made_at": str(target.site),
+        },
         patch=_patch(event, first),
     )
 
@@ -86,5 +100,7 @@ def _patch(event: Event, first: bool) -> tuple[Patch, ...]:
     text = ast.unparse(wrong)
     if not isinstance(wrong, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)):
         text = f"({text})"
-    made = patching.replace_text(event.file, wrong, f"{text}.squeeze(-1)", "give predictions the shape of the targets, (N,)")
+    made = patching.replace_text(
+        event.file, wrong, f"{text}.squeeze(-1)", "give predictions the shape of the targets, (N,)"
+    )
     return (made,) if made is not None else ()

@@ -1,10 +1,10 @@
 """The learning-rate schedule is not stepped where its construction expects it.
 
-Six ways: stepped per batch although its length counts epochs (it ends after a handful of batches), or per epoch although
-it counts batches (it hardly moves); before the optimizer (the first value is skipped; torch warns); prepared by
-accelerate, whose wrapper steps it once for each process, with a length that counts one process's batches; built after
-the optimizer's state was loaded and not loaded itself (its constructor writes the initial rate back); or written by hand
-so that the rate is multiplied into itself every step.
+Six ways: stepped per batch although its length counts epochs (it ends after a handful of batches), or per epoch
+although it counts batches (it hardly moves); before the optimizer (the first value is skipped; torch warns); prepared
+by accelerate, whose wrapper steps it once for each process, with a length that counts one process's batches; built
+after the optimizer's state was loaded and not loaded itself (its constructor writes the initial rate back); or
+written by hand so that the rate is multiplied into itself every step.
 """
 
 from __future__ import annotations
@@ -21,10 +21,15 @@ RULE = Rule(
     name="scheduler-misplaced",
     title="The learning-rate schedule is stepped in the wrong place",
     severity=Severity.HIGH,
-    sees="How long a scheduler was built to run, in which loop it is stepped, and what happens around its construction.",
+    sees=(
+        "How long a scheduler was built to run, in which loop it is stepped, and what happens around its construction."
+    ),
     matters="The learning rate is at its end, or still at its start, for most of training.",
     alike=("a learning rate that is constant on purpose", "a model that has converged"),
-    confirm=("plot optimizer.param_groups[0]['lr'] over steps", "compare the schedule's length with the number of its steps"),
+    confirm=(
+        "plot optimizer.param_groups[0]['lr'] over steps",
+        "compare the schedule's length with the number of its steps",
+    ),
 )
 
 
@@ -32,7 +37,11 @@ def check(project: Project) -> Iterator[Finding]:
     """Look at every scheduler and every learning rate set by hand."""
     for fault in schedules.faults(project):
         yield RULE.finding(
-            fault.statement, fault.where, fault.where.file or "", strength=fault.strength if fault.direct else
-            Strength.CIRCUMSTANTIAL, severity=fault.severity, measured={"kind": fault.kind, **fault.measured},
+            fault.statement,
+            fault.where,
+            fault.where.file or "",
+            strength=fault.strength if fault.direct else Strength.CIRCUMSTANTIAL,
+            severity=fault.severity,
+            measured={"kind": fault.kind, **fault.measured},
             patch=fault.patch,
         )

@@ -1,9 +1,9 @@
 """A square root whose argument can be 0, with the epsilon outside the root or without one.
 
-The derivative of sqrt at 0 is infinite; multiplied by the zero derivative of the square inside it gives NaN. An epsilon
-added to the result protects a division by it and nothing else: it has to stand under the root. Padded frames, empty rows
-and identical points make such zeros. `torch.norm` and `std` handle the point themselves and are left alone, and so is the
-root of a loss that is reduced to one number, which is not exactly 0 in training.
+The derivative of sqrt at 0 is infinite; multiplied by the zero derivative of the square inside it gives NaN. An
+epsilon added to the result protects a division by it and nothing else: it has to stand under the root. Padded frames,
+empty rows and identical points make such zeros. `torch.norm` and `std` handle the point themselves and are left
+alone, and so is the root of a loss that is reduced to one number, which is not exactly 0 in training.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ RULE = Rule(
     sees="sqrt(x), x ** 0.5 where x is a sum of squares or another value that is 0 for some rows, in a graph.",
     matters="The forward pass is finite and the gradient is NaN, for the first batch that holds such a row.",
     alike=("log of 0", "overflow"),
-    confirm=("torch.autograd.set_detect_anomaly(True) names SqrtBackward", "look for rows of zeros in the failing batch"),
+    confirm=(
+        "torch.autograd.set_detect_anomaly(True) names SqrtBackward",
+        "look for rows of zeros in the failing batch",
+    ),
 )
 EPSILON = 1e-12
 """Its root, 1e-6, is far above float32's smallest numbers and far below usual norms."""
@@ -51,15 +54,22 @@ def _judged(event: Event, value: Value | None) -> Iterator[Finding]:
         return
     if value.high == 0 or event.grad is False or value.grad is False or "reduced" in value.tags:
         return
-    certain = value.grad is True
+    if event.name.startswith("jax.") and not event.differentiated:
+        return
+    certain = value.grad is True or (event.differentiated and "one_row" in value.tags)
     severity = Severity.MEDIUM if "spread" in value.tags or not certain else None
     outside = _epsilon_outside(event)
     yield RULE.finding(
-        f"{event.file.segment(event.node)} at {event.file.path}:{event.line} takes the root of a value that can be exactly 0"
+        f"{event.file.segment(event.node)} at {event.file.path}:{event.line} takes the root of a value that can "
+        "be exactly 0"
         + (f"; {outside} is added outside the root, where it does not protect the derivative" if outside else "")
         + ": the gradient there is 0 * inf = NaN",
-        location(event), event.file.path, strength=Strength.DIRECT if certain else Strength.CIRCUMSTANTIAL, severity=severity,
-        measured={"kind": "sqrt", "epsilon_outside": outside or "", "in_graph": certain}, patch=_patch(event),
+        location(event),
+        event.file.path,
+        strength=Strength.DIRECT if certain else Strength.CIRCUMSTANTIAL,
+        severity=severity,
+        measured={"kind": "sqrt", "epsilon_outside": outside or "", "in_graph": certain},
+        patch=_patch(event),
     )
 
 

@@ -24,8 +24,10 @@ RULE = Rule(
     matters="The guard against log(0) or a division by 0 has no effect.",
     alike=("a missing guard",),
     confirm=("torch.tensor(1 - eps) == 1", "torch.tensor(eps, dtype=torch.float16) == 0"),
-    thresholds={"float32 below 1": Threshold(2.0**-24, "absolute", "IEEE 754 binary32"),
-                "float16 smallest": Threshold(2.0**-24, "absolute", "IEEE 754 binary16")},
+    thresholds={
+        "float32 below 1": Threshold(2.0**-24, "absolute", "IEEE 754 binary32"),
+        "float16 smallest": Threshold(2.0**-24, "absolute", "IEEE 754 binary16"),
+    },
 )
 
 
@@ -44,12 +46,20 @@ def _clamp(event: Event) -> Iterator[Finding]:
     position = 0 if event.method == "clamp_max" else 1
     limit = number(event.argument(position + (0 if method else 1), "max") or event.kwargs.get("a_max"))
     dtype = x.dtype if isinstance(x, Tensor) and x.dtype not in ("int", "bool") else None
-    if limit is None or not 0.9 < limit < 1 or rounded(limit, dtype) != 1.0 or event.name.startswith(("numpy.", "Const")):
+    if (
+        limit is None
+        or not 0.9 < limit < 1
+        or rounded(limit, dtype) != 1.0
+        or event.name.startswith(("numpy.", "Const"))
+    ):
         return
     yield RULE.finding(
-        f"The upper limit of {event.file.segment(event.node)} at {event.file.path}:{event.line} is 1 in {dtype or 'float32'}: "
+        f"The upper limit of {event.file.segment(event.node)} at {event.file.path}:{event.line} is 1 in "
+        f"{dtype or 'float32'}: "
         f"1 - {1 - limit:.3g} rounds to exactly 1, so a value of 1 is not kept away from 1 and log(1 - x) is log(0)",
-        location(event), event.file.path, strength=Strength.DIRECT,
+        location(event),
+        event.file.path,
+        strength=Strength.DIRECT,
         measured={"kind": "clamp", "epsilon": 1 - limit, "dtype": dtype or "float32", "resolution": 2.0**-24},
     )
 
@@ -61,8 +71,11 @@ def _addition(event: Event) -> Iterator[Finding]:
             continue
         if abs(value) < 1e-6 and rounded(value, "float16") == 0.0:
             yield RULE.finding(
-                f"{value:g} in {event.file.segment(event.node)} at {event.file.path}:{event.line} is 0 in float16, whose "
-                f"smallest number is 6e-8: the guard adds nothing",
-                location(event), event.file.path, strength=Strength.DIRECT,
+                f"{value:g} in {event.file.segment(event.node)} at {event.file.path}:{event.line} is 0 in "
+                "float16, whose "
+                "smallest number is 6e-8: the guard adds nothing",
+                location(event),
+                event.file.path,
+                strength=Strength.DIRECT,
                 measured={"kind": "addition", "epsilon": value, "dtype": "float16"},
             )

@@ -43,27 +43,52 @@ def _judged(loop: TrainingLoop, clear: Place) -> Iterator[Finding]:
     if _conditions(clear, inner):
         return
     backwards = [p for p in loop.backwards if inner in p.path and not _conditions(p, inner)]
-    steps = [p for p in loop.of("step") if inner in p.path and (
-        stepped(p.event) is not None or isinstance(p.event.receiver, Symbol)) and _belongs(clear.event, p.event)]
+    steps = [
+        p
+        for p in loop.of("step")
+        if inner in p.path
+        and (stepped(p.event) is not None or isinstance(p.event.receiver, Symbol))
+        and _belongs(clear.event, p.event)
+    ]
     if not backwards or not steps:
         return
     window = [p for p in steps if any(_every_so_often(b) for b in _conditions(p, inner))]
     if window and len(window) == len(steps):
-        yield _finding(clear, window[0], "in every micro-batch", f"the step at line {window[0].event.line} is taken only once "
-                       f"a window: the gradients of all but the last micro-batch are lost")
+        yield _finding(
+            clear,
+            window[0],
+            "in every micro-batch",
+            f"the step at line {window[0].event.line} is taken only once "
+            "a window: the gradients of all but the last micro-batch are lost",
+        )
         return
     accumulate = _accumulating(backwards[0])
     if accumulate and not is_optimizer(clear.event.receiver) and not isinstance(clear.event.receiver, Symbol):
-        yield _finding(clear, steps[0], "in every micro-batch", "accelerator.accumulate() gates only the prepared optimizer: "
-                       "the model's gradients are wiped in every micro-batch and each update uses the last one alone")
+        yield _finding(
+            clear,
+            steps[0],
+            "in every micro-batch",
+            "accelerator.accumulate() gates only the prepared optimizer: "
+            "the model's gradients are wiped in every micro-batch and each update uses the last one alone",
+        )
         return
     before = [b for b in backwards if b.order < clear.order]
     after = [s for s in steps if s.order > clear.order and stepped(s.event) is not None]
-    if before and after and not any(clear.order < b.order < after[0].order for b in backwards) and not any(
-            before[-1].order < s.order < clear.order for s in steps) and same(clear.event.receiver, stepped(after[0].event)):
-        yield _finding(clear, after[0], "between backward and step",
-                       f"it stands after backward() at line {before[-1].event.line} and before the step at line "
-                       f"{after[0].event.line}: the step has no gradients", patched=False)
+    if (
+        before
+        and after
+        and not any(clear.order < b.order < after[0].order for b in backwards)
+        and not any(before[-1].order < s.order < clear.order for s in steps)
+        and same(clear.event.receiver, stepped(after[0].event))
+    ):
+        yield _finding(
+            clear,
+            after[0],
+            "between backward and step",
+            f"it stands after backward() at line {before[-1].event.line} and before the step at line "
+            f"{after[0].event.line}: the step has no gradients",
+            patched=False,
+        )
 
 
 def _belongs(clear: Event, step: Event) -> bool:
@@ -71,7 +96,7 @@ def _belongs(clear: Event, step: Event) -> bool:
 
 
 def _conditions(place: Place, inner: Block) -> list[Block]:
-    return [b for b in place.path[place.path.index(inner):] if b.kind == "branch"] if inner in place.path else []
+    return [b for b in place.path[place.path.index(inner) :] if b.kind == "branch"] if inner in place.path else []
 
 
 def _every_so_often(branch: Block) -> bool:
@@ -94,9 +119,12 @@ def _finding(clear: Place, step: Place, kind: str, why: str, patched: bool = Tru
     event = clear.event
     return RULE.finding(
         f"{text_of(event)}.zero_grad() at {event.file.path}:{event.line} clears gradients that are still needed: {why}",
-        location(event), event.file.path, strength=Strength.DIRECT,
+        location(event),
+        event.file.path,
+        strength=Strength.DIRECT,
         severity=Severity.CRITICAL if kind.startswith("between") else None,
-        measured={"kind": kind, "step_line": step.event.line}, patch=_patch(event, step.event) if patched else (),
+        measured={"kind": kind, "step_line": step.event.line},
+        patch=_patch(event, step.event) if patched else (),
     )
 
 
@@ -104,7 +132,13 @@ def _patch(clear: Event, step: Event) -> tuple[Patch, ...]:
     """Move the call behind the step."""
     file = clear.file
     old, new = patching.statement_of(file, clear.node), patching.statement_of(step.file, step.node)
-    if step.file is not file or old is None or new is None or not isinstance(old, ast.Expr) or old.lineno != old.end_lineno:
+    if (
+        step.file is not file
+        or old is None
+        or new is None
+        or not isinstance(old, ast.Expr)
+        or old.lineno != old.end_lineno
+    ):
         return ()
     name = ast.unparse(step.node.args[0]) if isinstance(step.node, ast.Call) and step.node.args else text_of(step)
     added = patching.insert_after(file, new, f"{name}.zero_grad()", "clear the gradients after the step that used them")

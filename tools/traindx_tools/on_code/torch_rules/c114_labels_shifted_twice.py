@@ -1,8 +1,8 @@
 """Next-token labels are shifted twice.
 
-A causal language model's labels move by one position against its logits. Done once in the data or the model and again in
-the loss (a helper that shifts, or a Hugging Face model, which shifts inside when it is given `labels`), the model learns
-to predict the token after the next: the loss falls, and text that it generates skips tokens.
+A causal language model's labels move by one position against its logits. Done once in the data or the model and again
+in the loss (a helper that shifts, or a Hugging Face model, which shifts inside when it is given `labels`), the model
+learns to predict the token after the next: the loss falls, and text that it generates skips tokens.
 """
 
 from __future__ import annotations
@@ -33,12 +33,15 @@ def check(project: Project) -> Iterator[Finding]:
     for event in project.calls("cross_entropy", "softmax_cross_entropy_with_integer_labels"):
         labels = event.argument(1, "target") or event.kwargs.get("labels")
         if labels is not None and _shifts(labels) >= 2:
-            yield _finding(event, "its labels lost their first position twice, so position t is compared with token t + 2")
+            yield _finding(
+                event, "its labels lost their first position twice, so position t is compared with token t + 2"
+            )
     for event in project.calls("__call__"):
         model, labels, ids = event.receiver, event.kwargs.get("labels"), event.kwargs.get("input_ids")
-        if isinstance(model, Thing) and model.short.endswith(_CAUSAL) and labels is not None and ids is not None:
-            if _shifts(labels) >= 1 and _shifts(ids) == 0:
-                yield _finding(event, f"{model.short} shifts labels itself, and these are shifted already")
+        if not isinstance(model, Thing) or not model.short.endswith(_CAUSAL) or labels is None or ids is None:
+            continue
+        if _shifts(labels) >= 1 and _shifts(ids) == 0:
+            yield _finding(event, f"{model.short} shifts labels itself, and these are shifted already")
 
 
 def _shifts(value: Value) -> int:
@@ -51,5 +54,8 @@ def _finding(event: Event, why: str) -> Finding:
     return RULE.finding(
         f"Labels are shifted twice before {event.method if event.method != '__call__' else 'the model'} at "
         f"{event.file.path}:{event.line}: {why}",
-        location(event), event.file.path, strength=Strength.DIRECT, measured={"kind": "shift"},
+        location(event),
+        event.file.path,
+        strength=Strength.DIRECT,
+        measured={"kind": "shift"},
     )

@@ -25,8 +25,10 @@ RULE = Rule(
     matters="Training (batch statistics) looks fine, evaluation (running statistics) is far off.",
     alike=("overfitting", "a distribution shift between training and validation"),
     confirm=("print the running_mean and running_var beside a batch's own", "evaluate in train() mode and compare"),
-    thresholds={"initial share left": Threshold(0.2, "of mean 0 and variance 1", "(1 - momentum)^updates"),
-                "torch default": Threshold(0.1, "weight of the new batch", "torch.nn.BatchNorm2d")},
+    thresholds={
+        "initial share left": Threshold(0.2, "of mean 0 and variance 1", "(1 - momentum)^updates"),
+        "torch default": Threshold(0.1, "weight of the new batch", "torch.nn.BatchNorm2d"),
+    },
 )
 
 
@@ -35,13 +37,20 @@ def check(project: Project) -> Iterator[Finding]:
     updates = _updates(project)
     for event in project.events:
         made = event.result
-        if event.kind == "call" and isinstance(made, Thing) and event.name == made.type and made.short.startswith("BatchNorm"):
+        if (
+            event.kind == "call"
+            and isinstance(made, Thing)
+            and event.name == made.type
+            and made.short.startswith("BatchNorm")
+        ):
             if made.type.startswith("torch.nn."):
                 yield from _torch(event, made, updates)
             elif made.type.startswith("flax."):
                 momentum = number(made.kwargs.get("momentum"))
                 if momentum is not None and momentum <= 0.2:
-                    yield _last_batch(event, momentum, "flax counts the weight of the old statistics (0.99 is its default)")
+                    yield _last_batch(
+                        event, momentum, "flax counts the weight of the old statistics (0.99 is its default)"
+                    )
 
 
 def _updates(project: Project) -> float | None:
@@ -69,24 +78,35 @@ def _torch(event: Event, layer: Thing, updates: float | None) -> Iterator[Findin
     left = (1 - momentum) ** updates if updates is not None else None
     if left is not None and left > 0.2:
         yield RULE.finding(
-            f"{layer.short} at {event.file.path}:{event.line} has momentum {momentum:g} in a run of {updates:g} updates: "
+            f"{layer.short} at {event.file.path}:{event.line} has momentum {momentum:g} in a run of {updates:g} "
+            "updates: "
             f"{left:.0%} of its initial statistics (mean 0, variance 1) is left, which eval mode uses",
-            location(event), event.file.path, strength=Strength.DIRECT,
+            location(event),
+            event.file.path,
+            strength=Strength.DIRECT,
             measured={"kind": "too slow", "momentum": momentum, "updates": updates, "initial_share": left},
         )
     elif left is None and momentum <= 0.02:
         yield RULE.finding(
-            f"{layer.short} at {event.file.path}:{event.line} has momentum {momentum:g}: its running statistics need about "
+            f"{layer.short} at {event.file.path}:{event.line} has momentum {momentum:g}: its running statistics "
+            "need about "
             f"{3 / momentum:.0f} updates before eval mode can use them",
-            location(event), event.file.path, strength=Strength.CIRCUMSTANTIAL, severity=Severity.LOW,
+            location(event),
+            event.file.path,
+            strength=Strength.CIRCUMSTANTIAL,
+            severity=Severity.LOW,
             measured={"kind": "slow", "momentum": momentum},
         )
 
 
 def _last_batch(event: Event, momentum: float, why: str) -> Finding:
     return RULE.finding(
-        f"BatchNorm at {event.file.path}:{event.line} has momentum {momentum:g}; {why}: its running statistics are those of "
-        f"the last batch",
-        location(event), event.file.path, strength=Strength.CIRCUMSTANTIAL, severity=Severity.MEDIUM,
+        f"BatchNorm at {event.file.path}:{event.line} has momentum {momentum:g}; {why}: its running statistics "
+        "are those of "
+        "the last batch",
+        location(event),
+        event.file.path,
+        strength=Strength.CIRCUMSTANTIAL,
+        severity=Severity.MEDIUM,
         measured={"kind": "last batch", "momentum": momentum},
     )

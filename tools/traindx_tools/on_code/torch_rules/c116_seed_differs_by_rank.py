@@ -1,8 +1,9 @@
 """Every process builds its model from another seed, and nobody makes them equal.
 
-Where the seed depends on the rank, the replicas start from different weights. DistributedDataParallel, FSDP, accelerate
-and Lightning broadcast the parameters of rank 0; a loop that only averages gradients by hand does not: each replica then
-gets gradients that belong partly to other weights. Seed the model equally on every rank and the data by rank.
+Where the seed depends on the rank, the replicas start from different weights. DistributedDataParallel, FSDP,
+accelerate and Lightning broadcast the parameters of rank 0; a loop that only averages gradients by hand does not:
+each replica then gets gradients that belong partly to other weights. Seed the model equally on every rank and the
+data by rank.
 """
 
 from __future__ import annotations
@@ -27,9 +28,27 @@ RULE = Rule(
     confirm=("compare a checksum of the parameters over the ranks at step 0",),
 )
 _SEEDS = frozenset({"manual_seed", "set_seed", "seed_everything", "manual_seed_all"})
-_EQUALISING = frozenset({"DistributedDataParallel", "FullyShardedDataParallel", "fully_shard", "prepare", "setup", "broadcast",
-                         "broadcast_object_list", "_broadcast_coalesced", "broadcast_coalesced", "initialize", "DataParallel",
-                         "broadcast_parameters", "_sync_module_states", "fit", "from_pretrained", "setup_module", "prepare_model"})
+_EQUALISING = frozenset(
+    {
+        "DistributedDataParallel",
+        "FullyShardedDataParallel",
+        "fully_shard",
+        "prepare",
+        "setup",
+        "broadcast",
+        "broadcast_object_list",
+        "_broadcast_coalesced",
+        "broadcast_coalesced",
+        "initialize",
+        "DataParallel",
+        "broadcast_parameters",
+        "_sync_module_states",
+        "fit",
+        "from_pretrained",
+        "setup_module",
+        "prepare_model",
+    }
+)
 
 
 def check(project: Project) -> Iterator[Finding]:
@@ -45,15 +64,26 @@ def _judged(root: Block) -> Iterator[Finding]:
         event = place.event
         if event.kind != "call":
             continue
-        if event.method in _SEEDS and event.args and event.name.startswith(("torch.", "transformers.", "lightning.", "accelerate.")):
+        if (
+            event.method in _SEEDS
+            and event.args
+            and event.name.startswith(("torch.", "transformers.", "lightning.", "accelerate."))
+        ):
             seed = place if depends_on_rank(event.args[0]) else None
-        elif seed is not None and _has_parameters(event.result) and event.method in ("__new__", "Linear", "Conv2d", "Sequential",
-                                                                                  "Embedding"):
+        elif (
+            seed is not None
+            and _has_parameters(event.result)
+            and event.method in ("__new__", "Linear", "Conv2d", "Sequential", "Embedding")
+        ):
             at = seed.event
             yield RULE.finding(
-                f"{at.file.segment(at.node)} at {at.file.path}:{at.line} seeds each rank differently before the model is built at "
-                f"line {event.line}; gradients are averaged by hand and the parameters are never made equal over the ranks",
-                location(at), at.file.path, strength=Strength.DIRECT,
+                f"{at.file.segment(at.node)} at {at.file.path}:{at.line} seeds each rank differently before the "
+                "model is built at "
+                f"line {event.line}; gradients are averaged by hand and the parameters are never made equal over "
+                "the ranks",
+                location(at),
+                at.file.path,
+                strength=Strength.DIRECT,
                 measured={"kind": "seed", "model_line": event.line},
             )
             return

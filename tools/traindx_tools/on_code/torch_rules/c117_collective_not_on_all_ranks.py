@@ -1,8 +1,8 @@
 """A collective that not every process calls, or not equally often.
 
 `all_reduce`, `all_gather`, `broadcast` and `barrier` return only when every process of the group has called them. One
-under `if rank == 0`, or one in a loop that runs over a rank's own share of the data (`x[rank::world_size]`, which differs
-by one where the length is not divisible), leaves the others waiting until the watchdog kills the job.
+under `if rank == 0`, or one in a loop that runs over a rank's own share of the data (`x[rank::world_size]`, which
+differs by one where the length is not divisible), leaves the others waiting until the watchdog kills the job.
 """
 
 from __future__ import annotations
@@ -26,10 +26,24 @@ RULE = Rule(
     alike=("a slow data loader on one rank", "a network fault"),
     confirm=("print the number of batches on each rank", "the flight recorder shows one rank a collective ahead"),
 )
-_COLLECTIVES = frozenset({
-    "all_reduce", "all_gather", "broadcast", "barrier", "reduce_scatter", "all_gather_into_tensor", "all_gather_object",
-    "reduce", "gather", "scatter", "broadcast_object_list", "all_to_all", "monitored_barrier", "reduce_scatter_tensor",
-})
+_COLLECTIVES = frozenset(
+    {
+        "all_reduce",
+        "all_gather",
+        "broadcast",
+        "barrier",
+        "reduce_scatter",
+        "all_gather_into_tensor",
+        "all_gather_object",
+        "reduce",
+        "gather",
+        "scatter",
+        "broadcast_object_list",
+        "all_to_all",
+        "monitored_barrier",
+        "reduce_scatter_tensor",
+    }
+)
 _ACCELERATE = frozenset({"wait_for_everyone", "gather", "gather_for_metrics", "reduce"})
 
 
@@ -60,9 +74,13 @@ def _under_rank(root: Block, place: Place) -> Iterator[Finding]:
         if others:
             continue
         yield RULE.finding(
-            f"{event.method} at {event.file.path}:{event.line} runs only where the condition at line {block.line} on the rank "
-            f"holds: the other processes never call it, and this one waits for them",
-            location(event), event.file.path, strength=Strength.DIRECT, measured={"kind": "rank", "condition_line": block.line},
+            f"{event.method} at {event.file.path}:{event.line} runs only where the condition at line "
+            f"{block.line} on the rank "
+            "holds: the other processes never call it, and this one waits for them",
+            location(event),
+            event.file.path,
+            strength=Strength.DIRECT,
+            measured={"kind": "rank", "condition_line": block.line},
         )
         return
 
@@ -70,13 +88,22 @@ def _under_rank(root: Block, place: Place) -> Iterator[Finding]:
 def _tests_rank(test: Value) -> bool:
     if isinstance(test, Operation) and test.op == "compare":
         return depends_on_rank(test) and not any(isinstance(p, Symbol) and "world_size" in p.name for p in parts(test))
-    return isinstance(test, Symbol) and test.name in ("is_main_process", "is_local_main_process", "is_global_zero",
-                                                      "is_world_process_zero", "is_last_process")
+    return isinstance(test, Symbol) and test.name in (
+        "is_main_process",
+        "is_local_main_process",
+        "is_global_zero",
+        "is_world_process_zero",
+        "is_last_process",
+    )
 
 
 def _siblings(place: Place, block: Block) -> list[Block]:
     around = place.path[place.path.index(block) - 1]
-    return [b for b in around.body if isinstance(b, Block) and b.kind == "branch" and b.node is block.node and b is not block]
+    return [
+        b
+        for b in around.body
+        if isinstance(b, Block) and b.kind == "branch" and b.node is block.node and b is not block
+    ]
 
 
 def _uneven(place: Place) -> Iterator[Finding]:
@@ -89,10 +116,16 @@ def _uneven(place: Place) -> Iterator[Finding]:
         yield RULE.finding(
             f"{event.method} at {event.file.path}:{event.line} is called once for each item of the loop at "
             f"{block.file.path}:{block.line}, which runs over a rank's own share of the data: "
-            + ("the shares differ in size, so one rank makes a call that the others never join" if uneven else
-               "if the length is not divisible by the number of processes, one rank makes a call more than the others"),
-            location(event), event.file.path, strength=Strength.DIRECT if uneven else Strength.CIRCUMSTANTIAL,
-            severity=None if uneven else Severity.MEDIUM, measured={"kind": "uneven", "loop_line": block.line},
+            + (
+                "the shares differ in size, so one rank makes a call that the others never join"
+                if uneven
+                else "if the length is not divisible by the number of processes, one rank makes one call more"
+            ),
+            location(event),
+            event.file.path,
+            strength=Strength.DIRECT if uneven else Strength.CIRCUMSTANTIAL,
+            severity=None if uneven else Severity.MEDIUM,
+            measured={"kind": "uneven", "loop_line": block.line},
         )
         return
 

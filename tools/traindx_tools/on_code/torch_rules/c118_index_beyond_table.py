@@ -1,9 +1,9 @@
 """An index that can lie beyond the table it looks up.
 
-Token ids at or above an embedding's `num_embeddings`, class labels at or above the number of logits, and positions at or
-above the size of a positional table: a device-side assert on a GPU, reported at some later call, an IndexError on a CPU.
-Where the bounds of the index are known the fault is certain. A positional table that is indexed by `arange` of the
-input's length, while its size is checked, or used to cut the input, nowhere else in the project, is a likely one.
+Token ids at or above an embedding's `num_embeddings`, class labels at or above the number of logits, and positions at
+or above the size of a positional table: a device-side assert on a GPU, reported at some later call, an IndexError on
+a CPU. Where the bounds of the index are known the fault is certain. A positional table that is indexed by `arange` of
+the input's length, while its size is checked, or used to cut the input, nowhere else in the project, is a likely one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ RULE = Rule(
     name="index-beyond-table",
     title="An index can lie beyond its table",
     severity=Severity.HIGH,
-    sees="The bounds of indices at embeddings and of labels at cross entropy; positional tables without a length check.",
+    sees=(
+        "The bounds of indices at embeddings and of labels at cross entropy; positional tables without a length check."
+    ),
     matters="IndexError, or on a GPU a device-side assert that surfaces at an unrelated call.",
     alike=("out of memory reported by cuBLAS after an assert", "a dtype mismatch"),
     confirm=("CUDA_LAUNCH_BLOCKING=1, or the same batch on the CPU", "assert ids.max() < table.num_embeddings"),
@@ -34,17 +36,31 @@ def check(project: Project) -> Iterator[Finding]:
     """Look at embeddings and at losses over classes."""
     for event in project.calls("__call__"):
         table = event.receiver
-        if isinstance(table, Thing) and table.type == "torch.nn.Embedding" and event.args and isinstance(event.args[0], Tensor):
+        if (
+            isinstance(table, Thing)
+            and table.type == "torch.nn.Embedding"
+            and event.args
+            and isinstance(event.args[0], Tensor)
+        ):
             yield from _embedding(project, event, table, event.args[0])
     for event in project.calls("cross_entropy", "nll_loss"):
         logits, target = event.argument(0, "input"), event.argument(1, "target")
-        if isinstance(logits, Tensor) and isinstance(target, Tensor) and logits.shape is not None and logits.shape.exact:
+        if (
+            isinstance(logits, Tensor)
+            and isinstance(target, Tensor)
+            and logits.shape is not None
+            and logits.shape.exact
+        ):
             classes = logits.shape.dims[-1] if len(logits.shape.dims) == 2 else None
             if classes and target.high is not None and target.high >= classes and target.dtype == "int":
                 yield RULE.finding(
-                    f"The labels at {event.file.path}:{event.line} reach {target.high:g}, the logits have {classes} classes "
+                    f"The labels at {event.file.path}:{event.line} reach {target.high:g}, the logits have "
+                    f"{classes} classes "
                     f"(0 to {classes - 1})",
-                    location(event), event.file.path, strength=Strength.DIRECT, severity=Severity.CRITICAL,
+                    location(event),
+                    event.file.path,
+                    strength=Strength.DIRECT,
+                    severity=Severity.CRITICAL,
                     measured={"kind": "labels", "highest": target.high, "classes": classes},
                 )
 
@@ -55,18 +71,26 @@ def _embedding(project: Project, event: Event, table: Thing, index: Tensor) -> I
         return
     if index.high is not None and index.high >= size:
         yield RULE.finding(
-            f"Indices up to {index.high:g} are looked up at {event.file.path}:{event.line} in the embedding made at {table.site} "
+            f"Indices up to {index.high:g} are looked up at {event.file.path}:{event.line} in the embedding made "
+            f"at {table.site} "
             f"with {size} rows (0 to {size - 1})",
-            location(event), event.file.path, strength=Strength.DIRECT, severity=Severity.CRITICAL,
+            location(event),
+            event.file.path,
+            strength=Strength.DIRECT,
+            severity=Severity.CRITICAL,
             measured={"kind": "embedding", "highest": index.high, "rows": size},
         )
     elif "ramp" in index.tags and index.high is None and not _mentioned_elsewhere(project, table, size):
         file = project.file(table.site.path)
         made = event if file is None else Event("call", event.name, event.method, table.node, file, event.function)
         yield RULE.finding(
-            f"Positions of the input's length are looked up at {event.file.path}:{event.line} in a table of {size} rows made at "
+            f"Positions of the input's length are looked up at {event.file.path}:{event.line} in a table of "
+            f"{size} rows made at "
             f"{table.site}, and nothing in the project keeps inputs at or below {size}: a longer one is out of range",
-            location(made), made.file.path, strength=Strength.CIRCUMSTANTIAL, severity=Severity.MEDIUM,
+            location(made),
+            made.file.path,
+            strength=Strength.CIRCUMSTANTIAL,
+            severity=Severity.MEDIUM,
             measured={"kind": "positions", "rows": size, "lookup_line": event.line},
         )
 
@@ -84,14 +108,14 @@ def _mentioned_elsewhere(project: Project, table: Thing, size: int) -> bool:
         for inner in ast.walk(file.tree):
             if first is not None and inner in ast.walk(first):
                 continue
-            if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load) and inner.id in names:
-                uses += 1
-            elif isinstance(inner, ast.Attribute) and inner.attr in attributes:
-                uses += 1
-            elif isinstance(inner, ast.Constant) and not names and inner.value == size and type(inner.value) is int:
-                uses += 1
-            elif isinstance(inner, ast.keyword) and inner.arg in ("max_length", "truncation", "max_position_embeddings"):
+            if (
+                (isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load) and inner.id in names)
+                or (isinstance(inner, ast.Attribute) and inner.attr in attributes)
+                or (isinstance(inner, ast.Constant) and not names and inner.value == size and type(inner.value) is int)
+                or (
+                    isinstance(inner, ast.keyword)
+                    and inner.arg in ("max_length", "truncation", "max_position_embeddings")
+                )
+            ):
                 uses += 1
     return uses > 0
-
-

@@ -31,11 +31,16 @@ RULE = Rule(
 def check(project: Project) -> Iterator[Finding]:
     """Look at what gradient scalers step."""
     if any(True for _ in project.calls("cast_training_params")) or any(
-            e.name == "attribute.data" for e in project.events if e.kind == "store"):
+        e.name == "attribute.data" for e in project.events if e.kind == "store"
+    ):
         return
     for event in project.calls("step", "unscale_"):
         scaler = event.receiver
-        if not is_scaler(scaler) or not event.args or (isinstance(scaler, Thing) and is_false(scaler.kwargs.get("enabled"))):
+        if (
+            not is_scaler(scaler)
+            or not event.args
+            or (isinstance(scaler, Thing) and is_false(scaler.kwargs.get("enabled")))
+        ):
             continue
         found = half_module(event.args[0])
         if found is None or found[1] != "float16":
@@ -44,7 +49,9 @@ def check(project: Project) -> Iterator[Finding]:
         yield RULE.finding(
             f"The model that is trained was cast to {dtype} at {site} and is stepped by a GradScaler at "
             f"{event.file.path}:{event.line}: its gradients are float16 and cannot be unscaled",
-            at(site, project) if site else location(event), event.file.path, strength=Strength.DIRECT,
+            at(site, project) if site else location(event),
+            event.file.path,
+            strength=Strength.DIRECT,
             measured={"kind": "half model", "dtype": dtype, "scaler_line": event.line},
         )
         return

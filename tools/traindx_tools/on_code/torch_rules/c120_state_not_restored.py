@@ -1,9 +1,9 @@
 """A run is resumed without all of its state.
 
-A resumed run needs more than the model: the optimizer's moments, the schedule's position, the loss scale. Where training
-goes on from a saved epoch or step and one of them is not loaded, the run continues with empty moments, a learning rate
-from the schedule's start, or a loss scale of 65536: a jump in the loss at the point of resumption. The rule asks that the
-loop's start comes from the checkpoint; loading weights for a new run is left alone.
+A resumed run needs more than the model: the optimizer's moments, the schedule's position, the loss scale. Where
+training goes on from a saved epoch or step and one of them is not loaded, the run continues with empty moments, a
+learning rate from the schedule's start, or a loss scale of 65536: a jump in the loss at the point of resumption. The
+rule asks that the loop's start comes from the checkpoint; loading weights for a new run is left alone.
 """
 
 from __future__ import annotations
@@ -32,8 +32,11 @@ RULE = Rule(
 def check(project: Project) -> Iterator[Finding]:
     """Look at every training loop that starts from a checkpoint."""
     for loop in project.training_loops:
-        loaded = [p.event for p in loop.before if p.event.kind == "call" and p.event.method in ("load_state_dict", "load_state",
-                                                                                                "load_checkpoint")]
+        loaded = [
+            p.event
+            for p in loop.before
+            if p.event.kind == "call" and p.event.method in ("load_state_dict", "load_state", "load_checkpoint")
+        ]
         if not loaded or any(e.method != "load_state_dict" for e in loaded) or not _starts_from_checkpoint(loop):
             continue
         restored = [e.receiver for e in loaded]
@@ -69,8 +72,13 @@ def _state(event: Event) -> tuple[Value | None, str, Severity]:
 def _finding(loop: TrainingLoop, place: Place, what: str, severity: Severity, load: Event) -> Finding:
     event = place.event
     return RULE.finding(
-        f"The loop at {loop.block.file.path}:{loop.block.line} goes on from a checkpoint (loaded at line {load.line}), but the "
-        f"state of the {what} stepped at {event.file.path}:{event.line} is not loaded: it starts anew at every resumption",
-        location(event), event.file.path, strength=Strength.DIRECT, severity=severity,
+        f"The loop at {loop.block.file.path}:{loop.block.line} goes on from a checkpoint (loaded at line "
+        f"{load.line}), but the "
+        f"state of the {what} stepped at {event.file.path}:{event.line} is not loaded: it starts anew at every "
+        "resumption",
+        location(event),
+        event.file.path,
+        strength=Strength.DIRECT,
+        severity=severity,
         measured={"kind": what, "load_line": load.line, "loop_line": loop.block.line},
     )

@@ -1,9 +1,9 @@
 """Training data arrives in an order that means something.
 
-Rows that are made or stored class after class and are not shuffled, or pass through a shuffle buffer much smaller than a
-class, give batches of one or two classes: the model fits the current class and forgets the others, with the epoch as
-period. The rule is certain where it sees the rows being made in nested loops whose outer variable is the label, or labels
-by `repeat_interleave` of a range; a map-style loader without `shuffle` is only remarked.
+Rows that are made or stored class after class and are not shuffled, or pass through a shuffle buffer much smaller
+than a class, give batches of one or two classes: the model fits the current class and forgets the others, with the
+epoch as period. The rule is certain where it sees the rows being made in nested loops whose outer variable is the
+label, or labels by `repeat_interleave` of a range; a map-style loader without `shuffle` is only remarked.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ _SAMPLERS = ("sampler", "batch_sampler")
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at the loaders that training loops run over."""
-    shuffled = [e.args[0] if e.args else e.receiver for e in project.calls("shuffle", "permutation", "sample", "randperm")]
+    shuffled = [
+        e.args[0] if e.args else e.receiver for e in project.calls("shuffle", "permutation", "sample", "randperm")
+    ]
     for loop in project.training_loops:
         for block in _loops(loop):
             loader = block.subject
@@ -46,7 +48,11 @@ def _loops(loop: TrainingLoop) -> list[Block]:
 
 def _judged(loader: Thing, shuffled: list[Value | None], project: Project) -> Iterator[Finding]:
     wanted = loader.argument(2, "shuffle")
-    if truth(wanted) or (wanted is not None and not isinstance(wanted, Const)) or any(loader.kwargs.get(s) for s in _SAMPLERS):
+    if (
+        truth(wanted)
+        or (wanted is not None and not isinstance(wanted, Const))
+        or any(loader.kwargs.get(s) for s in _SAMPLERS)
+    ):
         return
     dataset = loader.argument(0, "dataset")
     if dataset is None or loader.state.get("annotation"):
@@ -59,16 +65,23 @@ def _judged(loader: Thing, shuffled: list[Value | None], project: Project) -> It
         buffer = _buffer(dataset)
         through = f", passes through a buffer of {buffer} rows" if buffer else ""
         yield RULE.finding(
-            f"The training loader at {event.file.path}:{event.line} reads rows that are made class by class at {_site(rows)}"
+            f"The training loader at {event.file.path}:{event.line} reads rows that are made class by class at "
+            f"{_site(rows)}"
             f"{through} and is not shuffled: each batch holds one or two classes",
-            location(event), event.file.path, strength=Strength.DIRECT,
+            location(event),
+            event.file.path,
+            strength=Strength.DIRECT,
             measured={"kind": "ordered", "made_at": str(_site(rows)), "buffer": buffer},
         )
     elif not _is_stream(dataset) and isinstance(dataset, (Instance, Thing)):
         yield RULE.finding(
-            f"The training loader at {event.file.path}:{event.line} does not shuffle: batches come in the order of the data in "
-            f"every epoch",
-            location(event), event.file.path, strength=Strength.CIRCUMSTANTIAL, severity=Severity.LOW,
+            f"The training loader at {event.file.path}:{event.line} does not shuffle: batches come in the order "
+            "of the data in "
+            "every epoch",
+            location(event),
+            event.file.path,
+            strength=Strength.CIRCUMSTANTIAL,
+            severity=Severity.LOW,
             measured={"kind": "no shuffle"},
         )
 
@@ -94,8 +107,13 @@ def _ordered(value: Value, depth: int) -> Value | None:
 def _buffer(dataset: Value) -> int | None:
     if not isinstance(dataset, Instance) or not _is_stream(dataset):
         return None
-    sizes = [v.value for k, v in dataset.attrs.items() if isinstance(v, Const) and type(v.value) is int and (
-        "buffer" in k or "window" in k or "pool" in k or "shuffle" in k)]
+    sizes = [
+        v.value
+        for k, v in dataset.attrs.items()
+        if isinstance(v, Const)
+        and type(v.value) is int
+        and ("buffer" in k or "window" in k or "pool" in k or "shuffle" in k)
+    ]
     return sizes[0] if sizes else None
 
 

@@ -1,9 +1,9 @@
 """A data set keeps many Python objects and is read by worker processes.
 
 Workers are forked and share the parent's pages until somebody writes to them. Reading a Python object changes its
-reference count, which is a write: page after page is copied into each worker, and memory grows with every sample that is
-touched, up to workers times the data set. Arrays (numpy, torch, Arrow) have one reference count for all their rows and do
-not do this.
+reference count, which is a write: page after page is copied into each worker, and memory grows with every sample that
+is touched, up to workers times the data set. Arrays (numpy, torch, Arrow) have one reference count for all their rows
+and do not do this.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ def _is_object(value: Value) -> bool:
         return True
     if isinstance(value, Bag):
         return not all(isinstance(v, Tensor) for v in value.items)
-    return (isinstance(value, Const) and isinstance(value.value, str)) or (isinstance(value, Symbol) and value.role == "text")
+    return (isinstance(value, Const) and isinstance(value.value, str)) or (
+        isinstance(value, Symbol) and value.role == "text"
+    )
 
 
 def _judged(event: Event, loader: Thing, dataset: Instance, name: str, rows: Bag) -> Iterator[Finding]:
@@ -58,10 +60,13 @@ def _judged(event: Event, loader: Thing, dataset: Instance, name: str, rows: Bag
     many = f"{size:,.0f} " if size is not None else ""
     yield RULE.finding(
         f"self.{name} of {dataset.klass.info.name} holds {many}Python objects (made at {rows.site}) and is read by "
-        f"{number(loader.kwargs['num_workers']):g} forked workers of the loader at {event.file.path}:{event.line}: reading "
-        f"changes reference counts, so each worker copies the pages it touches",
-        location(event) if rows.site is None else location(_at(event, rows)), event.file.path,
-        strength=Strength.DIRECT if large else Strength.CIRCUMSTANTIAL, severity=Severity.MEDIUM if large else Severity.LOW,
+        f"{number(loader.kwargs['num_workers']):g} forked workers of the loader at "
+        f"{event.file.path}:{event.line}: reading "
+        "changes reference counts, so each worker copies the pages it touches",
+        location(event) if rows.site is None else location(_at(event, rows)),
+        event.file.path,
+        strength=Strength.DIRECT if large else Strength.CIRCUMSTANTIAL,
+        severity=Severity.MEDIUM if large else Severity.LOW,
         measured={"kind": "objects", "rows": size, "workers": number(loader.kwargs["num_workers"]), "attribute": name},
     )
 
@@ -69,5 +74,7 @@ def _judged(event: Event, loader: Thing, dataset: Instance, name: str, rows: Bag
 def _at(event: Event, rows: Bag) -> Event:
     import ast
 
-    node = ast.Pass(lineno=rows.site.line if rows.site else event.line, end_lineno=rows.site.line if rows.site else event.line)
+    node = ast.Pass(
+        lineno=rows.site.line if rows.site else event.line, end_lineno=rows.site.line if rows.site else event.line
+    )
     return Event("call", event.name, event.method, node, event.file, event.function)

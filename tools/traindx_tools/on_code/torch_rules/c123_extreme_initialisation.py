@@ -1,13 +1,14 @@
 """Layers are initialised so that they cannot learn.
 
-A bias of -3 on every hidden layer keeps ReLU units below 0 for practically every input: their output and their gradient
-are 0 for good. All weights set to one constant keep the units of a layer equal; all zeros stop the gradient. The rule asks
-that the value is set for layers in general (through `apply`, or a loop over modules), not for one named layer: a
-negative bias on the last layer of a detector, or a zero last layer of a residual branch, is a usual choice.
+A bias of -3 on every hidden layer keeps ReLU units below 0 for practically every input: their output and their
+gradient are 0 for good. All weights set to one constant keep the units of a layer equal; all zeros stop the gradient.
+The rule asks that the value is set for layers in general (through `apply`, or a loop over modules), not for one named
+layer: a negative bias on the last layer of a detector, or a zero last layer of a residual branch, is a usual choice.
 """
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
@@ -32,7 +33,8 @@ RULE = Rule(
 def check(project: Project) -> Iterator[Finding]:
     """Look at constants that initialisers write."""
     relu = any(True for _ in project.calls("relu", "relu_")) or any(
-        e.name == "torch.nn.ReLU.__call__" or e.name == "torch.nn.ReLU" for e in project.events)
+        e.name == "torch.nn.ReLU.__call__" or e.name == "torch.nn.ReLU" for e in project.events
+    )
     groups: dict[tuple[str, int], list[tuple[Event, str, float]]] = {}
     for event in project.calls("constant_", "fill_", "zeros_", "ones_"):
         part, value = _written(event)
@@ -41,13 +43,23 @@ def check(project: Project) -> Iterator[Finding]:
     for found in groups.values():
         layers = {id(_layer(e)) for e, _, _ in found}
         event, part, value = found[0]
-        general = len(layers) > 1 or _is_argument(event)
+        general = _for_any_layer(event) and (len(layers) > 1 or _is_argument(event))
         if general and part == "bias" and value <= -1.0 and relu:
-            yield _finding(event, f"every bias to {value:g}, so that ReLU units output 0 and have no gradient for practically "
-                           f"every input", "dead units", value)
+            yield _finding(
+                event,
+                f"every bias to {value:g}, so that ReLU units output 0 and have no gradient for practically "
+                "every input",
+                "dead units",
+                value,
+            )
         elif general and part == "weight" and all(_is_dense(_layer(e)) for e, _, _ in found):
-            yield _finding(event, f"every weight to {value:g}: " + ("no gradient passes through them" if value == 0 else
-                           "all units of a layer stay equal"), "constant weights", value)
+            yield _finding(
+                event,
+                f"every weight to {value:g}: "
+                + ("no gradient passes through them" if value == 0 else "all units of a layer stay equal"),
+                "constant weights",
+                value,
+            )
 
 
 def _written(event: Event) -> tuple[str | None, float | None]:
@@ -57,8 +69,11 @@ def _written(event: Event) -> tuple[str | None, float | None]:
     else:
         target = event.receiver
         value = number(event.args[0]) if event.args else None
-    name = target.name if isinstance(target, Symbol) and target.name != "data" else (
-        target.parent.name if isinstance(target, Symbol) and isinstance(target.parent, Symbol) else None)
+    name = (
+        target.name
+        if isinstance(target, Symbol) and target.name != "data"
+        else (target.parent.name if isinstance(target, Symbol) and isinstance(target.parent, Symbol) else None)
+    )
     return (name if name in ("bias", "weight") else None), value
 
 
@@ -73,15 +88,41 @@ def _is_dense(layer: Value | None) -> bool:
     return isinstance(layer, Thing) and layer.short.startswith(("Linear", "Conv"))
 
 
+def _for_any_layer(event: Event) -> bool:
+    """Whether the layer is written as an argument or a loop's variable: code for layers in general."""
+    node = event.node
+    written: ast.expr | None = None
+    if isinstance(node, ast.Call):
+        is_init = event.name.startswith("torch.nn.init.")
+        written = node.args[0] if is_init and node.args else node.func
+    while isinstance(written, (ast.Attribute, ast.Call)):
+        written = written.value if isinstance(written, ast.Attribute) else written.func
+    if not isinstance(written, ast.Name) or event.function is None:
+        return False
+    spec = event.function.node.args
+    names = {a.arg for a in (*spec.posonlyargs, *spec.args)} - {"self"}
+    for inner in ast.walk(event.function.node):
+        if isinstance(inner, ast.For):
+            names |= {n.id for n in ast.walk(inner.target) if isinstance(n, ast.Name)}
+    return written.id in names
+
+
 def _is_argument(event: Event) -> bool:
     """Whether the layer is an argument of the initialiser: a function for layers in general."""
     layer = _layer(event)
-    return isinstance(layer, Symbol) and layer.role in ("parameter", "iteration") and event.function is not None and (
-        event.function.name.lstrip("_").startswith(("init", "reset", "weights", "weight")))
+    return (
+        isinstance(layer, Symbol)
+        and layer.role in ("parameter", "iteration")
+        and event.function is not None
+        and (event.function.name.lstrip("_").startswith(("init", "reset", "weights", "weight")))
+    )
 
 
 def _finding(event: Event, why: str, kind: str, value: float) -> Finding:
     return RULE.finding(
         f"{event.file.segment(event.node)} at {event.file.path}:{event.line} sets {why}",
-        location(event), event.file.path, strength=Strength.DIRECT, measured={"kind": kind, "value": value},
+        location(event),
+        event.file.path,
+        strength=Strength.DIRECT,
+        measured={"kind": kind, "value": value},
     )

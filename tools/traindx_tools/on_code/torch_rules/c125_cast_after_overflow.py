@@ -1,9 +1,9 @@
 """A value is cast to float32 after the operation that can overflow float16.
 
-Under float16 autocast a matrix product is computed and returned in float16: what exceeds 65504 is inf before `.float()`
-sees it. The cast protects what follows, not the product. It is a remark on where an overflow would arise: whether it does
-depends on the weights, and a probe or bfloat16 settles it. Loss scaling does not help, since it is the forward pass that
-overflows.
+Under float16 autocast a matrix product is computed and returned in float16: what exceeds 65504 is inf before
+`.float()` sees it. The cast protects what follows, not the product. It is a remark on where an overflow would arise:
+whether it does depends on the weights, and a probe or bfloat16 settles it. Loss scaling does not help, since it is
+the forward pass that overflows.
 """
 
 from __future__ import annotations
@@ -34,8 +34,11 @@ def check(project: Project) -> Iterator[Finding]:
         x = event.receiver
         if event.autocast == "float16" and isinstance(x, Tensor) and x.kind == "linear" and event.method == "float":
             yield RULE.finding(
-                f"{event.file.segment(event.node)} at {event.file.path}:{event.line} casts a product that autocast has computed "
-                f"in float16: what exceeds 65504 is inf already",
-                location(event), event.file.path, strength=Strength.PATTERN,
+                f"{event.file.segment(event.node)} at {event.file.path}:{event.line} casts a product that "
+                "autocast has computed "
+                "in float16: what exceeds 65504 is inf already",
+                location(event),
+                event.file.path,
+                strength=Strength.PATTERN,
                 measured={"kind": "cast", "largest": 65504, "made_at": str(x.kind_site)},
             )

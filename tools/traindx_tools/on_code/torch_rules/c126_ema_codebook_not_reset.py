@@ -1,8 +1,8 @@
 """A codebook kept by moving averages is written without its averages.
 
-In a vector quantizer with exponential moving averages the codes are recomputed from a running sum and a running count in
-every step. Code that revives dead codes by writing the codebook alone is undone by the next recomputation: sum and count
-of the revived code have to be written with it.
+In a vector quantizer with exponential moving averages the codes are recomputed from a running sum and a running count
+in every step. Code that revives dead codes by writing the codebook alone is undone by the next recomputation: sum and
+count of the revived code have to be written with it.
 """
 
 from __future__ import annotations
@@ -59,14 +59,25 @@ def _recomputed(info: ClassInfo) -> dict[str, str]:
     """Buffers that are set from a quotient with another buffer above the line: {codebook: average}."""
     found: dict[str, str] = {}
     for method in _methods(info):
-        local = {t.id: n.value for n in ast.walk(method) if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)}
+        local = {
+            t.id: n.value
+            for n in ast.walk(method)
+            if isinstance(n, ast.Assign)
+            for t in n.targets
+            if isinstance(t, ast.Name)
+        }
         for node in ast.walk(method):
             target, value = _whole_write(node)
             value = local.get(value.id) if isinstance(value, ast.Name) else value
             if target is None or value is None:
                 continue
             for inner in ast.walk(value):
-                if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Div) and (over := _own(inner.left)) and over != target:
+                if (
+                    isinstance(inner, ast.BinOp)
+                    and isinstance(inner.op, ast.Div)
+                    and (over := _own(inner.left))
+                    and over != target
+                ):
                     found[target] = over
     return found
 
@@ -80,15 +91,21 @@ def _whole_write(node: ast.AST) -> tuple[str | None, ast.expr | None]:
 
 
 def _is_average(info: ClassInfo, name: str) -> bool:
-    """Whether a buffer is updated as a moving average: multiplied in place, lerped, or set from itself times a factor."""
+    """Whether a buffer is updated as a moving average: multiplied in place, lerped, or set from itself."""
     for method in _methods(info):
         for node in ast.walk(method):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("mul_", "lerp_") and (
-                    _own(node.func.value) == name):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr in ("mul_", "lerp_")
+                and (_own(node.func.value) == name)
+            ):
                 return True
             if isinstance(node, (ast.Assign, ast.AugAssign)):
                 target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-                if _own(target) == name and (isinstance(node, ast.AugAssign) or any(_own(n) == name for n in ast.walk(node.value))):
+                if _own(target) == name and (
+                    isinstance(node, ast.AugAssign) or any(_own(n) == name for n in ast.walk(node.value))
+                ):
                     return True
     return False
 
@@ -99,21 +116,40 @@ def _entry_writes(info: ClassInfo, name: str, only: ast.AST | None = None) -> It
         if only is not None and method is not only:
             continue
         for node in ast.walk(method):
-            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript) and _own(node.targets[0].value) == name:
+            target = node.targets[0] if isinstance(node, ast.Assign) else _changed_in_place(node)
+            entry = isinstance(target, ast.Subscript) and _own(target.value) == name
+            if entry or (
+                target is not None
+                and not isinstance(node, ast.Assign)
+                and _own(target) == name
+                and (only is not None or not _is_copy(node))
+            ):
                 yield node, method
-            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in (
-                    "index_copy_", "masked_scatter_", "index_put_", "copy_", "scatter_") and (
-                    _own(node.func.value) == name or (isinstance(node.func.value, ast.Subscript) and _own(node.func.value.value) == name)):
-                if node.func.attr != "copy_" or isinstance(node.func.value, ast.Subscript) or only is not None:
-                    yield node, method
+
+
+def _changed_in_place(node: ast.AST) -> ast.expr | None:
+    """What a method such as `index_copy_` writes into."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _IN_PLACE:
+        return node.func.value
+    return None
+
+
+def _is_copy(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "copy_"
+
+
+_IN_PLACE = frozenset({"index_copy_", "masked_scatter_", "index_put_", "copy_", "scatter_"})
 
 
 def _finding(info: ClassInfo, node: ast.AST, method: ast.AST, book: str, average: str) -> Finding:
     event = Event("store", "item", "item", node, info.file, None)
     name = getattr(method, "name", "?")
     return RULE.finding(
-        f"{info.name}.{name} writes entries of self.{book} at {info.file.path}:{event.line} without self.{average}, from which "
+        f"{info.name}.{name} writes entries of self.{book} at {info.file.path}:{event.line} without "
+        f"self.{average}, from which "
         f"self.{book} is recomputed: what it writes is overwritten by the old average",
-        location(event), info.file.path, strength=Strength.DIRECT,
+        location(event),
+        info.file.path,
+        strength=Strength.DIRECT,
         measured={"kind": "codebook", "codebook": book, "average": average, "method": name},
     )

@@ -1,8 +1,8 @@
 """Group ids are given after the batch was repeated.
 
-Group-relative policy gradients (GRPO, RLOO) compare the rollouts of one prompt with each other: the rollouts of a prompt
-must share an id. An id for each row that is given after `repeat` makes every rollout a group of its own: reward minus
-mean is 0, every advantage is exactly 0, and nothing is learned.
+Group-relative policy gradients (GRPO, RLOO) compare the rollouts of one prompt with each other: the rollouts of a
+prompt must share an id. An id for each row that is given after `repeat` makes every rollout a group of its own:
+reward minus mean is 0, every advantage is exactly 0, and nothing is learned.
 """
 
 from __future__ import annotations
@@ -54,7 +54,10 @@ def _in_body(file: SourceFile, body: list[ast.stmt]) -> Iterator[Finding]:
 
 
 def _repeats(value: ast.expr) -> bool:
-    return any(isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in _REPEATS for n in ast.walk(value))
+    return any(
+        isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in _REPEATS
+        for n in ast.walk(value)
+    )
 
 
 def _root(node: ast.expr) -> str:
@@ -64,14 +67,16 @@ def _root(node: ast.expr) -> str:
 
 
 def _one_for_each_row(value: ast.expr, owner: str) -> bool:
-    """A comprehension over the rows whose items are all different: an id made from the row's number, or a random one."""
+    """A comprehension over the rows with different items: an id made from the row's number, or a random one."""
     for node in ast.walk(value):
         if not isinstance(node, (ast.ListComp, ast.GeneratorExp)) or len(node.generators) != 1:
             continue
         generator = node.generators[0]
         over_rows = any(isinstance(n, ast.Name) and n.id == owner for n in ast.walk(generator.iter))
         target = generator.target
-        index = target.elts[0] if isinstance(target, ast.Tuple) and "enumerate" in ast.unparse(generator.iter) else target
+        index = (
+            target.elts[0] if isinstance(target, ast.Tuple) and "enumerate" in ast.unparse(generator.iter) else target
+        )
         if over_rows and (_made_of(node.elt, index, generator.iter) or _random(node.elt)):
             return True
     return False
@@ -84,7 +89,8 @@ def _made_of(element: ast.expr, index: ast.expr, iterable: ast.expr) -> bool:
     if any(isinstance(n, ast.BinOp) and isinstance(n.op, (ast.FloorDiv, ast.Mod)) for n in ast.walk(element)):
         return False  # i // rollouts is the right way to do it afterwards
     plain = isinstance(element, (ast.JoinedStr, ast.Name)) or (
-        isinstance(element, ast.Call) and ast.unparse(element.func) in ("str", "hash"))
+        isinstance(element, ast.Call) and ast.unparse(element.func) in ("str", "hash")
+    )
     return plain and any(isinstance(n, ast.Name) and n.id == index.id for n in ast.walk(element))
 
 
@@ -95,7 +101,11 @@ def _random(element: ast.expr) -> bool:
 def _finding(file: SourceFile, node: ast.Assign, owner: str, line: int) -> Finding:
     event = Event("store", "item", "item", node, file, None)
     return RULE.finding(
-        f"{file.segment(node)} at {file.path}:{node.lineno} gives every row its own id after {owner} was repeated at line {line}: "
-        f"each rollout is a group of one, and its advantage within the group is 0",
-        location(event), file.path, strength=Strength.DIRECT, measured={"kind": "groups", "repeat_line": line},
+        f"{file.segment(node)} at {file.path}:{node.lineno} gives every row its own id after {owner} was "
+        f"repeated at line {line}: "
+        "each rollout is a group of one, and its advantage within the group is 0",
+        location(event),
+        file.path,
+        strength=Strength.DIRECT,
+        measured={"kind": "groups", "repeat_line": line},
     )

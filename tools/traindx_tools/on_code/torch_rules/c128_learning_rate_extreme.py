@@ -1,9 +1,9 @@
 """The learning rate is far outside what its optimizer is used with.
 
 Adam and its kin normalise the gradient: a step is about as long as the learning rate, and 1e-5 to 1e-2 is the usual
-range. SGD is used from 1e-3 to about 1. A rate above that range by an order of magnitude blows the weights up within a
-few steps; one far below it, or exactly 0, trains nothing. Optimizers with a rate of 1 by design (Adadelta, LBFGS, Prodigy,
-D-Adaptation) are left alone, and so are optimizers over something that is no module's parameters.
+range. SGD is used from 1e-3 to about 1. A rate above that range by an order of magnitude blows the weights up within
+a few steps; one far below it, or exactly 0, trains nothing. Optimizers with a rate of 1 by design (Adadelta, LBFGS,
+Prodigy, D-Adaptation) are left alone, and so are optimizers over something that is no module's parameters.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
-from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.held import held
+from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.training import is_optimizer
 from traindx_tools.on_code.values import Const, Thing, number
@@ -27,13 +27,26 @@ RULE = Rule(
     matters="Training diverges in the first steps, or does not move.",
     alike=("exploding gradients of another cause", "a frozen model"),
     confirm=("train with a tenth of it", "look at the size of the first updates against that of the weights"),
-    thresholds={"SGD": Threshold(2.0, "above", "usual range 1e-3 to 1 (He et al. 2016, Goyal et al. 2017 with warm-up)"),
-                "Adam": Threshold(0.1, "above", "usual range 1e-5 to 1e-2 (Kingma and Ba 2015: 1e-3)"),
-                "small": Threshold(1e-8, "below", "no update survives float32 rounding of weights near 1")},
+    thresholds={
+        "SGD": Threshold(2.0, "above", "usual range 1e-3 to 1 (He et al. 2016, Goyal et al. 2017 with warm-up)"),
+        "Adam": Threshold(0.1, "above", "usual range 1e-5 to 1e-2 (Kingma and Ba 2015: 1e-3)"),
+        "small": Threshold(1e-8, "below", "no update survives float32 rounding of weights near 1"),
+    },
 )
-_HIGHEST = {"SGD": (2.0, 10.0), "RMSprop": (0.1, 0.5), "Adam": (0.1, 0.5), "AdamW": (0.1, 0.5), "NAdam": (0.1, 0.5),
-            "RAdam": (0.1, 0.5), "Adamax": (0.1, 0.5), "Lion": (0.02, 0.1), "adam": (0.1, 0.5), "adamw": (0.1, 0.5),
-            "sgd": (2.0, 10.0), "lion": (0.02, 0.1)}
+_HIGHEST = {
+    "SGD": (2.0, 10.0),
+    "RMSprop": (0.1, 0.5),
+    "Adam": (0.1, 0.5),
+    "AdamW": (0.1, 0.5),
+    "NAdam": (0.1, 0.5),
+    "RAdam": (0.1, 0.5),
+    "Adamax": (0.1, 0.5),
+    "Lion": (0.02, 0.1),
+    "adam": (0.1, 0.5),
+    "adamw": (0.1, 0.5),
+    "sgd": (2.0, 10.0),
+    "lion": (0.02, 0.1),
+}
 """Above the first it is remarked, above the second it is called a fault."""
 
 
@@ -59,14 +72,25 @@ def _judged(event: Event, made: Thing) -> Iterator[Finding]:
         yield RULE.finding(
             f"{made.short} at {event.file.path}:{event.line} has a learning rate of {rate:g}{chosen}, "
             f"{rate / remark * 2:.0f} times what it is usually trained with at most",
-            location(event), event.file.path, strength=Strength.DIRECT if worst else Strength.CIRCUMSTANTIAL,
-            severity=Severity.HIGH if worst else Severity.MEDIUM,
+            location(event),
+            event.file.path,
+            strength=Strength.DIRECT if worst else Strength.CIRCUMSTANTIAL,
+            severity=Severity.HIGH if worst and not _plain_sgd(made, rate) else Severity.MEDIUM,
             measured={"kind": "high", "learning_rate": rate, "optimizer": made.short, "usual_highest": remark},
         )
     elif 0 < rate < 1e-8:
         yield RULE.finding(
-            f"{made.short} at {event.file.path}:{event.line} has a learning rate of {rate:g}{chosen}: weights near 1 do not change "
-            f"in float32",
-            location(event), event.file.path, strength=Strength.CIRCUMSTANTIAL, severity=Severity.MEDIUM,
+            f"{made.short} at {event.file.path}:{event.line} has a learning rate of {rate:g}{chosen}: weights "
+            "near 1 do not change "
+            "in float32",
+            location(event),
+            event.file.path,
+            strength=Strength.CIRCUMSTANTIAL,
+            severity=Severity.MEDIUM,
             measured={"kind": "low", "learning_rate": rate, "optimizer": made.short},
         )
+
+
+def _plain_sgd(made: Thing, rate: float) -> bool:
+    """SGD without momentum: recurrent language models were trained with rates up to 30 under a tight gradient clip."""
+    return made.short.lower() == "sgd" and not number(made.kwargs.get("momentum")) and rate <= 50

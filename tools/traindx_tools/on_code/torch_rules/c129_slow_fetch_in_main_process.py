@@ -1,8 +1,8 @@
 """Samples are fetched one after the other in the training process.
 
-With `num_workers=0` the loader calls `__getitem__` between two steps. Where that waits (a network or storage round trip)
-or decodes (images, audio), the accelerator idles for batch_size times its duration. Workers fetch the next batches
-meanwhile.
+With `num_workers=0` the loader calls `__getitem__` between two steps. Where that waits (a network or storage round
+trip) or decodes (images, audio), the accelerator idles for batch_size times its duration. Workers fetch the next
+batches meanwhile.
 """
 
 from __future__ import annotations
@@ -25,17 +25,35 @@ RULE = Rule(
     alike=("a slow device-to-host copy", "a synchronising call in every step"),
     confirm=("log data time beside step time", "num_workers=4 and compare the steps a second"),
 )
-_WAITS = {"time.sleep": "waits", "requests.get": "reads from the network", "urllib.request.urlopen": "reads from the network",
-          "PIL.Image.open": "decodes an image", "cv2.imread": "decodes an image", "torchaudio.load": "decodes audio",
-          "librosa.load": "decodes audio", "soundfile.read": "decodes audio", "torchvision.io.read_image": "decodes an image",
-          "numpy.load": "reads a file", "torch.load": "reads a file", "builtins.open": "reads a file",
-          "decord.VideoReader": "decodes a video", "imageio.imread": "decodes an image", "h5py.File": "reads a file",
-          "boto3.client": "reads from the network", "httpx.get": "reads from the network", "skimage.io.imread": "decodes an image"}
+_WAITS = {
+    "time.sleep": "waits",
+    "requests.get": "reads from the network",
+    "urllib.request.urlopen": "reads from the network",
+    "PIL.Image.open": "decodes an image",
+    "cv2.imread": "decodes an image",
+    "torchaudio.load": "decodes audio",
+    "librosa.load": "decodes audio",
+    "soundfile.read": "decodes audio",
+    "torchvision.io.read_image": "decodes an image",
+    "numpy.load": "reads a file",
+    "torch.load": "reads a file",
+    "builtins.open": "reads a file",
+    "decord.VideoReader": "decodes a video",
+    "imageio.imread": "decodes an image",
+    "h5py.File": "reads a file",
+    "boto3.client": "reads from the network",
+    "httpx.get": "reads from the network",
+    "skimage.io.imread": "decodes an image",
+}
 
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at loaders without workers."""
-    made = [e for e in project.calls("DataLoader") if isinstance(e.result, Thing) and e.name == "torch.utils.data.DataLoader"]
+    made = [
+        e
+        for e in project.calls("DataLoader")
+        if isinstance(e.result, Thing) and e.name == "torch.utils.data.DataLoader"
+    ]
     for event in made:
         loader = event.result
         assert isinstance(loader, Thing)
@@ -48,8 +66,11 @@ def check(project: Project) -> Iterator[Finding]:
             at = slow.event
             yield RULE.finding(
                 f"The loader at {event.file.path}:{event.line} has no workers, and each sample {_WAITS[at.name]} "
-                f"({at.file.segment(at.node)} at {at.file.path}:{at.line}): samples are fetched one after the other between steps",
-                location(event), event.file.path, strength=Strength.DIRECT,
+                f"({at.file.segment(at.node)} at {at.file.path}:{at.line}): samples are fetched one after the "
+                "other between steps",
+                location(event),
+                event.file.path,
+                strength=Strength.DIRECT,
                 measured={"kind": "fetch", "call": at.name, "call_line": at.line},
             )
 
@@ -59,7 +80,9 @@ def _slow(project: Project, dataset: Instance) -> Place | None:
     names = {m.info.node for n in ("__getitem__", "__iter__") if (m := dataset.klass.info.method(n)) is not None}
     for root in project.roots:
         for place in walk(root, _METHODS):
-            if place.event.name in _WAITS and any(b.kind == "call" and b.function and b.function.node in names for b in place.path):
+            if place.event.name in _WAITS and any(
+                b.kind == "call" and b.function and b.function.node in names for b in place.path
+            ):
                 return place
     return None
 

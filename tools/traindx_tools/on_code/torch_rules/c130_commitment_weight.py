@@ -1,8 +1,8 @@
 """The commitment term of a vector quantizer outweighs everything else.
 
 The commitment term pulls the encoder's output onto the codes that it uses; its usual weight is 0.25 (up to about 2).
-With a weight of tens the encoder's output shrinks onto a few codes and the codebook collapses. The term is known by what
-it is: a distance whose second side is detached, beside the same distance with the first side detached, or to the
+With a weight of tens the encoder's output shrinks onto a few codes and the codebook collapses. The term is known by
+what it is: a distance whose second side is detached, beside the same distance with the first side detached, or to the
 quantized value.
 """
 
@@ -26,7 +26,9 @@ RULE = Rule(
     matters="The encoder collapses onto the codes it uses at the start; most of the codebook is never used.",
     alike=("codes initialised far from the encoder's output", "dead codes that are not revived"),
     confirm=("log the commitment term beside the reconstruction term", "a weight of 0.25 and compare the perplexity"),
-    thresholds={"weight": Threshold(5.0, "above", "0.25 in van den Oord et al. 2017; 0.1 to 2.0 tried there without difference")},
+    thresholds={
+        "weight": Threshold(5.0, "above", "0.25 in van den Oord et al. 2017; 0.1 to 2.0 tried there without difference")
+    },
 )
 _DISTANCES = frozenset({"mse_loss", "smooth_l1_loss", "l1_loss", "square", "pow"})
 
@@ -43,7 +45,9 @@ def check(project: Project) -> Iterator[Finding]:
                 if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
                     for factor, term in ((node.left, node.right), (node.right, node.left)):
                         if _commitment(term) and _has_partner(method.info.node, term):
-                            yield from _judged(Event("call", "mul", "mul", node, info.file, method.info), factor, instances)
+                            yield from _judged(
+                                Event("call", "mul", "mul", node, info.file, method.info), factor, instances
+                            )
 
 
 def _distance(node: ast.AST) -> tuple[str, str] | None:
@@ -57,7 +61,10 @@ def _distance(node: ast.AST) -> tuple[str, str] | None:
 
 def _commitment(node: ast.AST) -> bool:
     sides = _distance(node)
-    return sides is not None and sum(s.endswith(".detach()") or s.startswith("sg(") or "stop_gradient" in s for s in sides) == 1
+    return (
+        sides is not None
+        and sum(s.endswith(".detach()") or s.startswith("sg(") or "stop_gradient" in s for s in sides) == 1
+    )
 
 
 def _has_partner(function: ast.AST, term: ast.AST) -> bool:
@@ -68,9 +75,10 @@ def _has_partner(function: ast.AST, term: ast.AST) -> bool:
     detached = {s.replace(".detach()", "") for s in mine if ".detach()" in s}
     for node in ast.walk(function):
         other = _distance(node) if isinstance(node, (ast.Call, ast.BinOp)) else None
-        if other is not None and {s.replace(".detach()", "") for s in other} == bare:
-            if {s.replace(".detach()", "") for s in other if ".detach()" in s} == bare - detached:
-                return True
+        if other is None or {s.replace(".detach()", "") for s in other} != bare:
+            continue
+        if {s.replace(".detach()", "") for s in other if ".detach()" in s} == bare - detached:
+            return True
     return False
 
 
@@ -82,8 +90,11 @@ def _judged(event: Event, factor: ast.expr, instances: list[Instance]) -> Iterat
         chosen = isinstance(value, Const) and not value.fixed
         yield RULE.finding(
             f"The commitment term at {event.file.path}:{event.line} has the weight {ast.unparse(factor)} = {weight:g}"
-            + (" (from a configuration)" if chosen else "") + ", 0.25 is usual: it pulls the encoder onto the few codes in use",
-            location(event), event.file.path, strength=Strength.DIRECT,
+            + (" (from a configuration)" if chosen else "")
+            + ", 0.25 is usual: it pulls the encoder onto the few codes in use",
+            location(event),
+            event.file.path,
+            strength=Strength.DIRECT,
             measured={"kind": "commitment", "weight": weight, "name": ast.unparse(factor)},
         )
         return
