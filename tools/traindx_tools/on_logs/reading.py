@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ _CODE = {".py": "python", ".ipynb": "notebook", ".sh": "shell", ".slurm": "shell
          ".md": "markdown", ".rst": "markdown", ".html": "html", ".patch": "patch", ".diff": "patch"}
 """Files that stand beside a run's logs and are no log: read elsewhere, or not at all."""
 _CONFIG = {".yaml": "yaml", ".yml": "yaml", ".toml": "toml"}
+_RANK_IN_NAME = re.compile(r"(?:^|[^a-zA-Z])rank[-_.]?(\d{1,6})(?!\d)", re.IGNORECASE)
 MAX_CONFIG = 4 * 2**20
 """Bytes of a configuration file that is read."""
 _WITHOUT_ERRORS = frozenset({"tensorboard", "csv", "hf_trainer_state"})
@@ -32,10 +34,27 @@ def read_run(paths: Sequence[str | Path] | str | Path, *, stdin: bytes | None = 
     Raises UnreadableInput where a path names nothing, or where nothing of what it names could be read.
     """
     found = discover([paths] if isinstance(paths, (str, Path)) else list(paths), stdin=stdin)
-    parts = [_read_source(source) for source in found.sources]
+    parts = _with_ranks([_read_source(source) for source in found.sources])
     run = merge([*parts, Run(artifacts=tuple(found.left_out))])
     _require_something(run, found)
     return run
+
+
+def _with_ranks(parts: list[Run]) -> list[Run]:
+    """Gives series and errors the rank that the files' names number, where the lines themselves name none.
+
+    Launchers write a file a rank (`rank_3.log`, `log_rank3.txt`); two such files at least make it a convention.
+    """
+    named = [_RANK_IN_NAME.search(Path(p.artifacts[0].path).name) if p.artifacts else None for p in parts]
+    if sum(m is not None for m in named) < 2:
+        return parts
+    return [p if m is None else _of_rank(p, int(m.group(1))) for p, m in zip(parts, named, strict=True)]
+
+
+def _of_rank(run: Run, rank: int) -> Run:
+    return replace(run, series=tuple(s if s.rank is not None else replace(s, rank=rank) for s in run.series),
+                   errors=tuple(e if e.rank is not None else replace(e, rank=rank) for e in run.errors),
+                   notes=tuple(n if n.rank is not None else replace(n, rank=rank) for n in run.notes))
 
 
 def _read_source(source: Source) -> Run:

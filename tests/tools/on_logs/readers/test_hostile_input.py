@@ -84,6 +84,13 @@ def test_folder_glob_several_and_stdin(tmp_path: Path) -> None:
     assert [s.source for s in run.series] == [str(tmp_path / "a.log"), "-"]
 
 
+def test_a_file_a_rank_numbers_the_series(tmp_path: Path) -> None:
+    for rank in (0, 1):
+        (tmp_path / f"log_rank{rank}.txt").write_text(LOG)
+    assert [s.rank for s in read_run([tmp_path]).series] == [0, 1]
+    assert [s.rank for s in read_run([tmp_path / "log_rank1.txt"]).series] == [None]
+
+
 def test_url(tmp_path: Path) -> None:
     fsspec = pytest.importorskip("fsspec")
     with fsspec.open("memory://run-for-a-test/log.txt", "w") as out:
@@ -121,6 +128,19 @@ def test_a_line_of_100_megabytes_is_cut_and_said() -> None:
     assert run.loss.line[-1] == 3
 
 
+@pytest.mark.parametrize("line", [
+    " " * 30_000 + "x" + " " * 30_000 + "5", "| a | " + " " * 60_000 + "5", "loaded," * 9_000 + "5",
+    "step: 1 loss: 1.0 " * 3_500, "1," * 30_000, "((((" * 15_000 + "5", "\x1b[" * 30_000 + "5", "a=" * 30_000 + "5",
+    "45%|" * 15_000, "'loss': " * 8_000 + "1", "1:" * 30_000, "- " * 30_000 + "1", "{" * 60_000 + "1",
+    "epoch" * 12_000 + "1",
+    "saving " * 9_000 + "1", "\x08a" * 30_000 + "1", "1/" * 30_000, "Warning" * 9_000 + "1", "nan " * 15_000,
+], ids=range(19))
+def test_no_line_takes_long(line: str) -> None:
+    start = time.process_time()
+    read_run(["-"], stdin=f"{line}\n".encode() * 3 + LOG.encode())
+    assert time.process_time() - start < 5
+
+
 def test_deeply_nested_json_is_no_crash() -> None:
     nested = [b"[" * 200_000, b'{"a":' * 50_000]
     runs = [read_run(["-"], stdin=data + b"\n" + LOG.encode()) for data in nested]
@@ -129,13 +149,13 @@ def test_deeply_nested_json_is_no_crash() -> None:
 
 def test_too_many_names_are_left_out_and_said() -> None:
     lines = io.StringIO()
-    for i in range(7000):
+    for i in range(5500):
         name = "".join(chr(97 + int(d)) for d in str(i))
         lines.write(f"step {i} q{name}=0.5 loss=1.0\n")
     run = read_run(["-"], stdin=lines.getvalue().encode())
     assert "too many different names" in run.artifacts[0].note
     assert run.loss is not None
-    assert len(run.loss) == 7000
+    assert len(run.loss) == 5500
 
 
 def test_code_and_configuration_in_a_folder_are_named_not_run(tmp_path: Path) -> None:

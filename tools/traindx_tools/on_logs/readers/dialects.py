@@ -9,6 +9,7 @@ import re
 
 from traindx_tools.on_logs.readers.names import GROUPS, VALIDATION
 
+_MAX_LOOK = 600
 _SIGNATURES: tuple[tuple[str, re.Pattern[str]], ...] = tuple((name, re.compile(pattern)) for name, pattern in (
     ("hf_trainer_log", r"^\{'(?:loss|eval_loss|train_runtime)': .*'epoch': "),
     ("nanogpt", r"^iter \d+: loss [-\d.naif]+, time [\d.]+ms"),
@@ -31,6 +32,7 @@ _SIGNATURES: tuple[tuple[str, re.Pattern[str]], ...] = tuple((name, re.compile(p
 
 def of_line(text: str) -> str | None:
     """The trainer whose print a line is, None for none in particular."""
+    text = text[:_MAX_LOOK]
     return next((name for name, pattern in _SIGNATURES if pattern.search(text)), None)
 
 

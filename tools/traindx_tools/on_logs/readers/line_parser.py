@@ -14,8 +14,10 @@ from traindx_tools.on_logs.readers.names import GROUPS, IGNORED, TRAIN, VALIDATI
 from traindx_tools.on_logs.readers.numbers import TOKEN, UNIT, as_memory, unit, value, whole
 from traindx_tools.on_logs.readers.recorder import Key
 
-MAX_TOKENS = 4_000
+MAX_TOKENS = 1_000
 """Numbers looked at in one line."""
+_MAX_GAP = 300
+"""Characters before a number in which its name is looked for."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ class Plan:
 
 
 NOTHING = Plan()
+_MAX_LOOK = 4_000
 _OPTIONS = r"(?:^|\s)--[A-Za-z][\w-]+(?:[ =]|$)"
 _NO_METRICS = re.compile("|".join((
     r'^\s*File "', r"^\s*[~^]+\s*$", r"^\s*[\w.]*(?:Error|Exception|Warning|Interrupt|Exit)\b(?!\s*(?:rate|=|\d))",
@@ -129,7 +132,7 @@ def plan_line(parts: list[str], group: str | None = None) -> Plan:
     if len(parts) < 3:
         return NOTHING
     text = "".join(parts)
-    if len(parts) > 2 * MAX_TOKENS or _NO_METRICS.search(_WRAPPER.sub("", text)):
+    if len(parts) > 2 * MAX_TOKENS or _NO_METRICS.search(_WRAPPER.sub("", text[:_MAX_LOOK])):
         return NOTHING
     draft = _Draft(group=group)
     _read_tokens(parts, draft)
@@ -179,6 +182,7 @@ def _unit_behind(after: str, last: bool) -> tuple[tuple[str, float] | None, int]
 
 def _read_one(draft: _Draft, gap: str, token: int, total: int | None, found: tuple[str, float] | None,
               text: str, after: str) -> None:
+    gap = gap[-_MAX_GAP:]
     tail = _TAIL.match(gap)
     head, conn = (tail.group("head"), tail.group("conn")) if tail else (gap, "")
     head = head.rstrip("'\"`")

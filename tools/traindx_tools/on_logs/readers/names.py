@@ -136,6 +136,8 @@ _SCOPES = frozenset({"metrics", "metric", "trainer", "rollout", "objective", "ac
 """Words around a name that do not change what it is."""
 
 _ADVERSARIES = frozenset({"actor", "critic", "policy"})
+"""Parts of a system whose losses are no loss of the whole."""
+
 IGNORED = frozenset({
     "batch_size", "global_batch_size", "micro_batch_size", "bsz", "wpb", "seed", "rank", "local_rank", "world_size",
     "port", "pid", "version", "v_num", "gpu", "cuda", "cpu", "line", "file", "device", "node", "cuda_visible_devices",
@@ -184,7 +186,7 @@ def _lookup(stem: list[str], group: str | None) -> Name:
     for candidate in _candidates(stem):
         if candidate in _BY_NAME:
             canonical, place = _BY_NAME[candidate]
-            if canonical == "loss" and _ADVERSARIES.intersection(stem):
+            if canonical == "loss" and (_ADVERSARIES.intersection(stem) or stem[0] == "value"):
                 continue  # the loss of an actor or a critic is a term of its own
             factor = next((_TIME_UNITS[w] for w in stem if w in _TIME_UNITS), 1.0)
             return Name(canonical, group, True, canonical not in _SETTINGS, factor, place)

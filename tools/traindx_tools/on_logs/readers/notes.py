@@ -12,7 +12,7 @@ MAX_TEXT = 400
 
 _NUMBER_OF = r"(?:num|number)[_ ](?:of[_ ])?(?:gpus|devices|processes|ranks|nodes)"
 _COUNTED = r"(?:batches|samples|examples|images|sentences|sequences|documents|rows)"
-_FILE = r"\S+\.(?:pt|pth|ckpt|safetensors)\b"
+_FILE = r"\S{1,120}\.(?:pt|pth|ckpt|safetensors)\b"
 _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple((kind, re.compile("|".join(parts), re.I)) for kind, parts in (
     ("step_skipped", (r"\bskip(?:ping|ped)\b.{0,40}\b(?:step|batch|update|iteration)", r"gradient overflow",
                       r"\bOVERFLOW!", r"non-?finite.{0,40}(?:skip|grad|loss)", r"reducing loss scale",
@@ -60,6 +60,7 @@ _MAGNITUDE = {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9}
 
 def kind_of(text: str) -> str | None:
     """The kind of note that a line is, None for none."""
+    text = text[:MAX_TEXT]
     return next((k for k, pattern in _KINDS if pattern.search(text)), None) if _MAY_SAY.search(text) else None
 
 
@@ -86,12 +87,12 @@ def values_of(text: str) -> dict[str, float | str]:
 
 def world_size(text: str) -> int | None:
     """How many processes a line says there are."""
-    match = _WORLD.search(text)
+    match = _WORLD.search(text[:MAX_TEXT])
     count = next((g for g in match.groups() if g), None) if match else None
     return int(count) if count and len(count) < 8 and int(count) > 0 else None
 
 
 def planned_steps(text: str) -> float | None:
     """How many steps a line says are planned."""
-    match = _PLANNED.search(text)
+    match = _PLANNED.search(text[:MAX_TEXT])
     return float(match.group(1).replace(",", "")) if match else None

@@ -21,6 +21,8 @@ _WIDE_GAP = re.compile(r"\s{2,}|\t")
 _HEADED = re.compile(r"loss|acc|epoch|step|iter|mse|mae|ppl|reward|score", re.IGNORECASE)
 """What at least one column of a header is called: told first, because the full look is slow."""
 _MAX_COLUMNS = 200
+_MAX_BOX = 400
+"""Characters of a line of a box: a longer one is none."""
 _PATIENCE = 20
 """Lines with numbers between two rows before a header is forgotten."""
 
@@ -90,7 +92,7 @@ class PrintedTables:
         return _as_row({name: r for name, r in zip(self._header, read, strict=False) if r is not None})
 
     def _box_line(self, text: str) -> tuple[bool, Row | None]:
-        match = _BOX.match(text)
+        match = _BOX.match(text) if len(text) <= _MAX_BOX else None
         if match is None:
             if not self._box or (text.lstrip()[:1] in "|│┃║" and _RULE_LINE.match(text) is None):
                 return False, self._close_box() if self._box else None
