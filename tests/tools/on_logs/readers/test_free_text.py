@@ -101,6 +101,11 @@ def test_traceback_text_is_no_metric_and_an_error_is_found() -> None:
     assert [e.type for e in run.errors] == ["ValueError"]
 
 
+def test_world_size_in_a_record_and_workers_as_ranks() -> None:
+    assert read("rank=0 world_size=4 step=1 loss=0.5\n").world_size == 4
+    assert [s.rank for s in read("worker 0: step 3 loss 0.5\nworker 1: step 3 loss 0.6\n").series] == [0, 1]
+
+
 def test_before_and_after_are_two_values() -> None:
     assert found(read("eval reward before 0.5065 after 0.5065\n")) == {("validation", "reward"): [0.5065, 0.5065]}
 
@@ -118,6 +123,18 @@ def test_indented_lines_belong_to_the_line_above() -> None:
                "step 200, lr = 0.01\n    train loss = 0.4\n")
     assert run.loss is not None
     assert run.loss.step.tolist() == [100, 200]
+
+
+@pytest.mark.parametrize("line", [
+    "Validation loss decreased (0.345 --> 0.321). Saving model ...",
+    "Epoch 5: reducing learning rate of group 0 to 1.0000e-04.",
+    "Epoch 3: val_loss improved from 0.5 to 0.4, saving model to best.keras",
+    "dataset: 50000 train, 10000 val; classes 10; random baseline loss 2.3026",
+    "GPU 0: 45% util, 12345MiB / 81559MiB",
+    "step 5 of the plan: lower the loss",
+])
+def test_remarks_are_no_records(line: str) -> None:
+    assert read(f"{line}\n").series == ()
 
 
 def test_resume_is_a_note_and_no_record() -> None:

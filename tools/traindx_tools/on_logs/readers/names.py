@@ -12,7 +12,8 @@ from functools import lru_cache
 
 TRAIN, VALIDATION, TEST = "train", "validation", "test"
 GROUPS = {
-    "train": TRAIN, "training": TRAIN, "trn": TRAIN,
+    "train": TRAIN, "training": TRAIN, "trn": TRAIN, "tr": TRAIN,
+    "va": VALIDATION, "vl": VALIDATION,
     "val": VALIDATION, "valid": VALIDATION, "validation": VALIDATION, "validating": VALIDATION, "eval": VALIDATION,
     "evaluation": VALIDATION, "evaluating": VALIDATION, "evaluate": VALIDATION, "dev": VALIDATION,
     "holdout": VALIDATION, "validate": VALIDATION, "heldout": VALIDATION,

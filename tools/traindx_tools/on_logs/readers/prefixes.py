@@ -28,7 +28,7 @@ _PARTS = tuple(re.compile(p) for p in (
     rf"[\w.]+(?::\w+)?:\d+ [|>-] ?|(?:__main__|root)[ \t]*[-|:][ \t]*|[\w.]+ - (?={_LEVEL}\b)|pid=\d+[ \t]+",
 ))
 _CLOCK_AT = re.compile(rf"[ T_,]\s?({_CLOCK})")
-_MAY_START = re.compile(r"\s{0,4}(?:[\[(<\dTDINWECFSrRgGpP_]|[JFMASOND][a-z]{2} [ \d]\d |"
+_MAY_START = re.compile(r"\s{0,4}(?:[\[(<\dTDINWECFSrRgGpPwd_]|[JFMASOND][a-z]{2} [ \d]\d |"
                         r"[\w./-]+(?:\.py:\d| - |:\w+:\d))")
 _LEVELS = {"W": "WARNING", "E": "ERROR", "F": "FATAL", "C": "CRITICAL", "I": "INFO", "D": "DEBUG"}
 

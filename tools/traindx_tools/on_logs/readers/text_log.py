@@ -173,6 +173,8 @@ class TextReading:
         plan = plan_line(parts, dialects.group_of(prefix.logger, body))
         kind = None if plan.bar or "%|" in body else notes.kind_of(body)
         placed = plan.fields and (plan.step or plan.epoch)
+        if placed and kind == "world_size":
+            self.world_size = self.world_size or notes.world_size(body)
         if placed and (kind in _SETTINGS or (kind in ("step_skipped", "resume") and len(plan.fields) >= 3)):
             kind = None  # a record that also counts skipped steps or names a device
         remark = kind is not None and (notes.hides_metrics(kind, body) or (
