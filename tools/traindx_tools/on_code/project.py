@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -71,6 +72,20 @@ class Project:
                     continue
                 stack.extend((*path, item) for item in block.body if isinstance(item, Block))
         return tuple(found)
+
+    @cached_property
+    def mentions(self) -> Counter[str]:
+        """How often names are read, whole numbers written and keywords passed: "name N", "int 512", "keyword k"."""
+        found: Counter[str] = Counter()
+        for file in self.files:
+            for node in ast.walk(file.tree):
+                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                    found[f"name {node.id}"] += 1
+                elif isinstance(node, ast.Constant) and type(node.value) is int:
+                    found[f"int {node.value}"] += 1
+                elif isinstance(node, ast.keyword):
+                    found[f"keyword {node.arg}"] += 1
+        return found
 
     def file(self, path: str) -> SourceFile | None:
         """The source with this path."""

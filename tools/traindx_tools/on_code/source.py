@@ -141,10 +141,19 @@ def _without_magics(cell: str) -> str:
     return "\n".join("pass  #" + line if line.lstrip()[:1] in ("%", "!") else line for line in cell.splitlines())
 
 
+def _children(node: ast.AST) -> Iterator[ast.AST]:
+    """Like `ast.iter_child_nodes`, at half the cost: this runs over every node of every file."""
+    for value in node.__dict__.values():
+        if isinstance(value, ast.AST):
+            yield value
+        elif isinstance(value, list):
+            yield from (v for v in value if isinstance(v, ast.AST))
+
+
 def _too_deep(tree: ast.Module) -> bool:
     level: list[ast.AST] = [tree]
     for _ in range(MAX_DEPTH):
-        level = [child for node in level for child in ast.iter_child_nodes(node)]
+        level = [child for node in level for child in _children(node)]
         if not level:
             return False
     return True

@@ -99,23 +99,10 @@ def _mentioned_elsewhere(project: Project, table: Thing, size: int) -> bool:
     """Whether the table's size, by its name or number, is used for anything but making the table."""
     node = table.node
     first = node.args[0] if isinstance(node, ast.Call) and node.args else None
-    names = {n.id for n in ast.walk(first) if isinstance(n, ast.Name)} if first is not None else set()
-    attributes = {n.attr for n in ast.walk(first) if isinstance(n, ast.Attribute)} if first is not None else set()
-    if first is not None and not isinstance(first, (ast.Name, ast.Constant)):
+    if project.mentions["keyword max_length"] or project.mentions["keyword truncation"]:
         return True
-    uses = 0
-    for file in project.files:
-        for inner in ast.walk(file.tree):
-            if first is not None and inner in ast.walk(first):
-                continue
-            if (
-                (isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load) and inner.id in names)
-                or (isinstance(inner, ast.Attribute) and inner.attr in attributes)
-                or (isinstance(inner, ast.Constant) and not names and inner.value == size and type(inner.value) is int)
-                or (
-                    isinstance(inner, ast.keyword)
-                    and inner.arg in ("max_length", "truncation", "max_position_embeddings")
-                )
-            ):
-                uses += 1
-    return uses > 0
+    if isinstance(first, ast.Name):
+        return project.mentions[f"name {first.id}"] > 1
+    if isinstance(first, ast.Constant):
+        return project.mentions[f"int {size}"] > 1
+    return True
