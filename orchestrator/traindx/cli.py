@@ -26,6 +26,7 @@ COMMANDS = {
     "plot": "Draw loss, gradient norm and learning rate with the findings marked.",
     "audit": "Read training code and list what is wrong in it.",
     "explain": "The page of a rule (L204) or a failure mode (lr.too-high).",
+    "mcp": "The instruments as an MCP server (stdio).",
     "doctor": "What is installed and what will work.",
 }
 

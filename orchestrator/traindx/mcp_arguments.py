@@ -1,0 +1,120 @@
+"""The arguments of each MCP tool: pydantic models, from which the JSON schemas with their descriptions are made."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+DEFAULT_CHARS = 8_000
+"""Characters of an answer unless the client asks for more or less: about 2,000 tokens."""
+
+Paths = Annotated[list[Annotated[str, Field(max_length=4096)]], Field(
+    min_length=1, max_length=50,
+    description="Files, folders or globs, relative to the server's root. Formats are told by content.")]
+Severity = Literal["critical", "high", "medium", "low", "info"]
+
+
+class Arguments(BaseModel):
+    """What every tool takes."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    max_chars: int = Field(DEFAULT_CHARS, ge=500, le=100_000, description="Longest answer, in characters.")
+    offset: int = Field(0, ge=0, description="Where to go on in an answer that was cut (the answer names it).")
+
+
+class DiagnoseRun(Arguments):
+    """Arguments of diagnose_run."""
+
+    paths: Paths
+    symptom: str = Field("", max_length=4000, description="What the person saw, in their words. A hint, never a cause.")
+    detail: Literal["brief", "full"] = Field("brief", description="full: mechanisms, checks and patches as well.")
+
+
+class ExtractMetrics(Arguments):
+    """Arguments of extract_metrics."""
+
+    paths: Paths
+    metrics: list[str] = Field(default_factory=list, max_length=50, description=(
+        "Canonical or original names (globs allowed, e.g. 'grad_norm*'). Empty: one summary line a metric. "
+        "Given: their values as CSV."))
+    group: Literal["", "train", "validation", "test"] = Field("", description="Only this group.")
+    start: float | None = Field(None, description="First step (epoch or line where the log has no steps).")
+    end: float | None = Field(None, description="Last step.")
+    max_rows: int = Field(200, ge=1, le=10_000, description=(
+        "Most rows a metric. A longer one is thinned evenly; first, last, extremes and each change between finite and "
+        "non-finite stay."))
+
+
+class ListFindings(Arguments):
+    """Arguments of list_findings."""
+
+    paths: Paths
+    rule: str = Field("", max_length=60, description="Only rules whose id begins so: 'L1', 'C107'.")
+    min_severity: Severity = Field("info", description="Leave out what is less severe.")
+
+
+class AuditCode(Arguments):
+    """Arguments of audit_code."""
+
+    paths: Paths
+    rule: str = Field("", max_length=60, description="Only rules whose id begins so: 'C1', 'C501'.")
+    min_severity: Severity = Field("low", description="Leave out what is less severe.")
+    patches: bool = Field(False, description="Show the proposed changes too. They are proposals: nothing is applied.")
+
+
+class Explain(Arguments):
+    """Arguments of explain."""
+
+    name: str = Field(max_length=100, description="A rule ('L204') or a failure mode ('lr.too-high').")
+
+
+class PlotRun(Arguments):
+    """Arguments of plot_run."""
+
+    paths: Paths
+    name: str = Field("run", pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$",
+                      description="Name of the picture: scratch/debug/plots/NAME.png.")
+
+
+class ListFailureModes(Arguments):
+    """Arguments of list_failure_modes."""
+
+    family: str = Field("", max_length=60, description="Only this family, e.g. 'nan_inf', 'distributed'.")
+    symptom: str = Field("", max_length=4000, description=(
+        "Only modes with a symptom that these words name: 'loss is nan', 'hangs', or a word such as 'nonfinite'."))
+    text: str = Field("", max_length=200, description="Only modes whose id, title or claim holds this text.")
+
+
+class SessionStatus(Arguments):
+    """Arguments of session_status."""
+
+    session: str = Field("", max_length=100, description="A session's id or its beginning. Empty: list all sessions.")
+
+
+class ReadDiagnosis(Arguments):
+    """Arguments of read_diagnosis."""
+
+    session: str = Field(max_length=100, description="A session's id or its beginning.")
+    format: Literal["markdown", "json"] = Field("markdown", description="json: the diagnosis with its digest.")
+
+
+def schema_of(arguments: type[Arguments]) -> dict[str, Any]:
+    """The JSON schema of a tool's arguments, without the noise that a reader of it does not need."""
+    schema: dict[str, Any] = _without_titles(arguments.model_json_schema())
+    schema.pop("description", None)
+    return schema
+
+
+def _without_titles(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_titles(v) for v in value]
+    if not isinstance(value, dict):
+        return value
+    return {k: _properties(v) if k == "properties" else _without_titles(v) for k, v in value.items() if k != "title"}
+
+
+def _properties(named: dict[str, Any]) -> dict[str, Any]:
+    """An argument may itself be called "title"."""
+    return {name: _without_titles(schema) for name, schema in named.items()}

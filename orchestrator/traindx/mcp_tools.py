@@ -1,0 +1,331 @@
+"""The instruments as tools of an MCP server: a table, and a function for each from checked arguments to a text.
+
+Nothing here approves, applies or edits: those are a person's decisions (`traindx approve`). All tools only read, but
+for `plot_run`, which writes pictures below scratch/debug of the root. Nothing here knows the MCP SDK.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from traindx import mcp_arguments as asked
+from traindx.mcp_page import page
+from traindx.mcp_paths import Admitted, Reach
+from traindx.safe_text import block
+from traindx_tools.errors import BadUsage, TraindxError, UnreadableInput
+from traindx_tools.finding import Finding, Severity
+
+if TYPE_CHECKING:
+    from traindx.diagnose import Report
+    from traindx_tools.triage import Weighed
+
+Say = Callable[[str], None]
+"""Tells the client what is being done at the moment."""
+
+GATE = "Approving is a person's decision (`traindx approve`); no tool here can."
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One tool: what the client is told of it, its arguments, and what answers."""
+
+    name: str
+    title: str
+    description: str
+    arguments: type[asked.Arguments]
+    answer: Callable[[Reach, Any, Say], str]
+    narrower: str = ""
+    """How to ask for less, for an answer that was cut."""
+    read_only: bool = True
+    idempotent: bool = True
+
+    @property
+    def annotations(self) -> dict[str, bool | str]:
+        """The hints of the MCP specification."""
+        return {"title": self.title, "readOnlyHint": self.read_only, "destructiveHint": False,
+                "idempotentHint": self.idempotent, "openWorldHint": False}
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        """The tool as the protocol lists it."""
+        return {"name": self.name, "title": self.title, "description": self.description,
+                "inputSchema": asked.schema_of(self.arguments), "annotations": self.annotations}
+
+
+def call(name: str, arguments: dict[str, Any] | None, reach: Reach, say: Say) -> str:
+    """The answer of a tool, bounded. Raises TraindxError, and nothing else for what a client or a file can cause."""
+    tool = TOOLS.get(name)
+    if tool is None:
+        raise BadUsage(f"there is no tool {name!r}. There are: {', '.join(TOOLS)}")
+    try:
+        given = tool.arguments.model_validate(arguments or {})
+    except ValidationError as error:
+        raise BadUsage(f"{name}: {'; '.join(_complaint(e) for e in error.errors()[:3])}") from error
+    try:
+        text = tool.answer(reach, given, say)
+    except TraindxError as error:
+        raise _shortened(error, reach) from error
+    except OSError as error:
+        raise UnreadableInput(f"{name}: {error.filename or 'a file'}: {error.strerror or error}") from error
+    return page(_safe(reach.shorten(text)), given.max_chars, given.offset, tool.narrower)
+
+
+def _complaint(error: Any) -> str:
+    where = ".".join(str(p) for p in error["loc"]) or "arguments"
+    return f"{where}: {error['msg']}, got {str(error['input'])[:80]!r}"
+
+
+def _shortened(error: TraindxError, reach: Reach) -> TraindxError:
+    return BadUsage(_safe(reach.shorten(str(error)))[:2000])
+
+
+def _safe(text: str) -> str:
+    return block(text, most=len(text) + 1)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False)
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def _notes(*groups: Sequence[str]) -> list[str]:
+    return [note for group in groups for note in group][:20]
+
+
+def diagnose_run(reach: Reach, given: asked.DiagnoseRun, say: Say) -> str:
+    """The result JSON of `traindx diagnose`, whole or without what a first look does not need."""
+    from dataclasses import replace
+
+    from traindx.diagnose import diagnose
+
+    admitted = _logs(reach, given.paths, say)
+    say("judging curves, errors and code, weighing failure modes")
+    report = replace(diagnose(admitted.files, symptom=given.symptom, root=reach.root), subject=" ".join(given.paths))
+    notes = {"notes": _notes(admitted.left_out, report.notes)}
+    return _json({**report.to_json(), **notes} if given.detail == "full" else {**_brief(report), **notes})
+
+
+_CAUSE = ("failure_mode", "issue", "confidence", "severity", "location", "fix", "evidence")
+
+
+def _brief(report: Report) -> dict[str, Any]:
+    """What a reader needs first: causes with evidence, rivals by name, findings as sentences."""
+    result = report.to_json()
+    rivals = [{"failure_mode": said.failure_mode, "title": found.mode.title, "confidence": said.confidence,
+               "location": said.location, "for": [_weight(report, w) for w in found.speaks_for],
+               "against": [_weight(report, w) for w in found.speaks_against]}
+              for found, said in zip(report.seen.verdict.hypotheses, report.hypotheses, strict=True)]
+    return {
+        "status": result["status"],
+        "reason": report.seen.verdict.reason if not result["root_causes"] else "see root_causes",
+        "root_causes": [{k: cause[k] for k in _CAUSE} for cause in result["root_causes"]],
+        "hypotheses": rivals,
+        "findings": [f"[{report.exhibits[f]}] {f.severity.value}, {f.strength.value}: {f.statement} "
+                     f"({report.places.describe(f)})" for f in report.seen.findings],
+        "next_checks": result["next_checks"],
+    }
+
+
+def _weight(report: Report, weighed: Weighed) -> str:
+    return f"{report.exhibits[weighed.finding]} {weighed.weight:+.1f} ({weighed.strength.value})"
+
+
+def extract_metrics(reach: Reach, given: asked.ExtractMetrics, say: Say) -> str:
+    """Metrics as CSV: a line a metric, or the values of the chosen ones."""
+    from traindx.mcp_metrics import chosen, summary, values
+    from traindx_tools.on_logs import read_run
+
+    admitted = _logs(reach, given.paths, say)
+    run = read_run(admitted.files)
+    series = chosen(run, given.metrics, given.group)
+    if not series:
+        return "no metrics were found in what was given\n"
+    table = values(series, given.start, given.end, given.max_rows) if given.metrics else summary(series)
+    notes = _notes(admitted.left_out, [f"{a.path}: {a.note}" for a in run.artifacts if a.note])
+    return table + "".join(f"# {n}\n" for n in notes)
+
+
+def list_findings(reach: Reach, given: asked.ListFindings, say: Say) -> str:
+    """One finding a line, as JSON, with the ids that diagnoses cite."""
+    from traindx.proposal import Exhibits
+    from traindx_tools.examine import examine
+
+    admitted = _logs(reach, given.paths, say)
+    say("judging curves, errors and code")
+    seen = examine(admitted.files, root=reach.root)
+    exhibits = Exhibits.of(seen.findings)
+    wanted = list(_wanted(seen.findings, given.rule, given.min_severity))
+    lines = [_compact({"id": exhibits[f], **{k: v for k, v in f.to_json().items() if k not in ("patch", "title")}})
+             for f in wanted]
+    return _listing(lines, f"{len(wanted)} of {len(seen.findings)} findings", _notes(admitted.left_out, seen.notes))
+
+
+def audit_code(reach: Reach, given: asked.AuditCode, say: Say) -> str:
+    """One finding of the static audit a line, as JSON; with the proposed changes where asked for."""
+    from traindx_tools.on_code import audit
+
+    say("reading code")
+    admitted = reach.code(given.paths)
+    say(f"following {len(admitted.files)} files")
+    result = audit(admitted.files)
+    wanted = list(_wanted(result.findings, given.rule, given.min_severity))
+    hidden = ("title", "source") if given.patches else ("title", "source", "patch")
+    lines = [_compact({k: v for k, v in f.to_json().items() if k not in hidden}) for f in wanted]
+    notes = _notes(admitted.left_out, [f"{n.path}: {n.note}" for n in result.notes])
+    return _listing(lines, f"{len(wanted)} of {len(result.findings)} findings in {len(admitted.files)} files", notes)
+
+
+def explain(reach: Reach, given: asked.Explain, say: Say) -> str:
+    """The page of a rule or a failure mode."""
+    from traindx.commands.explain import page as page_of
+
+    return page_of(given.name)
+
+
+def plot_run(reach: Reach, given: asked.PlotRun, say: Say) -> str:
+    """Draws the run below scratch/debug/plots and says where, and what is marked in it."""
+    from traindx_tools.on_logs import read_run
+    from traindx_tools.on_logs.judge import judge_run
+    from traindx_tools.plots import plot_run as draw
+
+    target = reach.picture(given.name)
+    admitted = _logs(reach, given.paths, say)
+    run = read_run(admitted.files)
+    findings = judge_run(run)
+    say("drawing")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    ignore = target.parents[1] / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("*\n", encoding="utf-8")
+    draw(run, findings, target)
+    marked = "".join(f"\nmarked: {f.rule} {f.statement}" for f in findings)
+    return f"{target} ({target.stat().st_size:,} bytes, PNG)" + marked
+
+
+def list_failure_modes(reach: Reach, given: asked.ListFailureModes, say: Say) -> str:
+    """One failure mode a line: id, family, severity, title."""
+    from traindx_tools.catalog.catalog import FAMILIES, SYMPTOMS, load_catalog
+    from traindx_tools.symptoms import observed_symptoms
+
+    if given.family and given.family not in FAMILIES:
+        raise BadUsage(f"there is no family {given.family!r}. There are: {', '.join(sorted(FAMILIES))}")
+    words = given.symptom.lower().replace(",", " ").split()
+    seen = observed_symptoms(given.symptom) | SYMPTOMS.intersection(words)
+    if given.symptom and not seen:
+        raise BadUsage(f"{given.symptom!r} names no known symptom. There are: {', '.join(sorted(SYMPTOMS))}")
+    text = given.text.lower()
+    found = [m for m in load_catalog().values()
+             if (not given.family or m.family == given.family) and (not seen or seen.intersection(m.symptoms))
+             and (not text or text in f"{m.id} {m.title} {m.claim}".lower())]
+    lines = [f"{m.id}  [{m.family}, {m.severity.value}]  {m.title}" for m in found]
+    return _listing(lines, f"{len(found)} failure modes; `explain` has the page of each", [])
+
+
+def session_status(reach: Reach, given: asked.SessionStatus, say: Say) -> str:
+    """Where a session stands, or all of them in a line each."""
+    from traindx.session_result import result_of
+
+    if given.session:
+        result = result_of(reach.session(given.session)).to_json()
+        keys = ("session", "status", "phase", "reason", "next_step", "digest", "strikes", "needs", "changed", "notes",
+                "questions", "documents")
+        tried = [{"option": a["option"], "summary": a["summary"], "reverted": a["reverted"],
+                  "passed": (a["verification"] or {}).get("passed")} for a in result["attempts"]]
+        return _json({**{k: result[k] for k in keys if result[k]}, "attempts": tried, "gate": GATE})
+    lines = []
+    for folder in reach.sessions():
+        try:
+            found = result_of(folder)
+            lines.append(f"{found.session}  {found.status}  {found.reason}")
+        except (TraindxError, OSError) as error:
+            lines.append(f"{folder.path.name}  unreadable  {error}")
+    return _listing(lines, f"{len(lines)} sessions", [])
+
+
+def read_diagnosis(reach: Reach, given: asked.ReadDiagnosis, say: Say) -> str:
+    """The Gate 4 diagnosis of a session, with its digest and its questions."""
+    from traindx.render import render_diagnosis
+    from traindx.session_result import result_of
+
+    result = result_of(reach.session(given.session))
+    if result.diagnosis is None:
+        raise BadUsage(f"session {result.session} has no diagnosis: {result.status}, {result.reason}")
+    if given.format == "json":
+        shown = {"session": result.session, "status": result.status, "digest": result.digest,
+                 **result.diagnosis.to_json(), "questions": list(result.questions), "gate": GATE}
+        return _json(shown)
+    head = f"session {result.session}, {result.status}, digest {result.digest}\n{GATE}\n\n"
+    return head + render_diagnosis(result.diagnosis)
+
+
+def _logs(reach: Reach, paths: Sequence[str], say: Say) -> Admitted:
+    say("finding files")
+    admitted = reach.logs(paths)
+    say(f"reading {len(admitted.files)} files")
+    return admitted
+
+
+def _wanted(findings: Sequence[Finding], rule: str, least: str) -> Iterator[Finding]:
+    floor = Severity(least).rank
+    yield from (f for f in findings if f.rule.startswith(rule.upper()) and f.severity.rank >= floor)
+
+
+def _listing(lines: Sequence[str], head: str, notes: Sequence[str]) -> str:
+    return "\n".join([head, *lines, *(f"note: {n}" for n in notes)]) + "\n"
+
+
+TOOLS: dict[str, Tool] = {t.name: t for t in (
+    Tool("diagnose_run", "Diagnose a training run",
+         "Reads a run's logs, metrics, errors, configuration and code and names the likely cause: status "
+         "(diagnosis_complete, needs_more_data, healthy), root causes and rival hypotheses with confidence, evidence "
+         "with values and places, next checks. Offline, seconds. Call this first.",
+         asked.DiagnoseRun, diagnose_run, "detail=brief, or name fewer paths"),
+    Tool("extract_metrics", "Metrics of a run",
+         "The metrics of a run under canonical names, as CSV. Without `metrics` a summary line each (range, extremes, "
+         "first non-finite value with its line); with `metrics` their values, thinned but with every extreme and every "
+         "change to or from nan.",
+         asked.ExtractMetrics, extract_metrics, "fewer metrics, start and end, a smaller max_rows"),
+    Tool("list_findings", "Findings in logs and code",
+         "Every finding of the instruments in a run's artifacts, one JSON object a line: id, rule, severity, strength "
+         "(direct, circumstantial, pattern), statement with measured values, place.",
+         asked.ListFindings, list_findings, "rule, min_severity, fewer paths"),
+    Tool("audit_code", "Audit training code",
+         "Static audit of PyTorch and JAX training code, never imported or run: one finding a line with file, line, "
+         "quoted code and measured values.",
+         asked.AuditCode, audit_code, "rule, min_severity, fewer paths"),
+    Tool("explain", "Page of a rule or failure mode",
+         "The page of a rule (L204, C107) or a failure mode (loss.log-of-zero): mechanism, thresholds with sources, "
+         "evidence for and against with weights, how to confirm and rule out, fixes, look-alikes.",
+         asked.Explain, explain),
+    Tool("plot_run", "Picture of a run",
+         "Draws loss, gradient norm, learning rate and more with the findings marked and writes the PNG to "
+         "scratch/debug/plots/NAME.png below the root: the only file that this server ever writes.",
+         asked.PlotRun, plot_run, read_only=False),
+    Tool("list_failure_modes", "Known failure modes",
+         "The catalogue of known ways in which training fails, filtered by family, symptom or text.",
+         asked.ListFailureModes, list_failure_modes, "family, symptom, text"),
+    Tool("session_status", "Where a debug session stands",
+         f"Status, phase, strikes, attempts and next step of a debug session; without an id, all sessions. {GATE}",
+         asked.SessionStatus, session_status),
+    Tool("read_diagnosis", "Diagnosis of a debug session",
+         "The diagnosis a session presents at its gate: symptom, root cause with evidence, mechanism, proposed fix "
+         f"with lines, what it changes and does not fix, and the questions for the person. {GATE}",
+         asked.ReadDiagnosis, read_diagnosis),
+)}
+"""Every tool by name, in the order in which they are listed."""
+
+PREFIXES = ("mcp__traindx__", "mcp__plugin_traindx_traindx__")
+"""How Claude Code names the tools: of a server called `traindx`, and of that server inside the plugin `traindx`."""
+
+
+def read_only_names() -> frozenset[str]:
+    """The full names of the tools that write nothing, for `policy.Scope.mcp_read_only`."""
+    return frozenset(prefix + t.name for t in TOOLS.values() if t.read_only for prefix in PREFIXES)
