@@ -248,12 +248,16 @@ def _discover_folder(folder: str, found: Discovery, *, may_be_empty: bool = Fals
 
 
 def _walk(folder: str, root: str, found: Discovery) -> Iterator[str]:
-    """The files below a folder in a stable order; links that leave it are reported and not followed."""
+    """The files below a folder in a stable order; links that leave it are reported and not followed.
+
+    `scratch/debug` holds what traindx itself wrote, no evidence of the run.
+    """
     for here, folders, files in os.walk(folder, followlinks=False):
         for name in sorted(folders):
             if os.path.islink(os.path.join(here, name)):
                 _left_as_link(os.path.join(here, name), root, found)
-        folders[:] = sorted(n for n in folders if n not in _SKIPPED_FOLDERS and not n.startswith("."))
+        own = {"debug"} if os.path.basename(here) == "scratch" else set()
+        folders[:] = sorted(n for n in folders if n not in _SKIPPED_FOLDERS | own and not n.startswith("."))
         for name in sorted(files):
             path = os.path.join(here, name)
             if name.startswith("."):

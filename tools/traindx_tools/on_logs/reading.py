@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_logs.artifacts import Discovery, Source, discover, is_binary, refusal
-from traindx_tools.on_logs.configs import read_config
+from traindx_tools.on_logs.configs import read_config, read_config_lines
 from traindx_tools.on_logs.readers import head_of, sniff
 from traindx_tools.on_logs.readers.text_log import lines_of
 from traindx_tools.on_logs.run import Artifact, Run, merge
@@ -37,7 +39,13 @@ def read_run(paths: Sequence[str | Path] | str | Path, *, stdin: bytes | None = 
     parts = _with_ranks([_read_source(source) for source in found.sources])
     run = merge([*parts, Run(artifacts=tuple(found.left_out))])
     _require_something(run, found)
-    return run
+    written = {k: v for p in parts if _is_config(p) for k, v in p.config.items()}
+    return replace(run, config={**run.config, **written})
+
+
+def _is_config(part: Run) -> bool:
+    """A configuration file: it says what was meant, and wins over what a log printed."""
+    return bool(part.artifacts) and part.artifacts[0].format in (*_CONFIG.values(), "json")
 
 
 def _with_ranks(parts: list[Run]) -> list[Run]:
@@ -82,9 +90,11 @@ def _read(source: Source) -> Run:
         return Run(artifacts=(Artifact(source.name, "binary", note="refused: binary data of no known format"),))
     run = _with_remark(reader.read(source), source.remark)
     if reader.name not in _WITHOUT_ERRORS:
-        run = merge([run, Run(errors=read_errors(_lines(source), source.name))])
+        printed = read_config_lines(_lines(source))
+        run = merge([run, Run(errors=read_errors(_lines(source), source.name), config=printed)])
     if suffix == ".json" and not run.series:
-        run = merge([run, _config_of(source)])
+        with suppress(UnreadableInput):  # a JSON file without metrics need not be a configuration either
+            run = replace(run, config=_config_of(source))
     return run
 
 
@@ -100,15 +110,19 @@ def _lines(source: Source) -> Iterator[tuple[int, str]]:
 
 
 def _read_config(source: Source, form: str) -> Run:
-    return merge([_config_of(source), Run(artifacts=(Artifact(source.name, form),))])
+    try:
+        config = _config_of(source)
+    except UnreadableInput as refused:
+        return Run(artifacts=(Artifact(source.name, form, note=f"refused: {refused}"),))
+    return Run(config=config, artifacts=(Artifact(source.name, form),))
 
 
-def _config_of(source: Source) -> Run:
+def _config_of(source: Source) -> dict[str, Any]:
     with source.open() as stream:
         data = stream.read(MAX_CONFIG + 1)
     if len(data) > MAX_CONFIG:
-        return Run()
-    return Run(config=read_config(source.name, data.decode("utf-8-sig", errors="replace")))
+        raise UnreadableInput(f"larger than {MAX_CONFIG // 2**20} MiB, too large for a configuration")
+    return read_config(source.name, data.decode("utf-8-sig", errors="replace"))
 
 
 def _require_something(run: Run, found: Discovery) -> None:
