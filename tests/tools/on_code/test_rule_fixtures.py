@@ -46,7 +46,9 @@ def test_sees_the_fault_at_a_line_of_the_file(path: Path) -> None:
 @pytest.mark.parametrize("path", GOOD, ids=name)
 def test_leaves_healthy_code_alone(path: Path) -> None:
     """No finding of the rule itself, and none of high severity of any rule."""
-    findings = audit([path]).findings
+    result = audit([path])
+    findings = result.findings
+    assert not result.notes
     assert not of_rule(path, findings)
     assert not [f for f in findings if f.severity.rank >= Severity.HIGH.rank]
 

@@ -472,7 +472,7 @@ def _integer_bounds(name: str, args: list[Value], kwargs: dict[str, Value]) -> b
     high = number(
         kwargs.get("high") or kwargs.get("maxval") or (given[1] if len(given) > 1 else given[0] if given else None)
     )
-    low = number(given[0]) if len(given) > 1 or "high" in kwargs else 0.0
+    low = number(given[0]) if given and (len(given) > 1 or "high" in kwargs) else 0.0
     return low, None if high is None else high - 1
 
 

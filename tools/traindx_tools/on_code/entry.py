@@ -31,15 +31,21 @@ def audit(paths: Sequence[str | Path]) -> AuditResult:
     """
     files, notes = read_sources(paths)
     result = audit_sources(files)
-    return AuditResult(result.findings, tuple(notes), result.project)
+    return AuditResult(result.findings, (*notes, *result.notes), result.project)
 
 
 def audit_sources(files: Sequence[SourceFile]) -> AuditResult:
     """Audit sources that were parsed already."""
     project = Project.of(files)
-    found = [f for room in ROOMS for module in rules_in(room) for f in checked(module, project)]
+    notes = [Artifact(f.path, "python", note=f"followed in part: {why}") for f, why in project.failures]
+    found: list[Finding] = []
+    for module in (m for room in ROOMS for m in rules_in(room)):
+        try:
+            found += checked(module, project)
+        except Exception as error:  # noqa: BLE001 - one rule's defect must not silence the others
+            notes.append(Artifact(module.rule.id, "rule", note=f"stopped: {type(error).__name__}: {error}"))
     found.sort(key=lambda f: (-f.severity.rank, f.where.file or "", f.where.line or 0, f.rule))
-    return AuditResult(tuple(found), (), project)
+    return AuditResult(tuple(found), tuple(notes), project)
 
 
 def checked(module: RuleModule, project: Project) -> list[Finding]:

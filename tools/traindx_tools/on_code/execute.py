@@ -65,6 +65,8 @@ class Interpreter(Iteration):
         self.index = ModuleIndex(files)
         self.is_large = len(files) >= LARGE
         self.roots: list[Block] = []
+        self.failures: list[tuple[SourceFile, str]] = []
+        """Files in which following stopped early, and why: defects of ours, told as notes."""
         self.functions: list[Function] = []
         self.classes: list[Klass] = []
         self._infos: dict[int, FunctionInfo] = {}
@@ -86,7 +88,7 @@ class Interpreter(Iteration):
             function = self.functions[position]
             position += 1
             if id(function.info.node) not in self.reached and _worth_following(function.info.file):
-                self._guarded(partial(self._root, function))
+                self._guarded(function.info.file, partial(self._root, function))
 
     def module(self, file: SourceFile) -> ModuleValue:
         """The module of a file, its top level followed at the first request."""
@@ -101,17 +103,20 @@ class Interpreter(Iteration):
         self.blocks, self.loops, self.grad, self.autocast, self.stack, self._depth = [root], (), True, None, [], 0
         self.fuel = max(MIN_FUEL, FUEL_PER_LINE * len(file.lines))
         try:
-            self._guarded(partial(self.run_body, file.tree.body, frame))
+            self._guarded(file, partial(self.run_body, file.tree.body, frame))
         finally:
             self.blocks, self.loops, self.grad, self.autocast, self.stack, self._depth, self.fuel = state
         self.roots.append(root)
         return value
 
-    def _guarded(self, step: Callable[[], object]) -> None:
+    def _guarded(self, file: SourceFile, step: Callable[[], object]) -> None:
         try:
             step()
         except RecursionError:  # absurdly deep code: what was seen so far stands, the rest of this entry is skipped
             self._depth = 0
+        except Exception as error:  # noqa: BLE001 - a construct that we misjudge must not lose every other file
+            self._depth = 0
+            self.failures.append((file, f"{type(error).__name__}: {error}"))
 
     def module_of(self, info: FunctionInfo | ClassInfo) -> ModuleValue:
         """The module value of the file in which something is defined."""
@@ -187,11 +192,11 @@ class Interpreter(Iteration):
         if info.derives("LightningModule", "LightningDataModule"):
             for name, grad in LIGHTNING_HOOKS.items():
                 if name in info.methods:
-                    self._guarded(partial(self._root, info.methods[name], name, grad is not False))
+                    self._guarded(info.file, partial(self._root, info.methods[name], name, grad is not False))
         elif info.derives("Trainer", "Seq2SeqTrainer", "SFTTrainer", "DPOTrainer", "GRPOTrainer"):
             for name in TRAINER_HOOKS:
                 if name in info.methods:
-                    self._guarded(partial(self._root, info.methods[name], name))
+                    self._guarded(info.file, partial(self._root, info.methods[name], name))
 
     # statements
 

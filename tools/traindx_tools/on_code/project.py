@@ -25,6 +25,8 @@ class Project:
     """One trace for each file's top level and each function that nobody in the project calls."""
     classes: tuple[Klass, ...]
     instances: tuple[Instance, ...]
+    failures: tuple[tuple[SourceFile, str], ...] = ()
+    """Files that were followed in part only, and why."""
 
     @classmethod
     def of(cls, files: Sequence[SourceFile]) -> Project:
@@ -32,7 +34,9 @@ class Project:
         interpreter = Interpreter(files)
         interpreter.run()
         made = tuple(i for group in interpreter.instances.values() for i in group)
-        return cls(tuple(files), tuple(interpreter.roots), tuple(interpreter.classes), made)
+        return cls(
+            tuple(files), tuple(interpreter.roots), tuple(interpreter.classes), made, tuple(interpreter.failures)
+        )
 
     @cached_property
     def events(self) -> tuple[Event, ...]:
