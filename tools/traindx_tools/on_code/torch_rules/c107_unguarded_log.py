@@ -49,20 +49,13 @@ def check(project: Project) -> Iterator[Finding]:
 def _judged(event: Event, value: Tensor, clamps: Sequence[Event]) -> Finding | None:
     if value.low is None or value.low > 0 or (value.high is not None and value.high == 0 and value.low == 0):
         return None
-    attached = value.grad is not False and event.grad is not False
-    if event.name.startswith("jax."):
-        attached = event.differentiated
-    numpy = event.name.startswith("numpy.")
+    attached = event.differentiated if event.name.startswith("jax.") else bool(value.grad) and event.grad is not False
+    known = value.kind in ("softmax", "sigmoid")
+    patch = _patch(value, clamps, event.name.startswith("numpy."))
     source = f"{value.kind} output from {value.kind_site}" if value.kind and value.kind_site else _described(value)
-    severity = (
-        Severity.HIGH
-        if attached and not numpy
-        else Severity.LOW
-        if numpy or "spread" in value.tags
-        else Severity.MEDIUM
-    )
-    if "spread" in value.tags or (not value.kind and not attached):
-        severity = Severity.LOW if not attached else Severity.MEDIUM
+    severity = Severity.HIGH if attached else Severity.MEDIUM if known and value.grad is None else Severity.LOW
+    if "spread" in value.tags and attached:
+        severity = Severity.MEDIUM
     high = None if value.high is None else value.high
     bound: Plain = "unbounded" if high is None else high
     return RULE.finding(
@@ -71,7 +64,7 @@ def _judged(event: Event, value: Tensor, clamps: Sequence[Event]) -> Finding | N
         f"exactly {value.low:g}" + ("; its gradient is infinite there" if attached else ""),
         location(event),
         event.file.path,
-        strength=Strength.DIRECT if value.kind or attached else Strength.CIRCUMSTANTIAL,
+        strength=Strength.DIRECT if known or attached or patch else Strength.CIRCUMSTANTIAL,
         severity=severity,
         measured={
             "kind": "log",
@@ -81,7 +74,7 @@ def _judged(event: Event, value: Tensor, clamps: Sequence[Event]) -> Finding | N
             "dtype": value.dtype or "float32",
             "in_graph": attached,
         },
-        patch=_patch(value, clamps, numpy),
+        patch=patch,
     )
 
 

@@ -1,0 +1,60 @@
+"""Gradients are computed and never applied.
+
+A loop calls `backward` and clears the gradients of an optimizer, and nobody calls that optimizer's `step`, neither
+directly nor through a scaler: the weights stay as they are, whatever the gradients say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code.project import Project, TrainingLoop, location
+from traindx_tools.on_code.training import is_optimizer, same, stepped, text_of
+from traindx_tools.on_code.values import Symbol, Thing, Value
+from traindx_tools.rules import Rule
+
+RULE = Rule(
+    id="C133",
+    name="step-missing",
+    title="The optimizer is never stepped",
+    severity=Severity.CRITICAL,
+    sees="A training loop that clears an optimizer's gradients and never steps it.",
+    matters="Nothing is learned.",
+    alike=("a learning rate of 0", "an optimizer over the wrong parameters"),
+    confirm=("compare a parameter before and after an iteration",),
+)
+
+
+def check(project: Project) -> Iterator[Finding]:
+    """Look at every training loop."""
+    for loop in project.training_loops:
+        seen: list[Value] = []
+        for place in loop.of("zero_grad"):
+            optimizer = place.event.receiver
+            if not isinstance(optimizer, Thing) or not is_optimizer(optimizer) or optimizer.state.get("annotation"):
+                continue
+            if any(same(optimizer, s) for s in seen):
+                continue
+            seen.append(optimizer)
+            if not _stepped_somewhere(project, loop, optimizer):
+                event = place.event
+                yield RULE.finding(
+                    f"{text_of(event)} is cleared at {event.file.path}:{event.line} in the training loop at line "
+                    f"{loop.block.line} and step() is never called on it: the gradients are thrown away",
+                    location(event),
+                    event.file.path,
+                    strength=Strength.DIRECT,
+                    measured={"kind": "step", "loop_line": loop.block.line},
+                )
+
+
+def _stepped_somewhere(project: Project, loop: TrainingLoop, optimizer: Thing) -> bool:
+    for event in project.calls("step"):
+        if same(stepped(event), optimizer) or any(same(a, optimizer) for a in event.args):
+            return True
+    in_loop = [p.event for p in loop.places if p.event.kind == "call" and p.event.method != "zero_grad"]
+    return any(
+        (isinstance(e.receiver, Symbol) and e.method == "step") or any(same(a, optimizer) for a in e.args)
+        for e in in_loop
+    )
