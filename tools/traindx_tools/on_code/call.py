@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 from typing import Any
 
-from traindx_tools.on_code import arrays, containers, jax_calls, layers, library
+from traindx_tools.on_code import arrays, containers, creation, jax_calls, layers, library, python_calls, torch_calls
 from traindx_tools.on_code.arrays import LOSS_CLASSES, LOSSES
 from traindx_tools.on_code.definitions import ClassInfo, FunctionInfo
 from traindx_tools.on_code.evaluate import Evaluator
@@ -36,6 +36,8 @@ from traindx_tools.on_code.values import (
     unwrap,
 )
 
+_ENTRIES = (python_calls, torch_calls, jax_calls)
+"""Importing them fills the registry in `library`."""
 MAX_CALL_DEPTH = 12
 MAX_RUNS = 12
 """How often one function is run with different arguments in a large project, unless it takes part in training."""
@@ -483,7 +485,7 @@ class Caller(Evaluator):
         last, site = call.name.rpartition(".")[2], self.site(call.node, call.frame)
         if not is_array_library(call.name) or call.name.startswith(_NO_ARRAYS):
             return Symbol("call", f"{call.name}@{site}")
-        made = arrays.created(last, call.args, call.kwargs, site)
+        made = creation.created(last, call.args, call.kwargs, site)
         if made is not None:
             return made
         if last in ("cat", "concatenate", "stack", "hstack", "vstack", "concat"):
@@ -602,7 +604,7 @@ class Caller(Evaluator):
             return UNKNOWN
         if isinstance(receiver, Thing):
             if receiver.type == "numpy.random.default_rng" or "random" in receiver.type.lower():
-                return arrays.created(name, call.args, call.kwargs, self.site(call.node, call.frame)) or UNKNOWN
+                return creation.created(name, call.args, call.kwargs, self.site(call.node, call.frame)) or UNKNOWN
             return Symbol("call", f"{name}@{self.site(call.node, call.frame)}", receiver, 1)
         if isinstance(receiver, Const):
             return Symbol("call", name)

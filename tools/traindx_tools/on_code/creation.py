@@ -1,0 +1,117 @@
+"""What functions that make arrays return: zeros, randn, arange, tensor, randint ..."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from traindx_tools.on_code import bounds, shapes
+from traindx_tools.on_code.arrays import dtype_of
+from traindx_tools.on_code.values import Bag, Const, Ref, Shape, Site, Tensor, Thing, Value, number, truth
+
+CREATORS = frozenset(
+    {
+        "randn",
+        "rand",
+        "zeros",
+        "ones",
+        "empty",
+        "normal",
+        "uniform",
+        "random",
+        "standard_normal",
+        "full",
+        "truncated_normal",
+        "randint",
+        "integers",
+    }
+)
+_LIKE = frozenset({"randn_like", "rand_like", "zeros_like", "ones_like", "empty_like", "full_like"})
+
+
+def created(name: str, args: tuple[Value, ...], kwargs: dict[str, Value], site: Site) -> Tensor | None:
+    """What a creating function returns: shape and bounds; None if `name` creates nothing."""
+    if name in _LIKE:
+        like = args[0] if args and isinstance(args[0], Tensor) else None
+        return Tensor(grad=False, shape=like.shape if like else None, site=site)
+    if name in ("arange", "linspace", "logspace"):
+        end = number(args[-1]) if name == "arange" and len(args) <= 2 and args else None
+        return Tensor(
+            grad=False,
+            shape=Shape((None,)),
+            site=site,
+            dtype="int" if name == "arange" else None,
+            high=None if end is None else end - 1,
+            tags=frozenset({"ramp"}),
+        )
+    if name in ("tensor", "array"):
+        return _from_data(args[0] if args else None, kwargs, site)
+    if name not in CREATORS:
+        return None
+    dtype = dtype_of(kwargs.get("dtype")) or next((d for d in map(dtype_of, args) if d), None)
+    if name in ("randint", "integers"):
+        size = kwargs.get("size") or kwargs.get("shape") or next((a for a in args if isinstance(a, Bag)), None)
+        low, high = _integer_bounds(name, [a for a in args if not isinstance(a, (Bag, Thing))], kwargs)
+        return Tensor(
+            grad=False,
+            shape=_shape_of([size] if size else []),
+            dtype="int",
+            site=site,
+            low=low,
+            high=high,
+            tags=frozenset({"integer"}),
+        )
+    given: list[Value] = [kwargs[k] for k in ("size", "shape") if k in kwargs] or list(args)
+    if name in ("normal", "uniform", "full", "truncated_normal") and "size" not in kwargs and "shape" not in kwargs:
+        given = (
+            list(args[[isinstance(a, Bag) for a in args].index(True) :][:1])
+            if any(isinstance(a, Bag) for a in args)
+            else []
+        )
+    fill = {"zeros": (0.0, 0.0), "ones": (1.0, 1.0)}.get(name, (None, None))
+    return Tensor(
+        grad=truth(kwargs.get("requires_grad")) is True,
+        shape=_shape_of(given),
+        dtype=dtype,
+        site=site,
+        low=fill[0],
+        high=fill[1],
+        tags=frozenset({"floating"} if dtype not in ("int", "bool") else ()),
+    )
+
+
+def _integer_bounds(name: str, args: list[Value], kwargs: dict[str, Value]) -> bounds.Bounds:
+    """Bounds of randint: (high) or (low, high), the upper one exclusive."""
+    given = [kwargs[k] for k in ("low", "minval") if k in kwargs] + args
+    high = number(
+        kwargs.get("high") or kwargs.get("maxval") or (given[1] if len(given) > 1 else given[0] if given else None)
+    )
+    low = number(given[0]) if given and (len(given) > 1 or "high" in kwargs) else 0.0
+    return low, None if high is None else high - 1
+
+
+def _shape_of(given: list[Value]) -> Shape | None:
+    if not given:
+        return None
+    bag = next((g for g in given if isinstance(g, Bag)), None)
+    if bag is not None:
+        return None if bag.open else Shape(tuple(shapes.literal(v) for v in bag.items))
+    known = [shapes.literal(v) for v in given if not isinstance(v, Ref)]
+    return Shape(tuple(known)) if len(known) > 1 or (known and known[0] is not None) else Shape((None,))
+
+
+def _from_data(data: Value | None, kwargs: dict[str, Value], site: Site) -> Tensor:
+    dtype = dtype_of(kwargs.get("dtype"))
+    if isinstance(data, Tensor):
+        return replace(data, grad=False, dtype=dtype or data.dtype, site=site)
+    if isinstance(data, Const):
+        return Tensor(grad=False, shape=Shape(()), dtype=dtype, site=site)
+    if isinstance(data, Bag):
+        inner = data.items[0] if data.items else None
+        shape: Shape | None = None
+        if isinstance(inner, Const) and isinstance(inner.value, (int, float)):
+            shape = Shape((len(data.items) if not data.open else None,))
+        elif isinstance(inner, Bag) and inner.items and isinstance(inner.items[0], Const):
+            shape = Shape((None, None if inner.open else len(inner.items)))
+        integer = isinstance(inner, Const) and isinstance(inner.value, int)
+        return Tensor(grad=False, shape=shape, dtype=dtype or ("int" if integer else None), site=site)
+    return Tensor(grad=False, dtype=dtype, site=site)

@@ -1,0 +1,371 @@
+"""What calls of Python's own library mean: builtins, itertools, argparse, methods of lists and dicts."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from traindx_tools.on_code import arithmetic, configuration, containers
+from traindx_tools.on_code.library import (
+    TRANSFORMATIONS,
+    Call,
+    function,
+    method,
+    replace_parameters,
+)
+from traindx_tools.on_code.values import (
+    NONE,
+    UNKNOWN,
+    Bag,
+    Const,
+    Function,
+    Instance,
+    Klass,
+    Operation,
+    Parameters,
+    Ref,
+    Symbol,
+    Table,
+    Tensor,
+    Thing,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from traindx_tools.on_code.call import Caller
+
+
+@function("builtins.len")
+def _len(caller: Caller, call: Call) -> Value:
+    value = call.first
+    if isinstance(value, Bag) and not value.open:
+        return Const(len(value.items))
+    if isinstance(value, Const) and isinstance(value.value, str):
+        return Const(len(value.value))
+    prepared = isinstance(value, Thing) and bool(value.state.get("prepared"))
+    return Operation("len prepared" if prepared else "len", (value,))
+
+
+@function("builtins.int", "builtins.round", "builtins.float", "math.ceil", "math.floor", "builtins.abs", "numpy.ceil")
+def _number(caller: Caller, call: Call) -> Value:
+    value = call.first
+    if isinstance(value, Const) and isinstance(value.value, (int, float, str)) and not call.name.endswith("abs"):
+        try:
+            convert: Any = float if call.name == "builtins.float" else int if call.name == "builtins.int" else None
+            if convert is not None:
+                return Const(convert(value.value), value.fixed)
+        except (ValueError, OverflowError):
+            return UNKNOWN
+        return arithmetic.operation("round", (value,)) if isinstance(value.value, float) else value
+    if isinstance(value, Tensor):
+        return Operation("item", (Symbol("number", str(value.site)),))
+    return arithmetic.operation("round", (value,))
+
+
+@function("builtins.max", "builtins.min")
+def _extreme(caller: Caller, call: Call) -> Value | None:
+    if any(isinstance(a, Tensor) for a in call.args):
+        return None
+    numbers = [a for a in call.args if isinstance(a, Const) and isinstance(a.value, (int, float))]
+    if len(numbers) == len(call.args) > 1:
+        pick = max if call.name.endswith("max") else min
+        return Const(pick(n.value for n in numbers), all(n.fixed for n in numbers))
+    return arithmetic.operation("extreme", call.args) if len(call.args) > 1 else UNKNOWN
+
+
+@function("builtins.sum")
+def _sum(caller: Caller, call: Call) -> Value:
+    return caller.element(call.first, call.node, call.frame)
+
+
+@function("builtins.range")
+def _range(caller: Caller, call: Call) -> Value:
+    count: Value = call.args[0] if call.args else UNKNOWN
+    if len(call.args) >= 2:
+        start, stop = call.args[0], call.args[1]
+        one_based = (
+            start == Const(1) and isinstance(stop, Operation) and stop.op == "+" and stop.operands[1] == Const(1)
+        )
+        if one_based and isinstance(stop, Operation):
+            count = stop.operands[0]
+        elif start == Const(0) or not isinstance(start, Const):
+            count = stop
+        else:
+            count = arithmetic.binary("-", stop, start, caller.site(call.node, call.frame), None)
+    return Thing("range", call.args, {}, caller.site(call.node, call.frame), call.node, {"count": count})
+
+
+@function("builtins.enumerate")
+def _enumerate(caller: Caller, call: Call) -> Value:
+    pair = Bag("tuple", [Symbol("index", "index"), caller.element(call.first, call.node, call.frame)])
+    return Thing("enumerate", (call.first,), {}, caller.site(call.node, call.frame), call.node, {"element": pair})
+
+
+@function("builtins.zip", "itertools.product")
+def _zip(caller: Caller, call: Call) -> Value:
+    pair = Bag("tuple", [caller.element(a, call.node, call.frame) for a in call.args])
+    return Thing("enumerate", call.args[:1], {}, caller.site(call.node, call.frame), call.node, {"element": pair})
+
+
+@function(
+    "tqdm.tqdm",
+    "tqdm.auto.tqdm",
+    "tqdm.notebook.tqdm",
+    "tqdm.trange",
+    "tqdm.auto.trange",
+    "tqdm.std.tqdm",
+    "builtins.iter",
+    "builtins.list",
+    "builtins.tuple",
+    "builtins.reversed",
+    "builtins.sorted",
+    "builtins.set",
+    "itertools.cycle",
+    "itertools.islice",
+    "rich.progress.track",
+    "alive_progress.alive_it",
+    "copy.copy",
+)
+def _through(caller: Caller, call: Call) -> Value:
+    value: Value = call.first
+    if call.name.endswith("trange"):
+        value = _range(caller, call) or UNKNOWN
+    if isinstance(value, Bag) and call.name in ("builtins.list", "builtins.tuple", "builtins.set", "builtins.sorted"):
+        return Bag(call.name.rpartition(".")[2], list(value.items), value.open, value.site, caller.loops)
+    if not call.args and call.name in ("builtins.list", "builtins.tuple", "builtins.set"):
+        return Bag("list", [], site=caller.site(call.node, call.frame), born_in=caller.loops)
+    return value
+
+
+@function("builtins.next")
+def _next(caller: Caller, call: Call) -> Value:
+    value = call.first
+    if isinstance(value, Symbol) and value.role == "parameters":
+        return value
+    return caller.element(value, call.node, call.frame)
+
+
+@function(
+    "builtins.dict",
+    "collections.OrderedDict",
+    "types.SimpleNamespace",
+    "argparse.Namespace",
+    "easydict.EasyDict",
+    "ml_collections.ConfigDict",
+)
+def _dict(caller: Caller, call: Call) -> Value:
+    table = Table({}, site=caller.site(call.node, call.frame), born_in=caller.loops)
+    for arg in call.args:
+        containers.merge_tables(table, arg)
+    table.items.update(call.kwargs)
+    return table
+
+
+@function("collections.defaultdict")
+def _defaultdict(caller: Caller, call: Call) -> Value:
+    site = caller.site(call.node, call.frame)
+    made: Value = Const(0)
+    if isinstance(call.first, Ref) and call.first.name.endswith("list"):
+        made = Bag("list", [], site=site, born_in=caller.loops)
+    return Table({}, open=True, rest=made, site=site, born_in=caller.loops)
+
+
+@function("builtins.filter")
+def _filter(caller: Caller, call: Call) -> Value:
+    chosen = call.get(1, "iterable")
+    if isinstance(chosen, Parameters):
+        text = ast.unparse(call.node)
+        return replace_parameters(chosen, only_trainable=".requires_grad" in text, partial=".requires_grad" not in text)
+    return chosen if chosen is not None else UNKNOWN
+
+
+@function("itertools.chain", "itertools.chain.from_iterable")
+def _chain(caller: Caller, call: Call) -> Value:
+    args = call.args[0].items if len(call.args) == 1 and isinstance(call.args[0], Bag) else call.args
+    held = [a for a in args if isinstance(a, Parameters)]
+    if held and len(held) == len(args):
+        return Parameters(
+            tuple(m for p in held for m in p.modules), all(p.only_trainable for p in held), any(p.partial for p in held)
+        )
+    return Bag("generator", [caller.element(a, call.node, call.frame) for a in args], open=True)
+
+
+@function("builtins.map")
+def _map(caller: Caller, call: Call) -> Value:
+    elements = [caller.element(a, call.node, call.frame) for a in call.args[1:]]
+    return Bag("generator", [caller.call(call.first, elements, {}, call.node, call.frame)], open=True)
+
+
+@function("functools.partial")
+def _partial(caller: Caller, call: Call) -> Value:
+    if isinstance(call.first, Ref) and call.first.name in TRANSFORMATIONS:
+        return call.first
+    return Thing("functools.partial", call.args, call.kwargs, caller.site(call.node, call.frame), call.node)
+
+
+@function("builtins.getattr")
+def _getattr(caller: Caller, call: Call) -> Value:
+    name = call.get(1, "name")
+    if isinstance(name, Const) and isinstance(name.value, str):
+        return caller.attribute(call.first, name.value, call.node, call.frame)
+    return UNKNOWN
+
+
+@function("builtins.setattr")
+def _setattr(caller: Caller, call: Call) -> Value:
+    name, value = call.get(1, "name"), call.get(2, "value")
+    if isinstance(name, Const) and isinstance(name.value, str) and value is not None:
+        caller.set_attribute(call.first, name.value, value, call.node, call.frame)
+    return NONE
+
+
+@function("builtins.isinstance")
+def _isinstance(caller: Caller, call: Call) -> Value:
+    kind = call.get(1, "class")
+    if isinstance(call.first, Thing) and isinstance(kind, Ref):
+        if kind.name == call.first.type:
+            return Const(True)
+        if kind.name.startswith("torch.nn.") and call.first.type.startswith("torch.nn."):
+            return Symbol("call", "isinstance")
+    if isinstance(call.first, Instance) and isinstance(kind, Klass):
+        return Const(any(i is kind.info for i in call.first.klass.info.lineage()))
+    return Symbol("call", "isinstance")
+
+
+@function("torch.multiprocessing.spawn", "torch.multiprocessing.start_processes", "accelerate.debug_launcher")
+def _spawn(caller: Caller, call: Call) -> Value:
+    """The function that is started in every process; its first argument is the process's number."""
+    given = call.kwargs.get("args") or (call.args[1] if len(call.args) > 1 else None)
+    args = list(given.items) if isinstance(given, Bag) and not given.open else []
+    if isinstance(call.first, Function):
+        first: list[Value] = [] if call.name.endswith("debug_launcher") else [Symbol("rank", "rank")]
+        caller.call(call.first, [*first, *args], {}, call.node, call.frame)
+    return NONE
+
+
+@function("builtins.open", "pathlib.Path")
+def _open(caller: Caller, call: Call) -> Value:
+    return Thing("file", call.args[:1], {}, caller.site(call.node, call.frame), call.node)
+
+
+@function(
+    "yaml.safe_load",
+    "yaml.load",
+    "yaml.full_load",
+    "json.load",
+    "omegaconf.OmegaConf.load",
+    "tomllib.load",
+    "tomli.load",
+)
+def _configuration(caller: Caller, call: Call) -> Value | None:
+    """A configuration file that lies beside the code is read; its values are defaults that a user may change."""
+    source = call.first
+    source = source.args[0] if isinstance(source, Thing) and source.type == "file" and source.args else source
+    if not (isinstance(source, Const) and isinstance(source.value, str)):
+        return None
+    return configuration.read(source.value, call.frame.file.path, caller.site(call.node, call.frame))
+
+
+@method("add_argument")
+def _add_argument(caller: Caller, call: Call) -> Value | None:
+    if not isinstance(call.receiver, Thing):
+        return None
+    names = [a.value for a in call.args if isinstance(a, Const) and isinstance(a.value, str)]
+    dest = call.kwargs.get("dest")
+    longest = max(names, key=len, default="")
+    key = dest.value if isinstance(dest, Const) else longest.lstrip("-").replace("-", "_")
+    default = call.kwargs.get("default")
+    action = call.kwargs.get("action")
+    if default is None and isinstance(action, Const):
+        default = Const({"store_true": False, "store_false": True}.get(str(action.value)))
+    value: Value = Symbol("option", str(key))
+    if isinstance(default, Const) and default.value is not None:
+        value = Const(default.value, fixed=False)
+    call.receiver.state.setdefault("options", {})[str(key)] = value
+    return UNKNOWN
+
+
+@method("add_argument_group", "add_mutually_exclusive_group")
+def _group(caller: Caller, call: Call) -> Value | None:
+    return call.receiver
+
+
+@method("parse_args", "parse_known_args")
+def _parse_args(caller: Caller, call: Call) -> Value | None:
+    if not (isinstance(call.receiver, Thing) and "options" in call.receiver.state):
+        return None
+    parsed = Table(dict(call.receiver.state["options"]), open=True, site=call.receiver.site)
+    return Bag("tuple", [parsed, UNKNOWN]) if call.name.endswith("known_args") else parsed
+
+
+@method("get")
+def _get(caller: Caller, call: Call) -> Value | None:
+    if isinstance(call.receiver, Table) and call.args:
+        found = containers.item(call.receiver, call.args[0], ast.Constant(0))
+        known = isinstance(call.args[0], Const) and call.args[0].value in call.receiver.items
+        return found if known or len(call.args) < 2 else call.args[1]
+    return None
+
+
+@method("items")
+def _items(caller: Caller, call: Call) -> Value | None:
+    if isinstance(call.receiver, Table):
+        values = [*call.receiver.items.values(), *([call.receiver.rest] if call.receiver.rest else [])]
+        keys = list(call.receiver.items)
+        key: Value = Const(keys[0]) if len(keys) == 1 and not call.receiver.open else Symbol("key", "key")
+        return Bag("list", [Bag("tuple", [key, containers.joined(values)])], open=True)
+    return None
+
+
+@method("values", "copy")
+def _values(caller: Caller, call: Call) -> Value | None:
+    if isinstance(call.receiver, Table):
+        if call.name.endswith("copy"):
+            return Table(dict(call.receiver.items), call.receiver.open, call.receiver.rest)
+        return Bag(
+            "list",
+            [*call.receiver.items.values(), *([call.receiver.rest] if call.receiver.rest else [])],
+            call.receiver.open,
+        )
+    return call.receiver if isinstance(call.receiver, Bag) else None
+
+
+@method("append", "add", "appendleft")
+def _append(caller: Caller, call: Call) -> Value | None:
+    if isinstance(call.receiver, Bag):
+        if caller.loops != call.receiver.born_in:
+            call.receiver.open = True
+            call.receiver.size = caller.loops[-1].count if caller.loops else None
+        if len(call.receiver.items) < 12:
+            call.receiver.items.append(call.first)
+        return NONE
+    if isinstance(call.receiver, Thing) and call.receiver.short in ("ModuleList", "Sequential") and call.args:
+        held = containers.members(call.receiver)
+        items = [*(held.items if held else []), call.first][:30]
+        call.receiver.args = (Bag("list", items, open=bool(caller.loops)),)
+        return call.receiver
+    return None
+
+
+@method("extend", "update")
+def _extend(caller: Caller, call: Call) -> Value | None:
+    if isinstance(call.receiver, Bag):
+        more = call.first
+        call.receiver.open = call.receiver.open or not isinstance(more, Bag) or more.open
+        found = more.items if isinstance(more, Bag) else [caller.element(more, call.node, call.frame)]
+        call.receiver.items.extend(found[: max(0, 20 - len(call.receiver.items))])
+        return NONE
+    if isinstance(call.receiver, Table):
+        if call.args:
+            containers.merge_tables(call.receiver, call.first)
+        call.receiver.items.update(call.kwargs)
+        return NONE
+    return None
+
+
+@method("clear", "pop", "popleft")
+def _clear(caller: Caller, call: Call) -> Value | None:
+    if isinstance(call.receiver, Bag):
+        call.receiver.cleared = True
+        return containers.joined(call.receiver.items)
+    return None

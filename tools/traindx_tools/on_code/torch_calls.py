@@ -1,0 +1,236 @@
+"""What calls of torch, accelerate, peft and the data libraries mean."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from traindx_tools.on_code.arrays import dtype_of
+from traindx_tools.on_code.library import (
+    Call,
+    freeze,
+    function,
+    method,
+    submodules,
+)
+from traindx_tools.on_code.values import (
+    NONE,
+    UNKNOWN,
+    Bag,
+    Function,
+    Instance,
+    Parameters,
+    Ref,
+    Symbol,
+    Tensor,
+    Thing,
+    Value,
+    truth,
+)
+
+if TYPE_CHECKING:
+    from traindx_tools.on_code.call import Caller
+
+
+@method("parameters", "named_parameters", "trainable_parameters")
+def _parameters(caller: Caller, call: Call) -> Value | None:
+    if not isinstance(call.receiver, (Thing, Instance, Symbol)):
+        return None
+    named = call.name.endswith("named_parameters")
+    return Parameters((call.receiver,), named=named)
+
+
+@method(
+    "to",
+    "cuda",
+    "cpu",
+    "half",
+    "bfloat16",
+    "float",
+    "double",
+    "train",
+    "eval",
+    "requires_grad_",
+    "apply",
+    "compile",
+    "to_empty",
+    "share_memory",
+)
+def _module_method(caller: Caller, call: Call) -> Value | None:
+    """Methods that change a module and return it; the interpreter records the event."""
+    owner = call.receiver
+    last = call.name.rpartition(".")[2]
+    if isinstance(owner, Symbol):
+        return owner if last in ("to", "cuda", "cpu", "train", "eval", "requires_grad_", "half", "bfloat16") else None
+    if not isinstance(owner, (Thing, Instance)):
+        return None
+    if last == "requires_grad_":
+        freeze(owner, truth(call.get(0, "requires_grad")) is False)
+    if last in ("half", "bfloat16", "double", "float", "to"):
+        named = [dtype_of(a) for a in (*call.args, *call.kwargs.values())]
+        dtype = {"half": "float16", "bfloat16": "bfloat16", "double": "float64", "float": "float32"}.get(
+            last, next((d for d in named if d), None)
+        )
+        if dtype is not None:
+            owner.state["dtype"] = dtype
+            owner.state["dtype_site"] = caller.site(call.node, call.frame)
+    if last == "apply" and isinstance(call.first, Function):
+        for part in submodules(owner)[:40]:
+            caller.call(call.first, [part], {}, call.node, call.frame)
+    return owner
+
+
+@function(
+    "torch.nn.parallel.DistributedDataParallel",
+    "torch.nn.DataParallel",
+    "torch.compile",
+    "torch.distributed.fsdp.FullyShardedDataParallel",
+    "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
+    "torch.jit.script",
+    "apex.parallel.DistributedDataParallel",
+    "torch.nn.parallel.DataParallel",
+    "torch.distributed.fsdp.fully_shard",
+    "torch.nn.utils.weight_norm",
+    "torch.nn.utils.spectral_norm",
+    "torch.nn.utils.parametrizations.spectral_norm",
+    "torch.nn.utils.parametrizations.weight_norm",
+)
+def _wrapper(caller: Caller, call: Call) -> Value | None:
+    if call.name.startswith(("torch.compile", "torch.jit", "torch.nn.SyncBatch", "torch.nn.utils")) or (
+        call.name.endswith("fully_shard")
+    ):
+        return call.first
+    return Thing(
+        call.name,
+        call.args,
+        call.kwargs,
+        caller.site(call.node, call.frame),
+        call.node,
+        {"wraps": call.first},
+        caller.loops,
+    )
+
+
+@function("copy.deepcopy")
+def _deepcopy(caller: Caller, call: Call) -> Value:
+    value, site = call.first, caller.site(call.node, call.frame)
+    if isinstance(value, Instance):
+        caller.created += 1
+        return Instance(value.klass, site, call.node, dict(value.attrs), dict(value.state, bound={}), caller.loops)
+    if isinstance(value, Thing):
+        caller.created += 1
+        return Thing(value.type, value.args, value.kwargs, site, call.node, dict(value.state, bound={}), caller.loops)
+    return value
+
+
+@method("from_pretrained", "from_config")
+def _from_pretrained(caller: Caller, call: Call) -> Value | None:
+    """`PeftModel.from_pretrained(base, path)` comes frozen unless `is_trainable=True` (peft's documented default)."""
+    if not isinstance(call.receiver, Ref):
+        return None
+    caller.created += 1
+    thing = Thing(
+        call.receiver.name, call.args, call.kwargs, caller.site(call.node, call.frame), call.node, {}, caller.loops
+    )
+    last = call.receiver.name.rpartition(".")[2]
+    if last.startswith(("PeftModel", "AutoPeftModel")) and "is_trainable" not in call.kwargs:
+        thing.state["frozen"] = True
+        thing.state["frozen_by"] = "is_trainable defaults to False"
+    dtype = dtype_of(call.kwargs.get("torch_dtype") or call.kwargs.get("dtype"))
+    if dtype is not None:
+        thing.state["dtype"] = dtype
+        thing.state["dtype_site"] = thing.site
+    thing.state["pretrained"] = True
+    return thing
+
+
+@function("peft.get_peft_model")
+def _get_peft_model(caller: Caller, call: Call) -> Value:
+    caller.created += 1
+    return Thing(
+        "peft.PeftModel",
+        call.args,
+        call.kwargs,
+        caller.site(call.node, call.frame),
+        call.node,
+        {"adapted": call.first},
+        caller.loops,
+    )
+
+
+@method(
+    "prepare",
+    "setup",
+    "prepare_model",
+    "prepare_data_loader",
+    "setup_dataloaders",
+    "prepare_optimizer",
+    "prepare_scheduler",
+    "setup_module",
+    "setup_optimizers",
+)
+def _prepare(caller: Caller, call: Call) -> Value | None:
+    if not (isinstance(call.receiver, Thing) and call.receiver.short in ("Accelerator", "Fabric") and call.args):
+        return None
+    for arg in call.args:
+        if isinstance(arg, (Thing, Instance)):
+            arg.state["prepared"] = call.receiver
+            arg.state["prepared_site"] = caller.site(call.node, call.frame)
+    return call.args[0] if len(call.args) == 1 else Bag("tuple", list(call.args))
+
+
+@function("deepspeed.initialize")
+def _deepspeed(caller: Caller, call: Call) -> Value:
+    model = call.kwargs.get("model") or (call.args[1] if len(call.args) > 1 else UNKNOWN)
+    engine = Thing(
+        "deepspeed.DeepSpeedEngine",
+        (),
+        call.kwargs,
+        caller.site(call.node, call.frame),
+        call.node,
+        {"wraps": model, "engine": True},
+        caller.loops,
+    )
+    return Bag("tuple", [engine, engine, UNKNOWN, UNKNOWN])
+
+
+@method("scale")
+def _scale(caller: Caller, call: Call) -> Value | None:
+    if not isinstance(call.receiver, (Thing, Symbol)) or len(call.args) != 1:
+        return None
+    if isinstance(call.receiver, Thing) and call.receiver.short != "GradScaler":
+        return None
+    value = call.first
+    if isinstance(value, Tensor):
+        return value.tagged("scaled")
+    if isinstance(value, Symbol):
+        return Symbol("call", "scale", value, value.depth + 1)
+    return UNKNOWN
+
+
+@function("torch.utils.data.random_split")
+def _random_split(caller: Caller, call: Call) -> Value:
+    part = Thing("torch.utils.data.Subset", call.args[:1], {}, caller.site(call.node, call.frame), call.node)
+    return Bag("list", [part], open=True)
+
+
+@function("sklearn.model_selection.train_test_split")
+def _train_test_split(caller: Caller, call: Call) -> Value:
+    halves: list[Value] = []
+    for arg in call.args:
+        part = replace(arg, shape=_without_first_size(arg)) if isinstance(arg, Tensor) else arg
+        halves += [part, part]
+    return Bag("list", halves)
+
+
+def _without_first_size(t: Tensor) -> Any:
+    return (
+        replace(t.shape, dims=(None, *t.shape.dims[1:]))
+        if t.shape is not None and t.shape.exact and t.shape.dims
+        else t.shape
+    )
+
+
+@method("__init__")
+def _foreign_init(caller: Caller, call: Call) -> Value:
+    return NONE
