@@ -1,19 +1,16 @@
-"""Calls: into the project's own functions and classes, and what calls of installed packages give back."""
+"""Calls into the project's own functions and classes."""
 
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import Any
 
-from traindx_tools.on_code import arrays, containers, creation, jax_calls, layers, library, python_calls, torch_calls
-from traindx_tools.on_code.arrays import LOSS_CLASSES, LOSSES
+from traindx_tools.on_code import containers, jax_calls, library
 from traindx_tools.on_code.definitions import ClassInfo, FunctionInfo
-from traindx_tools.on_code.evaluate import Evaluator
+from traindx_tools.on_code.foreign import Foreign, from_model
 from traindx_tools.on_code.frame import Frame
-from traindx_tools.on_code.held import parts_held, why_frozen
 from traindx_tools.on_code.library import Call
-from traindx_tools.on_code.names import canonical, is_array_library, is_optimizer, is_scheduler
+from traindx_tools.on_code.names import canonical
 from traindx_tools.on_code.trace import Block, Event
 from traindx_tools.on_code.values import (
     NONE,
@@ -26,18 +23,14 @@ from traindx_tools.on_code.values import (
     Method,
     ModuleValue,
     Operation,
-    Parameters,
     Ref,
     Symbol,
     Table,
     Tensor,
     Thing,
     Value,
-    unwrap,
 )
 
-_ENTRIES = (python_calls, torch_calls, jax_calls)
-"""Importing them fills the registry in `library`."""
 MAX_CALL_DEPTH = 12
 MAX_RUNS = 12
 """How often one function is run with different arguments in a large project, unless it takes part in training."""
@@ -46,93 +39,15 @@ LARGE = 25
 _TRAINING = frozenset(
     {"backward", "manual_backward", "step", "zero_grad", "eval", "train", "unscale_", "load_state_dict"}
 )
-_CONTEXTS = frozenset(
-    {
-        "torch.no_grad",
-        "torch.inference_mode",
-        "torch.enable_grad",
-        "torch.set_grad_enabled",
-        "torch.amp.autocast",
-        "torch.set_default_dtype",
-        "contextlib.nullcontext",
-        "torch.autograd.set_detect_anomaly",
-    }
-)
-_NO_ARRAYS = (
-    "torch.cuda.",
-    "torch.distributed.",
-    "torch.backends.",
-    "torch.utils.",
-    "torch.save",
-    "torch.load",
-    "torch.manual_seed",
-    "torch.set_",
-    "torch.get_",
-    "torch.device",
-    "torch.is_",
-    "torch.profiler.",
-    "torch.multiprocessing.",
-    "torch.jit.",
-    "torch.Generator",
-    "torch.seed",
-    "torch.nn.init.",
-    "torch.nn.utils.",
-    "torch.autograd.",
-    "torch.hub.",
-    "torch.ops.",
-    "torch._",
-    "torch.onnx.",
-    "torch.export",
-    "torch.overrides",
-    "torch.fx.",
-    "torch.mps.",
-    "torch.xpu.",
-    "jax.tree",
-    "jax.config",
-    "jax.devices",
-    "jax.local",
-    "jax.process",
-    "jax.sharding",
-    "jax.profiler",
-    "jax.debug",
-    "jax.experimental",
-    "jax.distributed",
-    "numpy.testing",
-    "numpy.save",
-    "numpy.load",
-    "optax.adam",
-    "optax.sgd",
-    "optax.chain",
-    "torchvision.",
-    "torchaudio.",
-    "numpy.random.seed",
-    "jax.dtypes",
-    "jax.core",
-    "jax.lax.axis",
-    "optax.apply",
-    "optax.clip",
-)
-_OPTAX_LOSSES = frozenset(
-    {
-        "softmax_cross_entropy",
-        "softmax_cross_entropy_with_integer_labels",
-        "sigmoid_binary_cross_entropy",
-        "l2_loss",
-        "huber_loss",
-        "squared_error",
-        "safe_softmax_cross_entropy",
-    }
-)
 
 
-class Caller(Evaluator):
-    """Adds calls. Statements are added by `execute.Interpreter`."""
+class Caller(Foreign):
+    """Adds calls of the project's own code. Statements are added by the classes that derive from it."""
 
     def __init__(self) -> None:
         super().__init__()
         self.stack: list[FunctionInfo] = []
         self.reached: set[int] = set()
-        self.callbacks: list[Function] = []
         self.instances: dict[int, list[Instance]] = {}
         self.is_large = False
         self._runs: dict[int, int] = {}
@@ -141,12 +56,6 @@ class Caller(Evaluator):
     def run_body(self, statements: list[ast.stmt], frame: Frame) -> None:
         """Execute statements in a frame."""
         raise NotImplementedError
-
-    def set_attribute(self, base: Value, name: str, value: Value, node: ast.AST, frame: Frame) -> None:
-        """`base.name = value`."""
-        raise NotImplementedError
-
-    # the call expression
 
     def _call(self, node: ast.Call, frame: Frame) -> Value:
         if isinstance(node.func, ast.Attribute):
@@ -230,26 +139,6 @@ class Caller(Evaluator):
         if isinstance(result, Symbol) and isinstance(callee, Symbol):
             result = Symbol("call", str(self.site(node, frame)), callee, min(callee.depth + 1, 6))
         return self._said("?.__call__", callee, args, kwargs, node, frame, result)
-
-    def _said(
-        self,
-        name: str,
-        receiver: Value | None,
-        args: list[Value],
-        kwargs: dict[str, Value],
-        node: ast.AST,
-        frame: Frame,
-        result: Value,
-    ) -> Value:
-        self.event("call", name, node, frame, receiver=receiver, args=tuple(args), kwargs=kwargs, result=result)
-        return result
-
-    def _remember_callbacks(self, args: list[Value], kwargs: dict[str, Value]) -> None:
-        for value in (*args, *kwargs.values()):
-            if isinstance(value, Function):
-                self.callbacks.append(value)
-
-    # functions of the project
 
     def invoke(
         self, function: Function, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame
@@ -368,8 +257,6 @@ class Caller(Evaluator):
         outer = Frame(function.info.file, frame.module, None, {}, frame.closures)
         return self.evaluate(node, outer)
 
-    # classes of the project
-
     def instantiate(
         self, klass: Klass, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame
     ) -> Value:
@@ -402,248 +289,9 @@ class Caller(Evaluator):
             return event.result
         result = self.invoke(self.bound(method, callee), args, kwargs, node, frame)
         if info.is_module:
-            result = _from_model(result, callee)
+            result = from_model(result, callee)
         event.result = result
         return result
-
-    def _unknown_output(self, model: Value, node: ast.AST, frame: Frame) -> Value:
-        role = "output" if self.grad is not False else "detached output"
-        return Symbol(role, str(self.site(node, frame)), model, 1)
-
-    # objects of installed packages
-
-    def _call_thing(
-        self, callee: Thing, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame
-    ) -> Value:
-        if callee.short in LOSS_CLASSES and callee.type.startswith("torch.nn."):
-            return self._loss(f"torch.nn.functional.{LOSS_CLASSES[callee.short]}", args, kwargs, node, frame, callee)
-        if "wraps" in callee.state:
-            event = self.event(
-                "call", f"{callee.type}.__call__", node, frame, receiver=callee, args=tuple(args), kwargs=kwargs
-            )
-            event.result = self.call(unwrap(callee), args, kwargs, node, frame)
-            return event.result
-        if callee.type == "functools.partial" and callee.args:
-            return self.call(callee.args[0], [*callee.args[1:], *args], {**callee.kwargs, **kwargs}, node, frame)
-        if callee.type in _CONTEXTS and args and isinstance(args[0], Function):
-            return args[0]
-        event = self.event(
-            "call", f"{callee.type}.__call__", node, frame, receiver=callee, args=tuple(args), kwargs=kwargs
-        )
-        if callee.short == "Sequential" and (inner := containers.members(callee)) is not None and args:
-            value: Value = args[0]
-            for layer in inner.items[:60]:
-                value = self.call(layer, [value], {}, node, frame)
-            event.result = _from_model(value, callee)
-        else:
-            made = layers.output(callee, args, self.site(node, frame), self.grad)
-            event.result = made if made is not None else self._unknown_output(callee, node, frame)
-        return event.result
-
-    def _loss(
-        self,
-        name: str,
-        args: list[Value],
-        kwargs: dict[str, Value],
-        node: ast.AST,
-        frame: Frame,
-        receiver: Value | None = None,
-    ) -> Value:
-        tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)]
-        made = arrays.merged(tensors, self.site(node, frame))
-        if self.grad is False:
-            made = replace(made, grad=False, parents=frozenset())
-        elif any(isinstance(a, (Symbol, Operation)) for a in args) and made.grad is False:
-            made = replace(made, grad=None)
-        positive = name.rpartition(".")[2] in ("mse_loss", "l1_loss", "smooth_l1_loss")
-        made = replace(made, low=0.0 if positive else None, tags=frozenset({"reduced"}))
-        return self._said(name, receiver, args, kwargs, node, frame, made)
-
-    def _foreign(self, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame) -> Value:
-        call = Call(name, None, tuple(args), kwargs, node, frame)
-        handler = library.FUNCTIONS.get(name) or jax_calls.FUNCTIONS.get(name)
-        if handler is not None and (found := handler(self, call)) is not None:
-            return self._said(name, None, args, kwargs, node, frame, found)
-        marked = library.transformed(name, call.args)
-        if marked is not None:
-            return self._said(name, None, args, kwargs, node, frame, marked)
-        last = name.rpartition(".")[2]
-        if last in LOSSES or (name.startswith("optax.") and last in _OPTAX_LOSSES):
-            return self._loss(name, args, kwargs, node, frame)
-        if last[:1].isupper() or name in _CONTEXTS or is_scheduler(name) or name in jax_calls.FACTORIES:
-            self.created += 1
-            made = Thing(name, call.args, kwargs, self.site(node, frame), node, {}, self.loops)
-            if is_optimizer(name):
-                made.state.update(frozen_when_built=why_frozen(made), held_parts=parts_held(made))
-            if "torch.nn." in name and any(isinstance(a, Function) for a in args):
-                self._remember_callbacks(args, kwargs)
-            return self._said(name, None, args, kwargs, node, frame, made)
-        self._remember_callbacks(args, kwargs)
-        return self._said(name, None, args, kwargs, node, frame, self._array_result(call))
-
-    def _array_result(self, call: Call) -> Value:
-        last, site = call.name.rpartition(".")[2], self.site(call.node, call.frame)
-        if not is_array_library(call.name) or call.name.startswith(_NO_ARRAYS):
-            return Symbol("call", f"{call.name}@{site}")
-        made = creation.created(last, call.args, call.kwargs, site)
-        if made is not None:
-            return made
-        if last in ("cat", "concatenate", "stack", "hstack", "vstack", "concat"):
-            return self._concatenated(call)
-        values = [*call.args, *call.kwargs.values()]
-        tensors = [v for v in values if isinstance(v, Tensor)]
-        unknown = any(isinstance(v, (Symbol, Operation)) for v in values)
-        if not tensors and not unknown:
-            return Tensor(grad=None if values else False, site=site)
-        x = call.first if isinstance(call.first, Tensor) else tensors[0] if tensors else Tensor(site=None)
-        args = call.args[1:] if call.args else ()
-        if not isinstance(call.first, Tensor) and tensors and call.args:
-            return replace(arrays.merged(tensors, site), grad=_maybe(arrays.merged(tensors, site).grad))
-        if (
-            last in ("max", "min", "topk", "sort", "kthvalue")
-            and call.name.startswith("torch.")
-            and _has_dim(call.args[1:], call.kwargs)
-        ):
-            return self._with_indices(last, x, args, call.kwargs, site)
-        if last in ("matmul", "mm", "bmm", "dot", "einsum"):
-            return (
-                self.combine("@", x, args[0], call.node, call.frame)
-                if last != "einsum" and args
-                else arrays.merged([x], site)
-            )
-        return arrays.transferred(last, x, args, call.kwargs, site, self.grad)
-
-    def _with_indices(self, name: str, x: Tensor, args: tuple[Value, ...], kwargs: dict[str, Value], site: Any) -> Bag:
-        values = arrays.transferred(name if name in arrays.TRANSFERS else "max", x, args, kwargs, site, self.grad)
-        return Bag("minmax", [values, Tensor(grad=False, shape=values.shape, dtype="int", tags=frozenset({"integer"}))])
-
-    def _concatenated(self, call: Call) -> Value:
-        site = self.site(call.node, call.frame)
-        items = call.first.items if isinstance(call.first, Bag) else []
-        tensors = [i for i in items if isinstance(i, Tensor)]
-        if not tensors:
-            return Tensor(site=site)
-        shape = tensors[0].shape
-        stacked = call.name.endswith("stack")
-        if shape is not None and shape.exact and len(tensors) == len(items):
-            dims = (None, *shape.dims) if stacked else (None, *shape.dims[1:])
-            zero = call.get(1, "dim") in (None, Const(0)) and "axis" not in call.kwargs
-            shape = replace(shape, dims=dims) if zero and (stacked or shape.dims) else None
-        else:
-            shape = None
-        lows = [t.low for t in tensors]
-        made = arrays.merged(tensors, site)
-        low = None if None in lows else min(low for low in lows if low is not None)
-        return replace(made, shape=shape, low=low, tags=tensors[0].tags & {"batch"})
-
-    # methods of what is not of the project
-
-    def _method(
-        self, receiver: Value, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame
-    ) -> Value:
-        full = f"{library.method_of(receiver)}.{name}"
-        call = Call(full, receiver, tuple(args), kwargs, node, frame)
-        if isinstance(receiver, Tensor):
-            result = self._tensor_method(receiver, name, call)
-            return self._said(f"Tensor.{name}", receiver, args, kwargs, node, frame, result)
-        handler = library.METHODS.get(name)
-        found = handler(self, call) if handler is not None else None
-        if found is None:
-            found = self._other_method(receiver, name, call)
-        return self._said(full, receiver, args, kwargs, node, frame, found)
-
-    def _tensor_method(self, x: Tensor, name: str, call: Call) -> Value:
-        site = self.site(call.node, call.frame)
-        if name in ("item", "tolist"):
-            return Operation("item", (Symbol("number", str(site)),))
-        if name == "backward":
-            return NONE
-        if name == "numpy":
-            return replace(x, grad=False, parents=frozenset())
-        if name in ("size", "dim", "numel", "nelement", "ndimension", "element_size", "data_ptr", "stride"):
-            at = call.args[0] if call.args else None
-            if name == "size" and x.shape is not None and x.shape.exact and at is not None:
-                dims = Bag(
-                    "tuple", [Symbol("size", str(i)) if d is None else Const(d) for i, d in enumerate(x.shape.dims)]
-                )
-                return containers.item(dims, at, ast.Constant(0))
-            return Symbol("size", f"{site}:{getattr(at, 'value', '')}")
-        if name in ("max", "min", "topk", "sort") and _has_dim(call.args, call.kwargs):
-            return self._with_indices(name, x, call.args, call.kwargs, site)
-        if name in ("split", "chunk", "unbind", "tensor_split"):
-            part = arrays.transferred("split", x, call.args, call.kwargs, site, self.grad)
-            if (
-                name != "unbind"
-                and x.shape is not None
-                and x.shape.exact
-                and "dim" not in call.kwargs
-                and len(call.args) < 2
-            ):
-                part = replace(part, shape=replace(x.shape, dims=(None, *x.shape.dims[1:])))
-            return Bag("tuple", [part], open=True)
-        if name in ("matmul", "mm", "bmm") and call.args:
-            return self.combine("@", x, call.args[0], call.node, call.frame)
-        if (
-            name in ("add", "sub", "mul", "div", "add_", "mul_", "sub_", "div_")
-            and call.args
-            and "alpha" not in call.kwargs
-        ):
-            op = {"add": "+", "sub": "-", "mul": "*", "div": "/"}[name.rstrip("_")]
-            return self.combine(op, x, call.args[0], call.node, call.frame)
-        return arrays.transferred(name, x, call.args, call.kwargs, site, self.grad)
-
-    def _other_method(self, receiver: Value, name: str, call: Call) -> Value:
-        if name == "step" and call.args and isinstance(call.args[0], Function):
-            return self.call(call.args[0], [], {}, call.node, call.frame)  # LBFGS and SAM call a closure
-        self._remember_callbacks(list(call.args), call.kwargs)
-        if isinstance(receiver, Instance):
-            return self._module_registry(receiver, name, call)
-        if isinstance(receiver, Symbol):
-            return Symbol("call", f"{name}@{self.site(call.node, call.frame)}", receiver, min(receiver.depth + 1, 6))
-        if isinstance(receiver, Parameters) or (isinstance(receiver, Bag) and name in ("index", "count")):
-            return UNKNOWN
-        if isinstance(receiver, Thing):
-            if receiver.type == "numpy.random.default_rng" or "random" in receiver.type.lower():
-                return creation.created(name, call.args, call.kwargs, self.site(call.node, call.frame)) or UNKNOWN
-            return Symbol("call", f"{name}@{self.site(call.node, call.frame)}", receiver, 1)
-        if isinstance(receiver, Const):
-            return Symbol("call", name)
-        return UNKNOWN
-
-    def _module_registry(self, receiver: Instance, name: str, call: Call) -> Value:
-        key = call.args[0] if call.args else None
-        if (
-            name in ("register_buffer", "register_parameter", "add_module", "register_module")
-            and len(call.args) > 1
-            and (isinstance(key, Const) and isinstance(key.value, str))
-        ):
-            value = call.args[1]
-            receiver.attrs[key.value] = (
-                replace(value, grad=False) if (name == "register_buffer" and isinstance(value, Tensor)) else value
-            )
-            return NONE
-        if name in ("modules", "children", "named_modules", "named_children"):
-            found = library.submodules(receiver)[1:40]
-            made: list[Value] = [m for m in found if isinstance(m, (Thing, Instance))]
-            if name.startswith("named"):
-                made = [Bag("tuple", [Symbol("key", "name"), m]) for m in made]
-            return Bag("generator", made[:1] if len({_kind(m) for m in made}) == 1 else [], open=True)
-        if name == "apply" and call.args and receiver.klass.info.is_module:
-            return self._call_instance(receiver, list(call.args[1:]), call.kwargs, call.node, call.frame)
-        return Symbol("call", f"{name}@{self.site(call.node, call.frame)}", receiver, 1)
-
-
-def _kind(value: Value) -> Any:
-    return value.type if isinstance(value, Thing) else id(value)
-
-
-def _maybe(grad: bool | None) -> bool | None:
-    return True if grad else None
-
-
-def _has_dim(args: tuple[Value, ...], kwargs: dict[str, Value]) -> bool:
-    """Whether a reduction of torch is given a dimension and so returns values with indices."""
-    return "dim" in kwargs or (bool(args) and isinstance(args[0], (Const, Symbol, Operation)) and "axis" not in kwargs)
 
 
 def _identity(value: Value) -> Any:
@@ -655,14 +303,6 @@ def _identity(value: Value) -> Any:
         hash(value)
         return value
     return id(value)
-
-
-def _from_model(value: Value, model: Instance | Thing) -> Value:
-    if isinstance(value, Tensor):
-        return replace(value, models=value.models | {id(model)})
-    if isinstance(value, Bag) and value.kind in ("tuple", "list"):
-        return Bag(value.kind, [_from_model(v, model) for v in value.items], value.open, value.site, value.born_in)
-    return value
 
 
 def _fields(info: ClassInfo, args: list[Value], kwargs: dict[str, Value]) -> dict[str, Value]:

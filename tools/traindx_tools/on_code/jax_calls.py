@@ -13,6 +13,7 @@ from traindx_tools.on_code.values import UNKNOWN, Bag, Function, Symbol, Table, 
 
 if TYPE_CHECKING:
     from traindx_tools.on_code.call import Caller
+    from traindx_tools.on_code.foreign import Foreign
     from traindx_tools.on_code.frame import Frame
 
 FUNCTIONS: dict[str, Handler] = {}
@@ -79,7 +80,7 @@ def _function(*names: str) -> Callable[[Handler], Handler]:
 
 
 @_function("jax.lax.scan", "flax.linen.scan", "flax.nnx.scan")
-def _scan(caller: Caller, call: Call) -> Value | None:
+def _scan(caller: Foreign, call: Call) -> Value | None:
     body, init, xs = call.get(0, "f"), call.get(1, "init"), call.get(2, "xs")
     if init is None or not isinstance(body, Function):
         return None
@@ -93,7 +94,7 @@ def _scan(caller: Caller, call: Call) -> Value | None:
 
 
 @_function("jax.lax.fori_loop", "jax.lax.while_loop")
-def _loops(caller: Caller, call: Call) -> Value | None:
+def _loops(caller: Foreign, call: Call) -> Value | None:
     body, init = (
         (call.get(2, "body_fun"), call.get(3, "init_val"))
         if call.name.endswith("fori_loop")
@@ -106,14 +107,14 @@ def _loops(caller: Caller, call: Call) -> Value | None:
 
 
 @_function("jax.lax.cond")
-def _cond(caller: Caller, call: Call) -> Value | None:
+def _cond(caller: Foreign, call: Call) -> Value | None:
     branches = [a for a in call.args[1:3] if isinstance(a, Function)]
     results = [caller.call(b, list(call.args[3:]), {}, call.node, call.frame) for b in branches]
     return containers.joined(results) if results else None
 
 
 @_function("jax.tree_util.tree_map", "jax.tree.map", "jax.tree_map")
-def _tree_map(caller: Caller, call: Call) -> Value | None:
+def _tree_map(caller: Foreign, call: Call) -> Value | None:
     function = call.get(0, "f")
     leaves = [_leaf(a) for a in call.args[1:]]
     if function is None:
@@ -132,7 +133,7 @@ def _leaf(value: Value) -> Value:
 
 
 @_function("jax.random.split")
-def _split(caller: Caller, call: Call) -> Value:
+def _split(caller: Foreign, call: Call) -> Value:
     wanted = call.get(1, "num")
     count = shapes.literal(wanted) if wanted is not None else 2
     site = caller.site(call.node, call.frame)
@@ -144,5 +145,5 @@ def _split(caller: Caller, call: Call) -> Value:
 
 
 @_function("jax.random.fold_in", "jax.random.clone")
-def _fold_in(caller: Caller, call: Call) -> Value:
+def _fold_in(caller: Foreign, call: Call) -> Value:
     return Thing("jax.key", call.args, {}, caller.site(call.node, call.frame), call.node, {}, caller.loops)

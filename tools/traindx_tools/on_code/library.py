@@ -26,7 +26,7 @@ from traindx_tools.on_code.values import (
 )
 
 if TYPE_CHECKING:
-    from traindx_tools.on_code.call import Caller
+    from traindx_tools.on_code.foreign import Foreign
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ class Call:
         return self.args[0] if self.args else next(iter(self.kwargs.values()), UNKNOWN)
 
 
-Handler = Callable[["Caller", Call], "Value | None"]
+Handler = Callable[["Foreign", Call], "Value | None"]
 FUNCTIONS: dict[str, Handler] = {}
 """By qualified name."""
 METHODS: dict[str, Handler] = {}

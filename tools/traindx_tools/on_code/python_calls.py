@@ -32,11 +32,11 @@ from traindx_tools.on_code.values import (
 )
 
 if TYPE_CHECKING:
-    from traindx_tools.on_code.call import Caller
+    from traindx_tools.on_code.foreign import Foreign
 
 
 @function("builtins.len")
-def _len(caller: Caller, call: Call) -> Value:
+def _len(caller: Foreign, call: Call) -> Value:
     value = call.first
     if isinstance(value, Bag) and not value.open:
         return Const(len(value.items))
@@ -47,7 +47,7 @@ def _len(caller: Caller, call: Call) -> Value:
 
 
 @function("builtins.int", "builtins.round", "builtins.float", "math.ceil", "math.floor", "builtins.abs", "numpy.ceil")
-def _number(caller: Caller, call: Call) -> Value:
+def _number(caller: Foreign, call: Call) -> Value:
     value = call.first
     if isinstance(value, Const) and isinstance(value.value, (int, float, str)) and not call.name.endswith("abs"):
         try:
@@ -63,7 +63,7 @@ def _number(caller: Caller, call: Call) -> Value:
 
 
 @function("builtins.max", "builtins.min")
-def _extreme(caller: Caller, call: Call) -> Value | None:
+def _extreme(caller: Foreign, call: Call) -> Value | None:
     if any(isinstance(a, Tensor) for a in call.args):
         return None
     numbers = [a for a in call.args if isinstance(a, Const) and isinstance(a.value, (int, float))]
@@ -74,12 +74,12 @@ def _extreme(caller: Caller, call: Call) -> Value | None:
 
 
 @function("builtins.sum")
-def _sum(caller: Caller, call: Call) -> Value:
+def _sum(caller: Foreign, call: Call) -> Value:
     return caller.element(call.first, call.node, call.frame)
 
 
 @function("builtins.range")
-def _range(caller: Caller, call: Call) -> Value:
+def _range(caller: Foreign, call: Call) -> Value:
     count: Value = call.args[0] if call.args else UNKNOWN
     if len(call.args) >= 2:
         start, stop = call.args[0], call.args[1]
@@ -96,13 +96,13 @@ def _range(caller: Caller, call: Call) -> Value:
 
 
 @function("builtins.enumerate")
-def _enumerate(caller: Caller, call: Call) -> Value:
+def _enumerate(caller: Foreign, call: Call) -> Value:
     pair = Bag("tuple", [Symbol("index", "index"), caller.element(call.first, call.node, call.frame)])
     return Thing("enumerate", (call.first,), {}, caller.site(call.node, call.frame), call.node, {"element": pair})
 
 
 @function("builtins.zip", "itertools.product")
-def _zip(caller: Caller, call: Call) -> Value:
+def _zip(caller: Foreign, call: Call) -> Value:
     pair = Bag("tuple", [caller.element(a, call.node, call.frame) for a in call.args])
     return Thing("enumerate", call.args[:1], {}, caller.site(call.node, call.frame), call.node, {"element": pair})
 
@@ -126,7 +126,7 @@ def _zip(caller: Caller, call: Call) -> Value:
     "alive_progress.alive_it",
     "copy.copy",
 )
-def _through(caller: Caller, call: Call) -> Value:
+def _through(caller: Foreign, call: Call) -> Value:
     value: Value = call.first
     if call.name.endswith("trange"):
         value = _range(caller, call) or UNKNOWN
@@ -138,7 +138,7 @@ def _through(caller: Caller, call: Call) -> Value:
 
 
 @function("builtins.next")
-def _next(caller: Caller, call: Call) -> Value:
+def _next(caller: Foreign, call: Call) -> Value:
     value = call.first
     if isinstance(value, Symbol) and value.role == "parameters":
         return value
@@ -153,7 +153,7 @@ def _next(caller: Caller, call: Call) -> Value:
     "easydict.EasyDict",
     "ml_collections.ConfigDict",
 )
-def _dict(caller: Caller, call: Call) -> Value:
+def _dict(caller: Foreign, call: Call) -> Value:
     table = Table({}, site=caller.site(call.node, call.frame), born_in=caller.loops)
     for arg in call.args:
         containers.merge_tables(table, arg)
@@ -162,7 +162,7 @@ def _dict(caller: Caller, call: Call) -> Value:
 
 
 @function("collections.defaultdict")
-def _defaultdict(caller: Caller, call: Call) -> Value:
+def _defaultdict(caller: Foreign, call: Call) -> Value:
     site = caller.site(call.node, call.frame)
     made: Value = Const(0)
     if isinstance(call.first, Ref) and call.first.name.endswith("list"):
@@ -171,7 +171,7 @@ def _defaultdict(caller: Caller, call: Call) -> Value:
 
 
 @function("builtins.filter")
-def _filter(caller: Caller, call: Call) -> Value:
+def _filter(caller: Foreign, call: Call) -> Value:
     chosen = call.get(1, "iterable")
     if isinstance(chosen, Parameters):
         text = ast.unparse(call.node)
@@ -180,7 +180,7 @@ def _filter(caller: Caller, call: Call) -> Value:
 
 
 @function("itertools.chain", "itertools.chain.from_iterable")
-def _chain(caller: Caller, call: Call) -> Value:
+def _chain(caller: Foreign, call: Call) -> Value:
     args = call.args[0].items if len(call.args) == 1 and isinstance(call.args[0], Bag) else call.args
     held = [a for a in args if isinstance(a, Parameters)]
     if held and len(held) == len(args):
@@ -191,20 +191,20 @@ def _chain(caller: Caller, call: Call) -> Value:
 
 
 @function("builtins.map")
-def _map(caller: Caller, call: Call) -> Value:
+def _map(caller: Foreign, call: Call) -> Value:
     elements = [caller.element(a, call.node, call.frame) for a in call.args[1:]]
     return Bag("generator", [caller.call(call.first, elements, {}, call.node, call.frame)], open=True)
 
 
 @function("functools.partial")
-def _partial(caller: Caller, call: Call) -> Value:
+def _partial(caller: Foreign, call: Call) -> Value:
     if isinstance(call.first, Ref) and call.first.name in TRANSFORMATIONS:
         return call.first
     return Thing("functools.partial", call.args, call.kwargs, caller.site(call.node, call.frame), call.node)
 
 
 @function("builtins.getattr")
-def _getattr(caller: Caller, call: Call) -> Value:
+def _getattr(caller: Foreign, call: Call) -> Value:
     name = call.get(1, "name")
     if isinstance(name, Const) and isinstance(name.value, str):
         return caller.attribute(call.first, name.value, call.node, call.frame)
@@ -212,7 +212,7 @@ def _getattr(caller: Caller, call: Call) -> Value:
 
 
 @function("builtins.setattr")
-def _setattr(caller: Caller, call: Call) -> Value:
+def _setattr(caller: Foreign, call: Call) -> Value:
     name, value = call.get(1, "name"), call.get(2, "value")
     if isinstance(name, Const) and isinstance(name.value, str) and value is not None:
         caller.set_attribute(call.first, name.value, value, call.node, call.frame)
@@ -220,7 +220,7 @@ def _setattr(caller: Caller, call: Call) -> Value:
 
 
 @function("builtins.isinstance")
-def _isinstance(caller: Caller, call: Call) -> Value:
+def _isinstance(caller: Foreign, call: Call) -> Value:
     kind = call.get(1, "class")
     if isinstance(call.first, Thing) and isinstance(kind, Ref):
         if kind.name == call.first.type:
@@ -233,7 +233,7 @@ def _isinstance(caller: Caller, call: Call) -> Value:
 
 
 @function("torch.multiprocessing.spawn", "torch.multiprocessing.start_processes", "accelerate.debug_launcher")
-def _spawn(caller: Caller, call: Call) -> Value:
+def _spawn(caller: Foreign, call: Call) -> Value:
     """The function that is started in every process; its first argument is the process's number."""
     given = call.kwargs.get("args") or (call.args[1] if len(call.args) > 1 else None)
     args = list(given.items) if isinstance(given, Bag) and not given.open else []
@@ -244,7 +244,7 @@ def _spawn(caller: Caller, call: Call) -> Value:
 
 
 @function("builtins.open", "pathlib.Path")
-def _open(caller: Caller, call: Call) -> Value:
+def _open(caller: Foreign, call: Call) -> Value:
     return Thing("file", call.args[:1], {}, caller.site(call.node, call.frame), call.node)
 
 
@@ -257,7 +257,7 @@ def _open(caller: Caller, call: Call) -> Value:
     "tomllib.load",
     "tomli.load",
 )
-def _configuration(caller: Caller, call: Call) -> Value | None:
+def _configuration(caller: Foreign, call: Call) -> Value | None:
     """A configuration file that lies beside the code is read; its values are defaults that a user may change."""
     source = call.first
     source = source.args[0] if isinstance(source, Thing) and source.type == "file" and source.args else source
@@ -267,7 +267,7 @@ def _configuration(caller: Caller, call: Call) -> Value | None:
 
 
 @method("add_argument")
-def _add_argument(caller: Caller, call: Call) -> Value | None:
+def _add_argument(caller: Foreign, call: Call) -> Value | None:
     if not isinstance(call.receiver, Thing):
         return None
     names = [a.value for a in call.args if isinstance(a, Const) and isinstance(a.value, str)]
@@ -286,12 +286,12 @@ def _add_argument(caller: Caller, call: Call) -> Value | None:
 
 
 @method("add_argument_group", "add_mutually_exclusive_group")
-def _group(caller: Caller, call: Call) -> Value | None:
+def _group(caller: Foreign, call: Call) -> Value | None:
     return call.receiver
 
 
 @method("parse_args", "parse_known_args")
-def _parse_args(caller: Caller, call: Call) -> Value | None:
+def _parse_args(caller: Foreign, call: Call) -> Value | None:
     if not (isinstance(call.receiver, Thing) and "options" in call.receiver.state):
         return None
     parsed = Table(dict(call.receiver.state["options"]), open=True, site=call.receiver.site)
@@ -299,7 +299,7 @@ def _parse_args(caller: Caller, call: Call) -> Value | None:
 
 
 @method("get")
-def _get(caller: Caller, call: Call) -> Value | None:
+def _get(caller: Foreign, call: Call) -> Value | None:
     if isinstance(call.receiver, Table) and call.args:
         found = containers.item(call.receiver, call.args[0], ast.Constant(0))
         known = isinstance(call.args[0], Const) and call.args[0].value in call.receiver.items
@@ -308,7 +308,7 @@ def _get(caller: Caller, call: Call) -> Value | None:
 
 
 @method("items")
-def _items(caller: Caller, call: Call) -> Value | None:
+def _items(caller: Foreign, call: Call) -> Value | None:
     if isinstance(call.receiver, Table):
         values = [*call.receiver.items.values(), *([call.receiver.rest] if call.receiver.rest else [])]
         keys = list(call.receiver.items)
@@ -318,7 +318,7 @@ def _items(caller: Caller, call: Call) -> Value | None:
 
 
 @method("values", "copy")
-def _values(caller: Caller, call: Call) -> Value | None:
+def _values(caller: Foreign, call: Call) -> Value | None:
     if isinstance(call.receiver, Table):
         if call.name.endswith("copy"):
             return Table(dict(call.receiver.items), call.receiver.open, call.receiver.rest)
@@ -331,7 +331,7 @@ def _values(caller: Caller, call: Call) -> Value | None:
 
 
 @method("append", "add", "appendleft")
-def _append(caller: Caller, call: Call) -> Value | None:
+def _append(caller: Foreign, call: Call) -> Value | None:
     if isinstance(call.receiver, Bag):
         if caller.loops != call.receiver.born_in:
             call.receiver.open = True
@@ -348,7 +348,7 @@ def _append(caller: Caller, call: Call) -> Value | None:
 
 
 @method("extend", "update")
-def _extend(caller: Caller, call: Call) -> Value | None:
+def _extend(caller: Foreign, call: Call) -> Value | None:
     if isinstance(call.receiver, Bag):
         more = call.first
         call.receiver.open = call.receiver.open or not isinstance(more, Bag) or more.open
@@ -364,7 +364,7 @@ def _extend(caller: Caller, call: Call) -> Value | None:
 
 
 @method("clear", "pop", "popleft")
-def _clear(caller: Caller, call: Call) -> Value | None:
+def _clear(caller: Foreign, call: Call) -> Value | None:
     if isinstance(call.receiver, Bag):
         call.receiver.cleared = True
         return containers.joined(call.receiver.items)

@@ -29,11 +29,11 @@ from traindx_tools.on_code.values import (
 )
 
 if TYPE_CHECKING:
-    from traindx_tools.on_code.call import Caller
+    from traindx_tools.on_code.foreign import Foreign
 
 
 @method("parameters", "named_parameters", "trainable_parameters")
-def _parameters(caller: Caller, call: Call) -> Value | None:
+def _parameters(caller: Foreign, call: Call) -> Value | None:
     if not isinstance(call.receiver, (Thing, Instance, Symbol)):
         return None
     named = call.name.endswith("named_parameters")
@@ -56,7 +56,7 @@ def _parameters(caller: Caller, call: Call) -> Value | None:
     "to_empty",
     "share_memory",
 )
-def _module_method(caller: Caller, call: Call) -> Value | None:
+def _module_method(caller: Foreign, call: Call) -> Value | None:
     """Methods that change a module and return it; the interpreter records the event."""
     owner = call.receiver
     last = call.name.rpartition(".")[2]
@@ -95,7 +95,7 @@ def _module_method(caller: Caller, call: Call) -> Value | None:
     "torch.nn.utils.parametrizations.spectral_norm",
     "torch.nn.utils.parametrizations.weight_norm",
 )
-def _wrapper(caller: Caller, call: Call) -> Value | None:
+def _wrapper(caller: Foreign, call: Call) -> Value | None:
     if call.name.startswith(("torch.compile", "torch.jit", "torch.nn.SyncBatch", "torch.nn.utils")) or (
         call.name.endswith("fully_shard")
     ):
@@ -112,7 +112,7 @@ def _wrapper(caller: Caller, call: Call) -> Value | None:
 
 
 @function("copy.deepcopy")
-def _deepcopy(caller: Caller, call: Call) -> Value:
+def _deepcopy(caller: Foreign, call: Call) -> Value:
     value, site = call.first, caller.site(call.node, call.frame)
     if isinstance(value, Instance):
         caller.created += 1
@@ -124,7 +124,7 @@ def _deepcopy(caller: Caller, call: Call) -> Value:
 
 
 @method("from_pretrained", "from_config")
-def _from_pretrained(caller: Caller, call: Call) -> Value | None:
+def _from_pretrained(caller: Foreign, call: Call) -> Value | None:
     """`PeftModel.from_pretrained(base, path)` comes frozen unless `is_trainable=True` (peft's documented default)."""
     if not isinstance(call.receiver, Ref):
         return None
@@ -145,7 +145,7 @@ def _from_pretrained(caller: Caller, call: Call) -> Value | None:
 
 
 @function("peft.get_peft_model")
-def _get_peft_model(caller: Caller, call: Call) -> Value:
+def _get_peft_model(caller: Foreign, call: Call) -> Value:
     caller.created += 1
     return Thing(
         "peft.PeftModel",
@@ -169,7 +169,7 @@ def _get_peft_model(caller: Caller, call: Call) -> Value:
     "setup_module",
     "setup_optimizers",
 )
-def _prepare(caller: Caller, call: Call) -> Value | None:
+def _prepare(caller: Foreign, call: Call) -> Value | None:
     if not (isinstance(call.receiver, Thing) and call.receiver.short in ("Accelerator", "Fabric") and call.args):
         return None
     for arg in call.args:
@@ -180,7 +180,7 @@ def _prepare(caller: Caller, call: Call) -> Value | None:
 
 
 @function("deepspeed.initialize")
-def _deepspeed(caller: Caller, call: Call) -> Value:
+def _deepspeed(caller: Foreign, call: Call) -> Value:
     model = call.kwargs.get("model") or (call.args[1] if len(call.args) > 1 else UNKNOWN)
     engine = Thing(
         "deepspeed.DeepSpeedEngine",
@@ -195,7 +195,7 @@ def _deepspeed(caller: Caller, call: Call) -> Value:
 
 
 @method("scale")
-def _scale(caller: Caller, call: Call) -> Value | None:
+def _scale(caller: Foreign, call: Call) -> Value | None:
     if not isinstance(call.receiver, (Thing, Symbol)) or len(call.args) != 1:
         return None
     if isinstance(call.receiver, Thing) and call.receiver.short != "GradScaler":
@@ -209,13 +209,13 @@ def _scale(caller: Caller, call: Call) -> Value | None:
 
 
 @function("torch.utils.data.random_split")
-def _random_split(caller: Caller, call: Call) -> Value:
+def _random_split(caller: Foreign, call: Call) -> Value:
     part = Thing("torch.utils.data.Subset", call.args[:1], {}, caller.site(call.node, call.frame), call.node)
     return Bag("list", [part], open=True)
 
 
 @function("sklearn.model_selection.train_test_split")
-def _train_test_split(caller: Caller, call: Call) -> Value:
+def _train_test_split(caller: Foreign, call: Call) -> Value:
     halves: list[Value] = []
     for arg in call.args:
         part = replace(arg, shape=_without_first_size(arg)) if isinstance(arg, Tensor) else arg
@@ -232,5 +232,5 @@ def _without_first_size(t: Tensor) -> Any:
 
 
 @method("__init__")
-def _foreign_init(caller: Caller, call: Call) -> Value:
+def _foreign_init(caller: Foreign, call: Call) -> Value:
     return NONE

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code import epsilon
 from traindx_tools.on_code.bounds import rounded
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.trace import Event
@@ -61,6 +62,7 @@ def _clamp(event: Event) -> Iterator[Finding]:
         event.file.path,
         strength=Strength.DIRECT,
         measured={"kind": "clamp", "epsilon": 1 - limit, "dtype": dtype or "float32", "resolution": 2.0**-24},
+        patch=epsilon.raised(event.file, event.node, dtype or "float32"),
     )
 
 

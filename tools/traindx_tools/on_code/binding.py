@@ -1,0 +1,293 @@
+"""Names and what they are bound to: assignments, definitions, imports."""
+
+from __future__ import annotations
+
+import ast
+
+from traindx_tools.on_code import arithmetic, containers
+from traindx_tools.on_code.definitions import ClassInfo, FunctionInfo
+from traindx_tools.on_code.evaluate import _BINARY
+from traindx_tools.on_code.frame import Frame
+from traindx_tools.on_code.iteration import Iteration
+from traindx_tools.on_code.library import TRANSFORMATIONS, freeze, submodules
+from traindx_tools.on_code.names import canonical
+from traindx_tools.on_code.source import SourceFile
+from traindx_tools.on_code.values import (
+    UNKNOWN,
+    Bag,
+    Const,
+    Function,
+    Instance,
+    Klass,
+    ModuleValue,
+    Parameters,
+    Ref,
+    Symbol,
+    Table,
+    Tensor,
+    Thing,
+    Value,
+    join,
+    truth,
+)
+
+
+class Binding(Iteration):
+    """Adds assignments, definitions and imports to the interpreter."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.functions: list[Function] = []
+        self.classes: list[Klass] = []
+        self._infos: dict[int, FunctionInfo] = {}
+
+    def module(self, file: SourceFile) -> ModuleValue:
+        """The module of a file, its top level followed at the first request."""
+        raise NotImplementedError
+
+    def find_import(self, dotted: str, importer: SourceFile, level: int) -> SourceFile | None:
+        """The project's file that an import means."""
+        raise NotImplementedError
+
+    def _body(self, statements: list[ast.stmt], frame: Frame) -> str:
+        raise NotImplementedError
+
+    def _do_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef, frame: Frame) -> None:
+        frame.bind(node.name, self._function(node, frame, None))
+
+    _do_AsyncFunctionDef = _do_FunctionDef
+
+    def define(self, node: ast.Lambda, frame: Frame) -> Function:
+        """A lambda as a function."""
+        info = self._infos.setdefault(id(node), FunctionInfo(node, frame.file, "lambda"))
+        return Function(info, frame.env if frame.function else None, frame.closures)
+
+    def _function(
+        self, node: ast.FunctionDef | ast.AsyncFunctionDef, frame: Frame, owner: ClassInfo | None
+    ) -> Function:
+        info = self._infos.get(id(node))
+        if info is None:
+            info = self._infos[id(node)] = FunctionInfo(node, frame.file, node.name, owner)
+            self._decorate(info, node, frame)
+        nested = frame.function is not None and owner is None
+        made = Function(info, frame.env if nested else None, frame.closures if nested else (), None, info.wrappers)
+        self.functions.append(made)
+        return made
+
+    def _decorate(self, info: FunctionInfo, node: ast.FunctionDef | ast.AsyncFunctionDef, frame: Frame) -> None:
+        for decorator in reversed(node.decorator_list):
+            text = ast.unparse(decorator).split("(")[0]
+            value = self.evaluate(decorator, frame)
+            if isinstance(value, Thing) and value.type == "functools.partial" and value.args:
+                value = value.args[0]
+            name = value.type if isinstance(value, Thing) else value.name if isinstance(value, Ref) else text
+            if name in _NO_GRAD:
+                info.grad = False
+            elif name in TRANSFORMATIONS:
+                info.wrappers = (*info.wrappers, name)
+            elif text in ("staticmethod", "classmethod", "property") or text.endswith((".setter", "cached_property")):
+                info.is_static = info.is_static or text == "staticmethod"
+                info.is_classmethod = info.is_classmethod or text == "classmethod"
+                info.is_property = info.is_property or text == "property" or text.endswith("cached_property")
+            else:
+                info.unknown_decorator = True
+
+    def _do_ClassDef(self, node: ast.ClassDef, frame: Frame) -> None:
+        bases = tuple(self.evaluate(b, frame) for b in node.bases)
+        info = ClassInfo(node, frame.file, node.name, bases)
+        info.is_dataclass = any(
+            "dataclass" in ast.unparse(d) or "struct" in ast.unparse(d) for d in node.decorator_list
+        )
+        klass = Klass(info)
+        self.classes.append(klass)
+        frame.bind(node.name, klass)
+        inner = Frame(frame.file, frame.module, frame.function, {}, (frame.env, *frame.closures))
+        for statement in node.body:
+            if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                info.methods[statement.name] = self._function(statement, inner, info)
+                if frame.function is not None:
+                    info.methods[statement.name].closure = frame.env
+            else:
+                self._body([statement], inner)
+        info.attributes.update(inner.env)
+
+    def _do_Import(self, node: ast.Import, frame: Frame) -> None:
+        for alias in node.names:
+            if alias.asname:
+                frame.bind(alias.asname, self._imported(alias.name, frame))
+            else:
+                head = alias.name.split(".")[0]
+                frame.bind(head, self._imported(head, frame))
+
+    def _do_ImportFrom(self, node: ast.ImportFrom, frame: Frame) -> None:
+        source = self.find_import(node.module or "", frame.file, node.level)
+        for alias in node.names:
+            bound = alias.asname or alias.name
+            if source is not None and alias.name != "*":
+                names = self.module(source).names
+                inner = self.find_import(f"{node.module or ''}.{alias.name}".lstrip("."), frame.file, node.level)
+                value = names.get(alias.name) or (self.module(inner) if inner is not None else None)
+                frame.bind(bound, value or Symbol("import", alias.name))
+            elif source is not None:
+                for name, value in list(self.module(source).names.items()):
+                    if not name.startswith("_"):
+                        frame.bind(name, value)
+            elif node.level and (inner := self.find_import(alias.name, frame.file, node.level)) is not None:
+                frame.bind(bound, self.module(inner))
+            else:
+                frame.bind(bound, containers.constant_of(canonical(f"{node.module or ''}.{alias.name}")))
+
+    def _imported(self, name: str, frame: Frame) -> Value:
+        file = self.find_import(name, frame.file, 0)
+        return self.module(file) if file is not None else Ref(name)
+
+    def _do_Assign(self, node: ast.Assign, frame: Frame) -> None:
+        if len(node.targets) == 1 and (self_added := _adds_to_itself(node)) is not None:
+            op, addend = self_added
+            self._augment(node.targets[0], op, addend, node, frame)
+            return
+        value = self.evaluate(node.value, frame)
+        for target in node.targets:
+            self.assign(target, value, frame)
+
+    def _do_AnnAssign(self, node: ast.AnnAssign, frame: Frame) -> None:
+        if node.value is not None:
+            value = self.evaluate(node.value, frame)
+            if (
+                isinstance(value, Symbol)
+                and isinstance(node.value, ast.Call)
+                and "field" in ast.unparse(node.value.func)
+            ):
+                value = self._field(node.value, frame)
+            self.assign(node.target, value, frame)
+
+    def _field(self, node: ast.Call, frame: Frame) -> Value:
+        for keyword in node.keywords:
+            if keyword.arg == "default":
+                return self.evaluate(keyword.value, frame)
+            if keyword.arg == "default_factory":
+                return self.call(self.evaluate(keyword.value, frame), [], {}, node, frame)
+        return UNKNOWN
+
+    def _do_AugAssign(self, node: ast.AugAssign, frame: Frame) -> None:
+        self._augment(node.target, _BINARY.get(type(node.op), "?"), node.value, node, frame)
+
+    def _augment(self, target: ast.expr, op: str, addend: ast.expr, node: ast.AST, frame: Frame) -> None:
+        old, value = self.evaluate(target, frame), self.evaluate(addend, frame)
+        crossing, holder = 0, None
+        if isinstance(target, ast.Name):
+            crossing = len(frame.loops) - len(frame.bound_in.get(target.id, ()))
+        elif isinstance(target, (ast.Attribute, ast.Subscript)):
+            holder = self.evaluate(target.value, frame)
+            if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
+                crossing = len(frame.loops) - len(frame.bound_in.get(target.value.id, ()))
+        if isinstance(old, Bag) and op == "+":
+            found = value.items if isinstance(value, Bag) else [value]
+            old.items.extend(found[: max(0, 20 - len(old.items))])
+            old.open = old.open or not isinstance(value, Bag) or value.open or self.loops != old.born_in
+            result: Value = old
+        else:
+            result = self.combine(op, old, value, node, frame)
+        self.event(
+            "augmented",
+            f"augmented.{op}",
+            node,
+            frame,
+            receiver=holder if holder is not None else old,
+            args=(old, value),
+            result=result,
+            crossing=crossing,
+        )
+        self._rebind(target, result, frame)
+
+    def _rebind(self, target: ast.expr, value: Value, frame: Frame) -> None:
+        """Assign without calling it a fresh binding."""
+        if isinstance(target, ast.Name):
+            before = frame.bound_in.get(target.id, ())
+            frame.bind(target.id, value)
+            frame.bound_in[target.id] = before
+        else:
+            self.assign(target, value, frame)
+
+    def assign(self, target: ast.expr, value: Value, frame: Frame) -> None:
+        """Bind a target."""
+        if isinstance(target, ast.Name):
+            frame.bind(target.id, value)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            self._unpack(target, value, frame)
+        elif isinstance(target, ast.Starred):
+            self.assign(target.value, Bag("list", [value], open=True), frame)
+        elif isinstance(target, ast.Attribute):
+            self.set_attribute(self.evaluate(target.value, frame), target.attr, value, target, frame)
+        elif isinstance(target, ast.Subscript):
+            self._set_item(target, value, frame)
+
+    def _unpack(self, target: ast.Tuple | ast.List, value: Value, frame: Frame) -> None:
+        if isinstance(value, Bag) and not value.open and len(value.items) == len(target.elts):
+            for part, item in zip(target.elts, value.items, strict=False):
+                self.assign(part, item, frame)
+            return
+        for i, part in enumerate(target.elts):
+            if isinstance(value, Symbol):
+                self.assign(part, value.child("item", repr(i)), frame)
+            elif isinstance(value, Bag) and value.kind == "keys" and i < len(value.items):
+                self.assign(part, value.items[i], frame)
+            else:
+                self.assign(part, self.element(value, target, frame), frame)
+
+    def set_attribute(self, base: Value, name: str, value: Value, node: ast.AST, frame: Frame) -> None:
+        """`base.name = value`."""
+        old = base.attrs.get(name) if isinstance(base, Instance) else None
+        self.event("store", f"attribute.{name}", node, frame, receiver=base, args=(value, *([old] if old else [])))
+        if isinstance(base, Instance):
+            base.attrs[name] = value
+        elif isinstance(base, Thing):
+            if name == "requires_grad" and base.state.get("of") is not None:
+                self._freeze_parameters(base, truth(value))
+            base.state.setdefault("attrs", {})[name] = value
+        elif isinstance(base, Table):
+            base.items[name] = value
+        elif isinstance(base, ModuleValue):
+            base.names[name] = value
+
+    def _freeze_parameters(self, parameter: Thing, wanted: bool | None) -> None:
+        held: Parameters = parameter.state["of"]
+        in_branch = any(b.kind == "branch" for b in self.blocks) or held.partial
+        for module in held.modules:
+            if in_branch:
+                for part in submodules(module):
+                    if isinstance(part, (Thing, Instance)):
+                        part.state["frozen"] = None
+            elif wanted is not None:
+                freeze(module, not wanted)
+
+    def _set_item(self, target: ast.Subscript, value: Value, frame: Frame) -> None:
+        base, index = self.evaluate(target.value, frame), self.evaluate(target.slice, frame)
+        key = index.value if isinstance(index, Const) else "?"
+        self.event("store", f"item.{key}", target, frame, receiver=base, args=(value, index))
+        if isinstance(base, Table):
+            containers.put(base, index, value)
+        elif isinstance(base, Instance) and (method := base.klass.info.method("__setitem__")) is not None:
+            self.call(self.bound(method, base), [index, value], {}, target, frame)
+        elif isinstance(base, Bag) and base.items:
+            base.items[:] = [join(i, value) for i in base.items]
+        elif (
+            isinstance(base, Tensor) and isinstance(target.value, ast.Name) and isinstance(value, Tensor) and value.grad
+        ):
+            frame.env[target.value.id] = arithmetic.binary("+", base, value, self.site(target, frame), self.grad)
+
+
+_NO_GRAD = ("torch.no_grad", "torch.inference_mode")
+
+
+def _adds_to_itself(node: ast.Assign) -> tuple[str, ast.expr] | None:
+    """`x = x + y` and `x = y + x` as ("+", y); also `x = x * y`."""
+    value, target = node.value, node.targets[0]
+    if not isinstance(value, ast.BinOp) or not isinstance(target, (ast.Name, ast.Attribute, ast.Subscript)):
+        return None
+    text = ast.unparse(target)
+    if ast.unparse(value.left) == text:
+        return _BINARY.get(type(value.op), "?"), value.right
+    if isinstance(value.op, (ast.Add, ast.Mult)) and ast.unparse(value.right) == text:
+        return _BINARY[type(value.op)], value.left
+    return None

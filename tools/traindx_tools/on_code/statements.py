@@ -1,0 +1,235 @@
+"""Statements: control flow, with blocks for loops, branches and contexts."""
+
+from __future__ import annotations
+
+import ast
+
+from traindx_tools.on_code import containers
+from traindx_tools.on_code.binding import Binding
+from traindx_tools.on_code.evaluate import loop_block
+from traindx_tools.on_code.frame import Frame
+from traindx_tools.on_code.trace import Block
+from traindx_tools.on_code.values import (
+    NONE,
+    UNKNOWN,
+    Bag,
+    Const,
+    Instance,
+    Symbol,
+    Thing,
+    Value,
+    join,
+    truth,
+)
+
+
+class Statements(Binding):
+    """Adds the statements to the interpreter."""
+
+    def run_body(self, statements: list[ast.stmt], frame: Frame) -> None:
+        """Execute statements in a frame."""
+        self._body(statements, frame)
+
+    def _body(self, statements: list[ast.stmt], frame: Frame) -> str:
+        """Execute statements; how control leaves them: "" at the end, else "return", "raise", "break", "continue"."""
+        for statement in statements:
+            self.fuel -= 1
+            handler = getattr(self, f"_do_{type(statement).__name__}", None)
+            left = handler(statement, frame) if handler is not None else ""
+            if left:
+                return str(left)
+        return ""
+
+    def _do_Expr(self, node: ast.Expr, frame: Frame) -> None:
+        if not isinstance(node.value, ast.Constant):
+            self.evaluate(node.value, frame)
+
+    def _do_Return(self, node: ast.Return, frame: Frame) -> str:
+        frame.returns.append(self.evaluate(node.value, frame) if node.value else NONE)
+        return "return"
+
+    def _do_Raise(self, node: ast.Raise, frame: Frame) -> str:
+        if node.exc is not None:
+            self.evaluate(node.exc, frame)
+        return "raise"
+
+    def _do_Break(self, node: ast.Break, frame: Frame) -> str:
+        return "break"
+
+    def _do_Continue(self, node: ast.Continue, frame: Frame) -> str:
+        return "continue"
+
+    def _do_Global(self, node: ast.Global, frame: Frame) -> None:
+        frame.globals_.update(node.names)
+
+    def _do_Nonlocal(self, node: ast.Nonlocal, frame: Frame) -> None:
+        frame.outer.update(node.names)
+
+    def _do_Assert(self, node: ast.Assert, frame: Frame) -> None:
+        self.evaluate(node.test, frame)
+
+    def _do_Delete(self, node: ast.Delete, frame: Frame) -> None:
+        for target in node.targets:
+            inner = target.value if isinstance(target, (ast.Subscript, ast.Attribute)) else target
+            value = self.evaluate(inner, frame)
+            name = f"delete.{target.attr}" if isinstance(target, ast.Attribute) else "delete.item"
+            self.event("delete", name, node, frame, receiver=value)
+
+    def _do_If(self, node: ast.If, frame: Frame) -> str:
+        test = self.evaluate(node.test, frame)
+        known = truth(test)
+        if known is not None:
+            return self._body(node.body if known else node.orelse, frame)
+        before = dict(frame.env)
+        left = self._branch(node.body, test, node, frame)
+        taken, frame.env = frame.env, _restored(frame, before)
+        other = self._branch(node.orelse, test, node, frame)
+        if left and other:
+            return left if left == other else "return" if {left, other} <= {"return", "raise"} else left
+        if left:
+            return ""
+        if not other:
+            _merge(taken, frame.env)
+        else:
+            frame.env.clear()
+            frame.env.update(taken)
+        return ""
+
+    def _branch(self, statements: list[ast.stmt], test: Value, node: ast.AST, frame: Frame) -> str:
+        if not statements:
+            return ""
+        block = Block("branch", node, frame.file, frame.function, subject=test)
+        self.blocks[-1].body.append(block)
+        self.blocks.append(block)
+        left = self._body(statements, frame)
+        self.blocks.pop()
+        return left
+
+    def _do_For(self, node: ast.For | ast.AsyncFor, frame: Frame) -> str:
+        iterable = self.evaluate(node.iter, frame)
+        block = self.iterate(node.target, iterable, node, frame)
+        return self._loop(block, node.body, node.orelse, frame)
+
+    _do_AsyncFor = _do_For
+
+    def _do_While(self, node: ast.While, frame: Frame) -> str:
+        block = loop_block(node, frame.file, frame.function, None, None)
+        self.blocks[-1].body.append(block)
+        block.subject = self.evaluate(node.test, frame)
+        return self._loop(block, node.body, node.orelse, frame)
+
+    def _loop(self, block: Block, body: list[ast.stmt], orelse: list[ast.stmt], frame: Frame) -> str:
+        outer, inner = self.loops, frame.loops
+        self.blocks.append(block)
+        self.loops, frame.loops = (*outer, block), (*inner, block)
+        left = self._body(body, frame)
+        self.blocks.pop()
+        self.loops, frame.loops = outer, inner
+        self._body(orelse, frame)
+        return left if left == "return" and isinstance(block.node, ast.While) else ""
+
+    def iterate(self, target: ast.expr, iterable: Value, node: ast.AST, frame: Frame) -> Block:
+        """Open a loop block and bind its target."""
+        count = iterable.state.get("count") if isinstance(iterable, Thing) and iterable.type == "range" else None
+        subject = (
+            iterable.args[0]
+            if isinstance(iterable, Thing) and iterable.type == "enumerate" and iterable.args
+            else iterable
+        )
+        if count is None and isinstance(subject, Thing) and subject.type == "range":
+            count = subject.state.get("count")
+        block = loop_block(node, frame.file, frame.function, subject, count)
+        self.blocks[-1].body.append(block)
+        outer, inner = self.loops, frame.loops
+        self.blocks.append(block)
+        self.loops, frame.loops = (*outer, block), (*inner, block)
+        self.assign(target, self.element(iterable, node, frame), frame)
+        self.blocks.pop()
+        self.loops, frame.loops = outer, inner
+        return block
+
+    def _do_Try(self, node: ast.Try, frame: Frame) -> str:
+        left = self._body(node.body, frame)
+        after = frame.env
+        for handler in node.handlers:
+            frame.env = _restored(frame, dict(after))
+            if handler.name:
+                frame.env[handler.name] = UNKNOWN
+            self._branch(handler.body, UNKNOWN, handler, frame)
+        frame.env = _restored(frame, after)
+        if not left:
+            left = self._body(node.orelse, frame)
+        return self._body(node.finalbody, frame) or left
+
+    _do_TryStar = _do_Try
+
+    def _do_With(self, node: ast.With | ast.AsyncWith, frame: Frame) -> str:
+        saved = (self.grad, self.autocast)
+        depth = len(self.blocks)
+        for item in node.items:
+            value = self.evaluate(item.context_expr, frame)
+            block = Block("with", node, frame.file, frame.function, subject=value)
+            self.blocks[-1].body.append(block)
+            self.blocks.append(block)
+            self._enter(value)
+            if item.optional_vars is not None:
+                self.assign(item.optional_vars, self._entered(value), frame)
+        left = self._body(node.body, frame)
+        del self.blocks[depth:]
+        self.grad, self.autocast = saved
+        return left
+
+    _do_AsyncWith = _do_With
+
+    def _enter(self, value: Value) -> None:
+        from traindx_tools.on_code.arrays import dtype_of
+
+        if isinstance(value, Bag) and value.kind == "generator":
+            self.grad = False if value.suspends_grad else self.grad
+            return
+        if isinstance(value, (Symbol, Const)) or not isinstance(value, Thing):
+            return
+        if value.type in _NO_GRAD:
+            self.grad = False
+        elif value.type == "torch.enable_grad":
+            self.grad = True
+        elif value.type == "torch.set_grad_enabled":
+            self.grad = truth(value.argument(0, "mode"))
+        elif value.type == "torch.amp.autocast":
+            if truth(value.kwargs.get("enabled")) is False:
+                self.autocast = None
+                return
+            named = [dtype_of(a) for a in (*value.args, *value.kwargs.values())]
+            self.autocast = next((d for d in named if d), "float16")
+
+    def _entered(self, value: Value) -> Value:
+        if isinstance(value, Bag) and value.kind == "generator":
+            return containers.joined(value.items)
+        return value if isinstance(value, (Thing, Instance)) else UNKNOWN
+
+    def _do_Match(self, node: ast.Match, frame: Frame) -> None:
+        subject = self.evaluate(node.subject, frame)
+        for case in node.cases:
+            before = dict(frame.env)
+            self._branch(case.body, subject, case.pattern, frame)
+            taken, frame.env = frame.env, _restored(frame, before)
+            _merge(taken, frame.env)
+
+
+_NO_GRAD = ("torch.no_grad", "torch.inference_mode")
+
+
+def _restored(frame: Frame, env: dict[str, Value]) -> dict[str, Value]:
+    """Put these names back; a module's body keeps its own dict, which others hold."""
+    if frame.function is None:
+        frame.env.clear()
+        frame.env.update(env)
+        return frame.env
+    return env
+
+
+def _merge(taken: dict[str, Value], env: dict[str, Value]) -> None:
+    """Names after an `if`: joined where both branches bind them."""
+    for name, value in taken.items():
+        other = env.get(name)
+        env[name] = value if other is None or other is value else join(value, other)
