@@ -1,0 +1,96 @@
+"""What was asked and answered, kept in the session's folder: whole, redacted, and found again after a crash.
+
+An answer is stored under the digest of its question. A session that is killed and resumed puts the same question and
+reads the answer from here: nothing is paid for twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from traindx.durable import StateNotWritable, write_state
+from traindx.investigators.claude_code.redaction import redacted_json
+
+FOLDER = "conversation"
+"""Below the session's folder."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question to one specialist, with the form that its answer must have."""
+
+    who: str
+    system: str
+    prompt: str
+    schema: Mapping[str, Any]
+    tools: tuple[str, ...]
+    model: str = ""
+
+    @property
+    def digest(self) -> str:
+        """sha256 (hex) over all that decides the answer."""
+        text = json.dumps([self.who, self.system, self.prompt, self.schema, self.tools, self.model], sort_keys=True)
+        return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An answer that was paid for, and what it took."""
+
+    answer: dict[str, Any]
+    dollars: float = 0.0
+    tokens: int = 0
+    seconds: float = 0.0
+    fetched: tuple[str, ...] = ()
+
+
+@dataclass
+class Conversations:
+    """The conversations of one session."""
+
+    folder: Path
+    _open: dict[str, Path] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, scratch: Path) -> Conversations:
+        """Those of the session that lives in this folder."""
+        return cls(scratch / FOLDER)
+
+    def note(self, question: Question, kind: str, body: Any) -> None:
+        """Append one message to the question's conversation. Raises StateNotWritable."""
+        path = self._path(question)
+        plain = dataclasses.asdict(body) if dataclasses.is_dataclass(body) and not isinstance(body, type) else body
+        text = json.dumps({"kind": kind, "body": redacted_json(plain)}, ensure_ascii=True, allow_nan=True)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("a", encoding="ascii") as file:
+                file.write(text + "\n")
+        except OSError as error:
+            raise StateNotWritable(path, error) from error
+
+    def _path(self, question: Question) -> Path:
+        """One file a question; asked again in a later process, it goes on in the same file."""
+        return self._open.setdefault(question.digest, self.folder / f"{question.who}-{question.digest[:12]}.jsonl")
+
+    def keep(self, question: Question, kept: Kept) -> None:
+        """Store an answer durably. Raises StateNotWritable."""
+        content = json.dumps(redacted_json(dataclasses.asdict(kept), most=200_000), ensure_ascii=True)
+        write_state(self._answer(question), content.encode("ascii"))
+
+    def recall(self, question: Question) -> Kept | None:
+        """The stored answer to exactly this question, or None."""
+        with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+            data = json.loads(self._answer(question).read_text(encoding="ascii"))
+            return Kept(dict(data["answer"]), float(data["dollars"]), int(data["tokens"]), float(data["seconds"]),
+                        tuple(data["fetched"]))
+        return None
+
+    def _answer(self, question: Question) -> Path:
+        return self.folder / "answers" / f"{question.digest}.json"

@@ -1,0 +1,84 @@
+"""The dollars of a session: what may still be spent, over all questions, processes and crashes.
+
+An amount is set aside before a question is asked and settled by what the API reports. What was set aside and never
+settled (a kill in between) counts as spent: nobody knows better.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from traindx.durable import StateNotWritable
+
+LEAST = 0.01
+"""Dollars; with less than this left nothing is begun."""
+
+
+@dataclass
+class Purse:
+    """Dollars of one session, `total` in all. `ledger` is a file in the session's folder."""
+
+    total: float
+    ledger: Path
+    _set_aside: dict[int, float] = field(default_factory=dict)
+    _spent: float = 0.0
+    _next: int = 1
+
+    def __post_init__(self) -> None:
+        for entry in self._entries():
+            number, amount = int(entry["n"]), float(entry["dollars"])
+            if entry["what"] == "set-aside":
+                self._set_aside[number] = amount
+            else:
+                self._set_aside.pop(number, None)
+                self._spent += amount
+            self._next = max(self._next, number + 1)
+
+    @property
+    def spent(self) -> float:
+        """Dollars that are gone, with what is set aside for questions on their way."""
+        return self._spent + sum(self._set_aside.values())
+
+    @property
+    def left(self) -> float:
+        """Dollars that may still be set aside."""
+        return max(self.total - self.spent, 0.0)
+
+    def set_aside(self, most: float) -> tuple[int, float] | None:
+        """A number and an amount, at most `most`; None where too little is left. Raises StateNotWritable."""
+        amount = min(most, self.left)
+        if amount < LEAST:
+            return None
+        number, self._next = self._next, self._next + 1
+        self._write(number, "set-aside", amount)
+        self._set_aside[number] = amount
+        return number, amount
+
+    def settle(self, number: int, dollars: float | None) -> None:
+        """What it really took; None where that is unknown: then all of it is gone. Raises StateNotWritable."""
+        amount = self._set_aside.pop(number)
+        self._spent += amount if dollars is None else dollars
+        self._write(number, "spent", amount if dollars is None else dollars)
+
+    def _write(self, number: int, what: str, dollars: float) -> None:
+        try:
+            self.ledger.parent.mkdir(parents=True, exist_ok=True)
+            with self.ledger.open("a", encoding="ascii") as file:
+                file.write(json.dumps({"n": number, "what": what, "dollars": dollars}) + "\n")
+        except OSError as error:
+            raise StateNotWritable(self.ledger, error) from error
+
+    def _entries(self) -> list[dict[str, str | float]]:
+        try:
+            lines = self.ledger.read_text(encoding="ascii").splitlines()
+        except OSError:
+            return []
+        out = []
+        for line in lines:
+            try:
+                out.append(json.loads(line))
+            except ValueError:
+                continue  # cut off by a kill: the amount was never used
+        return out
