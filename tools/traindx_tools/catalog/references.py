@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from traindx_tools.catalog.catalog import FailureMode, FixPlan, Speaks, Step, load_catalog
-from traindx_tools.catalog.page import without_values
+from traindx_tools.catalog.page import _condition, without_values
 from traindx_tools.errors import CatalogError
 from traindx_tools.rules import RuleModule, all_rules
 
@@ -125,8 +125,15 @@ def _evidence(entries: Sequence[Speaks], sign: str, rules: Mapping[str, RuleModu
     for entry in sorted(entries, key=lambda e: -e.weight):
         strongest.setdefault(entry.rule, entry)
     shown = [e for e in strongest.values() if e.rule in rules][:MOST_EVIDENCE]
-    return _list(f"{e.rule} {rules[e.rule].rule.title}{f', {e.note}' if e.note else ''} ({sign}{e.weight:g})"
-                 for e in shown) if shown else "nothing that the instruments see in artifacts alone."
+    if not shown:
+        return "nothing that the instruments see in artifacts alone."
+    return _list(f"{e.rule} {rules[e.rule].rule.title}{_remark(e)} ({sign}{e.weight:g})" for e in shown)
+
+
+def _remark(entry: Speaks) -> str:
+    where = ", ".join(_condition(c) for c in entry.when)
+    said = entry.note or (f"where {where}" if where else "")
+    return f", {said}" if said else ""
 
 
 def _steps(steps: Iterable[Step]) -> str:
