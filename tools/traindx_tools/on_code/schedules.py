@@ -12,7 +12,7 @@ from traindx_tools.on_code import names
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.trace import Block, Place, walk
 from traindx_tools.on_code.training import innermost, is_optimizer, is_scheduler, same, stepped
-from traindx_tools.on_code.values import Const, Operation, Symbol, Thing, Value, number, parts, truth
+from traindx_tools.on_code.values import Bag, Const, Operation, Symbol, Thing, Value, number, parts, truth
 
 
 @dataclass(frozen=True)
@@ -80,51 +80,76 @@ def _place_name(place: Place) -> str:
 def _length(loop: TrainingLoop, place: Place, scheduler: Thing) -> Iterator[Fault]:
     loops = [b for b in place.path if b.kind == "loop"]
     stepping = innermost_stepping(loop, place)
+    if stepping is None or not loops:
+        return
     total = length_of(scheduler)
-    per_batch = stepping is not None and loops and loops[-1] is stepping and not _in_condition(place, stepping)
-    if per_batch and len(loops) >= 2 and stepping is not None and not _few_inner(stepping):
-        outer = [b.count for b in loops[:-1] if b.count is not None]
-        if total is not None and any(c == total for c in outer):
-            yield Fault(
-                "per batch, length in epochs",
-                f"{scheduler.short} built at {scheduler.site} for {_written(total)} steps, the number of epochs, is "
-                f"stepped after every batch at {_place_name(place)}: it reaches its end within one epoch or repeats",
-                location(place.event),
-                measured={"length": _written(total), "scheduler": scheduler.short},
-            )
-        elif (
-            scheduler.short == "ExponentialLR"
-            and (gamma := number(scheduler.argument(1, "gamma"))) is not None
-            and gamma < 0.99
-        ):
-            yield Fault(
-                "per batch, factor of an epoch",
-                f"ExponentialLR with gamma {gamma:g} built at {scheduler.site} is stepped after every batch at "
-                f"{_place_name(place)}: the rate falls to {gamma**1000:.1e} of itself in 1000 batches",
-                location(place.event),
-                direct=gamma <= 0.97,
-                measured={"gamma": gamma},
-            )
-        elif scheduler.short == "StepLR" and total is None:
-            size = scheduler.argument(1, "step_size")
-            whole = number(size)
-            if whole is not None and whole <= 50 and not any(c is None for c in [b.count for b in loops[:-1]][:1]):
-                epochs = number(loops[0].count) if loops[0].count is not None else None
-                if epochs is not None and whole < epochs:
-                    yield Fault(
-                        "per batch, step size of an epoch",
-                        f"StepLR with step_size {whole:g} built at {scheduler.site} is stepped after every batch at "
-                        f"{_place_name(place)} in a run of {epochs:g} epochs: it decays within the first epoch",
-                        location(place.event),
-                        measured={"step_size": whole, "epochs": epochs},
-                    )
-    elif total is not None and stepping is not None and stepping not in loops and loops and counts_batches(total):
+    if loops[-1] is stepping and not _in_condition(place, stepping):
+        yield from _decays_away(place, scheduler, loops)
+        if len(loops) >= 2 and not _few_inner(stepping):
+            yield from _per_batch(place, scheduler, loops[:-1], total)
+    elif stepping not in loops and total is not None and counts_batches(total):
         yield Fault(
             "per epoch, length in batches",
             f"{scheduler.short} built at {scheduler.site} for {_written(total)} steps is stepped only once for each "
             f"pass of the loop at {loops[-1].file.path}:{loops[-1].line} ({_place_name(place)}): the rate hardly moves",
             location(place.event),
             measured={"length": _written(total), "scheduler": scheduler.short},
+        )
+
+
+def _per_batch(place: Place, scheduler: Thing, outer: list[Block], total: Value | None) -> Iterator[Fault]:
+    """A scheduler that counts epochs, stepped in the loop over batches."""
+    counts = [b.count for b in outer if b.count is not None]
+    epochs = next((n for n in map(number, counts) if n is not None), None)
+    built = f"{scheduler.short} built at {scheduler.site}"
+    if total is not None and any(c == total for c in counts):
+        yield Fault(
+            "per batch, length in epochs",
+            f"{built} for {_written(total)} steps, the number of epochs, is stepped after every batch at "
+            f"{_place_name(place)}: it reaches its end within one epoch or repeats",
+            location(place.event),
+            measured={"length": _written(total), "scheduler": scheduler.short},
+        )
+    for what, last in _milestones(scheduler):
+        if epochs is not None and 1 < last < epochs:
+            yield Fault(
+                "per batch, milestones in epochs",
+                f"{built} with {what} is stepped after every batch at {_place_name(place)} in a run of {epochs:g} epochs: "
+                "it decays within the first epochs' batches",
+                location(place.event),
+                measured={"milestone": last, "epochs": epochs},
+            )
+
+
+def _milestones(scheduler: Thing) -> Iterator[tuple[str, float]]:
+    if scheduler.short == "StepLR" and (size := number(scheduler.argument(1, "step_size"))) is not None:
+        yield f"step_size {size:g}", size
+    stones = scheduler.argument(1, "milestones")
+    if scheduler.short == "MultiStepLR" and isinstance(stones, Bag) and stones.items and not stones.open:
+        known = [n for n in map(number, stones.items) if n is not None]
+        if len(known) == len(stones.items):
+            yield f"milestones {', '.join(f'{n:g}' for n in known)}", max(known)
+
+
+def _decays_away(place: Place, scheduler: Thing, loops: list[Block]) -> Iterator[Fault]:
+    """ExponentialLR by a factor meant for epochs: after the run, or after 1000 batches, nothing is left of the rate."""
+    gamma = number(scheduler.argument(1, "gamma")) if scheduler.short == "ExponentialLR" else None
+    if gamma is None or not 0 < gamma < 0.99:
+        return
+    counts = [number(b.count) if b.count is not None else None for b in loops]
+    steps = 1.0
+    for count in counts:
+        steps *= count if count is not None else 1000.0
+    if len(loops) < 2 and counts[0] is None:
+        return
+    if gamma**steps < 1e-5:
+        yield Fault(
+            "per batch, factor of an epoch",
+            f"ExponentialLR with gamma {gamma:g} built at {scheduler.site} is stepped after every batch at "
+            f"{_place_name(place)}: the rate falls to {gamma**1000:.1e} of itself in 1000 batches",
+            location(place.event),
+            direct=gamma <= 0.97,
+            measured={"gamma": gamma},
         )
 
 

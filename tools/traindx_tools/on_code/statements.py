@@ -82,7 +82,7 @@ class Statements(Binding):
             return self._body(node.body if known else node.orelse, frame)
         before = dict(frame.env)
         left = self._branch(node.body, test, node, frame)
-        taken, frame.env = frame.env, _restored(frame, before)
+        taken, frame.env = dict(frame.env), _restored(frame, before)
         other = self._branch(node.orelse, test, node, frame)
         if left and other:
             return left if left == other else "return" if {left, other} <= {"return", "raise"} else left
@@ -150,7 +150,7 @@ class Statements(Binding):
 
     def _do_Try(self, node: ast.Try, frame: Frame) -> str:
         left = self._body(node.body, frame)
-        after = frame.env
+        after = dict(frame.env)
         for handler in node.handlers:
             frame.env = _restored(frame, dict(after))
             if handler.name:
@@ -212,7 +212,7 @@ class Statements(Binding):
         for case in node.cases:
             before = dict(frame.env)
             self._branch(case.body, subject, case.pattern, frame)
-            taken, frame.env = frame.env, _restored(frame, before)
+            taken, frame.env = dict(frame.env), _restored(frame, before)
             _merge(taken, frame.env)
 
 

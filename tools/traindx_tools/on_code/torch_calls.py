@@ -111,6 +111,14 @@ def _wrapper(caller: Foreign, call: Call) -> Value | None:
     )
 
 
+@function("torch.autograd.grad")
+def _autograd_grad(caller: Foreign, call: Call) -> Value:
+    """Gradients as values; they carry a graph of their own where `create_graph` is set."""
+    site = caller.site(call.node, call.frame)
+    graph = truth(call.kwargs.get("create_graph")) is True
+    return Bag("tuple", [Tensor(grad=graph, site=site, tags=frozenset() if graph else frozenset({"gradient"}))])
+
+
 @function("copy.deepcopy")
 def _deepcopy(caller: Foreign, call: Call) -> Value:
     value, site = call.first, caller.site(call.node, call.frame)

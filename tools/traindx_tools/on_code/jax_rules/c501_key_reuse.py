@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.trace import Block, Event, Place, walk
-from traindx_tools.on_code.values import Symbol, Thing, Value
+from traindx_tools.on_code.values import Symbol, Table, Thing, Value
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -45,9 +45,14 @@ def check(project: Project) -> Iterator[Finding]:
 
 
 def _used_key(event: Event) -> Value | None:
-    if event.kind != "call" or not event.name.startswith("jax.random.") or event.method in _NO_USE:
+    if event.kind != "call":
         return None
-    key = event.args[0] if event.args else event.kwargs.get("key")
+    key: Value | None = None
+    if event.name.startswith("jax.random.") and event.method not in _NO_USE:
+        key = event.args[0] if event.args else event.kwargs.get("key")
+    elif event.method == "apply" and isinstance(event.kwargs.get("rngs"), Table):
+        rngs = event.kwargs["rngs"]
+        key = next(iter(rngs.items.values()), None) if isinstance(rngs, Table) else None
     if isinstance(key, Thing) and key.type in ("jax.key", "jax.random.PRNGKey", "jax.random.key"):
         return key
     return key if isinstance(key, Symbol) and key.role == "parameter" else None
@@ -106,32 +111,41 @@ def _exclusive(first: Place, second: Place) -> bool:
 def _constant_in_loop(place: Place) -> Iterator[Finding]:
     event = place.event
     key = _used_key(event)
-    inner = _own_loops(place)
-    if event.method == "split" or not inner or key is None:
+    if event.method == "split" or key is None:
         return
-    loop = inner[-1]
-    if isinstance(key, Thing) and loop in key.born_in:
-        return
-    node = event.node
-    name = node.args[0] if isinstance(node, ast.Call) and node.args else None
-    if not isinstance(name, ast.Name) or name.id in _assigned(loop.node):
+    loop = _repeating(place, key)
+    if loop is None:
         return
     yield RULE.finding(
-        f"{event.file.segment(node)} at {_at(event)} uses the same key {name.id} in every iteration of the loop "
-        "at line "
-        f"{loop.line}: every iteration draws the same numbers",
+        f"{event.file.segment(event.node)} at {_at(event)} uses the same key in every iteration of the loop at "
+        f"{loop.file.path}:{loop.line}: every iteration draws the same numbers",
         location(event),
         event.file.path,
         strength=Strength.DIRECT,
-        severity=None if {"grad", "value_and_grad", "update", "apply_updates"} & loop.methods else Severity.MEDIUM,
+        severity=None
+        if {"grad", "value_and_grad", "update", "apply_updates", "tree_map"} & loop.methods
+        else Severity.MEDIUM,
         measured={"kind": "constant key in a loop", "loop_line": loop.line},
     )
 
 
-def _own_loops(place: Place) -> list[Block]:
-    """The statements' loops of the function in which the event stands."""
+def _repeating(place: Place, key: Value) -> Block | None:
+    """The innermost loop that goes round with the same key: it is made outside and not replaced inside."""
     last = max((i for i, b in enumerate(place.path) if b.kind == "call"), default=0)
-    return [b for b in place.path[last:] if b.kind == "loop" and isinstance(b.node, (ast.For, ast.While))]
+    node = place.event.node
+    name = node.args[0] if isinstance(node, ast.Call) and node.args else None
+    for i in range(len(place.path) - 1, -1, -1):
+        loop = place.path[i]
+        if loop.kind != "loop" or not isinstance(loop.node, (ast.For, ast.While)):
+            continue
+        if isinstance(key, Thing) and loop in key.born_in:
+            return None
+        if i < last:
+            return loop if isinstance(key, Thing) else None
+        if isinstance(name, ast.Name):
+            return None if name.id in _assigned(loop.node) else loop
+        return loop if isinstance(key, Thing) and place.event.method == "apply" else None
+    return None
 
 
 def _assigned(loop: ast.AST) -> set[str]:

@@ -163,7 +163,7 @@ def _other_model(loop: TrainingLoop) -> Iterator[Finding]:
     if not used or owned & used or not all(_known(m) for m in models):
         return
     made = {id(p.event.result): p.event for p in walk(loop.root) if isinstance(p.event.result, (Thing, Instance))}
-    trained = [made[u] for u in used if u in made and isinstance(made[u].result, Instance)]
+    trained = [made[u] for u in used if u in made and made[u].method in ("__new__", "deepcopy")]
     if not trained:
         return
     event = place.event

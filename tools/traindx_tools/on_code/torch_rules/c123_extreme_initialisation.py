@@ -43,7 +43,7 @@ def check(project: Project) -> Iterator[Finding]:
     for found in groups.values():
         layers = {id(_layer(e)) for e, _, _ in found}
         event, part, value = found[0]
-        general = _for_any_layer(event) and (len(layers) > 1 or _is_argument(event))
+        general = _for_any_layer(event) and (len(layers) > 1 or _is_argument(event) or _over_modules(event))
         if general and part == "bias" and value <= -1.0 and relu:
             yield _finding(
                 event,
@@ -105,6 +105,18 @@ def _for_any_layer(event: Event) -> bool:
         if isinstance(inner, ast.For):
             names |= {n.id for n in ast.walk(inner.target) if isinstance(n, ast.Name)}
     return written.id in names
+
+
+def _over_modules(event: Event) -> bool:
+    """Whether the function runs over the modules of a model."""
+    if event.function is None:
+        return False
+    loops = [n for n in ast.walk(event.function.node) if isinstance(n, ast.For)]
+    return any(
+        isinstance(n, ast.Call) and ast.unparse(n.func).endswith(("modules", "children"))
+        for loop in loops
+        for n in ast.walk(loop.iter)
+    )
 
 
 def _is_argument(event: Event) -> bool:
