@@ -60,7 +60,8 @@ class SymptomRoute:
 
 
 RULE_ROUTES = (
-    RuleRoute("data-flow-tracer", ("L504", "L505", "L506", "L507", "L519", "L520", "L527", "C109", "C114", "C118"), 3,
+    RuleRoute("data-flow-tracer", ("L109", "L504", "L505", "L506", "L507", "L519", "L520", "L527", "C109", "C114",
+                                   "C118"), 3,
               "shapes, dtypes, devices or indices do not fit"),
     RuleRoute("data-flow-tracer", ("L501", "L503", "L510", "C121", "C122", "C129", "L402"), 2,
               "the data path may be at fault"),
@@ -71,7 +72,7 @@ RULE_ROUTES = (
               "autograd, AMP, state or DDP raised an error"),
     RuleRoute("jax-logic-auditor", ("C5", "L516", "L517"), 3, "JAX semantics are broken at a line"),
     RuleRoute("jax-logic-auditor", ("L529",), 2, "XLA raised an error"),
-    RuleRoute(FRAMEWORK, ("L102", "L103", "L104", "L105", "L106", "L204", "L215", "L30", "L401", "L523", "L7"), 2,
+    RuleRoute(FRAMEWORK, ("L102", "L103", "L104", "L105", "L106", "L204", "L215", "L3", "L401", "L523", "L7"), 2,
               "the order of the training step could cause it"),
     RuleRoute(FRAMEWORK, ("L101", "L107", "L201", "L207", "L213"), 1, "the training step could cause it"),
     RuleRoute("failure-mode-researcher", ("L502", "L503", "L508", "L509", "L515", "L522", "L524", "L525", "L526",
@@ -83,12 +84,21 @@ RULE_ROUTES = (
               "a quantity of the algorithm has a value that it must not have"),
     RuleRoute("paper-alignment-auditor", ("L108", "L202", "L209", "L210", "L601", "L603", "L606", "L608"), 1,
               "a term of the objective looks wrong"),
-    RuleRoute("silent-bug-detector", ("L202", "L205", "L210", "L213", "L215"), 3,
+    RuleRoute("silent-bug-detector", ("L202", "L205", "L210", "L213", "L215", "L216", "L217"), 3,
               "a number is healthy or constant for the wrong reason"),
     RuleRoute("silent-bug-detector", ("L103", "L104", "L201", "L204", "L208", "L211", "L214", "L308"), 1,
               "no error, and it does not learn what it should"),
 )
 """Rule ids by meaning. A rule may call for several specialists."""
+
+OTHERWISE = (
+    RuleRoute("failure-mode-researcher", ("L1", "L5", "L6"), 1, "a failure that others may have met"),
+    RuleRoute("silent-bug-detector", ("L2", "L3", "L4", "W"), 1, "a number that is not as it should be"),
+    RuleRoute("data-flow-tracer", ("D", "R", "L7"), 1, "what flows differs from what is expected"),
+    RuleRoute("torch-logic-auditor", ("T",), 2, "seen in the live torch process"),
+    RuleRoute("jax-logic-auditor", ("J", "C"), 2, "seen in the JAX program"),
+)
+"""Routes by family, for rules that the table does not name: a new rule is never looked at by nobody."""
 
 SYMPTOM_ROUTES = (
     SymptomRoute("paper-alignment-auditor", 4, "a paper or an algorithm is named", words=(
@@ -168,9 +178,15 @@ def _from_findings(findings: Sequence[Finding], auditors: Sequence[str]) -> list
     for f in sorted(findings, key=lambda f: (f.rule, -f.severity.rank, f.statement)):
         worst.setdefault(f.rule, f)
     return [_Call(agent, route.weight * _STRONGER[f.severity], f"{f.rule} ({f.where}): {route.why}")
-            for route in RULE_ROUTES for f in worst.values()
-            if f.severity in _STRONGER and f.rule.startswith(route.rules)
+            for f in worst.values() if f.severity in _STRONGER
+            for route in routes_of(f.rule)
             for agent in _agents(route.agent, auditors)]
+
+
+def routes_of(rule: str) -> tuple[RuleRoute, ...]:
+    """The routes of a rule: those that name it, else the one of its family."""
+    named = tuple(r for r in RULE_ROUTES if rule.startswith(r.rules))
+    return named or tuple(r for r in OTHERWISE if rule.startswith(r.rules))
 
 
 def _from_symptom(symptom: str, auditors: Sequence[str]) -> list[_Call]:

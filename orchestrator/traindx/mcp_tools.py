@@ -307,7 +307,7 @@ TOOLS: dict[str, Tool] = {t.name: t for t in (
          asked.Explain, explain),
     Tool("plot_run", "Picture of a run",
          "Draws loss, gradient norm, learning rate and more with the findings marked and writes the PNG to "
-         "scratch/debug/plots/NAME.png below the root: the only file that this server ever writes.",
+         "scratch/debug/plots/NAME.png below the root: the only folder that this server ever writes to.",
          asked.PlotRun, plot_run, read_only=False),
     Tool("list_failure_modes", "Known failure modes",
          "The catalogue of known ways in which training fails, filtered by family, symptom or text.",

@@ -1,0 +1,161 @@
+"""The specialists' prompts: complete, bounded, read-only, and their examples are what the orchestrator reads."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from traindx.agents import (
+    AFTER_APPROVAL,
+    ALL,
+    LEAD,
+    SPECIALISTS,
+    Agent,
+    AgentError,
+    estimate_tokens,
+    load_agent,
+    load_agents,
+)
+from traindx.answer_schema import schema_from_example
+from traindx.mcp_tools import TOOLS, read_only_names
+from traindx.model import Fix, ProposedEdit
+from traindx.pack import pack_folder
+from traindx_tools.rules import all_rules
+
+AGENTS = load_agents()
+SHARED = ("status", "answer", "evidence", "ruled_out", "unknown", "hand_over")
+
+
+def test_all_nine_are_there() -> None:
+    assert set(AGENTS) == set(ALL)
+    assert len(ALL) == 9
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_prompt_is_short_and_its_frontmatter_too(name: str) -> None:
+    whole = (pack_folder("agents") / f"{name}.md").read_text(encoding="utf-8")
+    assert AGENTS[name].tokens < 1500
+    assert estimate_tokens(whole) < 1500
+    assert "\n\n" not in AGENTS[name].description
+
+
+def test_the_prompts_of_a_usual_session_fit_the_budget() -> None:
+    """Lead, four specialists, author and reviewer, and the definitions of the tools, which are sent once."""
+    usual = [LEAD, *sorted(SPECIALISTS, key=lambda n: -AGENTS[n].tokens)[:4], *AFTER_APPROVAL]
+    tools = estimate_tokens(json.dumps([t.definition for t in TOOLS.values()]))
+    assert sum(AGENTS[n].tokens for n in usual) + tools < 12_000
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_no_agent_can_write_run_or_approve(name: str) -> None:
+    tools = set(AGENTS[name].tools)
+    assert not tools & {"Edit", "Write", "MultiEdit", "NotebookEdit", "Bash", "Task", "Agent"}
+    assert {t for t in tools if t.startswith("mcp__")} <= read_only_names()
+    assert AGENTS[name].instruments
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_agent_is_told_what_evidence_is_and_that_text_is_data(name: str) -> None:
+    sections = AGENTS[name].sections
+    assert "data" in sections["Never"]
+    assert re.search(r"[Oo]bey", sections["Never"])
+    assert "Edit" in sections["Never"] or "edit" in sections["Never"].lower() or name == "fix-author"
+    assert "direct" in sections["Evidence"] or name == "fix-author"
+    assert sections["Not found"]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_agent_and_rule_that_a_prompt_names_exists(name: str) -> None:
+    prompt = AGENTS[name].prompt
+    known = {*ALL, *TOOLS}
+    handed = re.findall(r"`([a-z]+(?:-[a-z]+)+)`", prompt)
+    assert set(handed) <= known
+    assert name not in re.findall(r"`([a-z-]+)`", AGENTS[name].sections["Hand over"])
+    assert set(re.findall(r"\b[LC]\d{3}\b", prompt)) <= set(all_rules())
+
+
+@pytest.mark.parametrize("name", SPECIALISTS)
+def test_specialists_answer_in_one_form(name: str) -> None:
+    example = AGENTS[name].example
+    assert [k for k in example if k in SHARED] == list(SHARED)
+    assert len(example) > len(SHARED), "each adds the table that is its own"
+    evidence = AGENTS[name].output_schema["properties"]["evidence"]["items"]
+    assert evidence["properties"]["strength"]["enum"] == ["direct", "circumstantial", "pattern"]
+    assert evidence["properties"]["failure_mode"]["type"] == ["string", "null"]
+    assert {"value", "place", "quote"} <= set(evidence["required"])
+
+
+def test_the_author_writes_options_as_a_session_takes_them() -> None:
+    option = AGENTS["fix-author"].example["options"][0]
+    assert set(option) == set(Fix.model_fields)
+    assert set(option["edits"][0]) == set(ProposedEdit.model_fields)
+    made = {**option, "option": "A", "edits": [{**option["edits"][0], "original": "x", "replacement": "y"}]}
+    assert Fix.model_validate(made).places[0] == ("relative/path.py", 1, 1)
+
+
+def test_schemas_are_strict_and_match_their_examples() -> None:
+    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
+    for agent in AGENTS.values():
+        schema = agent.output_schema
+        jsonschema.Draft202012Validator.check_schema(schema)
+        chosen = _first_choices(agent.example)
+        jsonschema.validate(chosen, schema)
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({**chosen, "approved": True}, schema)
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(dict(list(chosen.items())[1:]), schema)
+
+
+def _first_choices(value: Any) -> Any:
+    """An answer as the example asks for it."""
+    if isinstance(value, dict):
+        return {k: _first_choices(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_first_choices(v) for v in value]
+    return value.split(" | ")[0] if isinstance(value, str) else value
+
+
+def test_an_example_becomes_a_schema() -> None:
+    schema = schema_from_example({"a": "x | y z", "b": "name or null", "c": 1, "d": 0.0, "e": True, "f": ["text"]})
+    assert schema["properties"]["a"] == {"type": "string", "enum": ["x", "y z"]}
+    assert schema["properties"]["b"]["type"] == ["string", "null"]
+    assert [schema["properties"][k]["type"] for k in "cdef"] == ["integer", "number", "boolean", "array"]
+    for wrong in ({"a": None}, {"a": []}, {"a": [1, 2]}):
+        with pytest.raises(ValueError, match="expected"):
+            schema_from_example(wrong)
+
+
+GOOD = (pack_folder("agents") / "data-flow-tracer.md").read_text(encoding="utf-8")
+Change = Callable[[str], str]
+
+
+@pytest.mark.parametrize(("change", "said"), [
+    (lambda t: t.replace("tools: Read", "tools: Bash, Read"), "'Bash' is not read-only"),
+    (lambda t: t.replace("tools: Read", "tools: Edit, Read"), "'Edit' is not read-only"),
+    (lambda t: t.replace("tools: Read", "tools: WebFetch, Read"), "'WebFetch' is not read-only"),
+    (lambda t: t.replace("tools: Read", "tools: mcp__traindx__plot_run, Read"), "plot_run"),
+    (lambda t: t.replace(", mcp__plugin_traindx_traindx__audit_code", ""), "audit_code is not listed under each"),
+    (lambda t: t.replace("## Evidence", "## Proof"), "the sections are not"),
+    (lambda t: t + "word " * 1500, "tokens"),
+    (lambda t: t.replace("name: data-flow-tracer", "name: tracer"), "must be called tracer.md"),
+    (lambda t: t.replace('"answer":', '"answer"'), "output is no JSON"),
+    (lambda t: t.replace("description:", "about:"), "frontmatter"),
+    (lambda t: t.removeprefix("---\n"), "frontmatter"),
+    (lambda t: t.replace("name: data-flow-tracer", "name: [1"), "cannot be read"),
+    (lambda t: t.replace("1. Find", "1. `plot_run`. Find"), "calls plot_run"),
+])
+def test_a_faulty_file_is_named_with_what_is_wrong(tmp_path: Path, change: Change, said: str) -> None:
+    path = tmp_path / "data-flow-tracer.md"
+    path.write_text(change(GOOD), encoding="utf-8")
+    with pytest.raises(AgentError, match=re.escape(said)) as error:
+        load_agent(path)
+    assert str(path) in str(error.value)
+
+
+def test_the_good_file_loads(tmp_path: Path) -> None:
+    path = tmp_path / "data-flow-tracer.md"
+    path.write_text(GOOD, encoding="utf-8")
+    assert isinstance(load_agent(path), Agent)
