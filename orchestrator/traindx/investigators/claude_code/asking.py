@@ -168,7 +168,7 @@ class Asker:
             allowed_tools=list(question.tools),
             disallowed_tools=[t for t in NEVER if t not in question.tools],
             system_prompt=question.system,
-            mcp_servers={instruments.SERVER: instruments.server(self.workspace)} if uses_instruments else {},
+            mcp_servers={instruments.SERVER: instruments.server(self.workspace, question.tools)} if uses_instruments else {},
             strict_mcp_config=True,
             permission_mode="dontAsk",
             setting_sources=[],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +14,27 @@ from traindx_tools.errors import TraindxError
 
 SERVER = "traindx"
 AT_ONCE = 2
-"""Instruments that work at the same time, over all specialists: they are this machine's work, not the API's."""
+"""Instruments of one specialist that work at the same time: they are this machine's work, not the API's."""
+
+
+def full_name(name: str) -> str:
+    """The tool as the model calls it."""
+    return f"mcp__{SERVER}__{name}"
 
 
 def names() -> tuple[str, ...]:
-    """Full names of the tools, as the model calls them."""
-    return tuple(f"mcp__{SERVER}__{t.name}" for t in TOOLS.values() if t.read_only)
+    """Full names of all tools that only read."""
+    return tuple(full_name(t.name) for t in TOOLS.values() if t.read_only)
 
 
-def server(workspace: Path) -> Any:
-    """The SDK's server with every instrument that only reads, confined to the workspace. Raises BadUsage."""
+def server(workspace: Path, offered: Collection[str]) -> Any:
+    """The SDK's server with those instruments of these full names that only read, confined to the workspace.
+
+    Raises BadUsage.
+    """
     reach = Reach.of(workspace)
     turn = asyncio.Semaphore(AT_ONCE)
-    tools = [_offered(tool, reach, turn) for tool in TOOLS.values() if tool.read_only]
+    tools = [_offered(t, reach, turn) for t in TOOLS.values() if t.read_only and full_name(t.name) in offered]
     return sdk().create_sdk_mcp_server(SERVER, tools=tools)
 
 

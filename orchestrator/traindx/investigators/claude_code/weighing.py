@@ -1,0 +1,94 @@
+"""Confidence by the engine's arithmetic on checked evidence; what a model says of its own certainty is not asked.
+
+To the log-odds that triage gave a failure mode from its catalog, checked claims add or take a little: a line of code or
+log 1.0, a documented case 0.5, both together 0.5 more. All claims together move a mode by at most 2.5, which is less
+than the prior of any mode asks for: models alone make no diagnosis, they decide where instruments left it open.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from traindx.investigators.claude_code.checking import Proven
+from traindx.model import Evidence
+from traindx_tools.finding import Strength
+from traindx_tools.triage import Hypothesis
+
+LINE = 1.0
+SOURCE = 0.5
+BOTH = 0.5
+MOST = 2.5
+UNLISTED_PRIOR = -3.0
+"""Log-odds of a cause that the catalog does not know, before evidence: as for its rarer modes."""
+
+INSTRUMENT = {Strength.DIRECT: 3.0, Strength.CIRCUMSTANTIAL: 1.5, Strength.PATTERN: 0.5}
+"""For a cause that the catalog does not know: what a cited finding of an instrument is worth, by its strength."""
+
+
+def moved(proven: Iterable[Proven]) -> float:
+    """Log-odds that checked claims about one cause add (or take), each place counted once."""
+    sides = {True: 0.0, False: 0.0}
+    for supports in sides:
+        ours = [p for p in proven if p.supports is supports]
+        lines = {p.place for p in ours if p.kind == "line"}
+        sources = {p.source for p in ours if p.kind == "source"}
+        both = BOTH if lines and sources else 0.0
+        sides[supports] = min(LINE * len(lines) + SOURCE * len(sources) + both, MOST)
+    return sides[True] - sides[False]
+
+
+def about(mode: str, proven: Iterable[Proven]) -> tuple[Proven, ...]:
+    """The claims about one failure mode."""
+    return tuple(p for p in proven if p.failure_mode == mode)
+
+
+def weighed(hypotheses: Sequence[Hypothesis], proven: Sequence[Proven]) -> tuple[Hypothesis, ...]:
+    """The hypotheses with checked claims weighed in, the likeliest first."""
+    scores = {h.mode.id: h.score + moved(about(h.mode.id, proven)) for h in hypotheses}
+    out = [_again(h, scores, hypotheses, proven) for h in hypotheses]
+    return tuple(sorted(out, key=lambda h: (-h.confidence, -h.score, h.mode.id)))
+
+
+def _again(found: Hypothesis, scores: Mapping[str, float], hypotheses: Sequence[Hypothesis],
+           proven: Sequence[Proven]) -> Hypothesis:
+    shift = scores[found.mode.id] - found.score
+    rivals_moved = any(scores[h.mode.id] != h.score for h in hypotheses)
+    if shift == 0.0 and not rivals_moved:
+        return found
+    rivals = [scores[h.mode.id] for h in hypotheses if h is not found and _compete(found, h)]
+    cap = max([found.strength.cap, *(Strength.CIRCUMSTANTIAL.cap for p in about(found.mode.id, proven)
+                                     if p.kind == "line" and p.supports)])
+    sure = confidence(scores[found.mode.id], rivals)
+    return dataclasses.replace(found, score=scores[found.mode.id], confidence=min(sure, cap))
+
+
+def _compete(one: Hypothesis, other: Hypothesis) -> bool:
+    both_direct = one.strength is Strength.DIRECT and other.strength is Strength.DIRECT
+    return bool(set(one.mode.symptoms) & set(other.mode.symptoms)) and not both_direct
+
+
+def confidence(score: float, rivals: Iterable[float]) -> float:
+    """exp(s) / (1 + exp(s) + sum of exp(rivals)): the engine's formula; "unknown" always takes part with 0."""
+    others = list(rivals)
+    top = max(0.0, score, *others)
+    total = math.exp(-top) + math.exp(score - top) + sum(math.exp(s - top) for s in others)
+    return math.exp(score - top) / total
+
+
+def unlisted(cited: Iterable[Evidence], proven: Sequence[Proven], rivals: Iterable[float]) -> float:
+    """Confidence of a cause that the catalog does not know: from cited findings of instruments and checked claims."""
+    found = {e.id: Strength(e.strength) for e in cited if e.finding is not None}
+    score = UNLISTED_PRIOR + sum(INSTRUMENT[s] for s in found.values()) + moved(proven)
+    caps = [s.cap for s in found.values()]
+    caps += [Strength.CIRCUMSTANTIAL.cap for p in proven if p.kind == "line" and p.supports]
+    return min(confidence(score, rivals), max(caps, default=0.0))
+
+
+def lowered(sure: float, against: Sequence[Proven]) -> float:
+    """A confidence after checked observations that speak against the cause: its log-odds less what they take."""
+    if not against or not 0.0 < sure < 1.0:
+        return sure
+    odds = math.log(sure / (1.0 - sure)) - abs(moved([dataclasses.replace(p, supports=False) for p in against]))
+    return 1.0 / (1.0 + math.exp(-odds))
