@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 
-from traindx_tools.finding import Finding
+from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_logs.run import Run
 from traindx_tools.rules import RuleModule, rules_in
 
@@ -25,4 +26,20 @@ def _guarded(module: RuleModule, run: Run, failures: list[str]) -> Iterator[Find
 def judge_run(run: Run, failures: list[str] | None = None) -> tuple[Finding, ...]:
     """What the log rules see in a run, in rule order. A rule that fails is skipped and named in `failures`."""
     failed = failures if failures is not None else []
+    found = _judged(run, failed)
+    if not any(s.inferred for s in run.series):
+        return found
+    certain = replace(run, series=tuple(s for s in run.series if not s.inferred))
+    sure = {(f.rule, f.statement) for f in _judged(certain, [])}
+    return tuple(f if (f.rule, f.statement) in sure else _as_pattern(f) for f in found)
+
+
+def _judged(run: Run, failed: list[str]) -> tuple[Finding, ...]:
     return tuple(f for room in LOG_ROOMS for module in rules_in(room) for f in _guarded(module, run, failed))
+
+
+def _as_pattern(finding: Finding) -> Finding:
+    """A finding that rests on a metric whose meaning was guessed from its course."""
+    severity = finding.severity if finding.severity.rank <= Severity.MEDIUM.rank else Severity.MEDIUM
+    return replace(finding, strength=Strength.PATTERN, severity=severity,
+                   statement=f"{finding.statement} (what the metric is was guessed from its course)")

@@ -7,21 +7,27 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_logs.artifacts import Discovery, Source, discover, is_binary, refusal
 from traindx_tools.on_logs.configs import read_config, read_config_lines
-from traindx_tools.on_logs.readers import head_of, sniff
+from traindx_tools.on_logs.readers import delimited, head_of, json_records, sniff
 from traindx_tools.on_logs.readers.text_log import lines_of
+from traindx_tools.on_logs.roles import assign_roles, trusted_names, unresolved
 from traindx_tools.on_logs.run import Artifact, Run, merge
 from traindx_tools.on_logs.tracebacks import read_errors
+
+if TYPE_CHECKING:
+    from traindx_tools.on_code.printed import Printed
 
 _CODE = {".py": "python", ".ipynb": "notebook", ".sh": "shell", ".slurm": "shell", ".sbatch": "shell",
          ".md": "markdown", ".rst": "markdown", ".html": "html", ".patch": "patch", ".diff": "patch"}
 """Files that stand beside a run's logs and are no log: read elsewhere, or not at all."""
 _CONFIG = {".yaml": "yaml", ".yml": "yaml", ".toml": "toml"}
 _RANK_IN_NAME = re.compile(r"(?:^|[^a-zA-Z])rank[-_.]?(\d{1,6})(?!\d)", re.IGNORECASE)
+MAX_CODE_FILES = 60
+"""Python files that are asked what the names in a log mean."""
 MAX_CONFIG = 4 * 2**20
 """Bytes of a configuration file that is read."""
 _WITHOUT_ERRORS = frozenset({"tensorboard", "csv", "hf_trainer_state"})
@@ -36,11 +42,39 @@ def read_run(paths: Sequence[str | Path] | str | Path, *, stdin: bytes | None = 
     Raises UnreadableInput where a path names nothing, or where nothing of what it names could be read.
     """
     found = discover([paths] if isinstance(paths, (str, Path)) else list(paths), stdin=stdin)
-    parts = _with_ranks([_read_source(source) for source in found.sources])
+    parts = [_read_source(source) for source in found.sources]
+    printed = _printed(found.sources) if unresolved(merge(parts)) else ()
+    parts = _with_ranks([_read_again(s, p, trusted_names(printed)) for s, p in zip(found.sources, parts, strict=True)])
     run = merge([*parts, Run(artifacts=tuple(found.left_out))])
     _require_something(run, found)
     written = {k: v for p in parts if _is_config(p) for k, v in p.config.items()}
-    return replace(run, config={**run.config, **written})
+    return assign_roles(replace(run, config={**run.config, **written}), printed)
+
+
+def _printed(sources: Sequence[Source]) -> tuple[Printed, ...]:
+    """What the Python files among the sources print; where there are none, those beside the files that were named."""
+    from traindx_tools.on_code.printed import printed_names
+
+    named = [s for s in sources if s.name.endswith(".py")]
+    folders = dict.fromkeys(s.local.parent for s in sources if s.local is not None)
+    beside = [Source(str(p), local=p) for folder in folders for p in sorted(folder.glob("*.py")) if p.is_file()]
+    return printed_names(_texts((named or beside)[:MAX_CODE_FILES]))
+
+
+def _texts(sources: Sequence[Source]) -> Iterator[tuple[str, str]]:
+    for source in sources:
+        with suppress(OSError), source.open() as stream:  # what cannot be read explains nothing
+            yield source.name, stream.read(MAX_CONFIG).decode("utf-8-sig", errors="replace")
+
+
+def _read_again(source: Source, run: Run, trusted: frozenset[str]) -> Run:
+    """Records that were taken for data are read where the code prints a metric under one of their names."""
+    reader = {"data_records": json_records.read_lines, "data_table": delimited.read}.get(
+        run.artifacts[0].format if run.artifacts else "")
+    if reader is not None and trusted:
+        with suppress(OSError):
+            return reader(source, trusted)
+    return run
 
 
 def _is_config(part: Run) -> bool:

@@ -43,6 +43,8 @@ class Series:
     time: Floats
     line: Ints
     rank: int | None = None
+    inferred: bool = False
+    """Whether `name` was guessed from the course of the values: findings on it count as patterns."""
 
     def __len__(self) -> int:
         return len(self.values)

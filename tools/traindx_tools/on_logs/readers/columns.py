@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from traindx_tools.on_logs import role_names
 from traindx_tools.on_logs.readers import prefixes
 from traindx_tools.on_logs.readers.counters import EPOCH_WORDS, STEP_WORDS
 from traindx_tools.on_logs.readers.names import GROUPS, TRAIN, identify, words
@@ -28,7 +29,7 @@ _RANKS = frozenset({"rank", "global_rank", "local_rank", "process_index"})
 _NAMES = frozenset({"metric", "name", "tag", "key", "metric_name", "variable", "series"})
 _VALUES = frozenset({"value", "val", "metric_value", "scalar"})
 _TOTALS = frozenset({"total_steps", "max_steps", "total_iters", "max_iters", "total_iterations"})
-_SKIPPED = frozenset({"", "index", "unnamed: 0", "percentage", "remaining_time", "eta", "run", "run_id", "seed", "id",
+_SKIPPED = frozenset({"", "index", "unnamed: 0", "percentage", "remaining_time", "run", "run_id", "seed", "id",
                       "epochs", "pid", "iterations", "time/iterations", "eta_seconds", "host", "hostname",
                       "experiment"})
 
@@ -56,7 +57,8 @@ def looks_like_metrics(columns: Iterable[str]) -> bool:
     names = [str(c) for c in columns]
     roles = [role(c) for c in names]
     known = sum(identify(c).known and identify(c).measured for c, r in zip(names, roles, strict=False) if r is METRIC)
-    return bool(known) or (METRIC in roles and (STEP in roles or EPOCH in roles)) or is_long(names)
+    placed = METRIC in roles and (STEP in roles or EPOCH in roles)
+    return bool(known) or placed or is_long(names) or role_names.reads_as_log(names)
 
 
 def is_long(columns: Iterable[str]) -> bool:

@@ -69,12 +69,12 @@ def sniff(head: Head) -> float:
     return 0.8 if columns.looks_like_metrics(found[1]) else 0.3
 
 
-def read(source: Source) -> Run:
-    """Reads a table of metrics. Raises OSError."""
+def read(source: Source, trusted: frozenset[str] = frozenset()) -> Run:
+    """Reads a table of metrics; one with a `trusted` column is a log in any case. Raises OSError."""
     from traindx_tools.on_logs.readers.reader import head_of
 
     found = header_of(head_of(source))
-    if found is None or not columns.looks_like_metrics(found[1]):
+    if found is None or not (columns.looks_like_metrics(found[1]) or trusted.intersection(found[1])):
         return Run(artifacts=(Artifact(source.name, "data_table", note="no step, epoch or metric among its columns: "
                                        "taken for data and not read"),))
     delimiter, _ = found

@@ -60,8 +60,8 @@ def sniff_lines(head: Head) -> float:
     return 0.85 if sum(is_log) >= 0.3 * len(is_log) else 0.3
 
 
-def read_lines(source: Source) -> Run:
-    """Reads JSON lines. Raises OSError."""
+def read_lines(source: Source, trusted: frozenset[str] = frozenset()) -> Run:
+    """Reads JSON lines; records with one of the `trusted` names are a log whatever else they hold. Raises OSError."""
     reading, damaged = columns.RowReading(source.name), 0
     for number, line in lines_of(source):
         record = parse(line)
@@ -70,7 +70,8 @@ def read_lines(source: Source) -> Run:
             reading.row(number, tuple(flat), tuple(flat.values()))
         elif line.strip():
             damaged += 1
-    if not columns.looks_like_metrics(k.original for k in reading.recorder.counts()) and not _placed(reading):
+    names = {k.original for k in reading.recorder.counts()}
+    if not columns.looks_like_metrics(names) and not _placed(reading) and not names & trusted:
         return Run(artifacts=(Artifact(source.name, "data_records", note="no step, epoch or metric in its records: "
                                        "taken for data and not read"),))
     note = f"{damaged} damaged lines skipped" if damaged else ""

@@ -142,7 +142,7 @@ _ADVERSARIES = frozenset({"actor", "critic", "policy"})
 IGNORED = frozenset({
     "batch_size", "global_batch_size", "micro_batch_size", "bsz", "wpb", "seed", "rank", "local_rank", "world_size",
     "port", "pid", "version", "v_num", "gpu", "cuda", "cpu", "line", "file", "device", "node", "cuda_visible_devices",
-    "local_process_index", "percentage", "eta", "remaining", "remaining_time", "micro_step", "exit",
+    "local_process_index", "percentage", "remaining", "remaining_time", "micro_step", "exit",
     "python", "torch", "jax", "momentum", "mom", "beta", "betas", "weight_decay", "wd", "eps", "num_workers",
     "workers", "threads", "parameters", "params", "param", "num_params", "shape", "steps", "epochs",
     "total_steps", "max_steps", "num_epochs", "process", "localhost", "signal", "errno", "host",
