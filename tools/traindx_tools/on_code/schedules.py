@@ -114,8 +114,8 @@ def _per_batch(place: Place, scheduler: Thing, outer: list[Block], total: Value 
         if epochs is not None and 1 < last < epochs:
             yield Fault(
                 "per batch, milestones in epochs",
-                f"{built} with {what} is stepped after every batch at {_place_name(place)} in a run of {epochs:g} epochs: "
-                "it decays within the first epochs' batches",
+                f"{built} with {what} is stepped after every batch at {_place_name(place)} in {epochs:g} epochs: "
+                "it decays in the first epochs",
                 location(place.event),
                 measured={"milestone": last, "epochs": epochs},
             )

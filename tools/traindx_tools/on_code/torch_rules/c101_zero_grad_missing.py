@@ -62,7 +62,9 @@ def _known(loop: TrainingLoop) -> Iterator[Finding]:
 
 def _guessed(loop: TrainingLoop) -> Iterator[Finding]:
     place = guessed_optimizer(loop)
-    if place is not None and place.event.receiver is not None:
+    if place is None or any(same(p.event.receiver, place.event.receiver) for p in loop.backwards):
+        return  # an engine that has both backward and step clears the gradients itself
+    if place.event.receiver is not None:
         yield from _judged(loop, place, place.event.receiver, Strength.CIRCUMSTANTIAL)
 
 

@@ -98,12 +98,18 @@ def _tests_rank(test: Value) -> bool:
 
 
 def _siblings(place: Place, block: Block) -> list[Block]:
-    around = place.path[place.path.index(block) - 1]
-    return [
-        b
-        for b in around.body
-        if isinstance(b, Block) and b.kind == "branch" and b.node is block.node and b is not block
-    ]
+    """Other branches in the same function: the `else`, or a second condition (first the others wait, then this one)."""
+    at = place.path.index(block)
+    scope = next((b for b in reversed(place.path[:at]) if b.kind in ("call", "root")), place.path[0])
+    found: list[Block] = []
+    stack = [b for b in scope.body if isinstance(b, Block)]
+    while stack:
+        one = stack.pop()
+        if one.kind == "branch" and one is not block and one not in place.path:
+            found.append(one)
+        elif one.kind != "call":
+            stack.extend(b for b in one.body if isinstance(b, Block))
+    return found
 
 
 def _uneven(place: Place) -> Iterator[Finding]:
