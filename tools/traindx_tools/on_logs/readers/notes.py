@@ -33,13 +33,20 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple((kind, re.compile("|".jo
                 r"\bTPU v\d")),
     ("dataset", (rf"\d[\d,]*\s*(?:/|,|and)?\s*(?:train\w*|val\w*|test|eval\w*)?\s*\b{_COUNTED}\b(?!/)",
                  rf"\b(?:dataset|num examples|{_COUNTED})\b\W{{0,3}}\d")),
+    ("change", (r"\bcurriculum\b", r"\b(?:stage|phase)\b.{0,12}\d",
+                r"\b(?:enter|start|begin|switch|mov)\w*\b.{0,30}\b(?:stage|phase|task|data|dataset|mixture|source)\b",
+                r"\bswitch(?:ing|ed)?\b.{0,24}\bto\b",
+                r"\b(?:un)?fr(?:eez|oz)\w+\b.{0,40}\b(?:layer|encoder|backbone|trunk|embedding|block|param)",
+                r"\b(?:increas|rais|extend|grow)\w*\b.{0,40}\b(?:sequence length|seq_?len|context|resolution|"
+                r"difficulty|batch size|image size)\b", r"\bdifficulty\b")),
     ("other", (r"\btotal[_ ](?:optimization[_ ])?steps\b", r"\bmax[_ ]steps\b", r"\bnum[_ ]epochs\b",
                r"\bsteps ?/ ?epoch\b", r"\bsteps per epoch\b")),
 ))
 _MAY_SAY = re.compile(
     r"skip|overflow|finite|scale|resum|restor|contin|load|start|sav|writ|checkpoint|best|world|process|nproc|gpu|device|"
     r"num|rank|precision|16|32|8\b|amp|autocast|scaler|param|nvidia|tpu|batch|sampl|example|image|sentence|sequence|"
-    r"document|rows|dataset|step|epoch", re.IGNORECASE)
+    r"document|rows|dataset|step|epoch|curricul|stage|phase|switch|freez|froz|difficult|length|len|context|"
+    r"resolution|task|mixture|source", re.IGNORECASE)
 """A word that at least one kind needs: told first, because the full look is slow."""
 _WITHOUT_METRICS = frozenset({"step_skipped", "resume", "world_size", "parameters", "device"})
 _SAVES = re.compile(r"^\W*(?:sav(?:ed|ing)|writ(?:ing|ten)|checkpoint|best model|new best|model saved|=> saving)", re.I)
