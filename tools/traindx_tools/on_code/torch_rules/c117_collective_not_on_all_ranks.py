@@ -7,6 +7,7 @@ differs by one where the length is not divisible), leaves the others waiting unt
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
@@ -71,7 +72,7 @@ def _under_rank(root: Block, place: Place) -> Iterator[Finding]:
         if block.subject is None or not _tests_rank(block.subject):
             continue
         others = [b for b in _siblings(place, block) if event.method in b.methods]
-        if others:
+        if others or _in_both_arms(block, event.method):
             continue
         yield RULE.finding(
             f"{event.method} at {event.file.path}:{event.line} runs only where the condition at line "
@@ -94,6 +95,16 @@ def _tests_rank(test: Value) -> bool:
         "is_global_zero",
         "is_world_process_zero",
         "is_last_process",
+    )
+
+
+def _in_both_arms(block: Block, method: str) -> bool:
+    """Whether both arms of the condition are written with the call, be it inside a function defined there."""
+    if not isinstance(block.node, ast.If):
+        return False
+    return all(
+        any(isinstance(n, ast.Attribute) and n.attr == method for statement in arm for n in ast.walk(statement))
+        for arm in (block.node.body, block.node.orelse)
     )
 
 
