@@ -1,8 +1,8 @@
 """How the language-model investigator is run: backend, models, effort, budgets, concurrency.
 
-Read from options first, then the environment (`TRAINDX_MODEL`, `TRAINDX_DOLLARS_ALL`, ...), then `[tool.traindx]` in the
-workspace's pyproject.toml, then the defaults below. The workspace may hold a project that somebody else wrote, so its
-file may name models and lower budgets; what spends money, opens the network or starts another program is a person's
+Read from options first, then the environment (`TRAINDX_MODEL`, `TRAINDX_DOLLARS_ALL`, ...), then `[tool.traindx]` in
+the workspace's pyproject.toml, then the defaults below. The workspace may hold a project that somebody else wrote, so
+its file may name models and lower budgets; what spends money, opens the network or starts another program is a person's
 choice and comes by option or environment only. No prices are written here: dollars are what the API reports.
 """
 

@@ -29,7 +29,7 @@ class OfflineInvestigator:
 
     async def characterize(self, case: Case) -> Symptom:
         """Fills "since when" from the earliest anomaly; what the user said is kept."""
-        report = await self._report(case)
+        report = await self.report(case)
         serious = [f for f in report.seen.verdict.anomalies if f.severity.rank >= Severity.MEDIUM.rank]
         since = next((f"{f.where.unit} {f.where.step:g}" for f in serious if f.where.step is not None), "")
         observed = case.symptom.observed or (serious[0].statement if serious else report.seen.verdict.reason)
@@ -39,36 +39,37 @@ class OfflineInvestigator:
 
     async def hypothesize(self, case: Case) -> Hypotheses:
         """The ranked hypotheses of triage; quick where the first was seen directly at one place in the code."""
-        report = await self._report(case)
+        report = await self.report(case)
         first = report.seen.verdict.hypotheses[:1]
         quick = bool(first) and first[0].strength.value == "direct" and first[0].confidence >= triage.CONFIDENT
         return Hypotheses(report.hypotheses, self._evidence(report, case), quick)
 
     async def gather(self, case: Case) -> Gathered:
         """What the instruments see now, and whatever a failed verification printed."""
-        report = await self._report(case)
+        report = await self.report(case)
         return Gathered(self._evidence(report, case), report.hypotheses)
 
     async def diagnose(self, case: Case) -> Conclusion:
         """The first cause that is sure enough and was not tried or struck before."""
-        report = await self._report(case)
+        report = await self.report(case)
         verdict = report.seen.verdict
         if verdict.status == "healthy":
             return Healthy(reason=verdict.reason)
-        tried = _tried(case)
+        failed = tried(case)
         for found in verdict.causes:
-            if found.mode.id not in tried:
+            if found.mode.id not in failed:
                 if proposal.code_place(found, report.places) is None:
                     return _needs_code(found, report)
-                exhibits = _known_ids(report, case.evidence)
+                exhibits = known_ids(report, case.evidence)
                 return proposal.diagnosis(found, report.seen, exhibits, report.places)
-        return _needs_data(report, tried)
+        return _needs_data(report, failed)
 
-    async def _report(self, case: Case) -> Report:
+    async def report(self, case: Case) -> Report:
+        """What the instruments see of the case, as `traindx diagnose` would."""
         return await asyncio.to_thread(_examine, case)
 
     def _evidence(self, report: Report, case: Case) -> tuple[Evidence, ...]:
-        exhibits = _known_ids(report, case.evidence)
+        exhibits = known_ids(report, case.evidence)
         known = {e.id for e in case.evidence}
         return tuple(proposal.evidence(f, exhibits[f], report.places) for f in report.seen.findings
                      if exhibits[f] not in known)
@@ -88,7 +89,7 @@ def _examine(case: Case) -> Report:
         return diagnose([case.workspace], symptom=symptom, missing=given.missing, root=case.workspace)
 
 
-def _known_ids(report: Report, known: Iterable[Evidence]) -> proposal.Exhibits:
+def known_ids(report: Report, known: Iterable[Evidence]) -> proposal.Exhibits:
     """Findings that were evidence before keep their ids; new ones take ids that are free."""
     before = {(e.rule, e.statement, e.place): e.id for e in known}
     ids, taken = {}, set(before.values())
@@ -102,7 +103,7 @@ def _known_ids(report: Report, known: Iterable[Evidence]) -> proposal.Exhibits:
     return proposal.Exhibits({**ids, **proposal.Exhibits.of(fresh, taken).ids})
 
 
-def _tried(case: Case) -> frozenset[str]:
+def tried(case: Case) -> frozenset[str]:
     """Failure modes whose fix failed, or that are refused after three strikes."""
     failed = {a.approach.failure_mode for a in case.attempts if a.verification and not a.verification.passed}
     return frozenset(failed | {r.split(" in ")[0] for r in case.refused})

@@ -162,13 +162,12 @@ class Asker:
                 self.conversations.note(question, "denied", {"tool": tool, "arguments": arguments, "agent": agent,
                                                              "reason": verdict.reason})
 
-        uses_instruments = any(t.startswith("mcp__") for t in question.tools)
         return sdk().ClaudeAgentOptions(
             tools=[t for t in question.tools if not t.startswith("mcp__")],
             allowed_tools=list(question.tools),
             disallowed_tools=[t for t in NEVER if t not in question.tools],
             system_prompt=question.system,
-            mcp_servers={instruments.SERVER: instruments.server(self.workspace, question.tools)} if uses_instruments else {},
+            mcp_servers=instruments.servers(self.workspace, question.tools),
             strict_mcp_config=True,
             permission_mode="dontAsk",
             setting_sources=[],

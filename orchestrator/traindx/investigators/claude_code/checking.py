@@ -53,8 +53,8 @@ class Dropped:
 
 @dataclass(frozen=True)
 class Checker:
-    """Checks against one workspace. `known` is the session's evidence by id; `sources` are addresses that were fetched, and
-    the failure modes of the catalog with the addresses that it names."""
+    """Checks against one workspace. `known` is the session's evidence by id; `sources` are addresses that were fetched,
+    and the failure modes of the catalog with the addresses that it names."""
 
     scope: Scope
     known: Mapping[str, Evidence] = field(default_factory=dict)
@@ -95,19 +95,25 @@ class Checker:
         return Proven(who, item.claim, item.supports, "line", where, " ".join(item.quote.split()), item.failure_mode,
                       item.source)
 
-    def quote_missing(self, path: str, line: int, quote: str) -> str | None:
-        """Why the line does not hold the quote, or None where it does."""
-        if len("".join(quote.split())) < SHORTEST_QUOTE:
-            return "it quotes nothing that could be checked"
+    def line_missing(self, path: str, line: int) -> str | None:
+        """Why there is no such line that may be read, or None where there is."""
         try:
             verdict = readable(path, self.scope)
             if not verdict.allow:
                 return verdict.reason
-            lines = _lines(resolve(path, self.scope.workspace))
+            count = len(_lines(resolve(path, self.scope.workspace)))
         except (OSError, ValueError, RuntimeError) as error:
             return f"{path}: {error}"
-        if not 1 <= line <= len(lines):
-            return f"{path} has {len(lines)} lines, no line {line}"
+        return None if 1 <= line <= count else f"{path} has {count} lines, no line {line}"
+
+    def quote_missing(self, path: str, line: int, quote: str) -> str | None:
+        """Why the line does not hold the quote, or None where it does."""
+        if len("".join(quote.split())) < SHORTEST_QUOTE:
+            return "it quotes nothing that could be checked"
+        missing = self.line_missing(path, line)
+        if missing is not None:
+            return missing
+        lines = _lines(resolve(path, self.scope.workspace))
         wanted = [" ".join(q.split()) for q in quote.strip().split("\n")]
         stands = [" ".join(s.split()) for s in lines[line - 1:line - 1 + len(wanted)]]
         if len(stands) == len(wanted) and all(w in s for w, s in zip(wanted, stands, strict=True)):
@@ -138,18 +144,10 @@ class Checker:
         """Why a row of the triangulation does not stand, or None: its source was fetched, its line exists."""
         if not self.fetched(row.url):
             return f"the source {row.url[:200]} was not fetched"
-        if row.location:
-            place = _PLACE.match(row.location.strip())
-            if place is None:
-                return f"{row.location!r} is no place"
-            try:
-                inside = readable(place["path"], self.scope).allow
-                count = len(_lines(resolve(place["path"], self.scope.workspace))) if inside else 0
-            except (OSError, ValueError, RuntimeError):
-                count = 0
-            if not 1 <= int(place["line"]) <= count:
-                return f"there is no line {row.location}"
-        return None
+        if not row.location:
+            return None
+        place = place_of(row.location)
+        return f"{row.location[:200]!r} is no place" if place is None else self.line_missing(*place)
 
     def _name(self, path: str) -> str:
         """The path as seen from the workspace."""

@@ -27,15 +27,17 @@ def names() -> tuple[str, ...]:
     return tuple(full_name(t.name) for t in TOOLS.values() if t.read_only)
 
 
-def server(workspace: Path, offered: Collection[str]) -> Any:
+def servers(workspace: Path, offered: Collection[str]) -> dict[str, Any]:
     """The SDK's server with those instruments of these full names that only read, confined to the workspace.
 
-    Raises BadUsage.
+    None for no instruments. Raises BadUsage.
     """
+    if not any(name in offered for name in names()):
+        return {}
     reach = Reach.of(workspace)
     turn = asyncio.Semaphore(AT_ONCE)
     tools = [_offered(t, reach, turn) for t in TOOLS.values() if t.read_only and full_name(t.name) in offered]
-    return sdk().create_sdk_mcp_server(SERVER, tools=tools)
+    return {SERVER: sdk().create_sdk_mcp_server(SERVER, tools=tools)}
 
 
 def _offered(tool: Tool, reach: Reach, turn: asyncio.Semaphore) -> Any:
