@@ -194,8 +194,15 @@ def _number(value: Any) -> float | str:
     return float(value) if math.isfinite(value) else str(float(value))
 
 
+def _present(paths: Sequence[str]) -> None:
+    missing = [p for p in paths if "*" not in p and not Path(p).exists()]
+    if missing:
+        raise Unusable(f"not found: {', '.join(missing)}. Give Python files or folders of training code")
+
+
 def audit(args: argparse.Namespace) -> tuple[int, Any]:
     """Findings in training code, which is read as text."""
+    _present(args.paths)
     use_instruments()
     from traindx_tools.finding import Severity
     from traindx_tools.on_code import audit as read_code
@@ -263,6 +270,7 @@ def bounded(answer: dict[str, Any], most: int) -> str:
         lists = {k: v for k, v in shown.items() if isinstance(v, list) and v}
         if not lists:
             return json.dumps({"error": f"the answer has {len(text)} characters; ask with a larger --max-chars"})
+        lists = {k: v for k, v in lists.items() if k != "root_causes"} or lists
         longest = max(lists, key=lambda k: len(json.dumps(lists[k])))
         kept = lists[longest][: len(lists[longest]) // 2]
         shown[longest] = kept

@@ -1,0 +1,180 @@
+"""The script of each skill, from an installed copy alone: Python, numpy, no network, no traindx."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+SKILLS = sorted(p.parent for p in (ROOT / "skills").glob("*/SKILL.md"))
+
+_spec = importlib.util.spec_from_file_location("bare_python", HERE / "bare_python.py")
+assert _spec is not None
+assert _spec.loader is not None
+bare = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(bare)
+
+LOG = "\n".join(f"step {s} loss {2.3 - s * 0.001 if s < 400 else float('nan'):.4f} grad_norm "
+                f"{1.0 if s < 380 else 1.0 * 1.6 ** (s - 380):.3f} lr 0.001" for s in range(0, 600, 2))
+CODE = """
+import torch
+import torch.nn as nn
+
+model = nn.Sequential(nn.Linear(4, 3), nn.Softmax(dim=-1))
+criterion = nn.CrossEntropyLoss()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(100):
+    x, y = torch.randn(8, 4), torch.randint(0, 3, (8,))
+    optimizer.zero_grad()
+    loss = criterion(model(x), y)
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return bare.bare_folder(tmp_path_factory.mktemp("bare") / "packages")
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """ml-debug as a copy without links."""
+    return bare.copy_dereferenced(ROOT / "skills" / "ml-debug", tmp_path_factory.mktemp("copy") / "ml-debug")
+
+
+@pytest.fixture
+def run(packages: Path, installed: Path, tmp_path: Path):
+    def call(*arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+        return bare.run_bare(packages, installed / "scripts" / "traindx_run.py", *arguments, cwd=tmp_path, stdin=stdin)
+
+    return call
+
+
+@pytest.mark.parametrize("skill", SKILLS, ids=lambda p: p.name)
+def test_every_skill_brings_the_instruments(skill: Path) -> None:
+    vendor = skill / "scripts" / "vendor"
+    assert [p.name for p in vendor.iterdir()] == ["traindx_tools"]
+    assert (vendor / "traindx_tools").is_symlink()
+    assert (vendor / "traindx_tools").resolve() == ROOT / "tools" / "traindx_tools"
+
+
+@pytest.mark.parametrize("skill", SKILLS, ids=lambda p: p.name)
+def test_help_works_without_any_package(skill: Path, tmp_path: Path) -> None:
+    nothing = bare.bare_folder(tmp_path / "nothing", with_numpy=False)
+    done = bare.run_bare(nothing, skill / "scripts" / "traindx_run.py", "--help", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "exit codes: 0 nothing wrong found" in done.stdout
+
+
+def test_a_faulty_run_is_diagnosed_from_the_copy_alone(run, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "train.py").write_text(CODE, encoding="utf-8")
+    done = run("diagnose", "run", "--symptom", "loss does not fall")
+    assert done.returncode == 1, done.stderr
+    result = json.loads(done.stdout)
+    assert result["engine"] == "bundled"
+    assert result["status"] == "diagnosis_complete"
+    cause = result["root_causes"][0]
+    assert cause["failure_mode"] == "loss.softmax-before-ce"
+    assert cause["location"] == "run/train.py:11"
+    assert set(cause["fix"]) == {"A", "B"}
+    assert cause["fix"]["A"]["verify"]
+
+
+def test_a_log_from_standard_input_is_read(run) -> None:
+    done = run("diagnose", "-", stdin=LOG)
+    assert done.returncode in (1, 3), done.stderr
+    result = json.loads(done.stdout)
+    assert {"L101", "L102"} <= {f["rule"] for f in result["findings"]}
+    assert result["hypotheses"][0]["confirm"]
+
+
+def test_a_healthy_run_exits_with_0(run, tmp_path: Path) -> None:
+    (tmp_path / "log.txt").write_text("\n".join(f"step {s} loss {0.2 + 2 * 0.99 ** s + 0.01 * ((s * 7) % 5):.4f}"
+                                                for s in range(300)), encoding="utf-8")
+    done = run("diagnose", "log.txt")
+    assert done.returncode == 0, done.stdout
+    assert json.loads(done.stdout)["status"] == "healthy"
+
+
+def test_metrics_come_sampled_with_the_first_value_that_is_not_finite(run, tmp_path: Path) -> None:
+    (tmp_path / "log.txt").write_text(LOG, encoding="utf-8")
+    done = run("log", "log.txt", "--samples", "10")
+    series = {s["metric"]: s for s in json.loads(done.stdout)["series"]}
+    assert series["loss"]["first_not_finite"] == 400
+    assert series["loss"]["records"] == 300
+    assert len(series["loss"]["sampled"]) <= 11
+    assert series["loss"]["last"] == "nan"
+
+
+def test_code_is_audited_and_pages_are_explained(run, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(CODE, encoding="utf-8")
+    done = run("audit", "train.py")
+    assert done.returncode == 1
+    assert "C102" in [f["rule"] for f in json.loads(done.stdout)["findings"]]
+    assert "How to confirm it" in json.loads(run("explain", "lr.too-high").stdout)["page"]
+    assert "L204" in json.loads(run("explain", "--list").stdout)["rules"]
+
+
+def test_the_answer_is_bounded_and_says_what_was_left_out(run, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(CODE, encoding="utf-8")
+    whole = json.loads(run("diagnose", "train.py").stdout)
+    done = run("diagnose", "train.py", "--max-chars", "4000")
+    assert len(done.stdout) <= 4001
+    short = json.loads(done.stdout)
+    assert short["root_causes"] == whole["root_causes"], "the causes go last"
+    left_out = {k: v for k, v in short.items() if k.endswith("_left_out")}
+    assert left_out
+    for name, count in left_out.items():
+        key = name.removesuffix("_left_out")
+        assert len(short[key]) + count == len(whole[key])
+
+
+@pytest.mark.parametrize("arguments", [("diagnose", "missing.log"), ("explain", "L999"), ("audit", "missing.py"),
+                                       ("frobnicate",), ()])
+def test_what_cannot_be_served_is_one_message_and_exit_2(run, arguments: tuple[str, ...]) -> None:
+    done = run(*arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.strip()
+    assert "Traceback" not in done.stderr
+
+
+def test_a_missing_numpy_is_named_with_the_command(installed: Path, tmp_path: Path) -> None:
+    nothing = bare.bare_folder(tmp_path / "nothing", with_numpy=False)
+    done = bare.run_bare(nothing, installed / "scripts" / "traindx_run.py", "explain", "L204", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "-m pip install numpy" in done.stderr
+
+
+def test_a_copy_that_lost_the_instruments_says_what_to_install(packages: Path, tmp_path: Path) -> None:
+    lonely = tmp_path / "traindx_run.py"
+    lonely.write_bytes((ROOT / "skills" / "ml-debug" / "scripts" / "traindx_run.py").read_bytes())
+    done = bare.run_bare(packages, lonely, "explain", "L204", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "pip install traindx" in done.stderr
+
+
+def test_the_installed_traindx_is_preferred(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(CODE, encoding="utf-8")
+    script = ROOT / "skills" / "ml-debug" / "scripts" / "traindx_run.py"
+    done = subprocess.run([sys.executable, str(script), "diagnose", "train.py"], cwd=tmp_path, capture_output=True,
+                          text=True, timeout=100, check=False)
+    result = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert result["engine"].endswith("-m traindx")
+    assert result["root_causes"][0]["failure_mode"] == "loss.softmax-before-ce"
+
+
+def test_nothing_in_the_project_is_changed(run, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(CODE, encoding="utf-8")
+    before = {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*")}
+    run("diagnose", "train.py")
+    assert {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*")} == before
