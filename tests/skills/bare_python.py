@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -29,9 +28,9 @@ def run_bare(packages: Path, script: Path, *arguments: str, cwd: Path,
     code = ("import runpy, sys; sys.path.append(sys.argv[1]); sys.argv = sys.argv[2:]; "
             "runpy.run_path(sys.argv[0], run_name='__main__')")
     return subprocess.run(
-        [sys.executable, "-I", "-S", "-B", "-c", code, str(packages), str(script), *arguments],
+        [sys.executable, "-I", "-S", "-c", code, str(packages), str(script), *arguments],
         cwd=cwd, input=stdin, capture_output=True, text=True, timeout=100, check=False,
-        env={"PATH": "/nonexistent", "HOME": str(cwd), "OMP_NUM_THREADS": "1", "LANG": os.environ.get("LANG", "C.UTF-8")},
+        env={"PATH": "/nonexistent", "HOME": str(cwd), "OMP_NUM_THREADS": "1", "LANG": "C.UTF-8"},
     )
 
 

@@ -71,8 +71,8 @@ def test_descriptions_together_stay_cheap() -> None:
 
 @pytest.mark.parametrize("phrase", [
     "loss NaN", "training hangs", "OOM", "why is my loss diverging", "outputs are all the same token",
-    "CUDA error: device-side assert", "mode collapse", "not learning anything", "gradients exploding", "failed at epoch",
-    "UnexpectedTracerError", "Watchdog caught collective operation timeout",
+    "CUDA error: device-side assert", "mode collapse", "not learning anything", "gradients exploding",
+    "failed at epoch", "UnexpectedTracerError", "Watchdog caught collective operation timeout",
 ])  # fmt: skip
 def test_what_people_say_is_a_trigger(phrase: str) -> None:
     assert any(phrase in description(s) for s in SKILLS)

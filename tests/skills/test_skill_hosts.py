@@ -111,7 +111,8 @@ def test_npx_installs_skills_that_work_alone(tree: Path, tmp_path: Path) -> None
     home.mkdir()
     project.mkdir()
     # npm's own settings (registry, certificates) stay: they belong to the machine, not to the install.
-    settings = {k: v for k, v in os.environ.items() if k.lower().startswith("npm_config_") or k == "NODE_EXTRA_CA_CERTS"}
+    settings = {k: v for k, v in os.environ.items()
+                if k.lower().startswith("npm_config_") or k == "NODE_EXTRA_CA_CERTS"}
     real = Path.home() / ".npmrc"
     if real.is_file():
         shutil.copy(real, home / ".npmrc")

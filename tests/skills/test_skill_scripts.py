@@ -20,8 +20,15 @@ assert _spec.loader is not None
 bare = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(bare)
 
-LOG = "\n".join(f"step {s} loss {2.3 - s * 0.001 if s < 400 else float('nan'):.4f} grad_norm "
-                f"{1.0 if s < 380 else 1.0 * 1.6 ** (s - 380):.3f} lr 0.001" for s in range(0, 600, 2))
+def line(step: int) -> str:
+    """A record of a run whose gradient norm ramps from step 300 and whose loss is NaN from step 400 on."""
+    norm = 1.0 if step < 300 else 1.1 ** (step - 300)
+    loss = 2.3 - step * 0.001 + (0 if step < 340 else 0.02 * (step - 340))
+    broken = step >= 400
+    return f"step {step} loss {'nan' if broken else f'{loss:.4f}'} grad_norm {'nan' if broken else f'{norm:.3f}'} lr 0.001"
+
+
+LOG = "\n".join(line(s) for s in range(0, 600, 2))
 CODE = """
 import torch
 import torch.nn as nn
