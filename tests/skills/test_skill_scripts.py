@@ -24,8 +24,8 @@ def line(step: int) -> str:
     """A record of a run whose gradient norm ramps from step 300 and whose loss is NaN from step 400 on."""
     norm = 1.0 if step < 300 else 1.1 ** (step - 300)
     loss = 2.3 - step * 0.001 + (0 if step < 340 else 0.02 * (step - 340))
-    broken = step >= 400
-    return f"step {step} loss {'nan' if broken else f'{loss:.4f}'} grad_norm {'nan' if broken else f'{norm:.3f}'} lr 0.001"
+    values = ("nan", "nan") if step >= 400 else (f"{loss:.4f}", f"{norm:.3f}")
+    return f"step {step} loss {values[0]} grad_norm {values[1]} lr 0.001"
 
 
 LOG = "\n".join(line(s) for s in range(0, 600, 2))
