@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -171,6 +173,18 @@ def test_commands_rules_and_modes_that_are_named_exist(skill: Path) -> None:
             assert rule in rules, f"{page}: {rule}"
         for name in re.findall(r"explain ([a-z]+\.[a-z-]+|[LC]\d{3})", text):
             assert name in modes or name in rules, f"{page}: explain {name}"
+
+
+@every_skill
+def test_calls_of_the_script_are_calls_that_it_takes(skill: Path) -> None:
+    spec = importlib.util.spec_from_file_location("traindx_run", skill / "scripts" / "traindx_run.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    calls = [c for page in pages(skill) for c in
+             re.findall(r"^python scripts/traindx_run\.py (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)]
+    assert len(calls) >= 2
+    for call in calls:
+        script.parser().parse_args(shlex.split(call, comments=True))
 
 
 def test_nothing_but_what_ships_lies_in_the_skills_folder() -> None:

@@ -20,6 +20,14 @@ SCRIPT = "scripts/traindx_run.py"
 SCRIPT_HOME = "ml-debug"
 """The skill whose copy of the script is written by hand; the others hold copies of it."""
 
+SHARED = {
+    "pytorch-debugging": ("gradients.md", "loss-components.md", "dtype-and-precision.md",
+                          "train-inference-consistency.md", "autocast-and-parameter-swaps.md"),
+    "research-debug": ("monitoring.md", "rl-collapse.md", "discrete-codes.md", "train-inference-consistency.md",
+                       "autocast-and-parameter-swaps.md"),
+}
+"""References of ml-debug that another skill holds a copy of: each skill must work when it is installed alone."""
+
 NOTICE = "<!-- Rendered by `make skills` from the catalog and the rules. Edit those. -->"
 TABLE_HEAD = "| file | read when |\n|---|---|\n"
 READ_WHEN = "Read when: "
@@ -199,6 +207,8 @@ def rendered_pages(skills: Path) -> dict[Path, str]:
     pages = {skills / p.skill / "references" / p.file: modes_document(p, catalog, rules) for p in PAGES}
     pages[home / "references" / "failure-modes.md"] = index_document(catalog)
     pages[home / "references" / "thresholds.md"] = thresholds_document(rules)
+    for skill, files in SHARED.items():
+        pages |= {skills / skill / "references" / f: (home / "references" / f).read_text("utf-8") for f in files}
     script = (home / SCRIPT).read_text(encoding="utf-8")
     others = (s for s in skills.iterdir() if s.name != SCRIPT_HOME and (s / "SKILL.md").is_file())
     return pages | {other / SCRIPT: script for other in others}
