@@ -10,6 +10,9 @@ summed over elements and the other averaged.
 log that prints terms before they are weighted hides this. Where the total is logged and equals the plain sum of the
 terms, they are weighted already and the weight is not applied again.
 
+"growing": an auxiliary term outweighs the task but has grown to that during training. A term that the optimizer
+works for falls; one that grows is not being minimised, so that its size is a consequence and no cause.
+
 "scale": two terms of the task differ a hundredfold, and the small one does not fall while the large one does.
 
 A reconstruction that outweighs its KL term is the rule in a VAE and no finding.
@@ -40,6 +43,7 @@ from traindx_tools.rules import Rule, Threshold
 AUXILIARY_TIMES = 10.0
 WEIGHTED_TIMES = 2.0
 SCALE_TIMES = 100.0
+GROWN = 2.0
 RECORDS = 4
 
 RULE = Rule(
@@ -61,6 +65,7 @@ RULE = Rule(
         "auxiliary_times": Threshold(AUXILIARY_TIMES, "times the task's terms", "one order of magnitude"),
         "weighted_times": Threshold(WEIGHTED_TIMES, "times the task's terms", "weight times value"),
         "scale_times": Threshold(SCALE_TIMES, "times", "100: Systematic Debugging skill, of gradients"),
+        "grown": Threshold(GROWN, "times its first quarter", "a term that is minimised falls"),
         "records": Threshold(RECORDS, "records", "fewer say nothing of a course"),
     },
 )
@@ -99,11 +104,16 @@ def _terms(run: Run) -> list[_Term]:
 
 def _outweighs(run: Run, term: _Term, task: list[_Term], total: float) -> Finding | None:
     if term.level >= AUXILIARY_TIMES * total:
-        return _finding("auxiliary", term, task, term.level, total, None)
+        return _finding("growing" if _grows(term) else "auxiliary", term, task, term.level, total, None)
     weight = _weight(run, term)
     if weight is None or _already_weighted(run, term, total) or weight[1] * term.level < WEIGHTED_TIMES * total:
         return None
     return _finding("weighted", term, task, weight[1] * term.level, total, weight)
+
+
+def _grows(term: _Term) -> bool:
+    start = median(np.abs(term.curve.values[: max(2, len(term.curve) // 4)]))
+    return term.level >= GROWN * start
 
 
 def _weight(run: Run, term: _Term) -> tuple[str, float] | None:
@@ -134,7 +144,7 @@ def _finding(kind: str, term: _Term, task: list[_Term], weighted: float, total: 
     return RULE.finding(
         f"{s.original}: {amount}, {number(ratio(weighted, total))} times {names} ({number(total)}) "
         f"{span(s, start, end)}",
-        s.at(start, end), s.source, strength=Strength.CIRCUMSTANTIAL,
+        s.at(start, end), s.source, strength=Strength.PATTERN if kind == "growing" else Strength.CIRCUMSTANTIAL,
         severity=Severity.HIGH if kind == "weighted" else Severity.MEDIUM,
         measured={"kind": kind, "term": term.name, "level": term.level, "weighted": weighted, "task": names,
                   "task_level": total, "times": ratio(weighted, total),
