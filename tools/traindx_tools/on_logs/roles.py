@@ -65,9 +65,14 @@ def assign_roles(run: Run, printed: Sequence[Printed] = ()) -> Run:
 
 
 def unresolved(run: Run) -> bool:
-    """Whether a name is left that only the code could explain."""
-    return any(not identify(s.original).known for s in run.series) or any(
+    """Whether something is left that only the code could explain: a name, or on which data a score was measured."""
+    return any(not identify(s.original).known or _has_no_group(s) for s in run.series) or any(
         a.format in ("data_records", "data_table") for a in run.artifacts)
+
+
+def _has_no_group(s: Series) -> bool:
+    """Whether a score does not say on which data it was measured."""
+    return s.name == "accuracy" and s.group == TRAIN and identify(s.original).group is None
 
 
 def trusted_names(printed: Iterable[Printed]) -> frozenset[str]:

@@ -34,6 +34,8 @@ RULES = (
     "l213_prediction_collapse",
     "l214_component_disparity",
     "l215_metric_unchanged",
+    "l216_metric_exactly_constant",
+    "l217_never_moves",
     "l601_codebook_collapse",
     "l602_advantages_zero",
     "l603_entropy_collapse",

@@ -132,6 +132,6 @@ def _finding(c: Curve, unseen: float, witness: _Witness) -> Finding:
         f"{len(c)} records {span(c.series, start, end)} without a trend; a fall of {percent(unseen)} would have "
         f"shown{agrees}", c.series.at(start, end), c.series.source,
         strength=Strength.CIRCUMSTANTIAL if witness.words else Strength.PATTERN,
-        severity=Severity.HIGH if witness.words else Severity.LOW,
+        severity=Severity.HIGH if witness.words else Severity.INFO,
         measured={"metric": c.series.name, "group": c.series.group, "first": float(v[0]), "level": float(v.mean()),
                   "trend_z": trend(v), "unseen": unseen, "records": len(c), "corroborated": bool(witness.words)})

@@ -25,7 +25,7 @@ from traindx_tools.on_logs.curves.shapes import Track, line_fit, number, ratio
 from traindx_tools.on_logs.run import Run
 from traindx_tools.rules import Rule, Threshold
 
-ENOUGH, STRAIGHT, FROM, OVER, STILL = 5, 0.998, 0.5, 0.97, 0.5
+ENOUGH, STRAIGHT, FROM, OVER, STILL = 5, 0.998, 0.5, 0.97, 0.75
 
 RULE = Rule(
     id="L309",
