@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import click
 
+from traindx.safe_text import line
 from traindx_tools.errors import BadUsage
 
 
@@ -18,17 +20,25 @@ from traindx_tools.errors import BadUsage
 @click.option("--good-commit", help="The last commit that is known to be good.")
 @click.option("--timeout", default=1800.0, show_default=True, help="Seconds for one run of --verify.")
 @click.option("--steps", type=int, help="Steps that the verified run must reach.")
+@click.option("--backend", type=click.Choice(["offline", "auto", "claude"]),
+              help="Who investigates; auto takes Claude when it can be reached (default: offline, or TRAINDX_BACKEND).")
+@click.option("--model", help="The Claude model (default: the CLI's).")
+@click.option("--dollars", type=float, help="What the specialists of this session may cost at most.")
+@click.option("--web", is_flag=True, default=None, help="Your consent to research on the web.")
 @click.option("--json", "as_json", is_flag=True, help="The session's result as JSON on standard output.")
 def command(path: str, verify: str | None, symptom: str, artifacts: tuple[str, ...], good_commit: str | None,
-            timeout: float, steps: int | None, as_json: bool) -> int:
+            timeout: float, steps: int | None, backend: str | None, model: str | None, dollars: float | None,
+            web: bool | None, as_json: bool) -> int:
     """Debug the training code in PATH (a folder, or a log file that lies beside the code).
 
     Nothing is changed before you approve a diagnosis. Without a terminal the session waits on disk for
     `traindx approve`. Exit codes: 0 healthy or fixed, 1 a problem waits, 3 more data is needed.
     """
-    from traindx.at_terminal import ask_approval, exit_code, finish, interactive
+    from traindx.at_terminal import ask_approval, exit_code, finish, interactive, say
+    from traindx.investigators.choose import choose
     from traindx.model import Verify
     from traindx.session import run_debug_session_sync
+    from traindx.settings import read_settings
 
     given = Path(path)
     if not given.exists():
@@ -36,10 +46,15 @@ def command(path: str, verify: str | None, symptom: str, artifacts: tuple[str, .
     workspace = given if given.is_dir() else given.parent
     named = artifacts or (() if given.is_dir() else (str(given),))
     check = Verify(command=verify, timeout=timeout, steps=steps) if verify else None
+    settings = read_settings(workspace, {"backend": backend, "model": model, "dollars_all": dollars, "web": web},
+                             os.environ)
+    chosen = choose(workspace, settings, lambda text: say(line(text)))
+    if settings.backend != "offline":
+        say(line(chosen.said))
     result = run_debug_session_sync(
         symptom, workspace, artifacts=[str(Path(a).absolute()) for a in named] or None, verify=check,
         approve=ask_approval if interactive() and not as_json else None, allow_run=verify is not None,
-        good_commit=good_commit)
+        good_commit=good_commit, investigator=chosen.investigator, fixer=chosen.fixer)
     if as_json:
         click.echo(json.dumps(result.to_json(), indent=1, allow_nan=False))
         return exit_code(result)

@@ -1,0 +1,180 @@
+"""Whole sessions with the real CLI: from the symptom to a verified fix, specialists side by side, nothing paid twice."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import itertools
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from answers_for import doubt, said
+from scripted_api import Api, Use, Wait, scripted
+
+from traindx.investigators.claude import ClaudeInvestigator
+from traindx.investigators.claude_code.fixing import ClaudeFixer
+from traindx.model import Decision, Diagnosis
+from traindx.session import resume_session, run_debug_session
+from traindx.session_result import SessionResult
+from traindx.settings import Settings
+
+pytestmark = pytest.mark.slow
+VERIFY = f"{sys.executable} train.py"
+LINE = '    prob = np.clip(prob, EPS, 1.0 - EPS)'
+FIXED = '    prob = np.clip(prob, np.float32(1e-7), np.float32(1.0 - 1e-6))'
+SPECIALISTS = ("failure-mode-researcher", "data-flow-tracer", "torch-logic-auditor")
+
+
+def line_of(work: Path, text: str) -> int:
+    return (work / "train.py").read_text().split("\n").index(text) + 1
+
+
+def claim(work: Path, **changes: Any) -> dict[str, Any]:
+    return {"claim": "1.0 - 1e-12 rounds to 1.0 in float32, so the clip keeps no distance from one", "supports": True,
+            "strength": "direct", "value": "", "place": f"train.py:{line_of(work, LINE)}", "quote": LINE.strip(),
+            "source": "", "failure_mode": "loss.log-of-zero", **changes}
+
+
+def scripts(work: Path, **changes: Any) -> dict[str, Any]:
+    place = line_of(work, LINE)
+    edit = {"path": "train.py", "line": place + 1, "end_line": place, "original": "", "replacement": FIXED}
+    option = {"option": "B", "summary": "Clip with constants that float32 tells from zero and one", "edits": [edit],
+              "instructions": [], "metric": "loss stays finite", "verify": VERIFY, "otherwise": "look at the logits",
+              "fragile": ""}
+    return {
+        "failure-mode-researcher": [said("failure-mode-researcher", status="found", answer="documented", triangulation=[
+            {"finding": "a clip whose bound rounds to one", "url": "loss.log-of-zero", "location": f"train.py:{place}",
+             "match": "exact", "impact": "critical", "priority": 1}])],
+        "data-flow-tracer": [
+            Use("mcp__traindx__audit_code", {"paths": ["train.py"]}),
+            Use("Read", {"file_path": str(work / "train.py")}),
+            said("data-flow-tracer", status="found", answer="the clip does nothing", evidence=[
+                claim(work), claim(work, quote="this text is nowhere"), claim(work, place="train.py:99999"),
+                claim(work, value="0.731"), claim(work, place="", source="https://example.org/never-fetched")]),
+        ],
+        "torch-logic-auditor": [said("torch-logic-auditor", status="not_found", answer="numpy only")],
+        "adversary": [doubt(disproofs=[{"observation": "a probability of one before the first bad step",
+                                        "looked_for": True, "found": False}])],
+        "fix-author": [said("fix-author", options=[option])],
+        "fix-reviewer": [said("fix-reviewer", verdict="accept", option="B", chain="cut at the clip")],
+        **changes,
+    }
+
+
+def asker(*answers: str) -> Callable[[Diagnosis], Decision | None]:
+    """Decides as told, one answer after the other: "revise", "A", "B" or "later"."""
+    left = iter(answers)
+
+    def approve(diagnosis: Diagnosis) -> Decision | None:
+        said = next(left)
+        if said == "later":
+            return None
+        if said == "revise":
+            return Decision.revise(diagnosis, "look closer, by the whole protocol")
+        return Decision(verdict="approve", diagnosis_digest=diagnosis.digest(), option="A" if said == "A" else "B")
+
+    return approve
+
+
+async def run(work: Path, settings: Settings, *answers: str, said: list[str] | None = None) -> SessionResult:
+    told = said.append if said is not None else lambda line: None
+    return await run_debug_session(
+        "loss is nan", work, verify=VERIFY, allow_run=True, approve=asker(*answers), report=False,
+        investigator=ClaudeInvestigator(settings, told), fixer=ClaudeFixer(work, settings, told))
+
+
+async def test_from_the_symptom_to_a_verified_fix(work: Path, settings: Callable[..., Settings]) -> None:
+    lines: list[str] = []
+    with scripted(scripts(work)) as api:
+        result = await run(work, settings(api.url), "revise", "B", said=lines)
+    assert result.status == "fixed", result.reason
+    assert FIXED in (work / "train.py").read_text()
+    assert api.roles == {*SPECIALISTS, "adversary", "fix-author", "fix-reviewer"}
+    diagnosis = result.diagnosis
+    assert diagnosis is not None
+    ours = [e for e in diagnosis.evidence if e.source == "read by data-flow-tracer"]
+    assert [(e.place, e.value, e.strength) for e in ours] == [
+        (f"train.py:{line_of(work, LINE)}", LINE.strip(), "circumstantial")]
+    assert "4 claims of specialists did not stand the check" in diagnosis.root_cause
+    assert "a probability of one before the first bad step (looked for, not seen)" in diagnosis.root_cause
+    assert diagnosis.confidence <= 0.97
+    folder = Path(result.folder)
+    table = (folder / "evidence" / "triangulation.md").read_text().splitlines()
+    assert "exact" in table[2]
+    assert "critical" in table[2]
+    conversation = next((folder / "conversation").glob("data-flow-tracer-*.jsonl")).read_text()
+    assert "audit_code" in conversation
+    assert "fake-key" not in conversation
+    assert any(line.startswith("data-flow-tracer: 1 claims stand, 4 were dropped") for line in lines)
+
+
+async def test_the_quick_path_asks_the_adversary_alone(work: Path, settings: Callable[..., Settings]) -> None:
+    with scripted(scripts(work)) as api:
+        result = await run(work, settings(api.url), "A")
+    assert result.status == "fixed", result.reason
+    assert api.roles == {"adversary"}
+
+
+async def test_specialists_are_at_work_at_the_same_time(work: Path, settings: Callable[..., Settings]) -> None:
+    meeting = threading.Event()
+
+    def all_there(api: Api) -> None:
+        if sum(api.in_flight[s] for s in SPECIALISTS) == len(SPECIALISTS):
+            meeting.set()
+
+    held = {name: [Wait(steps[-1], meeting)] for name, steps in scripts(work).items() if name in SPECIALISTS}
+    with scripted(scripts(work, **held)) as api:
+        api.together = all_there
+        result = await run(work, settings(api.url), "revise", "later")
+    assert result.status == "awaiting_approval", result.reason
+    assert meeting.is_set(), "they were never on their way together"
+    first = [api.of(s)[0] for s in SPECIALISTS]
+    assert all(max(a.begun, b.begun) < min(a.ended, b.ended) for a, b in itertools.combinations(first, 2))
+
+
+async def test_no_more_of_them_than_allowed(work: Path, settings: Callable[..., Settings]) -> None:
+    with scripted(scripts(work)) as api:
+        await run(work, settings(api.url, concurrency=1), "revise", "later")
+    assert api.most_at_once == 1
+    assert set(SPECIALISTS) <= api.roles
+
+
+async def test_a_session_that_was_killed_pays_nothing_twice(work: Path, settings: Callable[..., Settings]) -> None:
+    released = threading.Event()
+    slow = {"torch-logic-auditor": [Wait(scripts(work)["torch-logic-auditor"][0], released)]}
+    with scripted(scripts(work, **slow)) as api:
+        made = settings(api.url)
+        await asyncio.to_thread(_killed_when_two_have_answered, work, made)
+        paid = {s: len(api.of(s)) for s in SPECIALISTS[:2]}
+        folder = next((work / "scratch" / "debug").glob("*/journal.jsonl")).parent
+        released.set()
+        result = await resume_session(folder, approve=asker("later"), report=False,
+                                      investigator=ClaudeInvestigator(made))
+    assert result.status == "awaiting_approval", result.reason
+    assert {s: len(api.of(s)) for s in SPECIALISTS[:2]} == paid
+    assert "Not looked at" not in (result.diagnosis.root_cause if result.diagnosis else "")
+    ledger = [json.loads(line) for line in (folder / "conversation" / "spent.jsonl").read_text().splitlines()]
+    begun, ended = ({e["n"] for e in ledger if e["what"] == what} for what in ("set-aside", "spent"))
+    assert len(begun - ended) == 1, "what was under way counts as spent"
+
+
+def _killed_when_two_have_answered(work: Path, made: Settings) -> None:
+    script = Path(__file__).parent / "support" / "drive_session.py"
+    child = subprocess.Popen([sys.executable, str(script), str(work), json.dumps(dataclasses.asdict(made))],
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        until = time.monotonic() + 90
+        while len(list(work.glob("scratch/debug/*/conversation/answers/*.json"))) < 3:  # the adversary's, and two
+            assert child.poll() is None, "the session ended before it could be killed"
+            assert time.monotonic() < until, "two specialists should have answered by now"
+            time.sleep(0.02)
+    finally:
+        child.kill()
+        child.wait()
