@@ -48,6 +48,12 @@ PROVEN: dict[str, tuple[str, tuple[Finding, ...]]] = {
     "rate restarts on resume": ("lr.restart-on-resume", (
         seen("L302", at_resume=True, loss_jump=True), seen("L207", kind="resume", lr_ratio=20.0))),
     "rate jumps without a resume": ("lr.cyclic-restart", (seen("L302", at_resume=False),)),
+    "warm-up without end": ("lr.warmup-never-ends", (seen("L309", "direct", ended=True, share=0.25),)),
+    "schedule turns": ("lr.schedule-turns-again", (seen("L310", "direct", share=1.0, schedule_end=300.0),)),
+    "count of zero at the first NaN": ("num.zero-count-division", (
+        seen("L101", onset="abrupt", kind="nan"), seen("L109", kind="zero-count", metric="n_valid"))),
+    "inputs bad at the first NaN": ("data.nan-in-input", (
+        seen("L101", onset="abrupt", kind="nan"), seen("L109", kind="input-nonfinite", metric="x_mean"))),
     "data bound": ("loader.input-bound", (seen("L402", share=0.9),)),
     "double softmax by arithmetic": ("loss.softmax-before-ce", (
         seen("L202", kind="double-softmax", classes=10), seen("L201", pace="flat"))),

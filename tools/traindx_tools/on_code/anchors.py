@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 KINDS = ("learning_rate", "lr_compound", "lr_write", "optimizer", "scheduler", "scheduler_step", "dataloader", "loss",
          "backward", "precision", "resume", "clip", "model_size", "epochs", "weight_decay", "seed",
-         "collective")  # fmt: skip
+         "collective", "warmup", "warmup_setting", "count_division")  # fmt: skip
 
 _OPTIMIZERS = re.compile(r"(SGD|Adam\w*|AdamW|RMSprop|Adagrad|Adadelta|NAdam|RAdam|LBFGS|Lion|Adafactor|Lamb|LARS|Muon|"
                          r"adam\w*|sgd|rmsprop|adagrad|lion|lamb|adafactor|noisy_sgd|radam)")  # fmt: skip
@@ -132,12 +132,37 @@ def _entries(node: ast.Dict) -> Iterator[str]:
             yield from _named_value(key.value, value)
 
 
+_WARM_UP = re.compile(r"(?:^|_)warm_?up", re.IGNORECASE)
+_COUNT = re.compile(r"\.(?:sum|count_nonzero|numel)\(|\b(?:count_nonzero|sum|len)\(|(?:^|_)(?:n|num|count)_?valid")
+_GUARDED = re.compile(r"clamp|clip|max|\+|eps|where|\bor\b")
+
+
+def _warm_up(node: ast.Assign | ast.AnnAssign) -> Iterator[str]:
+    """The length of a warm-up: computed, or set as a number."""
+    for target, value in _assigned(node):
+        name = target.id if isinstance(target, ast.Name) else target.attr if isinstance(target, ast.Attribute) else ""
+        if _WARM_UP.search(name) and value is not None:
+            yield "warmup_setting" if isinstance(value, ast.Constant) else "warmup"
+
+
+def _count_division(node: ast.BinOp) -> bool:
+    """A sum divided by a count that nothing keeps from being 0."""
+    if not isinstance(node.op, ast.Div) or isinstance(node.right, ast.Constant):
+        return False
+    by, what = ast.unparse(node.right), ast.unparse(node.left)
+    return _COUNT.search(by) is not None and _GUARDED.search(by) is None and "sum" in what
+
+
 def _kinds(node: ast.AST) -> Iterator[str]:
     if isinstance(node, ast.Call):
         yield from _call_kinds(node)
         yield from _argument(node)
     elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
         yield from _assign_kinds(node)
+        if not isinstance(node, ast.AugAssign):
+            yield from _warm_up(node)
+    elif isinstance(node, ast.BinOp) and _count_division(node):
+        yield "count_division"
     elif isinstance(node, ast.Dict):
         yield from _entries(node)
 

@@ -147,8 +147,8 @@ def _series(name: str, values: list[float], group: str, source: str) -> Series:
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(
-    st.sampled_from(["s", "n", "hinge", "eta", "alpha", "loss", "rmse", "q", "|g|", "lr-x", "temperature", "énergie", "",
-                     "%"]),
+    st.sampled_from(["s", "n", "hinge", "eta", "alpha", "loss", "rmse", "q", "|g|", "lr-x", "temperature", "énergie",
+                     "", "%"]),
     st.lists(st.floats(allow_nan=True, allow_infinity=True), max_size=30),
     st.sampled_from(["train", "validation", "test"]), st.sampled_from(["a", "b"])), max_size=6))
 def test_any_series_keep_their_values(given_series: list[tuple[str, list[float], str, str]]) -> None:
