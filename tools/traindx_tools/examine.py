@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -47,18 +48,27 @@ def code_files(paths: Sequence[str | Path], run: Run) -> tuple[Path, ...]:
     return tuple(dict.fromkeys([*named, *beside]))[:MOST_CODE_FILES]
 
 
-def _inside(path: str, root: Path) -> str:
-    """The path as seen from the root, where it lies below it."""
-    return path[len(str(root)) + 1:] if path.startswith(f"{root}/") else path
+def _prefixes(root: Path) -> tuple[str, ...]:
+    """The root as a path may begin with it: absolute, and as seen from the current directory."""
+    seen = os.path.relpath(root)
+    return (f"{root}/",) if seen.startswith((".", os.pardir)) else (f"{root}/", f"{seen}/")
 
 
-def _short(finding: Finding, root: Path) -> Finding:
+def _inside(text: str, prefixes: tuple[str, ...]) -> str:
+    """The text with the paths in it as seen from the root."""
+    for prefix in prefixes:
+        text = text.replace(prefix, "")
+    return text
+
+
+def _short(finding: Finding, prefixes: tuple[str, ...]) -> Finding:
     """The finding with its paths, also those in its statement, as seen from the root."""
-    where = finding.where if finding.where.file is None else replace(finding.where,
-                                                                     file=_inside(finding.where.file, root))
-    return replace(finding, where=where, statement=finding.statement.replace(f"{root}/", ""),
-                   source=_inside(finding.source, root),
-                   patch=tuple(replace(p, file=_inside(p.file, root)) for p in finding.patch))
+    if not any(p in finding.statement or p in (finding.where.file or "") or p in finding.source for p in prefixes):
+        return finding
+    file = None if finding.where.file is None else _inside(finding.where.file, prefixes)
+    return replace(finding, where=replace(finding.where, file=file), statement=_inside(finding.statement, prefixes),
+                   source=_inside(finding.source, prefixes),
+                   patch=tuple(replace(p, file=_inside(p.file, prefixes)) for p in finding.patch))
 
 
 def examine(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | None = None,
@@ -73,7 +83,7 @@ def examine(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | No
     on_logs = judge_run(run, failures)
     files = code_files(paths, run)
     code = audit(files)
-    here = (root or Path.cwd()).resolve()
+    here = _prefixes((root or Path.cwd()).resolve())
     findings = tuple(_short(f, here) for f in (*on_logs, *code.findings))
     read = (*run.artifacts, *code.notes)
     run = replace(run, artifacts=tuple(replace(a, path=_inside(a.path, here)) for a in run.artifacts))

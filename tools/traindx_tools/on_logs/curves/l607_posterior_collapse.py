@@ -6,7 +6,8 @@ training with a warm-up and is left alone: the last third of the log must stay a
 
 The floor is 0.05 nats, or 5 % of what KL once was where it fell from above; where it never was higher, it is 0.001,
 because a KL that is averaged over elements is small in a healthy model too. `measured.kind`: "zero" (exactly 0),
-"collapsed" (fell to the floor) or "never-used" (never left it).
+"collapsed" (fell to the floor), "never-used" (never left it, or only shrank below it) or "inactive" (the log counts
+active latent units, and there is none).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from traindx_tools.rules import Rule, Threshold
 FLOOR = 0.05
 SHARE = 0.05
 TINY_FLOOR = 1e-3
+SHRUNK = 0.6
 LAST = 1 / 3
 RECORDS = 6
 
@@ -46,11 +48,15 @@ RULE = Rule(
         "floor": Threshold(FLOOR, "nats", "a twentieth of a nat tells next to nothing of the input"),
         "share": Threshold(SHARE, "of its highest level", "it fell, so its scale is known"),
         "tiny_floor": Threshold(TINY_FLOOR, "nats", "where it never was higher"),
+        "shrunk": Threshold(SHRUNK, "of its first records, under the floor throughout",
+                            "the KL of a code that comes into use rises while the reconstruction improves"),
         "last": Threshold(round(LAST, 3), "of the log", "not just an early phase"),
     },
 )
 
 _VARIATIONAL = re.compile(r"recon|elbo|(?:^|[/_])rec(?:$|[/_])|nll|bpd")
+
+_ACTIVE = re.compile(r"active[_ -]?(units?|dims?|latents?|z)|(?<![a-z])au(?![a-z])", re.IGNORECASE)
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -59,7 +65,7 @@ def check(run: Run) -> Iterator[Finding]:
         return
     for series in [*run.find("kl", group="train"), *(s for s in run.components() if re.search(r"(?:^|/|_)kl", s.name))]:
         c = curve(series)
-        kind = _kind(c)
+        kind = _kind(c) or ("inactive" if _no_active_unit(run) else None)
         if kind is not None:
             yield _finding(run, c, kind)
             return
@@ -77,7 +83,15 @@ def _kind(c: Curve) -> str | None:
         return "zero"
     if highest >= 2.0 * FLOOR and level <= min(FLOOR, SHARE * highest):
         return "collapsed"
-    return "never-used" if float(v.max()) <= TINY_FLOOR else None
+    if float(v.max()) <= TINY_FLOOR or (float(v.max()) <= FLOOR and median(last) <= SHRUNK * median(v[:3])):
+        return "never-used"
+    return None
+
+
+def _no_active_unit(run: Run) -> bool:
+    """Whether the log counts active latent units and none ever is active."""
+    counts = [s for s in run.series if _ACTIVE.search(s.original) and len(s) >= RECORDS]
+    return bool(counts) and all(not s.values.any() for s in counts)
 
 
 def _complete(series: Series) -> bool:
@@ -94,6 +108,6 @@ def _finding(run: Run, c: Curve, kind: str) -> Finding:
     return RULE.finding(
         f"{c.series.original} stays at {number(level)} {span(c.series, start, end)}{fell}{said}",
         c.series.at(start, end), c.series.source, strength=Strength.CIRCUMSTANTIAL,
-        severity=Severity.HIGH if kind == "collapsed" else Severity.MEDIUM,
+        severity=Severity.HIGH if kind in ("collapsed", "inactive") else Severity.MEDIUM,
         measured={"kind": kind, "kl": level, "highest": highest, "weight": weight[1] if weight else None},
     )

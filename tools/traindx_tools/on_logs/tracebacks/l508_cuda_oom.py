@@ -8,6 +8,7 @@ steps: a longer sample, an evaluation, a checkpoint).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -47,12 +48,16 @@ RULE = Rule(
         "late": Threshold(LATE_RECORDS, "records before it", "a batch that fits ten times is not too large by itself"),
     },
 )
+_EVALUATES = re.compile(r"(^|_)(eval\w*|valid\w*|val|test|predict\w*|infer\w*)(_|$)", re.IGNORECASE)
+"""Names of functions that evaluate, as the frames of a traceback give them."""
+
 _MEANING = {
     "total": "one allocation asks for more than the device has",
     "fragmentation": "memory is fragmented: what is reserved but unallocated would hold the request",
     "other-process": "another process holds the memory",
     "creeping": "memory crept up until it ran out",
     "late-peak": "it fitted for many steps and then a larger batch, sample or phase did not",
+    "evaluation": "training fitted and the evaluation did not",
     "first-step": "it did not fit from the start",
     "full": "the device is full",
 }
@@ -96,6 +101,8 @@ def _kind(run: Run, incident: Incident, n: Allocation) -> str:
     if _grew(run):
         return "creeping"
     before = _records_before(run, incident)
+    if before and any(not f.library and _EVALUATES.search(f.function) for f in incident.printed.frames):
+        return "evaluation"
     if before is None:
         return "full"
     return "late-peak" if before >= LATE_RECORDS else "first-step"
