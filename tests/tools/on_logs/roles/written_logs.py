@@ -20,9 +20,12 @@ def _digits(value: float) -> str:
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e9 else f"{value:.6g}"
 
 
+def _number(value: float) -> float | int:
+    return int(value) if _digits(value).lstrip("-").isdigit() else float(_digits(value))
+
+
 def as_json(rows: Rows) -> str:
-    return "".join(json.dumps({k: float(_digits(v)) if "." in _digits(v) or "e" in _digits(v) else int(v)
-                               for k, v in row.items()}) + "\n" for row in rows)
+    return "".join(json.dumps({k: _number(v) for k, v in row.items()}) + "\n" for row in rows)
 
 
 def as_pairs(rows: Rows) -> str:

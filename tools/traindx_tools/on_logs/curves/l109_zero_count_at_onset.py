@@ -104,14 +104,14 @@ def _index_at(s: Series, onset: Onset) -> int | None:
         same = np.flatnonzero(s.line == home.line[i])
         if len(same):
             return int(same[0])
-    if s.unit == home.unit != "line":
+    if s.unit == home.unit != "line" and s.group == home.group:
         same = np.flatnonzero(s.position == home.position[i])
         return int(same[0]) if len(same) else None
     return None
 
 
 def _zero(s: Series, onset: Onset) -> Finding | None:
-    if s.group != onset.series.group or is_loss_like(s.name) or _OUTCOME.search(s.name):
+    if is_loss_like(s.name) or _OUTCOME.search(s.name):
         return None
     i = _index_at(s, onset)
     if i is None or i < BEFORE or s.values[i] != 0.0 or not (s.values[:i] > 0).all():

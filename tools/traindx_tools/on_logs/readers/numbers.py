@@ -17,7 +17,7 @@ TOKEN = re.compile(
     r"|(?:(?<![\w.@])[+-]?|(?<=[Ee]poch)|(?<=[Ss]tep)|(?<=[Ii]ter)|(?<=\b[Ee]p))"
     r"(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d)|\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
     r"|(?<![\w.])[+-]?(?:[nN]a[nN]|NAN|[iI]nf(?:inity)?|INF)(?![\w/])"
-    r"(?!\s+(?:iterations|steps|batches|gradients|losses|values)))"
+    r"(?!\s+(?:iterations|steps|batches|gradients|losses|values)\b))"
 )
 """One capturing group, so that `TOKEN.split(line)` alternates text and tokens."""
 
