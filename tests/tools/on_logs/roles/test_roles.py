@@ -164,7 +164,8 @@ def test_any_series_keep_their_values(given_series: list[tuple[str, list[float],
 @pytest.mark.parametrize("line", [
     "i={s} seg loss={v} stepsize=1e-4 kept={c}\n", "[{s}] mse {v} stepsize 1e-4 kept {c}\n"])
 def test_a_broken_value_before_a_name_that_begins_like_a_unit(tmp_path: Path, line: str) -> None:
-    text = "".join(line.format(s=10 * k, v="nan" if k > 5 else 1.0 + 0.1 * k, c=0 if k == 6 else 9) for k in range(1, 9))
+    text = "".join(line.format(s=10 * k, v="nan" if k > 5 else 1.0 + 0.1 * k, c=0 if k == 6 else 9)
+                   for k in range(1, 9))
     r = run_of(tmp_path, text, "pairs")
     assert r.loss is not None
     assert np.isnan(r.loss.values).sum() == 3
