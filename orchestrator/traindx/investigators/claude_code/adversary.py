@@ -88,7 +88,7 @@ def _looked_for(result: Challenge) -> str:
     said = [f"{line(d.observation, 300).rstrip('.')} ({_how(d)})" for d in result.disproofs if not empty(d.observation)]
     told = f"It would be disproved by: {'; '.join(said[:DISPROOFS_SHOWN])}." if said else ""
     held = _HELD.get(result.relation)
-    why = f"An adversary holds that the evidence {held} this cause: {line(result.why, 400).rstrip('.')}." if held else ""
+    why = f"An adversary holds that the evidence {held} this: {line(result.why, 400).rstrip('.')}." if held else ""
     return " ".join(t for t in (told, why) if t)
 
 

@@ -60,7 +60,7 @@ _BY_STATUS = {400: "rejected", 401: "unauthorized", 403: "unauthorized", 404: "n
 _BY_SUBTYPE = {"error_max_turns": "turns", "error_max_budget_usd": "budget-each",
                "error_max_structured_output_retries": "no-answer"}
 _BY_TEXT = (("not logged in", "unauthorized"), ("/login", "unauthorized"), ("authentication", "unauthorized"),
-            ("invalid api key", "unauthorized"), ("usage policy", "refused"), ("refus", "refused"),
+            ("invalid api key", "unauthorized"), ("usage policy", "refused"),
             ("unable to connect", "unreachable"), ("connection refused", "unreachable"),
             ("econnrefused", "unreachable"), ("enotfound", "unreachable"),
             ("stream", "stream-broken"), ("connection", "stream-broken"), ("terminated", "stream-broken"),
