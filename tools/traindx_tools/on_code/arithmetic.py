@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from traindx_tools.on_code import bounds, shapes
-from traindx_tools.on_code.arrays import lineage, merged
+from traindx_tools.on_code.arrays import AXES, SIGNS, lineage, merged
 from traindx_tools.on_code.values import (
     UNKNOWN,
     Bag,
@@ -95,8 +95,17 @@ def unary(op: str, value: Value) -> Value:
         if op != "-":
             return value
         keeps = value.kind if value.kind == "linear" else ""
-        return bounds.bounded(replace(value, kind=keeps), bounds.negate(bounds.of(value)))
+        signed = (value.tags - SIGNS - {"minus"}) | _negated(value.tags)
+        return bounds.bounded(replace(value, kind=keeps, tags=signed), bounds.negate(bounds.of(value)))
     return operation(op, (value,))
+
+
+def _negated(tags: frozenset[str]) -> frozenset[str]:
+    if "negated" in tags:
+        return frozenset({"loss"})
+    if "loss" in tags:
+        return frozenset({"negated"})
+    return frozenset() if tags & {"minus", "log_prob"} else frozenset({"minus"})
 
 
 def _bounds_of(value: Value) -> bounds.Bounds:
@@ -180,9 +189,41 @@ def _floating(op: str, left: Value, right: Value) -> bool:
 
 def _kept_tags(left: Value, right: Value, op: str) -> frozenset[str]:
     tensors = [v for v in (left, right) if isinstance(v, Tensor)]
+    if op not in "*/+-":
+        return frozenset()
     kept = frozenset({"one_row", "reduced", "spread"})
-    if len(tensors) == 1 and op in "*/+-":
-        return tensors[0].tags & (kept | {"layer"})
-    if len(tensors) == 2 and op in "*/+-":
-        return tensors[0].tags & tensors[1].tags & kept
-    return frozenset()
+    signs = _signs(left, right, op)
+    if len(tensors) == 1:
+        return tensors[0].tags & (kept | {"layer", *AXES}) | signs | _mean_of_batch(left, op)
+    both = tensors[0].tags & tensors[1].tags & kept
+    axes = (tensors[0].tags | tensors[1].tags) & {"batch_first"}
+    return both | axes | signs | _mean_of_batch(left, op)
+
+
+def _mean_of_batch(left: Value, op: str) -> frozenset[str]:
+    """A sum over the batch axis stays one when it is divided or weighted."""
+    return left.tags & {"batch_reduced"} if isinstance(left, Tensor) and op in "*/" else frozenset()
+
+
+def _signs(left: Value, right: Value, op: str) -> frozenset[str]:
+    """What is left of "a loss", "a negated loss", "a log-probability" after an operation."""
+    if op == "-" or (op == "/" and not isinstance(left, Tensor)):
+        return frozenset()
+    sides = [(v, o) for v, o in ((left, right), (right, left)) if isinstance(v, Tensor) and v.tags & SIGNS]
+    if op == "+":
+        return frozenset().union(*(v.tags & {"negated"} for v, o in sides if not isinstance(o, Tensor)))
+    if len(sides) != 1 or _may_be_negative(sides[0][1]):
+        return frozenset()
+    value, other = sides[0]
+    weight = isinstance(other, (Const, Operation)) or "log_prob" in value.tags
+    return value.tags & (SIGNS if weight else frozenset())
+
+
+def _may_be_negative(value: Value) -> bool:
+    """Whether a factor is written with a minus."""
+    known = number(value)
+    if known is not None:
+        return known <= 0
+    if isinstance(value, Operation):
+        return value.op == "-"
+    return isinstance(value, Tensor) and bool(value.tags & {"negated", "minus"})

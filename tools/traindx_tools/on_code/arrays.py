@@ -40,6 +40,10 @@ class Operands:
 
 
 Transfer = Callable[[Operands], Tensor]
+AXES = frozenset({"batch_first", "time_first"})
+"""Tags that tell what stands on axis 0 of an array that came out of a layer."""
+SIGNS = frozenset({"loss", "negated", "log_prob"})
+"""Tags that tell whether a loss is minimised: a loss, a loss with a minus before it, a log-probability."""
 
 
 def _same(o: Operands) -> Tensor:
@@ -51,7 +55,7 @@ def _detached(o: Operands) -> Tensor:
 
 
 def _bounded(low: float | None, high: float | None) -> Transfer:
-    return lambda o: replace(o.x.plain(shape=o.x.shape), low=low, high=high, site=o.site)
+    return lambda o: replace(o.x.plain(shape=o.x.shape, tags=o.x.tags & AXES), low=low, high=high, site=o.site)
 
 
 def _kind(kind: str, low: float | None, high: float | None) -> Transfer:
@@ -63,7 +67,7 @@ def _kind(kind: str, low: float | None, high: float | None) -> Transfer:
 
 
 def _elementwise(o: Operands) -> Tensor:
-    return o.x.plain(shape=o.x.shape, site=o.site)
+    return o.x.plain(shape=o.x.shape, site=o.site, tags=o.x.tags & AXES)
 
 
 def _dtype(dtype: str) -> Transfer:
@@ -84,9 +88,14 @@ def _reduction(keeps_bounds: bool) -> Transfer:
         keep = truth(o.get(1, "keepdim", "keepdims")) is True or truth(o.kwargs.get("keepdim")) is True
         low = o.x.low if keeps_bounds or (o.x.low is not None and o.x.low == 0) else None
         high = o.x.high if keeps_bounds else None
-        tag = "reduced" if dim is None else "one_row"
+        kept = o.x.tags & {"floating", *SIGNS}
+        tag = {"reduced" if dim is None else "one_row"}
+        if o.name in ("sum", "nansum") and "integer" in o.x.tags and o.x.low == 0 and o.x.high == 1:
+            tag.add("count")
+        if dim == Const(0) and "batch_first" in o.x.tags:
+            tag.add("batch_reduced")
         return replace(
-            o.x.plain(shape=shapes.reduced(o.x.shape, dim, keep), tags=frozenset({tag}) | (o.x.tags & {"floating"})),
+            o.x.plain(shape=shapes.reduced(o.x.shape, dim, keep), tags=frozenset(tag) | kept),
             low=low,
             high=high,
             site=o.site,
@@ -112,12 +121,12 @@ def _logsum(o: Operands) -> Tensor:
 
 
 def _view(o: Operands) -> Tensor:
-    return replace(o.x, shape=shapes.viewed(o.x.shape, o.args), tags=o.x.tags - {"layer"})
+    return replace(o.x, shape=shapes.viewed(o.x.shape, o.args), tags=o.x.tags - {"layer", *AXES})
 
 
 def _unsqueeze(o: Operands) -> Tensor:
     shape = shapes.unsqueezed(o.x.shape, shapes.literal(o.get(0, "dim", "axis")))
-    return replace(o.x, shape=shape, tags=o.x.tags - {"layer"})
+    return replace(o.x, shape=shape, tags=o.x.tags - {"layer", *AXES})
 
 
 def _squeeze(o: Operands) -> Tensor:
@@ -129,17 +138,17 @@ def _flatten(o: Operands) -> Tensor:
     start, end = o.get(0, "start_dim"), o.get(1, "end_dim")
     s = shapes.literal(start) if start is not None else 0
     e = shapes.literal(end) if end is not None else -1
-    return replace(o.x, shape=shapes.flattened(o.x.shape, s, e), tags=o.x.tags - {"layer"})
+    return replace(o.x, shape=shapes.flattened(o.x.shape, s, e), tags=o.x.tags - {"layer", *AXES})
 
 
 def _transposed(o: Operands) -> Tensor:
     shape = o.x.shape
     known = Shape((None,) * len(shape.dims)) if shape is not None and shape.exact else None
-    return replace(o.x, shape=known, tags=o.x.tags - {"layer"})
+    return replace(o.x, shape=known, tags=o.x.tags - {"layer", *AXES})
 
 
 def _unshaped(o: Operands) -> Tensor:
-    return replace(o.x, shape=None, tags=o.x.tags - {"layer"})
+    return replace(o.x, shape=None, tags=o.x.tags - {"layer", *AXES})
 
 
 def _clamp(o: Operands) -> Tensor:
@@ -392,7 +401,7 @@ def merged(tensors: list[Tensor], site: Site) -> Tensor:
 
 def lineage(t: Tensor) -> frozenset[Site]:
     """The sites from which its graph comes: its own and its parents', at most 60."""
-    own = frozenset({t.site}) if t.site is not None else frozenset()
+    own = frozenset({t.site}) if t.site is not None and t.grad is not False else frozenset()
     return own | t.parents if len(t.parents) < 60 else t.parents
 
 

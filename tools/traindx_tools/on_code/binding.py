@@ -243,14 +243,15 @@ class Binding(Iteration):
             base.attrs[name] = value
         elif isinstance(base, Thing):
             if name == "requires_grad" and base.state.get("of") is not None:
-                self._freeze_parameters(base, truth(value))
+                self.freeze_parameters(base, truth(value))
             base.state.setdefault("attrs", {})[name] = value
         elif isinstance(base, Table):
             base.items[name] = value
         elif isinstance(base, ModuleValue):
             base.names[name] = value
 
-    def _freeze_parameters(self, parameter: Thing, wanted: bool | None) -> None:
+    def freeze_parameters(self, parameter: Thing, wanted: bool | None) -> None:
+        """Set requires_grad of every module that a parameter of a loop stands for."""
         held: Parameters = parameter.state["of"]
         in_branch = any(b.kind == "branch" for b in self.blocks) or held.partial
         for module in held.modules:

@@ -197,7 +197,8 @@ class Caller(Foreign):
             made = Bag("generator", [containers.joined(inner.yields)] if inner.yields else [], open=True)
             made.suspends_grad = inner.yield_grad is False and saved_grad is not False
             return made, block
-        return (containers.joined(inner.returns) if inner.returns else NONE), block
+        block.result = containers.joined(inner.returns) if inner.returns else NONE
+        return block.result, block
 
     def module_of(self, info: FunctionInfo | ClassInfo) -> ModuleValue:
         """The module value of the file in which something is defined."""

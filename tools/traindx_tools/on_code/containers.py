@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from traindx_tools.on_code import shapes
-from traindx_tools.on_code.arrays import TRANSFERS
+from traindx_tools.on_code.arrays import AXES, TRANSFERS
 from traindx_tools.on_code.values import (
     UNKNOWN,
     Bag,
@@ -203,6 +203,9 @@ def _indexed(base: Tensor, index: Value, node: ast.expr) -> Tensor:
     entries = index.items if isinstance(index, Bag) and index.kind == "tuple" else [index]
     shape = _indexed_shape(base.shape, entries)
     kept = base.tags - {"layer"} if any(e == Const(None) for e in entries) else base.tags
+    first = entries[0] if entries else None
+    if not (isinstance(first, Bag) and first.kind == "slice" and len(entries) == 2):
+        kept -= AXES
     if any(isinstance(e, Bag) and e.kind == "slice" for e in entries):
         found = _shift(entries)
         twice = (

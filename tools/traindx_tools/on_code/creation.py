@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from traindx_tools.on_code import bounds, shapes
-from traindx_tools.on_code.arrays import dtype_of
+from traindx_tools.on_code.arrays import SIGNS, dtype_of
 from traindx_tools.on_code.values import Bag, Const, Ref, Shape, Site, Tensor, Thing, Value, number, truth
 
 CREATORS = frozenset(
@@ -101,10 +101,11 @@ def _shape_of(given: list[Value]) -> Shape | None:
 
 def _from_data(data: Value | None, kwargs: dict[str, Value], site: Site) -> Tensor:
     dtype = dtype_of(kwargs.get("dtype"))
+    leaf = truth(kwargs.get("requires_grad")) is True
     if isinstance(data, Tensor):
-        return replace(data, grad=False, dtype=dtype or data.dtype, site=site)
+        return replace(data, grad=leaf, dtype=dtype or data.dtype, site=site, tags=data.tags - SIGNS)
     if isinstance(data, Const):
-        return Tensor(grad=False, shape=Shape(()), dtype=dtype, site=site)
+        return Tensor(grad=leaf, shape=Shape(()), dtype=dtype, site=site)
     if isinstance(data, Bag):
         inner = data.items[0] if data.items else None
         shape: Shape | None = None
@@ -113,5 +114,5 @@ def _from_data(data: Value | None, kwargs: dict[str, Value], site: Site) -> Tens
         elif isinstance(inner, Bag) and inner.items and isinstance(inner.items[0], Const):
             shape = Shape((None, None if inner.open else len(inner.items)))
         integer = isinstance(inner, Const) and isinstance(inner.value, int)
-        return Tensor(grad=False, shape=shape, dtype=dtype or ("int" if integer else None), site=site)
-    return Tensor(grad=False, dtype=dtype, site=site)
+        return Tensor(grad=leaf, shape=shape, dtype=dtype or ("int" if integer else None), site=site)
+    return Tensor(grad=leaf, dtype=dtype, site=site)

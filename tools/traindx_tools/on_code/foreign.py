@@ -97,6 +97,8 @@ _NO_ARRAYS = (
     "optax.apply",
     "optax.clip",
 )
+_SQUASHES = frozenset({"softmax", "log_softmax", "sigmoid", "logsigmoid"})
+"""Methods that only an array has."""
 _OPTAX_LOSSES = frozenset(
     {
         "softmax_cross_entropy",
@@ -119,6 +121,10 @@ class Foreign(Evaluator):
 
     def set_attribute(self, base: Value, name: str, value: Value, node: ast.AST, frame: Frame) -> None:
         """`base.name = value`."""
+        raise NotImplementedError
+
+    def freeze_parameters(self, parameter: Thing, wanted: bool | None) -> None:
+        """Set requires_grad of every module that a parameter of a loop stands for."""
         raise NotImplementedError
 
     def _call_instance(
@@ -192,7 +198,7 @@ class Foreign(Evaluator):
         elif any(isinstance(a, (Symbol, Operation)) for a in args) and made.grad is False:
             made = replace(made, grad=None)
         positive = name.rpartition(".")[2] in ("mse_loss", "l1_loss", "smooth_l1_loss")
-        made = replace(made, low=0.0 if positive else None, tags=frozenset({"reduced"}))
+        made = replace(made, low=0.0 if positive else None, tags=frozenset({"reduced", "loss"}))
         return self._said(name, receiver, args, kwargs, node, frame, made)
 
     def _foreign(self, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame) -> Value:
@@ -270,7 +276,8 @@ class Foreign(Evaluator):
         lows = [t.low for t in tensors]
         made = arrays.merged(tensors, site)
         low = None if None in lows else min(low for low in lows if low is not None)
-        return replace(made, shape=shape, low=low, tags=tensors[0].tags & {"batch"})
+        signs = frozenset({"log_prob"}) if all("log_prob" in t.tags for t in tensors) else frozenset()
+        return replace(made, shape=shape, low=low, tags=tensors[0].tags & {"batch"} | signs)
 
     def _method(
         self, receiver: Value, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST, frame: Frame
@@ -332,6 +339,16 @@ class Foreign(Evaluator):
         self._remember_callbacks(list(call.args), call.kwargs)
         if isinstance(receiver, Instance):
             return self._module_registry(receiver, name, call)
+        if name in ("log_prob", "rsample", "entropy") and isinstance(receiver, (Symbol, Thing)) and len(call.args) <= 1:
+            tags = frozenset({"log_prob"} if name == "log_prob" else ())
+            grad = None if self.grad else False
+            return Tensor(grad=grad, site=self.site(call.node, call.frame), tags=tags)
+        if isinstance(receiver, Symbol) and name in _SQUASHES:
+            x = Tensor(grad=None if self.grad else False)
+            return arrays.transferred(name, x, call.args, call.kwargs, self.site(call.node, call.frame), self.grad)
+        if isinstance(receiver, Operation) and receiver.op == "compare":
+            mask = Tensor(grad=False, dtype="bool", low=0.0, high=1.0, tags=frozenset({"integer"}))
+            return self._tensor_method(mask, name, call)
         if isinstance(receiver, Symbol):
             return Symbol("call", f"{name}@{self.site(call.node, call.frame)}", receiver, min(receiver.depth + 1, 6))
         if isinstance(receiver, Parameters) or (isinstance(receiver, Bag) and name in ("index", "count")):

@@ -132,6 +132,12 @@ def _leaf(value: Value) -> Value:
     return containers.joined(value.items) if isinstance(value, Bag) else value
 
 
+@_function("flax.training.train_state.TrainState.create", "flax.training.TrainState.create")
+def _train_state(caller: Foreign, call: Call) -> Value:
+    """A training state; its attributes are what it was made of."""
+    return Thing("flax.TrainState", (), call.kwargs, caller.site(call.node, call.frame), call.node, {}, caller.loops)
+
+
 @_function("jax.random.split")
 def _split(caller: Foreign, call: Call) -> Value:
     wanted = call.get(1, "num")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from traindx_tools.on_code import arrays, shapes
-from traindx_tools.on_code.values import Bag, Operation, Shape, Site, Symbol, Tensor, Thing, Value
+from traindx_tools.on_code.values import Bag, Operation, Shape, Site, Symbol, Tensor, Thing, Value, truth
 
 _AS_FUNCTION = {
     "Softmax": "softmax",
@@ -37,7 +37,9 @@ MODE_DEPENDENT = ("Dropout", "BatchNorm", "AlphaDropout", "InstanceNorm", "SyncB
 
 
 def output(layer: Thing, args: list[Value], site: Site, grad: bool | None) -> Value | None:
-    """The output of a layer of torch.nn, or None where the type says nothing."""
+    """The output of a layer of torch.nn or flax, or None where the type says nothing."""
+    if layer.type.startswith(("flax.linen.", "flax.nnx.")):
+        return _flax(layer, args, site)
     if not layer.type.startswith("torch.nn."):
         return None
     given = args[0] if args else None
@@ -46,10 +48,12 @@ def output(layer: Thing, args: list[Value], site: Site, grad: bool | None) -> Va
     short = layer.short
     if short in _AS_FUNCTION:
         made = arrays.transferred(_AS_FUNCTION[short], x, (), {}, site, grad)
-        return replace(made, tags=made.tags | (x.tags & {"layer"}))
+        return replace(made, tags=made.tags | (x.tags & {"layer", *arrays.AXES}))
     if short == "Flatten":
         return arrays.transferred("flatten", x, _flatten_args(layer), {}, site, grad)
+    axes = frozenset({axis}) if (axis := _axis(layer, x)) else frozenset()
     base = Tensor(
+        tags=axes,
         grad=attached,
         dtype=x.dtype if x.dtype not in ("int", "bool") else None,
         site=site,
@@ -59,10 +63,10 @@ def output(layer: Thing, args: list[Value], site: Site, grad: bool | None) -> Va
     if short in ("Linear", "LazyLinear", "Bilinear"):
         size = shapes.literal(layer.argument(1 if short == "Linear" else 0, "out_features"))
         return replace(
-            base, shape=shapes.with_last(x.shape, size), kind="linear", kind_site=site, tags=frozenset({"layer"})
+            base, shape=shapes.with_last(x.shape, size), kind="linear", kind_site=site, tags=axes | {"layer"}
         )
     if short.startswith("Conv"):
-        return replace(base, kind="linear", kind_site=site, tags=frozenset({"layer"}))
+        return replace(base, kind="linear", kind_site=site, tags=axes | {"layer"})
     if short == "Embedding":
         size = shapes.literal(layer.argument(1, "embedding_dim"))
         shape = Shape((*x.shape.dims, size), x.shape.exact) if x.shape is not None else Shape((size,), exact=False)
@@ -72,6 +76,32 @@ def output(layer: Thing, args: list[Value], site: Site, grad: bool | None) -> Va
     if short in _TUPLES:
         return Bag("tuple", [base, Symbol("state", short)])
     return base
+
+
+def _flax(layer: Thing, args: list[Value], site: Site) -> Value | None:
+    x = args[0] if args and isinstance(args[0], Tensor) else Tensor()
+    if layer.short in ("Dense", "DenseGeneral", "Linear"):
+        size = shapes.literal(layer.argument(1 if layer.type.startswith("flax.nnx.") else 0, "features"))
+        made = Tensor(kind="linear", kind_site=site, site=site, shape=shapes.with_last(x.shape, size))
+        return made.tagged("layer")
+    if layer.short in ("Conv", "ConvTranspose", "Embed", "LayerNorm", "BatchNorm", "GroupNorm", "RMSNorm", "Dropout"):
+        return Tensor(site=site)
+    return None
+
+
+def _axis(layer: Thing, x: Tensor) -> str | None:
+    """What stands on axis 0 of a layer's output, where the layer or its input says so."""
+    short = layer.short
+    recurrent = short in ("LSTM", "GRU", "RNN")
+    if recurrent or short in ("MultiheadAttention", "TransformerEncoder", "TransformerEncoderLayer"):
+        owner = layer.args[0] if short == "TransformerEncoder" and layer.args else layer
+        first = owner.argument(4 if recurrent else 99, "batch_first") if isinstance(owner, Thing) else None
+        if truth(first) is True:
+            return "batch_first"
+        return "time_first" if recurrent and first is None and layer.args else None
+    if short.startswith("Conv") or (short == "Embedding" and "batch" in x.tags):
+        return "batch_first"
+    return "batch_first" if "batch_first" in x.tags else None
 
 
 def _attached(layer: Thing, x: Tensor, grad: bool | None) -> bool | None:

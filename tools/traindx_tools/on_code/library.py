@@ -95,7 +95,8 @@ def submodules(owner: Value, seen: set[int] | None = None) -> list[Value]:
             return []
         inner: list[Value] = list(owner.attrs.values())
     elif isinstance(owner, Thing):
-        if not owner.type.startswith("torch.nn.") and "wraps" not in owner.state:
+        grown = any(isinstance(a, (Thing, Instance)) for a in owner.state.get("attrs", {}).values())
+        if not owner.type.startswith("torch.nn.") and "wraps" not in owner.state and not grown:
             return []
         inner = [*owner.args, owner.state.get("wraps") or UNKNOWN, *owner.state.get("attrs", {}).values()]
     elif isinstance(owner, (Bag, Table)):

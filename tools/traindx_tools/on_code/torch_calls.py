@@ -22,6 +22,7 @@ from traindx_tools.on_code.values import (
     Parameters,
     Ref,
     Symbol,
+    Table,
     Tensor,
     Thing,
     Value,
@@ -64,6 +65,12 @@ def _module_method(caller: Foreign, call: Call) -> Value | None:
         return owner if last in ("to", "cuda", "cpu", "train", "eval", "requires_grad_", "half", "bfloat16") else None
     if not isinstance(owner, (Thing, Instance)):
         return None
+    if last == "apply" and not isinstance(call.first, Function):
+        return None  # flax: `model.apply(variables, x)` is a call of the model
+    if last == "requires_grad_" and isinstance(owner.state.get("of"), Parameters):
+        wanted = truth(call.get(0, "requires_grad")) if call.args or call.kwargs else True
+        caller.freeze_parameters(owner, wanted)
+        return owner
     if last == "requires_grad_":
         freeze(owner, truth(call.get(0, "requires_grad")) is False)
     if last in ("half", "bfloat16", "double", "float", "to"):
@@ -122,6 +129,8 @@ def _autograd_grad(caller: Foreign, call: Call) -> Value:
 @function("copy.deepcopy")
 def _deepcopy(caller: Foreign, call: Call) -> Value:
     value, site = call.first, caller.site(call.node, call.frame)
+    if isinstance(value, Symbol):
+        return Symbol("call", f"deepcopy@{site}", value, min(value.depth + 1, 6))
     if isinstance(value, Instance):
         caller.created += 1
         return Instance(value.klass, site, call.node, dict(value.attrs), dict(value.state, bound={}), caller.loops)
@@ -200,6 +209,31 @@ def _deepspeed(caller: Foreign, call: Call) -> Value:
         caller.loops,
     )
     return Bag("tuple", [engine, engine, UNKNOWN, UNKNOWN])
+
+
+@method("optimizers")
+def _optimizers(caller: Foreign, call: Call) -> Value | None:
+    """Lightning's `self.optimizers()`: what `configure_optimizers` returned."""
+    owner = call.receiver
+    if not isinstance(owner, Instance) or not owner.klass.info.derives("LightningModule"):
+        return None
+    if "optimizers" not in owner.state:
+        method = owner.klass.info.method("configure_optimizers")
+        made = caller.call(caller.bound(method, owner), [], {}, call.node, call.frame) if method else UNKNOWN
+        owner.state["optimizers"] = _only_optimizers(made)
+    return owner.state["optimizers"]  # type: ignore[no-any-return]
+
+
+def _only_optimizers(made: Value) -> Value:
+    if isinstance(made, Table):
+        return made.items.get("optimizer", UNKNOWN)
+    if not isinstance(made, Bag):
+        return made
+    items = made.items
+    if len(items) == 2 and isinstance(items[0], Bag):  # ([optimizers], [schedulers])
+        items = items[0].items
+    found = [i.items.get("optimizer", UNKNOWN) if isinstance(i, Table) else i for i in items]
+    return found[0] if len(found) == 1 else Bag("list", found)
 
 
 @method("scale")

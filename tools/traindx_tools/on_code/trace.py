@@ -78,6 +78,8 @@ class Block:
     count: Value | None = None
     """How often a loop runs, as a value, where it says so."""
     framework: str = ""
+    result: Value | None = None
+    """What a followed call returned."""
 
     @property
     def line(self) -> int:
