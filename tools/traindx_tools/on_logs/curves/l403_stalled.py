@@ -32,7 +32,7 @@ RULE = Rule(
     alike=("Evaluation and checkpoint pauses: regular.", "A pre-emption: a resume follows.",
            "The first step: compilation.", "A log that is read while the run goes on."),
     confirm=("py-spy dump --pid PID on every rank while it stands still: who waits where?",
-             "TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and `traindx hang` on the dumps tell which collective was left out."),
+             "TORCH_NCCL_TRACE_BUFFER_SIZE=2000: the flight recorder's dumps tell which collective was left out."),
     thresholds={
         "certain": Threshold(CERTAIN, "seconds", "sagemaker-debugger calls 1,800 s without progress stalled"),
         "long": Threshold(LONG, "seconds", "shorter pauses are recompilations and file systems"),

@@ -6,6 +6,7 @@ Memory is bounded by the number of distinct errors, time is linear in the length
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from traindx_tools.on_logs.run import ErrorEvent
 from traindx_tools.on_logs.tracebacks import fatal_lines, warning_lines
@@ -47,6 +48,7 @@ class _LogErrors:
         self._boxes = Boxes()
         self._asserts: dict[str, list[int]] = {}
         self._under_way: set[str | None] = set()
+        self._warned: ErrorEvent | None = None
         self._busy = False
 
     def read(self, lines: Iterable[tuple[int, str]]) -> tuple[ErrorEvent, ...]:
@@ -54,16 +56,21 @@ class _LogErrors:
             if self._busy or any(word in text for word in _SPEAKS):
                 for line in self._boxes.feed(clean(number, text)):
                     self._line(line)
-                self._busy = bool(self._under_way) or not self._native.idle or not self._boxes.idle
+                self._busy = (bool(self._under_way) or self._warned is not None or not self._native.idle
+                              or not self._boxes.idle)
             else:
                 self._repeats.ordinary_lines += 1
         for reader in self._streams.values():
             self._add_all(reader.close())
         self._add_all(self._native.close())
+        if self._warned is not None:
+            self._repeats.add(self._warned)
         self._add_asserts()
         return self._repeats.events()
 
     def _line(self, line: Line) -> None:
+        if self._warned is not None and self._echo(line):
+            return
         if self._assert(line):
             return
         if self._native.feed(line):
@@ -122,10 +129,21 @@ class _LogErrors:
         else:
             warned = warning_lines.warning_of(text)
             if warned is not None:
-                self._repeats.add(ErrorEvent("warning", warned[0], warned[1][:4000], self._source, line.number,
-                                             line.number, warned[2], rank=line.rank))
+                self._warned = ErrorEvent("warning", warned[0], warned[1][:4000], self._source, line.number,
+                                          line.number, warned[2], rank=line.rank)
             else:
                 self._repeats.ordinary_lines += 1
+
+    def _echo(self, line: Line) -> bool:
+        """Settles the warning of the line before: Python prints the source line that warned, indented, below it."""
+        event, self._warned = self._warned, None
+        assert event is not None, "only called with a warning under way"
+        echoes = bool(event.frames) and line.text.startswith("  ") and line.rank == event.rank
+        if echoes:
+            frame = replace(event.frames[-1], code=line.text.strip()[:200])
+            event = replace(event, frames=(*event.frames[:-1], frame), end_line=line.number)
+        self._repeats.add(event)
+        return echoes
 
     def _event(self, kind: str, type_: str, message: str, line: Line) -> None:
         self._repeats.add(ErrorEvent(kind, type_, message[:4000], self._source, line.number, line.number,
