@@ -73,7 +73,8 @@ _NO_METRICS = re.compile("|".join((
     r"|[A-Z_]+=\S+ +\w+)\s", _OPTIONS,
     r"\b[A-Za-z_]\w*\((?:[^()]*,\s*)?[A-Za-z_]\w*=(?!=)",
     r"^\s*(?:def|class|import|return|raise|assert|elif|while|except|with|for|if)\s.*[:(]\s*$",
-    r"^\s*(?:from [\w.]+ )?import ", r"[^=!<>]==|!=|\+=|\bself\.", r"^\s*[\w.]+\s*=\s*[\w.]+\(", r"0x[0-9a-f]{4,}",
+    r"^\s*(?:from [\w.]+ )?import ", r"[^=!<>]==|!=|\+=|\bself\.", r"^\s*[\w.]+\s*=\s*[\w.]+\(",
+    r"^\s*[\w.]+\s*=\s*-?[\w.]*\(.*\)\s*[-+*/@]\s*[\w(]", r"0x[0-9a-f]{4,}",
     r"https?://", r"improved from|(?:de|in)creased \(|did not improve|[Rr]educing learning|[Rr]andom baseline",
 )))
 """Frames of tracebacks, code, warnings, shell commands: nothing in them is a metric."""
