@@ -53,11 +53,8 @@ class Round:
 
     @property
     def proven(self) -> tuple[Proven, ...]:
-        """The claims that stand, each place once for each cause."""
-        kept: dict[tuple[str, str, str | None, bool], Proven] = {}
-        for p in (p for w in self.works for p in w.proven):
-            kept.setdefault((p.kind, p.place, p.failure_mode, p.supports), p)
-        return tuple(kept.values())
+        """The claims that stand; two specialists at one line are two."""
+        return tuple(p for w in self.works for p in w.proven)
 
     @property
     def dropped(self) -> tuple[Dropped, ...]:

@@ -1,8 +1,9 @@
 """Confidence by the engine's arithmetic on checked evidence; what a model says of its own certainty is not asked.
 
-To the log-odds that triage gave a failure mode from its catalog, checked claims add or take a little: a line of code or
-log 1.0, a documented case 0.5, both together 0.5 more. All claims together move a mode by at most 2.5, which is less
-than the prior of any mode asks for: models alone make no diagnosis, they decide where instruments left it open.
+To the log-odds that triage gave a failure mode, checked claims add or take a little: a line of code 1.5, a line of a
+log 0.5, a documented case 0.5; 1.0 more where two specialists name the same line, 0.5 where a documented case and a line
+of code meet. All claims together move a mode by at most 3.0, and a mode that no instrument speaks for is not moved: the
+models decide where instruments left it open, and make no diagnosis alone.
 """
 
 from __future__ import annotations
@@ -10,16 +11,22 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePath
 
 from traindx.investigators.claude_code.checking import Proven
 from traindx.model import Evidence
 from traindx_tools.finding import Strength
 from traindx_tools.triage import Hypothesis
 
-LINE = 1.0
+CODE_LINE = 1.5
+LOG_LINE = 0.5
 SOURCE = 0.5
 BOTH = 0.5
-MOST = 2.5
+AGREED = 1.0
+MOST = 3.0
+CODE = frozenset({".py", ".ipynb", ".yaml", ".yml", ".toml", ".cfg", ".ini", ".sh"})
+"""Suffixes of files that say what is done, not what came of it."""
+
 UNLISTED_PRIOR = -3.0
 """Log-odds of a cause that the catalog does not know, before evidence: as for its rarer modes."""
 
@@ -29,14 +36,21 @@ INSTRUMENT = {Strength.DIRECT: 3.0, Strength.CIRCUMSTANTIAL: 1.5, Strength.PATTE
 
 def moved(proven: Iterable[Proven]) -> float:
     """Log-odds that checked claims about one cause add (or take), each place counted once."""
-    sides = {True: 0.0, False: 0.0}
-    for supports in sides:
-        ours = [p for p in proven if p.supports is supports]
-        lines = {p.place for p in ours if p.kind == "line"}
-        sources = {p.source for p in ours if p.kind == "source"}
-        both = BOTH if lines and sources else 0.0
-        sides[supports] = min(LINE * len(lines) + SOURCE * len(sources) + both, MOST)
-    return sides[True] - sides[False]
+    known = tuple(proven)
+    return _side([p for p in known if p.supports]) - _side([p for p in known if not p.supports])
+
+
+def _side(proven: Sequence[Proven]) -> float:
+    readers: dict[str, set[str]] = {}
+    for p in proven:
+        if p.kind == "line":
+            readers.setdefault(p.place, set()).add(p.who)
+    code = [place for place in readers if PurePath(place.rpartition(":")[0]).suffix in CODE]
+    sources = {p.source for p in proven if p.kind == "source"}
+    score = CODE_LINE * len(code) + LOG_LINE * (len(readers) - len(code)) + SOURCE * len(sources)
+    score += BOTH if code and sources else 0.0
+    score += AGREED if any(len(readers[place]) > 1 for place in code) else 0.0
+    return min(score, MOST)
 
 
 def about(mode: str, proven: Iterable[Proven]) -> tuple[Proven, ...]:
@@ -46,7 +60,7 @@ def about(mode: str, proven: Iterable[Proven]) -> tuple[Proven, ...]:
 
 def weighed(hypotheses: Sequence[Hypothesis], proven: Sequence[Proven]) -> tuple[Hypothesis, ...]:
     """The hypotheses with checked claims weighed in, the likeliest first."""
-    scores = {h.mode.id: h.score + moved(about(h.mode.id, proven)) for h in hypotheses}
+    scores = {h.mode.id: h.score + (moved(about(h.mode.id, proven)) if h.speaks_for else 0.0) for h in hypotheses}
     out = [_again(h, scores, hypotheses, proven) for h in hypotheses]
     return tuple(sorted(out, key=lambda h: (-h.confidence, -h.score, h.mode.id)))
 
@@ -80,10 +94,12 @@ def confidence(score: float, rivals: Iterable[float]) -> float:
 def unlisted(cited: Iterable[Evidence], proven: Sequence[Proven], rivals: Iterable[float]) -> float:
     """Confidence of a cause that the catalog does not know: from cited findings of instruments and checked claims."""
     found = {e.id: Strength(e.strength) for e in cited if e.finding is not None}
+    if not found:
+        return 0.0
     score = UNLISTED_PRIOR + sum(INSTRUMENT[s] for s in found.values()) + moved(proven)
     caps = [s.cap for s in found.values()]
     caps += [Strength.CIRCUMSTANTIAL.cap for p in proven if p.kind == "line" and p.supports]
-    return min(confidence(score, rivals), max(caps, default=0.0))
+    return min(confidence(score, rivals), max(caps))
 
 
 def lowered(sure: float, against: Sequence[Proven]) -> float:
