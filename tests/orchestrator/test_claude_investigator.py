@@ -163,7 +163,7 @@ def lead(**changes: Any) -> dict[str, Any]:
         "claim": "Labels are drawn in another order than the images", "root_cause": "train.py shuffles labels alone.",
         "why_this_happens": "Each image meets the label of another one, so that nothing can be learned.",
         "location": f"train.py:{place}", "failure_mode": "project.labels-shuffled", "severity": "high",
-        "cites": ["L202-1", "L211-1", "L999-9"], "proposed_fix": "return the labels as they are",
+        "cites": ["L201-1", "L202-1", "L211-1", "L999-9"], "proposed_fix": "return the labels as they are",
         "will_change": ["The loss falls."], "will_not_fix": ["Labels that are wrong in the files."], **changes}]}
 
 
@@ -177,7 +177,7 @@ def author(line: int, **changes: Any) -> dict[str, Any]:
 
 def test_the_lead_may_find_a_cause_that_no_catalog_knows(work: Path, replies: dict[str, Answer]):
     place = TRAIN.split("\n").index(SHUFFLED) + 1
-    replies["silent-bug-detector"] = found(claim("project.labels-shuffled"))
+    replies["torch-logic-auditor"] = replies["silent-bug-detector"] = found(claim("project.labels-shuffled"))
     replies["ml-debugger-specialist"] = lead()
     replies["fix-author"] = author(place)
     replies["adversary"] = {"relation": "supports"}
@@ -207,7 +207,7 @@ def test_a_lead_without_instruments_behind_it_gives_none(work: Path, replies: di
 
 
 def test_a_lead_without_a_patch_tells_what_to_change(work: Path, replies: dict[str, Answer]):
-    replies["silent-bug-detector"] = found(claim("project.labels-shuffled"))
+    replies["torch-logic-auditor"] = replies["silent-bug-detector"] = found(claim("project.labels-shuffled"))
     replies["ml-debugger-specialist"] = lead()
     replies["fix-author"] = Failure("late", "no answer")
     result = run(work)
@@ -276,7 +276,7 @@ def approve_b(diagnosis: Diagnosis) -> Decision:
 @pytest.fixture
 def waiting(work: Path, replies: dict[str, Answer]) -> Any:
     """A session at the gate whose option A is told in words."""
-    replies["silent-bug-detector"] = found(claim("project.labels-shuffled"))
+    replies["torch-logic-auditor"] = replies["silent-bug-detector"] = found(claim("project.labels-shuffled"))
     replies["ml-debugger-specialist"] = lead()
     replies["fix-author"] = Failure("late", "no answer")
     return run(work)

@@ -127,8 +127,7 @@ def _confidence(mode: str, report: Report, found: Round, cited: Sequence[Evidenc
     ours = next((h for h in hypotheses if h.mode.id == mode), None)
     if ours is not None and ours.speaks_for:
         return ours.confidence
-    rivals = [h.score for h in hypotheses if h.speaks_for]
-    return weighing.unlisted(cited, weighing.about(mode, found.proven), rivals)
+    return weighing.unlisted(cited, weighing.about(mode, found.proven), hypotheses)
 
 
 def _says_nothing(said: Claimed) -> bool:

@@ -71,10 +71,10 @@ def _again(found: Hypothesis, scores: Mapping[str, float], hypotheses: Sequence[
     rivals_moved = any(scores[h.mode.id] != h.score for h in hypotheses)
     if shift == 0.0 and not rivals_moved:
         return found
-    rivals = [scores[h.mode.id] for h in hypotheses if h is not found and _compete(found, h)]
+    shown = [h for h in hypotheses if h is not found and _compete(found, h)]
     cap = max([found.strength.cap, *(Strength.CIRCUMSTANTIAL.cap for p in about(found.mode.id, proven)
                                      if p.kind == "line" and p.supports)])
-    sure = confidence(scores[found.mode.id], rivals)
+    sure = confidence(scores[found.mode.id], [scores[h.mode.id] for h in shown], unshown(found, shown))
     return dataclasses.replace(found, score=scores[found.mode.id], confidence=min(sure, cap))
 
 
@@ -83,15 +83,23 @@ def _compete(one: Hypothesis, other: Hypothesis) -> bool:
     return bool(set(one.mode.symptoms) & set(other.mode.symptoms)) and not both_direct
 
 
-def confidence(score: float, rivals: Iterable[float]) -> float:
-    """exp(s) / (1 + exp(s) + sum of exp(rivals)): the engine's formula; "unknown" always takes part with 0."""
+def confidence(score: float, rivals: Iterable[float], rest: float = 0.0) -> float:
+    """exp(s) / (1 + exp(s) + sum of exp(rivals) + rest): the engine's formula; "unknown" always takes part with 0."""
     others = list(rivals)
     top = max(0.0, score, *others)
-    total = math.exp(-top) + math.exp(score - top) + sum(math.exp(s - top) for s in others)
+    total = (1.0 + rest) * math.exp(-top) + math.exp(score - top) + sum(math.exp(s - top) for s in others)
     return math.exp(score - top) / total
 
 
-def unlisted(cited: Iterable[Evidence], proven: Sequence[Proven], rivals: Iterable[float]) -> float:
+def unshown(found: Hypothesis, shown: Sequence[Hypothesis]) -> float:
+    """The sum of exp(score) of the rivals that triage weighed and did not show, by its own confidence in `found`."""
+    if not 0.0 < found.confidence < 1.0 or not found.speaks_for:
+        return 0.0
+    own = math.exp(min(found.score, 50.0))
+    return max(own / found.confidence - own - 1.0 - sum(math.exp(min(h.score, 50.0)) for h in shown), 0.0)
+
+
+def unlisted(cited: Iterable[Evidence], proven: Sequence[Proven], hypotheses: Sequence[Hypothesis]) -> float:
     """Confidence of a cause that the catalog does not know: from cited findings of instruments and checked claims."""
     found = {e.id: Strength(e.strength) for e in cited if e.finding is not None}
     if not found:
@@ -99,7 +107,9 @@ def unlisted(cited: Iterable[Evidence], proven: Sequence[Proven], rivals: Iterab
     score = UNLISTED_PRIOR + sum(INSTRUMENT[s] for s in found.values()) + moved(proven)
     caps = [s.cap for s in found.values()]
     caps += [Strength.CIRCUMSTANTIAL.cap for p in proven if p.kind == "line" and p.supports]
-    return min(confidence(score, rivals), max(caps))
+    rivals = [h for h in hypotheses if h.speaks_for]
+    rest = unshown(rivals[0], [h for h in rivals[1:] if _compete(rivals[0], h)]) if rivals else 0.0
+    return min(confidence(score, [h.score for h in rivals], rest), max(caps))
 
 
 def lowered(sure: float, against: Sequence[Proven]) -> float:
