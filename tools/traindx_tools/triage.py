@@ -26,6 +26,9 @@ from traindx_tools.symptoms import observed_symptoms
 CONFIDENT = 0.70
 """At or above: a diagnosis. Below: more data is needed (requirement E9: 70 to 90 % is circumstantial)."""
 
+FEWEST = 5
+"""Values below which nothing can be called healthy: two points are no curve."""
+
 SYMPTOM_HINT = 0.4
 """Log-odds added to a mode when the person saw one of its symptoms."""
 
@@ -111,10 +114,11 @@ def timeline(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(sorted(matter, key=lambda f: (onset(f), -f.severity.rank, f.rule)))
 
 
-def _match(entries: Iterable[Speaks], findings: Sequence[Finding], sign: int) -> list[Weighed]:
+def _match(entries: Iterable[Speaks], findings: Sequence[Finding], sign: int, words: str) -> list[Weighed]:
     out = []
+    rules = frozenset(f.rule for f in findings)
     for entry in entries:
-        matched = [f for f in findings if entry.matches(f)]
+        matched = [f for f in findings if entry.matches(f)] if entry.counts(rules, words) else []
         if matched:
             best = max(matched, key=lambda f: (entry.strength_of(f).cap, f.severity.rank, -onset(f)))
             out.append(Weighed(best, sign * entry.weight, entry.strength_of(best), entry.note))
@@ -199,8 +203,8 @@ def _look_alikes(first: Hypothesis, taken: set[str], modes: Mapping[str, Failure
 def rank(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom: str = "") -> tuple[Hypothesis, ...]:
     """All hypotheses that a finding speaks for, the most likely first, filled up to three with look-alikes."""
     seen, first = observed_symptoms(symptom), _first_anomaly(findings)
-    pro = {k: _match(m.speaks_for, findings, +1) for k, m in modes.items()}
-    con = {k: _match(m.speaks_against, findings, -1) for k, m in modes.items()}
+    pro = {k: _match(m.speaks_for, findings, +1, symptom) for k, m in modes.items()}
+    con = {k: _match(m.speaks_against, findings, -1, symptom) for k, m in modes.items()}
     scores = {k: _score(m, pro[k], con[k], seen, first) for k, m in modes.items() if _supported(m, pro[k], seen)}
     direct = frozenset(k for k in scores if any(w.strength is Strength.DIRECT for w in pro[k]))
     found = {k: _hypothesis(modes[k], s, _confidence(modes[k], scores, modes, direct), pro[k], con[k])
@@ -233,6 +237,9 @@ def judge(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom
         return Verdict("needs_more_data", hypotheses, anomalies, reason)
     if records == 0:
         return Verdict("needs_more_data", (), anomalies, "No metrics and no errors were found in what was given.")
+    if records < FEWEST:
+        return Verdict("needs_more_data", (), anomalies,
+                       f"Only {records} values were read: too few to call a run healthy.")
     if unseen:
         reason = f"Nothing wrong in the metrics, but they cannot show what you describe ({', '.join(unseen)})."
         return Verdict("needs_more_data", rank(list(findings), modes, symptom), anomalies, reason)

@@ -7,6 +7,7 @@ are rendered from the same files, so prose and engine never disagree.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -50,6 +51,17 @@ class Speaks:
     strength: Strength | None = None
     """How near this finding is to this cause, where that is less than the finding's own strength."""
     note: str = ""
+    beside: tuple[str, ...] = ()
+    """Rules of which one must have been seen as well, or else `said` must hold; empty with an empty `said`: always."""
+    said: str = ""
+    """A regular expression for the person's words, in place of a rule in `beside`."""
+
+    def counts(self, rules: frozenset[str], words: str) -> bool:
+        """Whether what must go along with the finding is there."""
+        if not self.beside and not self.said:
+            return True
+        return bool(rules.intersection(self.beside)) or bool(
+            self.said and re.search(self.said, words[:4000], re.IGNORECASE))
 
     def matches(self, finding: Finding) -> bool:
         """Whether the finding is of this rule and all conditions hold on its measured values."""
@@ -150,6 +162,8 @@ def _speaks(items: Iterable[Mapping[str, Any]]) -> tuple[Speaks, ...]:
             when=tuple(Condition(k, v) for k, v in item.get("when", {}).items()),
             strength=Strength(item["strength"]) if "strength" in item else None,
             note=item.get("note", ""),
+            beside=tuple(item.get("beside", ())),
+            said=item.get("said", ""),
         ))  # fmt: skip
     return tuple(out)
 

@@ -123,10 +123,24 @@ class Interpreter(Statements):
         spec = info.node.args
         names = [a.arg for a in (*spec.posonlyargs, *spec.args)][1 if owner is not None and not info.is_static else 0 :]
         frame = Frame(info.file, self.module_of(info))
-        kwargs: dict[str, Value] = {a.arg: self._annotated(a, frame) for a in spec.kwonlyargs}
-        args = [self._annotated(a, frame) for a in (*spec.posonlyargs, *spec.args) if a.arg in names]
+        kwargs: dict[str, Value] = {
+            a.arg: self._argument(a, d, frame) for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True)
+        }
+        args = [self._argument(a, d, frame) for a, d in _with_defaults(spec) if a.arg in names]
         self.invoke(bound, args, kwargs, info.node, frame)
         self.roots.append(root)
+
+    def _argument(self, arg: ast.arg, default: ast.expr | None, frame: Frame) -> Value:
+        """An argument of a function that nobody calls: its default, which a caller may override."""
+        if isinstance(default, ast.Constant) and isinstance(default.value, (int, float, str)):
+            return Const(default.value, fixed=False)
+        if isinstance(default, (ast.Call, ast.Name, ast.UnaryOp, ast.BinOp)):
+            value = self.evaluate(default, frame)
+            if isinstance(value, Const) and isinstance(value.value, (int, float, str)):
+                return Const(value.value, fixed=False)
+            if isinstance(value, Instance) and value.klass.info.is_dataclass:
+                return value
+        return self._annotated(arg, frame)
 
     def _annotated(self, arg: ast.arg, frame: Frame) -> Value:
         """An argument of which only the annotation is known."""
@@ -164,8 +178,7 @@ class Interpreter(Statements):
         frame = Frame(klass.info.file, self.module_of(klass.info))
         args: list[Value] = []
         if init is not None:
-            spec = init.info.node.args
-            args = [self._annotated(a, frame) for a in (*spec.posonlyargs, *spec.args)[1:]]
+            args = [self._argument(a, d, frame) for a, d in _with_defaults(init.info.node.args)[1:]]
         made = self.instantiate(klass, args, {}, klass.info.node, frame)
         return (
             made if isinstance(made, Instance) else Instance(klass, self.site(klass.info.node, frame), klass.info.node)
@@ -192,6 +205,13 @@ _ANNOTATED = frozenset(
 )
 _ANNOTATED_HOMES = ("torch.", "accelerate.", "lightning.")
 _IMPORTS = re.compile(r"^\s*(?:import|from)\s+(" + "|".join(sorted(DEEP_LEARNING - {"numpy"})) + r")\b", re.M)
+
+
+def _with_defaults(spec: ast.arguments) -> list[tuple[ast.arg, ast.expr | None]]:
+    """Positional arguments with their defaults."""
+    args = [*spec.posonlyargs, *spec.args]
+    none: list[ast.expr | None] = [None] * (len(args) - len(spec.defaults))
+    return list(zip(args, [*none, *spec.defaults], strict=True))
 
 
 def _worth_following(file: SourceFile) -> bool:

@@ -82,7 +82,9 @@ def is_torch(name: str) -> bool:
 
 def is_array_library(name: str) -> bool:
     """Whether a function of that name makes or maps arrays."""
-    return name.startswith(("torch.", "jax.", "numpy.", "einops.", "optax.", "torchvision.", "torchaudio.", "flax.nn.", "flax.linen."))
+    return name.startswith(
+        ("torch.", "jax.", "numpy.", "einops.", "optax.", "torchvision.", "torchaudio.", "flax.nn.", "flax.linen.")
+    )
 
 
 def is_optimizer(type_name: str) -> bool:
