@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from traindx_tools.on_logs.readers.names import words
@@ -24,6 +26,9 @@ _NO_LOSS = frozenset({
     "perplexity", "rmse", "mae", "err", "error", "max", "min", "ratio", "util", "gpu", "cpu", "len", "length",
     "size",
 })
+
+_FUNCTION_OF = re.compile(r"[()|@%]")
+"""Signs of a quantity that is computed from others, such as D(G(z)), |grad| or recall@5: no rate is written so."""
 
 
 def is_small_and_smooth(v: Floats, largest: float) -> bool:
@@ -52,6 +57,8 @@ def moves_like_a_schedule(s: Series) -> bool:
     """Whether a series of an unknown name can only be the learning rate: small numbers of a computed curve."""
     v = s.values
     if len(v) < ENOUGH or not s.finite.all() or _OTHER_SCHEDULES.intersection(words(s.original)):
+        return False
+    if _FUNCTION_OF.search(s.original):
         return False
     high, low = float(v.max()), float(v[v > 0].min()) if (v > 0).any() else 0.0
     if (v < 0).any() or not SMALLEST_RATE <= low <= high <= LARGEST_RATE or len(np.unique(v)) < 0.5 * len(v):

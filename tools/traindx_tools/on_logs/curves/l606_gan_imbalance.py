@@ -33,6 +33,7 @@ FAKE = 0.02
 BEATEN = 3.0
 EXACT = 1e-3
 LAST = 1 / 3
+SATURATING = -1.0
 RECORDS = 6
 
 RULE = Rule(
@@ -57,6 +58,8 @@ RULE = Rule(
         "fake": Threshold(FAKE, "probability", "the same, as D(G(z))"),
         "beaten": Threshold(BEATEN, "times 2 ln 2", "worse than guessing by far"),
         "exact": Threshold(EXACT, "relative", "no training leaves a loss there"),
+        "saturating": Threshold(SATURATING, "nats", "log(1 - D(G(z))) starts at ln(1/2) = -0.69 and ends at 0 when D "
+                                "wins; below lies a critic (WGAN), whose losses have no level"),
         "last": Threshold(round(LAST, 3), "of the log", "not just a phase"),
     },
 )
@@ -68,7 +71,7 @@ def check(run: Run) -> Iterator[Finding]:
     if d_series is None or g_series is None:
         return
     d, g = curve(d_series), curve(g_series)
-    if len(d) < RECORDS or len(g) < RECORDS or d.values.min() < 0.0 or g.values.min() < 0.0:
+    if len(d) < RECORDS or len(g) < RECORDS or d.values.min() < 0.0 or g.values.min() < SATURATING:
         return
     kind = _kind(run, d, g)
     if kind is not None:
@@ -79,10 +82,11 @@ def _kind(run: Run, d: Curve, g: Curve) -> str | None:
     d_last, g_last = last_part(d.values, LAST), last_part(g.values, LAST)
     fooled = [last_part(curve(s).values, LAST) for s in run.series
               if s.original.lower().replace(" ", "") in ("d(g(z))", "d_g_z", "d_gz", "d_fake", "d(fake)")]
-    loses = float(np.quantile(g_last, 0.1)) >= LOSES or any(len(f) and float(f.max()) <= FAKE for f in fooled)
+    saturated = bool((g_last <= 0).all()) and float(np.abs(g_last).max()) <= WINS
+    loses = saturated or float(np.quantile(g_last, 0.1)) >= LOSES or any(len(f) and float(f.max()) <= FAKE for f in fooled)
     if float(np.quantile(d_last, 0.9)) <= WINS and loses:
         return "discriminator-wins"
-    if float(np.quantile(d_last, 0.1)) >= BEATEN * BALANCE and float(np.quantile(g_last, 0.9)) <= WINS:
+    if not saturated and float(np.quantile(d_last, 0.1)) >= BEATEN * BALANCE and float(np.quantile(g_last, 0.9)) <= WINS:
         return "generator-wins"
     flat = any(np.abs(d.values / level - 1.0).max() <= EXACT for level in (BALANCE, BALANCE / 2))
     return "no-contest" if flat and len(d) >= 2 * RECORDS else None
