@@ -20,6 +20,8 @@ COMMITS_SHOWN = 10
 DIFF_SHOWN = 20_000
 """Characters of a difference that are read."""
 
+_DIFF = ("diff", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=dirty", "--relative")
+
 Often = Literal["always", "sometimes", "unknown"]
 
 _SINCE = re.compile(
@@ -77,10 +79,9 @@ def recent_changes(workspace: Path, symptom: Symptom, good: str | None = None) -
         return None
     span = f"{base}..HEAD" if base != "HEAD" else "HEAD"
     log = run_git(workspace, "log", f"-n{COMMITS_SHOWN}", "--date=iso", "--format=%h %ad %s", span, "--", ".")
-    names = run_git(workspace, "diff", "--no-ext-diff", "--relative", "--name-only", "-z", base, "--", ".")
+    names = run_git(workspace, *_DIFF, "--name-only", "-z", base, "--", ".")
     files = tuple(n for n in (names or "").split("\0") if n and not is_secret(Path(n)))
-    difference = run_git(workspace, "diff", "--no-ext-diff", "--no-textconv", "--no-color", "--relative", "-U2", base,
-                         "--", *files[:100], limit=DIFF_SHOWN) if files else ""
+    difference = run_git(workspace, *_DIFF, "-U2", base, "--", *files[:100], limit=DIFF_SHOWN) if files else ""
     return Changes(base, tuple((log or "").splitlines()), files, difference or "")
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -31,7 +32,7 @@ class Report:
     seen: Examination
     places: Places
     subject: str
-    """The path as a person would type it again in the next command."""
+    """The paths as a person would type them again in a shell: quoted where a name could mean something to it."""
     missing: tuple[str, ...] = ()
     """Artifacts that the asker announced and that could not be read, or roles for which nothing was given."""
     extra_checks: tuple[str, ...] = ()
@@ -179,18 +180,17 @@ def gradient_summary(seen: Examination) -> str:
 
 
 def _anchors(code: Sequence[Path]) -> tuple[Anchor, ...]:
-    import ast
-
     from traindx_tools.on_code.anchors import anchors_in
+    from traindx_tools.on_code.source import read_sources
 
-    found: list[Anchor] = []
-    for path in code:
-        text = path.read_text(encoding="utf-8", errors="replace")
-        try:
-            found += anchors_in(str(path), ast.parse(text), text.splitlines())
-        except (SyntaxError, ValueError, RecursionError):
-            continue  # the audit names files that do not parse
-    return tuple(found)
+    sources, _ = read_sources(code)  # the audit names the files that could not be read
+    return tuple(a for s in sources for a in anchors_in(s.path, s.tree, list(s.lines)))
+
+
+def typed(paths: Sequence[str | Path]) -> str:
+    """Paths as arguments of a shell command: a file's name is data and must not become a command or an option."""
+    names = (str(p) for p in paths)
+    return shlex.join(f"./{n}" if n.startswith("-") and n != "-" else n for n in names)
 
 
 def diagnose(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | None = None,
@@ -204,4 +204,4 @@ def diagnose(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | N
     here = root or common_root(paths)
     seen = examine(paths, symptom=symptom, stdin=stdin, root=here)
     places = Places(here.resolve(), seen.code, _anchors(seen.code))
-    return Report(seen, places, " ".join(str(p) for p in paths), tuple(missing))
+    return Report(seen, places, typed(paths), tuple(missing))

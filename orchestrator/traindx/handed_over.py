@@ -16,6 +16,8 @@ ROLES = ("training_logs", "loss_curves", "model_code", "error_messages", "config
 _SUFFIX = {"model_code": ".py", "config": ".yaml"}
 _PATH_LIKE = re.compile(r"[^\s\n\r\x00]{1,1024}")
 
+_ENDING = re.compile(r"/[^/]*\w\.[A-Za-z][A-Za-z0-9]{0,5}$")
+
 
 @dataclass(frozen=True)
 class HandedOver:
@@ -35,6 +37,13 @@ def _existing(entry: str, root: Path) -> Path | None:
         return None
 
 
+def _looks_like_path(entry: str) -> bool:
+    """One word, or one line with a folder and an ending in it ("my runs/log.txt")."""
+    if _PATH_LIKE.fullmatch(entry):
+        return True
+    return "\n" not in entry and len(entry) < 1024 and "/" in entry and bool(_ENDING.search(entry))
+
+
 def hand_over(artifacts: Artifacts, root: Path, scratch: Path) -> HandedOver:
     """Resolves every entry against `root`; texts are written to `scratch`. Roles without an entry are named missing."""
     paths: list[Path] = []
@@ -44,7 +53,7 @@ def hand_over(artifacts: Artifacts, root: Path, scratch: Path) -> HandedOver:
             found = _existing(entry, root)
             if found is not None:
                 paths.append(found)
-            elif _PATH_LIKE.fullmatch(entry) and role != "error_messages":
+            elif role == "paths" or (_looks_like_path(entry) and role != "error_messages"):
                 missing.append(f"{role}: {entry}")
             elif entry.strip():
                 scratch.mkdir(parents=True, exist_ok=True)

@@ -335,7 +335,7 @@ class Verify(Model):
     """Run in the workspace: a text by the shell, a sequence as it is. Needs the user's consent to run."""
     new_run: Texts = ()
     """Files or folders, relative to the workspace, where the new run writes its metrics; its output is read anyway."""
-    timeout: float = Field(default=1800.0, gt=0)
+    timeout: float = Field(default=1800.0, gt=0, allow_inf_nan=False)
     """Seconds for one run of the command."""
     memory_mib: int | None = Field(default=None, gt=0)
     """Resident memory of the command and its children; by default most of the machine's."""
@@ -388,5 +388,5 @@ class Attempt(Model):
 class Budget(Model):
     """How long and how often a session may try before it waits for a person."""
 
-    seconds: float = Field(default=1800.0, gt=0)
+    seconds: float = Field(default=1800.0, gt=0, allow_inf_nan=False)
     attempts: int = Field(default=6, ge=1)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from traindx_tools.finding import Finding, Location
 from traindx_tools.on_code.anchors import Anchor, choose
+from traindx_tools.on_code.source import MAX_BYTES
 
 _MAIN = re.compile(r"""^if __name__ == ['"]__main__['"]""", re.MULTILINE)
 
@@ -47,10 +49,10 @@ class Places:
     @property
     def training_command(self) -> str | None:
         """`python train.py` where exactly one script of the workspace can be run, or one is called like training."""
-        mains = [c for c in self.code if _MAIN.search(c.read_text(encoding="utf-8", errors="replace"))]
+        mains = [c for c in self.code if _MAIN.search(_text(c))]
         named = [c for c in mains if "train" in c.stem.lower()] or mains
         only = named or list(self.code)
-        return f"python {self.name(str(only[0]))}" if len(only) == 1 else None
+        return f"python {shlex.quote(self.name(str(only[0])))}" if len(only) == 1 else None
 
     def anchor(self, kinds: Sequence[str]) -> Anchor | None:
         """The line of the code that a failure mode with these anchors is about."""
@@ -72,8 +74,17 @@ def _more(where: Location) -> bool:
 def _inside(path: Path, root: Path) -> str | None:
     try:
         return path.resolve().relative_to(root.resolve()).as_posix() if path.exists() else None
-    except ValueError:
+    except (ValueError, OSError, RuntimeError):  # no name at all, too long a one, links in a circle
         return None
+
+
+def _text(path: Path) -> str:
+    """A code file's text, bounded; "" where it vanished meanwhile."""
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""
 
 
 def _tail(one: PurePath, other: PurePath) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -65,7 +66,7 @@ def step_text(step: Step, command: Callable[[str], str]) -> str:
 def for_subject(command: str, subject: str, training: str | None = None) -> str:
     """A command of the catalog with the user's path in the place of PATH and their training command in that of CMD."""
     made = re.sub(r"\bPATH\b", lambda _: subject, command)
-    return re.sub(r"\bCMD\b", lambda _: f"'{training}'", made) if training else made
+    return re.sub(r"\bCMD\b", lambda _: shlex.quote(training), made) if training else made
 
 
 def code_place(found: triage.Hypothesis, places: Places) -> tuple[str, int] | None:

@@ -13,9 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from traindx.diagnose import Report, diagnose
-from traindx.model import Verify
-from traindx.verify import Outcome, clean_environment, specification, supervised
+from traindx.diagnose import Report, diagnose, typed
+from traindx.verify import Outcome, clean_environment, specification, supervised, verify_from
 from traindx_tools.errors import BadUsage, UnreadableInput
 from traindx_tools.finding import Finding, Severity
 
@@ -76,11 +75,13 @@ def _stamps(root: Path) -> dict[Path, tuple[int, int]]:
 
 def run_in_copy(command: str, workspace: Path, folder: Path, timeout: float = DEFAULT_TIMEOUT) -> Rerun:
     """Runs the command in a copy of the workspace below `folder`, without the secrets of this environment."""
+    how = verify_from({"command": command, "timeout": timeout})
+    assert how is not None, "fields were given"
     copy, run = folder / "copy", folder / "run"
     copy_workspace(workspace, copy)
     run.mkdir(parents=True)
     before = _stamps(copy)
-    limits = specification(Verify(command=command, timeout=timeout), copy)
+    limits = specification(how, copy)
     environment = {**clean_environment(os.environ), "PYTHONUNBUFFERED": "1"}
     outcome = asyncio.run(supervised(run, limits, environment))
     after = _stamps(copy)
@@ -92,7 +93,7 @@ def diagnose_rerun(rerun: Rerun, symptom: str) -> Report:
     code = [f for f in _files(rerun.copy) if f.suffix == ".py"]
     paths = [rerun.log, *rerun.written, *code]
     report = diagnose([p for p in paths if p.is_file()], symptom=symptom, root=rerun.copy)
-    return replace(report, subject=str(rerun.log))
+    return replace(report, subject=typed([rerun.log]))
 
 
 def _serious(findings: Iterable[Finding]) -> frozenset[str]:

@@ -6,6 +6,8 @@ import re
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
+_HALF = re.compile(r"[\ud800-\udfff]")
+"""Half of a pair: what Python makes of a byte in a file name that is no UTF-8. It cannot be written anywhere."""
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 _SPACE = re.compile(r"\s+")
 
@@ -15,7 +17,8 @@ MOST = 4000
 
 def block(text: object, most: int = MOST) -> str:
     """Lines kept; terminal sequences, control and direction characters removed; bounded."""
-    plain = _CONTROL.sub("", _ANSI.sub("", str(text).replace("\r\n", "\n").replace("\r", "\n")))
+    plain = _HALF.sub("\ufffd", str(text))
+    plain = _CONTROL.sub("", _ANSI.sub("", plain.replace("\r\n", "\n").replace("\r", "\n")))
     return plain if len(plain) <= most else plain[: most - 2].rstrip() + " …"
 
 

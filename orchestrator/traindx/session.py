@@ -36,7 +36,7 @@ from traindx.session_folder import (
 from traindx.session_result import SessionResult, result_of
 from traindx.strikes import Ledger
 from traindx.turn import Approve, Fixer, Turn
-from traindx.verify import Examine, examine_with_instruments
+from traindx.verify import Examine, examine_with_instruments, verify_from
 from traindx.workspace import SCRATCH
 from traindx_tools.errors import BadUsage, TraindxError
 
@@ -288,17 +288,6 @@ def reopen_approach(workspace: str | Path, approach: Approach, *, by: str, reaso
     if not reason.strip():
         raise BadUsage("reopening an approach needs a reason: what is different now?")
     Ledger(Path(workspace).absolute()).reopen(approach, by, reason)
-
-
-def verify_from(given: Verify | Mapping[str, Any] | str | Sequence[str] | None) -> Verify | None:
-    """A `Verify` from a command, a list of arguments or its fields. Raises BadUsage for an empty command."""
-    if given is None or isinstance(given, Verify):
-        return given
-    made = (Verify.model_validate(given) if isinstance(given, Mapping)
-            else Verify(command=given if isinstance(given, str) else tuple(given)))
-    if made.command is not None and not "".join(made.command).strip():
-        raise BadUsage("the verification command is empty: give a command that shows whether the run is healthy")
-    return made
 
 
 def artifacts_from(given: Artifacts | Mapping[str, Any] | Sequence[str | Path] | None) -> Artifacts:

@@ -21,8 +21,9 @@ def write_report(folder: SessionFolder, artifacts: Sequence[Path]) -> None:
         write_state(folder.path / "report.html", _page(result, folder.path, artifacts).encode("utf-8"))
     except TraindxError:
         raise
-    except Exception:  # noqa: BLE001 - a picture that fails must not keep a diagnosis from a person
-        _log.warning("report.html could not be made", exc_info=True)
+    except Exception as error:  # noqa: BLE001 - a picture that fails must not keep a diagnosis from a person
+        _log.warning("report.html could not be made: %s: %s", type(error).__name__, error)
+        _log.debug("where it failed", exc_info=True)
 
 
 def _page(result: SessionResult, folder: Path, artifacts: Sequence[Path]) -> str:

@@ -30,12 +30,15 @@ HEAD_SHARE = 7 / 8
 """Of the output's limit for its beginning; the rest is for its end."""
 
 
-class _Cancelled(Exception):
-    pass
+class _Stop:
+    """Set by SIGTERM, looked at between two waits: an exception out of a handler could strike while the command is
+    being started, and leave it running."""
+
+    told = False
 
 
 def _cancel(_signal: int, _frame: object) -> None:
-    raise _Cancelled
+    _Stop.told = True
 
 
 class Output:
@@ -164,10 +167,7 @@ def run(spec: dict[str, Any], folder: Path) -> dict[str, Any]:
         output.write(f"cannot start: {error}\n".encode())
         output.close()
         return {**result, "exit_code": 127, "seconds": 0.0}
-    try:
-        result.update(_watch(child, spec, output, started))
-    except _Cancelled:
-        result["cancelled"] = True
+    result.update(_watch(child, spec, output, started))
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     kill_all(child.pid, spec.get("grace", GRACE_SECONDS))
     output.close()
@@ -190,6 +190,8 @@ def _watch(child: subprocess.Popen[bytes], spec: dict[str, Any], output: Output,
         code = child.poll()
         if code is not None and not (open_pipe and ready):
             return {"exit_code": code}
+        if _Stop.told:
+            return {"cancelled": True}
         now = time.monotonic()
         if now >= deadline:
             return {"timed_out": True}

@@ -19,8 +19,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from traindx.durable import write_state
 from traindx.model import Diagnosis, MetricChange, Verification, Verify
+from traindx_tools.errors import BadUsage
 from traindx_tools.finding import Finding, Severity
 
 STEPS_BEYOND = 100
@@ -114,6 +117,25 @@ def specification(verify: Verify, workspace: Path) -> dict[str, Any]:
         "memory_bytes": memory_limit(verify),
         "output_limit": OUTPUT_LIMIT,
     }
+
+
+def verify_from(given: Verify | Mapping[str, Any] | str | Sequence[str] | None) -> Verify | None:
+    """A `Verify` from a command, a list of arguments or its fields.
+
+    Raises BadUsage for an empty command, and for a limit that is no positive number.
+    """
+    if given is None or isinstance(given, Verify):
+        return given
+    fields = given if isinstance(given, Mapping) else {"command": given if isinstance(given, str) else tuple(given)}
+    try:
+        made = Verify.model_validate(fields)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(p) for p in first["loc"]) or "the fields"
+        raise BadUsage(f"the verification makes no sense: {where}: {first['msg']}, got {first['input']!r}") from error
+    if made.command is not None and not "".join(made.command).strip():
+        raise BadUsage("the command is empty: give one that shows whether the run is healthy")
+    return made
 
 
 async def supervised(folder: Path, spec: Mapping[str, Any], environment: Mapping[str, str]) -> Outcome:

@@ -39,6 +39,9 @@ _ENVIRONMENT_MARKS = ("pyvenv.cfg", "conda-meta")
 _GIT_WATCHED = ("HEAD", "config", "hooks")
 """Parts of .git that say what git will do; the rest changes by itself."""
 
+_GIT_OFF = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "core.quotePath=false", "log.showSignature=false",
+            "core.untrackedCache=false")
+
 _RACY_SECONDS = 2.0
 """A file changed so shortly ago may change again within one clock tick: its hash is not reused."""
 
@@ -207,18 +210,34 @@ def _git_state(root: Path) -> Iterator[tuple[str, Path]]:
 def run_git(root: Path, *arguments: str, limit: int = 2**20) -> str | None:
     """What a read-only git command prints, at most `limit` characters; None without git or a repository.
 
-    Hooks, pagers, external diff programs and file-system monitors that the repository may name are all off.
+    Programs that the repository itself may name are all off: hooks, pagers, external diff programs, file-system
+    monitors, filters, signature checkers, and the transports of a clone that fetches missing objects.
     """
-    command = ["git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false",
-               "--no-pager", "--literal-pathspecs", *arguments]
+    off = [part for setting in (*_GIT_OFF, *_filters_off(root)) for part in ("-c", setting)]
+    printed = _git(root, *off, *arguments)
+    return None if printed is None else printed.decode("utf-8", "replace")[:limit]
+
+
+def _filters_off(root: Path) -> Iterator[str]:
+    """Settings that empty the filters which the repository's own configuration defines; the user's own ones stay."""
+    for scope in ("--local", "--worktree"):
+        names = _git(root, "config", scope, "--includes", "--name-only", "-z", "--get-regexp", r"^filter\..*")
+        for name in (names or b"").decode("utf-8", "replace").split("\0"):
+            if name and "=" not in name and "\n" not in name:
+                yield f"{name}={'false' if name.endswith('.required') else ''}"
+
+
+def _git(root: Path, *arguments: str) -> bytes | None:
+    command = ["git", "--no-pager", "--literal-pathspecs", *arguments]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
-    environment |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    environment |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", "GIT_NO_LAZY_FETCH": "1",
+                    "GIT_ALLOW_PROTOCOL": "none"}
     try:
         done = subprocess.run(command, cwd=root, env=environment, capture_output=True, timeout=20, check=False,
                               stdin=subprocess.DEVNULL)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return done.stdout.decode("utf-8", "replace")[:limit] if done.returncode == 0 else None
+    return done.stdout if done.returncode == 0 else None
 
 
 def _ignored_folders(root: Path) -> frozenset[str]:

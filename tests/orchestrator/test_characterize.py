@@ -84,13 +84,16 @@ def test_the_good_commit_is_the_one_that_is_named(workspace: Path):
 def test_secrets_and_the_repositorys_own_programs_stay_out(workspace: Path):
     git(workspace, "init", "-q", ".")
     (workspace / ".env").write_text("KEY=old\n")
-    (workspace / ".gitattributes").write_text("*.py diff=evil\n")
+    (workspace / ".gitattributes").write_text("*.py diff=evil filter=evil\n")
     git(workspace, "add", ".")
     git(workspace, "commit", "-qm", "first")
     git(workspace, "config", "diff.external", "touch owned; false")
     git(workspace, "config", "diff.evil.textconv", "touch owned; cat")
     git(workspace, "config", "core.fsmonitor", "touch owned")
     git(workspace, "config", "core.pager", "touch owned; cat")
+    git(workspace, "config", "filter.evil.clean", "touch owned; cat")
+    git(workspace, "config", "filter.evil.process", "touch owned")
+    git(workspace, "config", "filter.evil.required", "true")
     (workspace / ".env").write_text("KEY=hunter2\n")
     (workspace / "train.py").write_text("changed\n")
     found = recent_changes(workspace, Symptom(observed="x"))
@@ -98,6 +101,25 @@ def test_secrets_and_the_repositorys_own_programs_stay_out(workspace: Path):
     assert found.files == ("train.py",)
     assert "hunter2" not in found.difference
     assert "+changed" in found.difference
+    assert not (workspace / "owned").exists()
+
+
+@needs_git
+def test_a_signature_is_not_handed_to_a_program_of_the_repository(workspace: Path):
+    git(workspace, "init", "-q", ".")
+    git(workspace, "add", ".")
+    git(workspace, "commit", "-qm", "first")
+    head = git(workspace, "cat-file", "commit", "HEAD").split("\n\n")
+    signed = f"{head[0]}\ngpgsig -----BEGIN PGP SIGNATURE-----\n \n iQ\n -----END PGP SIGNATURE-----\n\nsecond\n"
+    (workspace / "commit").write_text(signed)
+    git(workspace, "update-ref", "HEAD", git(workspace, "hash-object", "-t", "commit", "-w", "commit"))
+    (workspace / "gpg").write_text(f"#!/bin/sh\ntouch {workspace}/owned\n")
+    (workspace / "gpg").chmod(0o755)
+    git(workspace, "config", "gpg.program", str(workspace / "gpg"))
+    git(workspace, "config", "log.showSignature", "true")
+    found = recent_changes(workspace, Symptom(observed="x"))
+    assert found is not None
+    assert "second" in found.commits[0]
     assert not (workspace / "owned").exists()
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from scripted import EVIDENCE, diagnosis
@@ -27,7 +29,9 @@ from traindx.verify import (
     specification,
     steps_needed,
     supervised,
+    verify_from,
 )
+from traindx_tools.errors import BadUsage
 from traindx_tools.finding import Finding, Location, Severity, Strength
 
 
@@ -132,6 +136,33 @@ def test_a_supervisor_that_was_told_to_stop_kills_and_reports(tmp_path: Path):
     assert read_outcome(tmp_path).cancelled
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+def test_a_stop_that_comes_while_the_command_starts_stops_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(supervise._Stop, "told", False)
+    start = subprocess.Popen
+
+    def told_meanwhile(*arguments: object, **options: object) -> subprocess.Popen[bytes]:
+        child: subprocess.Popen[bytes] = start(*arguments, **options)  # type: ignore[call-overload]
+        supervise._cancel(signal.SIGTERM, None)
+        return child
+
+    monkeypatch.setattr(subprocess, "Popen", told_meanwhile)
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        result = supervise.run(specification(Verify(command="exec sleep 1000"), tmp_path), tmp_path)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert result["cancelled"]
+    assert result["seconds"] < 60
+
+
+@pytest.mark.parametrize("given", [
+    "", "  ", {"command": "x", "timeout": 0}, {"command": "x", "timeout": -5}, {"command": "x", "timeout": math.nan},
+    {"command": "x", "timeout": math.inf}, {"command": "x", "steps": -1}, {"command": 5}, {"commands": "x"}])
+def test_a_verification_that_makes_no_sense_is_refused(given: Any):
+    with pytest.raises(BadUsage):
+        verify_from(given)
 
 
 def test_a_run_whose_supervisor_died_counts_as_lost(tmp_path: Path):

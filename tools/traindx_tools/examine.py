@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -42,10 +43,15 @@ class Examination:
 
 def code_files(paths: Sequence[str | Path], run: Run) -> tuple[Path, ...]:
     """The Python files among the artifacts, and those that lie beside a log that was given by itself."""
-    named = [Path(a.path) for a in run.artifacts if a.format == "python"]
-    logs = [Path(p) for p in paths if str(p) != "-" and "://" not in str(p) and Path(p).is_file()]
-    beside = [p for log in logs if log.suffix != ".py" for p in sorted(log.parent.glob("*.py")) if p.is_file()]
+    named = [Path(a.path) for a in run.artifacts if a.format == "python" and "://" not in a.path]
+    logs = [Path(p) for p in paths if str(p) != "-" and "://" not in str(p) and os.path.isfile(p)]
+    beside = [p for log in logs if log.suffix != ".py" for p in sorted(log.parent.glob("*.py")) if _stays(p)]
     return tuple(dict.fromkeys([*named, *beside]))[:MOST_CODE_FILES]
+
+
+def _stays(path: Path) -> bool:
+    """Whether a file that was not named is one of its folder: a link that leads out is not followed."""
+    return path.is_file() and path.resolve().is_relative_to(path.parent.resolve())
 
 
 def _prefixes(root: Path) -> tuple[str, ...]:
@@ -57,7 +63,8 @@ def _prefixes(root: Path) -> tuple[str, ...]:
 def _inside(text: str, prefixes: tuple[str, ...]) -> str:
     """The text with the paths in it as seen from the root."""
     for prefix in prefixes:
-        text = text.replace(prefix, "")
+        if prefix in text:  # only where a path begins: "a/" is also the end of "data/"
+            text = re.sub(rf"(?<![\w./-]){re.escape(prefix)}", "", text)
     return text
 
 

@@ -6,6 +6,7 @@ import json
 
 import click
 
+from traindx_tools.errors import UnreadableInput
 from traindx_tools.finding import Finding, Severity
 
 
@@ -22,6 +23,9 @@ def command(paths: tuple[str, ...], as_json: bool) -> int:
     from traindx_tools.on_code import audit
 
     result = audit(paths)
+    if not result.project.files:
+        told = "; ".join(f"{note.path}: {note.note}" for note in result.notes) or "no Python file is there"
+        raise UnreadableInput(f"nothing could be audited: {told}. Give Python files, notebooks, or a folder of them")
     for note in result.notes:
         click.echo(f"traindx: {note}", err=True)
     if as_json:

@@ -36,16 +36,20 @@ def command(path: str, verify: str | None, symptom: str, artifacts: tuple[str, .
     """
     from traindx.at_terminal import ask_approval, exit_code, finish, interactive, say
     from traindx.investigators.choose import choose
-    from traindx.model import Verify
     from traindx.session import run_debug_session_sync
     from traindx.settings import read_settings
+    from traindx.verify import verify_from
 
     given = Path(path)
-    if not given.exists():
-        raise BadUsage(f"{path} does not exist: give the folder of the training code, or a log file beside it")
+    if not given.is_dir() and not given.is_file():
+        what = "is neither a folder nor a file" if given.exists() else "does not exist"
+        raise BadUsage(f"{path} {what}: give the folder of the training code, or a log file beside it")
+    absent = [a for a in artifacts if not Path(a).exists()]
+    if absent:
+        raise BadUsage(f"there is no file or folder {', '.join(absent)}: give --artifact what there is")
     workspace = given if given.is_dir() else given.parent
     named = artifacts or (() if given.is_dir() else (str(given),))
-    check = Verify(command=verify, timeout=timeout, steps=steps) if verify else None
+    check = None if verify is None else verify_from({"command": verify, "timeout": timeout, "steps": steps})
     settings = read_settings(workspace, {"backend": backend, "model": model, "dollars_all": dollars, "web": web},
                              os.environ)
     chosen = choose(workspace, settings, lambda text: say(line(text)))

@@ -22,6 +22,10 @@ STDIN_LIMIT = 256 * 2**20
 """Bytes of standard input that are read."""
 
 
+CONTEXT_LIMIT = 64 * 2**20
+"""Bytes of a context package that are read."""
+
+
 @dataclass(frozen=True)
 class Request:
     """What is asked: paths, what the person saw, and what was announced but is not there."""
@@ -39,7 +43,7 @@ def read_context(path: str) -> ContextPackage:
     from traindx.context import ContextPackage
 
     try:
-        return ContextPackage.model_validate_json(Path(path).read_bytes())
+        return ContextPackage.model_validate_json(_package(Path(path)))
     except OSError as error:
         raise UnreadableInput(f"the context package {path} cannot be read: {error.strerror}") from error
     except ValidationError as error:
@@ -47,6 +51,18 @@ def read_context(path: str) -> ContextPackage:
         where = ".".join(str(p) for p in first["loc"]) or "the file"
         raise UnreadableInput(f"the context package {path} is not as expected: {where}: {first['msg']}. Expected "
                               '{"task", "artifacts", "symptoms", "constraints"}, see the README.') from error
+
+
+def _package(path: Path) -> bytes:
+    """The bytes of the file; a pipe or a device would be waited for, and has no end. Raises OSError."""
+    if path.exists() and not path.is_file():
+        raise UnreadableInput(f"the context package {path} is no file: give a JSON file")
+    with path.open("rb") as file:
+        data = file.read(CONTEXT_LIMIT + 1)
+    if len(data) > CONTEXT_LIMIT:
+        raise UnreadableInput(f"the context package {path} is larger than {CONTEXT_LIMIT // 2**20} MiB: name logs by "
+                              "their path instead of pasting them")
+    return data
 
 
 def request(paths: tuple[str, ...], symptom: str, context: str | None, scratch: Path) -> Request:
@@ -83,8 +99,10 @@ def _write(report: Report, out: str | None, as_json: bool) -> dict[str, str]:
         _keep_out_of_git(folder)
     except OSError as error:
         if out is not None:
-            raise UnreadableInput(f"cannot write to {folder}: {error.strerror}. Name another with --out") from error
-        click.echo(f"traindx: no files were written ({error.strerror}: {folder}); --out names another place", err=True)
+            raise UnreadableInput(f"cannot write to {error.filename or folder}: {error.strerror}. Name another with "
+                                  "--out") from error
+        click.echo(f"traindx: no files were written ({error.strerror}: {error.filename or folder}); --out names "
+                   "another place", err=True)
         return {}
     return files
 
@@ -106,10 +124,15 @@ def command(paths: tuple[str, ...], symptom: str, context: str | None, run_comma
     """
     from traindx.diagnose import diagnose
 
+    if run_command is not None and (not run_command.strip() or not 0 < timeout < float("inf")):
+        raise BadUsage("--run needs a command, and --timeout a number of seconds above 0")
     if not paths and context is None:
         raise BadUsage("give a log file, a folder, a glob or - for standard input; `traindx diagnose --help` shows how")
     with tempfile.TemporaryDirectory() as scratch:
         asked = request(paths, symptom, context, Path(scratch) / "context")
+        if not asked.paths:
+            raise UnreadableInput(f"nothing that {context} names could be found: {', '.join(asked.missing)}. Give "
+                                  "paths from the folder of the context package, or the text itself")
         stdin = sys.stdin.buffer.read(STDIN_LIMIT) if "-" in asked.paths else None
         report = diagnose(asked.paths, symptom=asked.symptom, stdin=stdin, missing=asked.missing)
         if run_command is not None:

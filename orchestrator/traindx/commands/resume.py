@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from traindx_tools.errors import BadUsage
+
 
 @click.command("resume")
 @click.argument("session")
@@ -27,6 +29,9 @@ def command(session: str, workspace: str | None, verify: str | None, allow_run: 
 
     where = Path(workspace) if workspace is not None else None
     folder = read_result(session, workspace=where).folder
+    absent = [g for g in given if not Path(g).exists()]
+    if absent:
+        raise BadUsage(f"there is no file or folder {', '.join(absent)}: give --give what there is")
     if given:
         give_data(folder, [str(Path(g).absolute()) for g in given], comment=comment)
     if passed is not None:

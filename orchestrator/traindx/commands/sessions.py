@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import click
+
+from traindx_tools.errors import BadUsage
 
 
 @click.command("sessions")
@@ -15,6 +18,8 @@ def command(workspace: str, as_json: bool) -> None:
     from traindx.safe_text import line
     from traindx.session import list_sessions
 
+    if not Path(workspace).is_dir():
+        raise BadUsage(f"there is no folder {workspace}: give the folder of the training code")
     found = list_sessions(workspace)
     if as_json:
         rows = [{"session": r.session, "status": r.status, "reason": r.reason, "folder": r.folder} for r in found]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ import pytest
 
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.on_logs import read_run
 from traindx_tools.on_logs.run import Run, Series
 from traindx_tools.plots import draw_pictures, gradient_heatmap, plot_run
 
@@ -152,3 +154,14 @@ def test_matplotlib_is_imported_only_to_draw_and_pyplot_never(tmp_path):
             "assert 'matplotlib.pyplot' not in sys.modules")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
+
+
+def test_absurd_names_and_numbers_cost_at_most_the_picture(tmp_path):
+    values = "".join(f"step {i} loss {1.7e308 if i % 2 else 5e-324} grad_norm 1e-300 $\\frac$=3\n" for i in range(40))
+    path = tmp_path / os.fsdecode(b"a\xff$x^$\\frac.log")
+    path.write_text(values)
+    made = draw_pictures(read_run([path]), (), tmp_path / "out")
+    assert made["loss_visualization"].stat().st_size > 1000
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match=r"directory|exists"):
+        draw_pictures(read_run([path]), (), tmp_path / "file")

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,9 @@ from traindx_tools.on_logs.reading import read_run
 from traindx_tools.on_logs.run import Run, Series
 
 FORMATS = ("table", "csv", "json")
+MOST_COLUMNS = 200
+"""Metrics of one source and group that the text table shows side by side; more is no table for a person."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 COLUMNS = ("step", "epoch", "time", "group", "metric", "original", "value", "line", "source", "rank")
 
 
@@ -99,20 +103,31 @@ def _json_cell(cell: Any) -> Any:
 def _block(source: str, group: str, series: Sequence[Series]) -> str:
     """A group of a source with one line a record: a column for each metric, under its canonical name."""
     titles = [s.name if s.rank is None else f"{s.name}[{s.rank}]" for s in series]
+    names = list(dict.fromkeys(titles))
     records: dict[int, dict[str, Any]] = {}
+    shown = set(names[:MOST_COLUMNS])
     for title, s in zip(titles, series, strict=False):
+        if title not in shown:
+            continue
         for i in range(len(s)):
             record = records.setdefault(int(s.line[i]), {"line": int(s.line[i])})
             record.setdefault("step", _known(s.step[i]))
             record.setdefault("epoch", _known(s.epoch[i]))
             record[title] = float(s.values[i])
     places = [p for p in ("step", "epoch") if any(r.get(p) is not None for r in records.values())]
-    head = ["line", *places, *dict.fromkeys(titles)]
+    head = ["line", *places, *names[:MOST_COLUMNS]]
     body = [[_shown(records[line].get(column)) for column in head] for line in sorted(records)]
     widths = [max(len(head[c]), *(len(row[c]) for row in body)) for c in range(len(head))]
     lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=False)) for row in [head, *body]]
-    originals = ", ".join(f"{s.original} -> {s.name}" for s in series if s.original != s.name)
-    return "\n".join([f"{source} ({group})", *([f"names: {originals}"] if originals else []), *lines, ""])
+    originals = ", ".join(f"{s.original} -> {s.name}" for s in series[:MOST_COLUMNS] if s.original != s.name)
+    left = f"and {len(names) - MOST_COLUMNS} more metrics: --format csv or json holds them all"
+    return "\n".join([_plain_text(f"{source} ({group})"), *([_plain_text(f"names: {originals}")] if originals else []),
+                      *map(_plain_text, lines), *([left] if len(names) > MOST_COLUMNS else []), ""])
+
+
+def _plain_text(text: str) -> str:
+    """Names come from logs and files: they must not reach a terminal as commands to it."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _shown(cell: Any) -> str:

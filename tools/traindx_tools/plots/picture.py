@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,20 +22,31 @@ from traindx_tools.plots.panels import Panel, panels_of
 from traindx_tools.plots.strip import draw_strip
 
 _TITLE_WIDTH = 104
+_log = logging.getLogger(__name__)
 
 
 def draw_pictures(run: Run, findings: Sequence[Finding], folder: Path) -> Mapping[str, Path]:
     """Every picture that the run's metrics allow, by its name in `analysis_artifacts`; a run without any has none.
 
-    "loss_visualization": `plot_run`; "gradient_analysis": `gradient_heatmap`.
+    "loss_visualization": `plot_run`; "gradient_analysis": `gradient_heatmap`. Raises OSError where the folder cannot be
+    written to; a picture that cannot be drawn is left out.
     """
-    made: dict[str, Path] = {}
-    if any(len(s) for s in run.series):
-        made["loss_visualization"] = plot_run(run, findings, folder / "loss.png")
-    heat = gradient_heatmap(run, folder / "gradients.png")
-    if heat is not None:
-        made["gradient_analysis"] = heat
-    return made
+    drawn = {
+        "loss_visualization": _drawn(lambda: plot_run(run, findings, folder / "loss.png")
+                                     if any(len(s) for s in run.series) else None),
+        "gradient_analysis": _drawn(lambda: gradient_heatmap(run, folder / "gradients.png")),
+    }
+    return {name: path for name, path in drawn.items() if path is not None}
+
+
+def _drawn(draw: Callable[[], Path | None]) -> Path | None:
+    try:
+        return draw()
+    except OSError:
+        raise
+    except Exception:  # noqa: BLE001 - matplotlib fails in many ways on absurd numbers; the diagnosis stands without
+        _log.debug("a picture could not be drawn", exc_info=True)
+        return None
 
 
 def plot_run(run: Run, findings: Sequence[Finding], out: Path) -> Path:

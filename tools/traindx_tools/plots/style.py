@@ -27,7 +27,7 @@ SEVERITY = {
 WIDTH_INCHES = 10.0
 DPI = 150
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]+")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]+")
 
 
 def plain(text: str, most: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import pickle
 import time
 import zipfile
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from traindx_tools.errors import UnreadableInput
-from traindx_tools.on_logs import artifacts, read_run
+from traindx_tools.on_logs import artifacts, read_run, table_of
 
 LOG = "step 1 loss 0.5\nstep 2 loss 0.4\n"
 
@@ -166,3 +167,52 @@ def test_code_and_configuration_in_a_folder_are_named_not_run(tmp_path: Path) ->
     assert {Path(a.path).name: a.format for a in run.artifacts} == {
         "log.txt": "free_text", "train.py": "python", "config.yaml": "yaml"}
     assert run.config["optim.lr"] == 0.1
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_wide_encodings_are_read_with_and_without_a_mark(encoding: str) -> None:
+    run = read_run(["-"], stdin=(LOG * 20).encode(encoding))
+    assert [s.name for s in run.series] == ["loss"]
+
+
+def test_small_integers_of_two_bytes_are_no_text() -> None:
+    tokens = b"".join(i.to_bytes(2, "little") for i in range(40_000))
+    with pytest.raises(UnreadableInput, match="binary data"):
+        read_run(["-"], stdin=tokens)
+
+
+def test_a_hole_of_zeros_in_a_log_is_passed_over() -> None:
+    run = read_run(["-"], stdin=(LOG * 20).encode() + bytes(100_000))
+    assert run.loss is not None
+    assert len(run.loss) == 40
+
+
+def test_a_number_beyond_counting_is_no_step() -> None:
+    lines = "".join(f'{{"step": 1e308, "loss": {i}.5}}\n' for i in range(9))
+    run = read_run(["-"], stdin=lines.encode())
+    assert run.loss is not None
+    assert run.loss.unit == "line"
+
+
+def test_a_pipe_among_what_a_pattern_matches_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text(LOG)
+    os.mkfifo(tmp_path / "b.log")
+    run = read_run([str(tmp_path / "*.log")])
+    assert [Path(a.path).name for a in run.artifacts if a.note] == ["b.log"]
+    with pytest.raises(UnreadableInput, match="a pipe"):
+        read_run([tmp_path / "b.log"])
+
+
+def test_a_file_url_is_the_file(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text(LOG)
+    assert read_run([f"file://{tmp_path}/a.log"]).series[0].source == str(tmp_path / "a.log")
+
+
+def test_a_table_of_thousands_of_ranks_is_bounded_and_holds_no_commands_to_a_terminal(tmp_path: Path) -> None:
+    (tmp_path / "m.csv").write_text("step,lo\x1b[2Jss\n" + "".join(f"{i},1\n" for i in range(9)))
+    assert "\x1b" not in table_of(read_run([tmp_path])).render()
+    log = "".join(f"[rank{i % 3000}] step {i} loss 1.0\n" for i in range(6000))
+    start = time.process_time()
+    text = table_of(read_run(["-"], stdin=log.encode())).render()
+    assert time.process_time() - start < 10
+    assert "2800 more metrics" in text

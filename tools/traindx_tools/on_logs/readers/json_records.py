@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from traindx_tools.on_logs.artifacts import Source, is_binary
+from traindx_tools.on_logs.artifacts import Source, encoding_of, is_binary
 from traindx_tools.on_logs.readers import columns, text_log
 from traindx_tools.on_logs.readers.reader import Head, Reader
 from traindx_tools.on_logs.readers.text_log import lines_of
@@ -121,7 +121,7 @@ def salvage(text: str) -> list[dict[str, Any]]:
 def load(source: Source) -> Any:
     """The document of a source; of a damaged one the list of objects that can be saved. Raises OSError."""
     with source.open() as stream:
-        text = stream.read(MAX_DOCUMENT).decode("utf-8-sig", errors="replace")
+        text = stream.read(MAX_DOCUMENT).decode(encoding_of(source.head), errors="replace")
     document = parse(text)
     return salvage(text) if document is None else document
 

@@ -25,11 +25,6 @@ class LineStats:
     """Lines longer than `MAX_LINE`."""
 
 
-def encoding_of(head: bytes) -> str:
-    """UTF-16 where a byte order mark says so (a redirect in PowerShell writes it), else UTF-8."""
-    return "utf-16" if head.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
-
-
 def read_lines(stream: BinaryIO, encoding: str, stats: LineStats | None = None) -> Iterator[tuple[int, str]]:
     """Pairs of a line's number, 1-based, and its text without the end.
 

@@ -6,7 +6,7 @@ import codecs
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from traindx_tools.on_logs.artifacts import Source
+from traindx_tools.on_logs.artifacts import Source, encoding_of
 from traindx_tools.on_logs.run import Run
 
 
@@ -29,8 +29,7 @@ class Head:
 def head_of(source: Source) -> Head:
     """The head of a source. Raises OSError."""
     data = source.head
-    utf16 = data.startswith((b"\xff\xfe", b"\xfe\xff"))
-    text = codecs.getincrementaldecoder("utf-16" if utf16 else "utf-8-sig")(errors="replace").decode(data)
+    text = codecs.getincrementaldecoder(encoding_of(data))(errors="replace").decode(data)
     return Head(data, text, complete=len(data) < 60_000)
 
 

@@ -18,6 +18,10 @@ MAX_SERIES = 5_000
 """Different metric names kept of one artifact: more is not a log of metrics but noise."""
 
 
+LARGEST_PLACE = 2.0**53
+"""Beyond it a double no longer tells one step from the next: such a number counts nothing."""
+
+
 @dataclass(frozen=True)
 class Key:
     """What makes a series: its name as written, its group and its rank."""
@@ -142,7 +146,7 @@ class Recorder:
         """The series in the order of their first appearance; arrays of places are shared between them."""
         columns = {key: (np.frombuffer(index, np.int64).copy(), np.frombuffer(number, np.float64).copy())
                    for key, (index, number) in self._values.items() if len(index)}
-        places = _Places(np.array(self.step), np.array(self.epoch), _since_first(np.array(self.time)),
+        places = _Places(_counted(self.step), _counted(self.epoch), _since_first(np.array(self.time)),
                          np.array(self.line, dtype=np.int64))
         shared: dict[bytes, _Places] = {}
         names = _canonical_names({key: index for key, (index, _) in columns.items()})
@@ -155,6 +159,11 @@ class Recorder:
                                                         places.line[index]))
         return Series(name=name, original=key.original, group=key.group, source=self.source, values=number,
                       step=at.step, epoch=at.epoch, time=at.time, line=at.line, rank=key.rank)
+
+
+def _counted(numbers: array[float]) -> Floats:
+    found = np.array(numbers)
+    return np.where(np.abs(found) <= LARGEST_PLACE, found, np.nan)
 
 
 def _since_first(time: Floats) -> Floats:

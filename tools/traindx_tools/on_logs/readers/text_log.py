@@ -14,12 +14,12 @@ from operator import itemgetter
 
 import numpy as np
 
-from traindx_tools.on_logs.artifacts import Source, is_binary
+from traindx_tools.on_logs.artifacts import Source, encoding_of, is_binary
 from traindx_tools.on_logs.readers import dialects, notes
 from traindx_tools.on_logs.readers.bars import Bars, Record
 from traindx_tools.on_logs.readers.counters import Counters, Settled, settle
 from traindx_tools.on_logs.readers.line_parser import NOTHING, Plan, plan_line, split
-from traindx_tools.on_logs.readers.lines import LineStats, encoding_of, read_lines
+from traindx_tools.on_logs.readers.lines import LineStats, read_lines
 from traindx_tools.on_logs.readers.names import TEST, TRAIN, VALIDATION, identify
 from traindx_tools.on_logs.readers.numbers import value
 from traindx_tools.on_logs.readers.prefixes import Prefix, parse_prefix
