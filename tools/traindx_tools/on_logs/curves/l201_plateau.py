@@ -37,6 +37,7 @@ from traindx_tools.on_logs.curves.baselines import (
 from traindx_tools.on_logs.curves.constants import explain
 from traindx_tools.on_logs.curves.learning import (
     accuracy,
+    class_counts,
     continues_earlier_run,
     held_out_loss,
     is_adversarial,
@@ -56,6 +57,7 @@ CERTAIN = 0.005
 BEST_FALL = 0.08
 RECORDS = 6
 GOOD_ACCURACY = 0.8
+FAIR_ACCURACY = 0.6
 ACCURACY_GAIN = 0.06
 
 RULE = Rule(
@@ -80,6 +82,8 @@ RULE = Rule(
         "certain": Threshold(CERTAIN, "relative standard error", "half of flat_alone, or the noise could hide a fall"),
         "best_fall": Threshold(BEST_FALL, "relative fall", "a lower level in between: it learned, then lost it"),
         "records": Threshold(RECORDS, "records", "fewer say nothing of a course"),
+        "fair_accuracy": Threshold(FAIR_ACCURACY, "fraction", "above chance over two classes: no longer the sign of a "
+                                                              "model that learned nothing"),
         "good_accuracy": Threshold(GOOD_ACCURACY, "fraction", "a model this good has learned, whatever its loss does"),
         "accuracy_gain": Threshold(ACCURACY_GAIN, "fraction", "an accuracy that rises this far is learning"),
     },
@@ -122,7 +126,8 @@ def _witness(run: Run, series: Series) -> _Witness:
         rising = level - head(acc.values) >= ACCURACY_GAIN and trend(acc.values) > 1.5
         if level >= GOOD_ACCURACY or rising:
             return _Witness(True, (), level)
-        words.append(f"{group} accuracy is {percent(level)}")
+        if _says_nothing_learned(run, level):
+            words.append(f"{group} accuracy is {percent(level)}")
     for score in run.find("r2"):
         level_r2 = tail(curve(score).values)
         if level_r2 > 0.3:
@@ -133,6 +138,16 @@ def _witness(run: Run, series: Series) -> _Witness:
     if match is not None:
         words.append(f"the level is {number(match.expected)}, the {match.kind.replace('-', ' ')}")
     return _Witness(False, tuple(words), level)
+
+
+def _says_nothing_learned(run: Run, level: float) -> bool:
+    """Whether an accuracy that does not move is that of guessing. A fair one may as well be a good start.
+
+    Where the number of classes is known, "fair" begins at twice the chance; else at 0.6, above chance over two classes.
+    """
+    known = [k.count for k in class_counts(run)]
+    share = level / 100.0 if level > 1.0 else level
+    return share < (min(0.6, 2.0 / min(known)) if known else FAIR_ACCURACY)
 
 
 def _is_flat(c: Curve, witness: _Witness) -> bool:

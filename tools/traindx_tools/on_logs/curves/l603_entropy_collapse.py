@@ -26,9 +26,10 @@ from traindx_tools.on_logs.curves.learning import (
     setting,
     span,
 )
-from traindx_tools.on_logs.run import Run
+from traindx_tools.on_logs.run import Floats, Run
 from traindx_tools.rules import Rule, Threshold
 
+NEARLY = 0.1
 SHARE = 0.05
 ABSOLUTE = 0.02
 NEAR_MAX = 0.9
@@ -51,6 +52,7 @@ RULE = Rule(
     ),
     thresholds={
         "share": Threshold(SHARE, "of the entropy at the start", "near 0 is mode collapse: research-debug skill"),
+        "nearly": Threshold(NEARLY, "nats, and of the start", "one action with a probability of about 0.98"),
         "absolute": Threshold(ABSOLUTE, "nats", "one answer with a probability above 0.997 (arithmetic, two answers)"),
         "near_max": Threshold(NEAR_MAX, "of ln(vocabulary)", "gibberish: research-debug skill"),
         "records": Threshold(RECORDS, "records", "fewer say nothing of a course"),
@@ -70,12 +72,20 @@ def check(run: Run) -> Iterator[Finding]:
     course = _course(curve(reward)) if reward is not None else "unknown"
     last = last_part(c.values, 0.3)
     level = median(last)
-    if float(last.max()) <= max(ABSOLUTE, SHARE * head(c.values)) and level <= SHARE * max(head(c.values), ABSOLUTE):
+    if _ran_out(c, last, level):
         yield _collapsed(c, level, course, (reward is not None and tail(curve(reward).values)) or None)
         return
     known = _maximum(run, c)
     if known is not None and float(last.min()) >= NEAR_MAX * math.log(known.count) and course != "rising":
         yield _near_max(c, level, known, course)
+
+
+def _ran_out(c: Curve, last: Floats, level: float) -> bool:
+    """Whether the end is next to nothing of the start, or of an entropy that is small in nats already."""
+    first = head(c.values)
+    if float(last.max()) <= max(ABSOLUTE, SHARE * first) and level <= SHARE * max(first, ABSOLUTE):
+        return True
+    return level <= min(NEARLY, NEARLY * first) and float(last.max()) <= 2.0 * NEARLY
 
 
 def _course(reward: Curve) -> str:

@@ -83,10 +83,12 @@ def _kind(run: Run, d: Curve, g: Curve) -> str | None:
     fooled = [last_part(curve(s).values, LAST) for s in run.series
               if s.original.lower().replace(" ", "") in ("d(g(z))", "d_g_z", "d_gz", "d_fake", "d(fake)")]
     saturated = bool((g_last <= 0).all()) and float(np.abs(g_last).max()) <= WINS
-    loses = saturated or float(np.quantile(g_last, 0.1)) >= LOSES or any(len(f) and float(f.max()) <= FAKE for f in fooled)
+    never_fooled = any(len(f) and float(f.max()) <= FAKE for f in fooled)
+    loses = saturated or never_fooled or float(np.quantile(g_last, 0.1)) >= LOSES
     if float(np.quantile(d_last, 0.9)) <= WINS and loses:
         return "discriminator-wins"
-    if not saturated and float(np.quantile(d_last, 0.1)) >= BEATEN * BALANCE and float(np.quantile(g_last, 0.9)) <= WINS:
+    beaten = float(np.quantile(d_last, 0.1)) >= BEATEN * BALANCE
+    if not saturated and beaten and float(np.quantile(g_last, 0.9)) <= WINS:
         return "generator-wins"
     flat = any(np.abs(d.values / level - 1.0).max() <= EXACT for level in (BALANCE, BALANCE / 2))
     return "no-contest" if flat and len(d) >= 2 * RECORDS else None

@@ -28,6 +28,8 @@ SURVIVED_RECORDS = 5
 """So many further records of metrics after an error mean that the run went on: the error was caught."""
 SURVIVED_LINES = 200
 """The same in ordinary lines, where the log holds no metrics that could be read."""
+RECURRED = 3
+"""An error that was written so often, with records between the first and the last, was survived each time before."""
 
 _ROOM = "traindx_tools.on_logs.tracebacks"
 
@@ -59,6 +61,8 @@ class Incident:
     companions: tuple[ErrorEvent, ...] = ()
     records_after: int | None = None
     """Records of metrics in the same log after its last repeat; None where that log holds no metrics."""
+    records_between: int = 0
+    """Records of metrics between its first and its last repeat."""
     step: float | None = None
     """The last step (or epoch) that the log names before it."""
     unit: str = "step"
@@ -77,7 +81,9 @@ class Incident:
 
     @property
     def survived(self) -> bool:
-        """Whether the run went on long after it."""
+        """Whether the run went on long after it, or had done so each time before the last of several."""
+        if self.records_between >= SURVIVED_RECORDS and self.printed.count >= RECURRED:
+            return True
         if self.records_after is None:
             return self.printed.lines_after >= SURVIVED_LINES
         return self.records_after >= SURVIVED_RECORDS
@@ -141,7 +147,7 @@ def _claimed(run: Run, event: ErrorEvent) -> Incident:
     strong = next((c for c in claims if not c[0]), None)
     _, error, rule = strong or min(claims, key=lambda c: _priority_of(c[2]))
     step, unit = _step_before(run, event)
-    return Incident(rule, event, error, (), _records_after(run, event), step, unit)
+    return Incident(rule, event, error, (), _records_after(run, event), _records_between(run, event), step, unit)
 
 
 def _best(event: ErrorEvent) -> tuple[bool, str]:
@@ -199,7 +205,7 @@ def _echo_level(incident: Incident) -> int:
 def _with(incident: Incident, companions: Sequence[ErrorEvent]) -> Incident:
     after = incident.records_after
     return Incident(incident.rule, incident.printed, incident.error, (*incident.companions, *companions), after,
-                    incident.step, incident.unit)
+                    incident.records_between, incident.step, incident.unit)
 
 
 def _parts(rule: str, group: list[Incident]) -> Iterator[list[Incident]]:
@@ -228,6 +234,13 @@ def _records_after(run: Run, event: ErrorEvent) -> int | None:
     series = [s for s in run.series if s.source == event.source and len(s)]
     end = max(event.last_line, event.end_line)
     return max((int(np.unique(s.line[s.line > end]).size) for s in series), default=None)
+
+
+def _records_between(run: Run, event: ErrorEvent) -> int:
+    if event.last_line <= event.end_line:
+        return 0
+    return max((int(((s.line > event.end_line) & (s.line < event.last_line)).sum()) for s in run.series
+                if s.source == event.source), default=0)
 
 
 def _step_before(run: Run, event: ErrorEvent) -> tuple[float | None, str]:
