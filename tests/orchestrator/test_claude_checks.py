@@ -1,5 +1,4 @@
-"""What of a model's claims stands, and what it weighs: cited lines, values and sources; never the model's own certainty.
-"""
+"""What of a model's claims stands, and what it weighs: cited lines, values, sources; never its own certainty."""
 
 from __future__ import annotations
 

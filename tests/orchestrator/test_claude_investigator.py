@@ -1,4 +1,4 @@
-"""The Claude investigator's part of the protocol, with the model's replies scripted in this process: no SDK, no network.
+"""The Claude investigator's part of the protocol, with scripted replies in this process: no SDK, no network.
 
 What goes over the wire is tested with the real CLI in tests/e2e/claude.
 """
@@ -168,7 +168,8 @@ def lead(**changes: Any) -> dict[str, Any]:
 
 
 def author(line: int, **changes: Any) -> dict[str, Any]:
-    edit = {"path": "train.py", "line": line, "end_line": line, "original": SHUFFLED, "replacement": "    return labels"}
+    edit = {"path": "train.py", "line": line, "end_line": line, "original": SHUFFLED,
+            "replacement": "    return labels"}
     return {"diagnosis_holds": True, "options": [{
         "option": "A", "summary": "Return the labels in their own order", "edits": [edit], "instructions": [],
         "metric": "accuracy above 0.2 within 500 steps", "verify": "python train.py", "otherwise": "look at the loader",
@@ -366,7 +367,7 @@ def test_an_answer_is_found_again_by_its_question(tmp_path: Path):
 
 def test_conversations_are_kept_redacted(tmp_path: Path):
     talk = Conversations.of(tmp_path)
-    talk.note(QUESTION, "asked", {"prompt": "key sk-ant-api03-abcdefghijklmnop", "Authorization": "Bearer abcdefghijkl"})
+    talk.note(QUESTION, "asked", {"prompt": "key sk-ant-api03-abcdefghijklmnop", "header": "Bearer abcdefghijkl"})
     text = next((tmp_path / "conversation").glob("*.jsonl")).read_text()
     assert "abcdefghijkl" not in text
     assert json.loads(text)["kind"] == "asked"

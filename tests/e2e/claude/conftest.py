@@ -30,8 +30,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def _nothing_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """No key, no proxy and no setting of whoever runs the tests reaches the CLI."""
-    kept = {"PATH", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH", "VIRTUAL_ENV", "OMP_NUM_THREADS", "COVERAGE_PROCESS_START",
-            "PYTEST_CURRENT_TEST"}
+    kept = {"PATH", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH", "VIRTUAL_ENV", "OMP_NUM_THREADS"}
     for name in list(os.environ):
         if name not in kept and not name.startswith("PYTEST_"):
             monkeypatch.delenv(name)

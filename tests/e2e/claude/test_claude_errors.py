@@ -12,8 +12,8 @@ import pytest
 from one_question import asker, question
 from scripted_api import Drop, Fail, Garbage, Text, Use, Wait, answer, scripted
 
-from traindx.investigators.claude import ClaudeInvestigator
 from traindx.investigators.choose import chosen
+from traindx.investigators.claude import ClaudeInvestigator
 from traindx.investigators.claude_code.failures import ADVICE
 from traindx.model import Decision
 from traindx.session import run_debug_session
@@ -125,7 +125,7 @@ async def test_a_session_without_claude_delivers_the_offline_diagnosis(work: Pat
 
     unauthorized = [Fail(401, "authentication_error", "invalid x-api-key")]
     roles = ("adversary", "failure-mode-researcher", "data-flow-tracer", "torch-logic-auditor")
-    with scripted({role: unauthorized for role in roles}) as api:
+    with scripted(dict.fromkeys(roles, unauthorized)) as api:
         result = await run_debug_session("loss is nan", work, approve=approve, report=False,
                                          investigator=ClaudeInvestigator(settings(api.url)))
     assert result.status == "awaiting_approval", result.reason

@@ -1,4 +1,4 @@
-"""A model that tries to write before the gate, with the real CLI: everything is denied, the workspace stays as it is."""
+"""A model that tries to write before the gate, with the real CLI: all is denied, the workspace stays as it is."""
 
 from __future__ import annotations
 

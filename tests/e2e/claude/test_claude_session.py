@@ -1,4 +1,4 @@
-"""Whole sessions with the real CLI: from the symptom to a verified fix, specialists side by side, nothing paid twice."""
+"""Whole sessions with the real CLI: from symptom to verified fix, specialists side by side, nothing paid twice."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Confidence by the engine's arithmetic on checked evidence; what a model says of its own certainty is not asked.
 
 To the log-odds that triage gave a failure mode, checked claims add or take a little: a line of code 1.5, a line of a
-log 0.5, a documented case 0.5; 1.0 more where two specialists name the same line, 0.5 where a documented case and a line
-of code meet. All claims together move a mode by at most 3.0, and a mode that no instrument speaks for is not moved: the
-models decide where instruments left it open, and make no diagnosis alone.
+log 0.5, a documented case 0.5; 1.0 more where two specialists name the same line, 0.5 where a documented case and a
+line of code meet. All claims together move a mode by at most 3.0, and a mode that no instrument speaks for is not
+moved: the models decide where instruments left it open, and make no diagnosis alone.
 """
 
 from __future__ import annotations

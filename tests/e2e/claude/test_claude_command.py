@@ -1,0 +1,61 @@
+"""`traindx debug --backend`: which investigator is taken, said on standard error; the session itself as ever."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from answers_for import doubt
+from scripted_api import Fail, answer, scripted
+
+from traindx.settings import Settings
+
+pytestmark = pytest.mark.slow
+
+
+def debug(work: Path, settings: Settings, *more: str) -> tuple[dict[str, object], str]:
+    """The session's result and what was said beside it."""
+    environment = {**os.environ, **settings.environment, "TRAINDX_RETRIES": "0"}
+    done = subprocess.run([sys.executable, "-m", "traindx", "debug", ".", "--symptom", "loss is nan", "--json", *more],
+                          cwd=work, env=environment, capture_output=True, text=True, check=False, timeout=110,
+                          stdin=subprocess.DEVNULL)
+    assert done.returncode in (0, 1, 3), done.stderr
+    assert "Traceback" not in done.stderr
+    return json.loads(done.stdout), done.stderr
+
+
+def test_claude_is_asked_and_said(work: Path, settings: Callable[..., Settings]) -> None:
+    with scripted({"adversary": [doubt()]}) as api:
+        result, said = debug(work, settings(api.url), "--backend", "claude", "--model", "claude-test-model")
+    assert result["status"] == "awaiting_approval"
+    assert "Investigating with Claude (claude-test-model)" in said
+    assert "adversary: answered" in said
+    assert api.asked[0].body["model"] == "claude-test-model"
+
+
+def test_auto_falls_back_and_says_why(work: Path, settings: Callable[..., Settings]) -> None:
+    with scripted({"probe": [Fail(401, "authentication_error", "invalid x-api-key")]}) as api:
+        result, said = debug(work, settings(api.url), "--backend", "auto")
+    assert result["status"] == "awaiting_approval"
+    assert "offline investigator, because Claude cannot be reached (unauthorized" in said
+    assert api.roles == {"probe"}
+
+
+def test_auto_takes_claude(work: Path, settings: Callable[..., Settings]) -> None:
+    with scripted({"probe": [answer({"ok": True})], "adversary": [doubt()]}) as api:
+        _, said = debug(work, settings(api.url), "--backend", "auto")
+    assert "Investigating with Claude" in said
+    assert api.roles == {"probe", "adversary"}
+
+
+def test_offline_asks_nobody(work: Path, settings: Callable[..., Settings]) -> None:
+    with scripted({}) as api:
+        result, said = debug(work, settings(api.url))
+    assert result["status"] == "awaiting_approval"
+    assert "Claude" not in said
+    assert not api.asked
