@@ -230,6 +230,26 @@ def test_whoever_is_handed_over_to_is_sent_once(work: Path, replies: dict[str, A
     assert "is the key used twice?" in colleague.prompt
 
 
+def test_the_lead_may_ask_for_more_where_the_cause_is_open(work: Path, replies: dict[str, Answer]):
+    replies["ml-debugger-specialist"] = {"status": "needs_data", "ask": [
+        {"agent": "data-flow-tracer", "question": "are labels and images in one order?"},
+        {"agent": "jax-logic-auditor", "question": "is the key used twice?"}]}
+    run(work)
+    sent = [q.who for q in ASKED]
+    assert sent.count("jax-logic-auditor") == 1
+    assert sent.count("data-flow-tracer") == 1
+    asked = next(q for q in ASKED if q.who == "jax-logic-auditor")
+    assert "asked by the lead: is the key used twice?" in asked.prompt
+
+
+def test_the_lead_is_asked_the_same_question_in_gather_and_diagnose(work: Path, replies: dict[str, Answer]):
+    replies["silent-bug-detector"] = found(claim("project.labels-shuffled"))
+    run(work)
+    leads = [q for q in ASKED if q.who == "ml-debugger-specialist"]
+    assert len(leads) == 2
+    assert leads[0].digest == leads[1].digest, "the second is read from the session's folder"
+
+
 def test_who_fails_is_named_with_what_to_do(work: Path, replies: dict[str, Answer]):
     replies["torch-logic-auditor"] = Failure("rate-limited", "429")
     result = run(work)
@@ -321,7 +341,7 @@ def test_a_patch_outside_of_the_approval_is_refused(work: Path, waiting: Any, re
     result = fixed(work, waiting)
     assert result.status == "interrupted"
     assert why in result.reason
-    assert "--backend offline" in result.reason
+    assert "traindx resume" in result.reason
     assert (work / "train.py").read_text() == TRAIN
 
 

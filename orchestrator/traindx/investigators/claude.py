@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from traindx.agents import LEAD, SPECIALISTS, load_agents
@@ -19,7 +19,8 @@ from traindx.handed_over import hand_over
 from traindx.investigators.base import Case, Conclusion, Gathered, Hypotheses
 from traindx.investigators.claude_code import concluding, evidence, prompts, weighing
 from traindx.investigators.claude_code.adversary import challenge, doubted
-from traindx.investigators.claude_code.asking import READING, Asker
+from traindx.investigators.claude_code.answers import HandOver
+from traindx.investigators.claude_code.asking import READING, Asker, Reply
 from traindx.investigators.claude_code.conversation import FOLDER, Conversations
 from traindx.investigators.claude_code.instruments import names
 from traindx.investigators.claude_code.purse import Purse
@@ -61,20 +62,20 @@ class ClaudeInvestigator:
         known = dataclasses.replace(case, evidence=(*case.evidence, *gathered.evidence),
                                     hypotheses=gathered.hypotheses)
         found = await self._round(known, report)
+        after = with_claims(known, report, found)
+        wanted = await self._wanted(after, report, found)
+        if wanted:
+            found = Round((*found.works, *(await self.team(case).round(after, wanted, self._seconds(case))).works))
+            after = with_claims(known, report, found)
         write_round(case, found)
-        more = evidence.of_claims(found.proven, known.evidence)
-        ranked = weighing.weighed(report.seen.verdict.hypotheses, found.proven)
-        order = {h.mode.id: h.confidence for h in ranked}
-        hypotheses = tuple(h.model_copy(update={"confidence": round(order.get(h.failure_mode, h.confidence), 3)})
-                           for h in gathered.hypotheses)
-        return Gathered((*gathered.evidence, *more), tuple(sorted(hypotheses, key=lambda h: -h.confidence)))
+        return Gathered(after.evidence[len(case.evidence):], after.hypotheses)
 
     async def diagnose(self, case: Case) -> Conclusion:
         """What the engine concludes from all evidence, challenged by the adversary before a person sees it."""
         report = await self.offline.report(case)
         found = Round() if case.quick else read_round(case)
         made = concluding.of_engine(case, report, found)
-        if made is None and (found.proven or report.seen.verdict.status != "healthy"):
+        if made is None and not case.quick and open_case(report, found):
             made = await self._of_lead(case, report, found)
         if made is None:
             return self._without(await self.offline.diagnose(case), found)
@@ -88,18 +89,26 @@ class ClaudeInvestigator:
             return Round()
         self.say(f"specialists: {', '.join(a.agent for a in sent)}")
         first = await team.round(case, sent, self._seconds(case))
-        asked = {a.agent for a in sent}
-        wanted = {h.agent: h.question for w in first.works for h in w.hand_over
-                  if h.agent in SPECIALISTS and h.agent not in asked}
-        more = [Assignment(agent, f"asked by a colleague: {question}") for agent, question in wanted.items()]
-        second = await team.round(case, more[:MOST], self._seconds(case)) if more else Round()
+        more = not_sent((h for w in first.works for h in w.hand_over), first, "a colleague")
+        second = await team.round(case, more, self._seconds(case)) if more else Round()
         return Round((*first.works, *second.works))
+
+    async def _wanted(self, after: Case, report: Report, found: Round) -> tuple[Assignment, ...]:
+        """Whom the lead asks for, where the evidence does not settle the cause yet."""
+        if not open_case(report, found) or concluding.of_engine(after, report, found) is not None:
+            return ()
+        answer = concluding.led(await self._lead(after, found))
+        return not_sent(answer.ask, found, "the lead") if answer is not None and not answer.diagnosis else ()
+
+    async def _lead(self, case: Case, found: Round) -> Reply:
+        """The lead's reply; the same question in `gather` and `diagnose` is paid for once."""
+        team = self.team(case)
+        question = prompts.lead(team.agents[LEAD], case, found.told(), self.settings.model, self.settings.web)
+        return await team.ask(question, self._seconds(case))
 
     async def _of_lead(self, case: Case, report: Report, found: Round) -> Diagnosis | None:
         team = self.team(case)
-        question = prompts.lead(team.agents[LEAD], case, found.told(), self.settings.model, self.settings.web)
-        reply = await team.ask(question, self._seconds(case))
-        claimed = concluding.claimed(reply)
+        claimed = concluding.claimed(await self._lead(case, found))
         if claimed is None:
             return None
         return await concluding.of_lead(case, report, found, claimed, team, self.settings.model, self._seconds(case))
@@ -132,6 +141,7 @@ class ClaudeInvestigator:
                           Purse(s.dollars_all, case.scratch / FOLDER / "spent.jsonl"), self.say)
             self._teams[key] = Team(asker, load_agents(), s.concurrency, s.seconds_each,
                                     s.specialist_model or s.model, s.web)
+        self._teams[key].asker.scope = self._scope(case)  # the person may have handed over more
         return self._teams[key]
 
     def _scope(self, case: Case) -> Scope:
@@ -143,3 +153,25 @@ class ClaudeInvestigator:
         if self._until is None:
             self._until = self.clock() + self.settings.seconds_all
         return max(min(self._until - self.clock(), case.seconds_left * SHARE_OF_STEP), 0.0)
+
+
+def with_claims(known: Case, report: Report, found: Round) -> Case:
+    """The case with checked claims as evidence and the hypotheses weighed again."""
+    more = evidence.of_claims(found.proven, known.evidence)
+    ranked = weighing.weighed(report.seen.verdict.hypotheses, found.proven)
+    sure = {h.mode.id: round(h.confidence, 3) for h in ranked}
+    weighed = [h.model_copy(update={"confidence": sure.get(h.failure_mode, h.confidence)}) for h in known.hypotheses]
+    return dataclasses.replace(known, evidence=(*known.evidence, *more),
+                               hypotheses=tuple(sorted(weighed, key=lambda h: -h.confidence)))
+
+
+def open_case(report: Report, found: Round) -> bool:
+    """True where there is something to explain: the instruments saw a fault, or a checked claim speaks of one."""
+    return bool(found.proven) or report.seen.verdict.status != "healthy"
+
+
+def not_sent(asked_for: Iterable[HandOver], found: Round, who: str) -> tuple[Assignment, ...]:
+    """Specialists who are asked for and were not sent yet, each once."""
+    sent = {w.who for w in found.works}
+    wanted = {h.agent: h.question for h in asked_for if h.agent in SPECIALISTS and h.agent not in sent}
+    return tuple(Assignment(agent, f"asked by {who}: {question}") for agent, question in wanted.items())[:MOST]

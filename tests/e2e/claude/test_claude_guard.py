@@ -162,6 +162,24 @@ async def test_a_hook_that_fails_denies(broken: Any, work: Path, tmp_path: Path,
     assert "Predict from 16 sensor readings" not in str([a.body["messages"] for a in api.asked])
 
 
+async def test_keys_in_files_that_may_be_read_are_taken_out_on_the_way(work: Path, tmp_path: Path,
+                                                                       settings: Callable[..., Settings]) -> None:
+    key = "sk-ant-api03-0123456789abcdefghij"
+    code = work / "train.py"
+    code.write_text(f'{code.read_text()}\nlogin(key="{key}")  # the rest of this line stays\n')
+    (work / "log.txt").write_text(f"{(work / 'log.txt').read_text()}\nRuntimeError: bad key {key}\n")
+    script = [Use("Read", {"file_path": str(code)}),
+              Use("Grep", {"pattern": "login", "output_mode": "content", "path": str(code)}),
+              Use("mcp__traindx__list_findings", {"paths": ["log.txt"]}), answer({"ok": True})]
+    with scripted({"tester": script}) as api:
+        reply = await asker(work, tmp_path / "scratch", settings(api.url)).ask(question(), 60)
+    assert reply.answer == {"ok": True}, reply.failure
+    results = str(tool_results(api.asked[-1].body))
+    assert key not in results
+    assert results.count("the rest of this line stays") == 2
+    assert "[redacted]" in results
+
+
 async def test_nothing_of_the_projects_own_settings_is_loaded(work: Path, tmp_path: Path,
                                                               settings: Callable[..., Settings]) -> None:
     (work / ".claude").mkdir()

@@ -80,12 +80,16 @@ def with_gaps(text: str, found: Round) -> str:
     return " ".join(parts)
 
 
+def led(reply: Reply) -> Lead | None:
+    """The lead's answer in its form, or None."""
+    answer = read(Lead, reply.answer) if reply.answer is not None else None
+    return answer if isinstance(answer, Lead) else None
+
+
 def claimed(reply: Reply) -> Claimed | None:
     """The lead's diagnosis, or None where it gives none."""
-    answer = read(Lead, reply.answer) if reply.answer is not None else None
-    if not isinstance(answer, Lead) or answer.status != "diagnosis" or not answer.diagnosis:
-        return None
-    return answer.diagnosis[0]
+    answer = led(reply)
+    return answer.diagnosis[0] if answer is not None and answer.status == "diagnosis" and answer.diagnosis else None
 
 
 async def of_lead(case: Case, report: Report, found: Round, said: Claimed, team: Team, model: str,

@@ -99,6 +99,8 @@ def of_exception(error: BaseException) -> Failure:
         return Failure("cli-missing", said)
     if "CLIConnectionError" in names and any(w in said.lower() for w in ("too old", "version", "on_failure")):
         return Failure("cli-too-old", said)
+    if isinstance(error, TypeError) and "unexpected keyword" in said:
+        return Failure("cli-too-old", said)  # an SDK that does not know an option which the fences need
     if isinstance(error, TimeoutError) or "TimeoutError" in names:
         return Failure("late", said)
     return Failure("cli-broke-off", said)

@@ -112,7 +112,7 @@ class ClaudeFixer:
         return Asker(self.workspace, self.settings, scope, Conversations.of(scratch), purse, self.say, phase="gate")
 
 
-_BY_HAND = "Resume the session with --backend offline to make the approved change by hand"
+_BY_HAND = "Resume the session without a fixer (`traindx resume`) to make the approved change by hand"
 
 
 def _edits(written: Option) -> tuple[ProposedEdit, ...]:

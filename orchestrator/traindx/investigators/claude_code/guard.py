@@ -1,7 +1,8 @@
 """The hook before every tool call, subagents' included: the one predicate of `policy.py`, and nothing beside it.
 
 It is registered with `on_failure="block"`, so that a hook that raises, answers nothing or takes too long denies. The
-matcher names no tool: every call comes here.
+matcher names no tool: every call comes here. A second hook takes keys out of what a tool brought before the model sees
+it: a file that may be read can still hold one.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from traindx.investigators.claude_code.redaction import redacted_alike
 from traindx.investigators.claude_code.sdk import sdk
 from traindx.policy import Scope, Verdict, allowed
 
@@ -49,6 +51,18 @@ def answer(verdict: Verdict) -> dict[str, Any]:
                                    "permissionDecision": "allow" if verdict.allow else "deny"}}
 
 
+async def after_tool(event: Mapping[str, Any], tool_use: str | None, context: Any) -> dict[str, Any]:
+    """What a tool brought, without keys; nothing is said where there were none."""
+    brought = event.get("tool_response")
+    clean = redacted_alike(brought)
+    if clean == brought:
+        return {}
+    return {"hookSpecificOutput": {"hookEventName": "PostToolUse", "updatedToolOutput": clean}}
+
+
 def hooks(hook: Hook, seconds: float = SECONDS) -> dict[str, list[Any]]:
-    """The SDK's hook table with this hook before every tool; a failure of it denies."""
-    return {"PreToolUse": [sdk().HookMatcher(matcher=None, hooks=[hook], timeout=seconds, on_failure="block")]}
+    """The SDK's hook table with this hook before every tool and the redaction after; a failure of either blocks."""
+    def every(one: Hook) -> list[Any]:
+        return [sdk().HookMatcher(matcher=None, hooks=[one], timeout=seconds, on_failure="block")]
+
+    return {"PreToolUse": every(hook), "PostToolUse": every(after_tool)}

@@ -46,6 +46,15 @@ def redacted_json(value: Any, most: int = 20_000) -> Any:
     return redacted_json(str(value), most)
 
 
+def redacted_alike(value: Any) -> Any:
+    """The same JSON value, of the same shape and length of lists, with every text redacted."""
+    if isinstance(value, str):
+        return redacted(value)
+    if isinstance(value, Mapping):
+        return {k: redacted_alike(v) for k, v in value.items()}
+    return [redacted_alike(v) for v in value] if isinstance(value, list) else value
+
+
 def _entry(key: str, value: Any, most: int) -> Any:
     """A value whose key says that it is a secret is taken out as if both were written in one line."""
     if isinstance(value, str) and MARK in redacted(f'{key}="{value}"'):
