@@ -22,10 +22,10 @@ else:
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def diagnosed(folder: Path, **files: str) -> dict[str, Any]:
+def diagnosed(folder: Path, symptom: str = "", **files: str) -> dict[str, Any]:
     for name, text in files.items():
         (folder / f"{name}.{'txt' if name == 'log' else 'py'}").write_text(text)
-    return diagnose([folder]).to_json()
+    return diagnose([folder], symptom=symptom).to_json()
 
 
 @pytest.mark.parametrize("rate", ["3.0e-03", "0.01"])
@@ -52,6 +52,34 @@ def test_one_token_for_every_input_leads_to_the_starved_trunk(tmp_path: Path) ->
     first = result["hypotheses"][0]
     assert "gives the same token or class for every input" in first["issue"]
     assert any("Count parameters by part" in c for c in first["confirm"])
+
+
+MODEL = """import torch
+from torch import nn
+
+class LM(nn.Module):
+    def __init__(self, vocab=50257, dim=512):
+        super().__init__()
+        self.embed = nn.Embedding(vocab, dim)
+        self.layers = nn.ModuleList([nn.TransformerEncoderLayer(dim, 8, 4 * dim, batch_first=True) for _ in range(2)])
+        self.head = nn.Linear(dim, 64)
+
+    def forward(self, x):
+        h = self.embed(x)
+        for layer in self.layers:
+            h = layer(h)
+        return self.head(h)
+"""
+
+
+def test_one_token_for_every_input_with_the_code_counts_the_parameters(tmp_path: Path) -> None:
+    log = "".join(f"step {i * 100} loss {7.1 - 0.05 * i:.3f} acc 0.031\n" for i in range(20))
+    result = diagnosed(tmp_path, "outputs are all the same token", log=log, model=MODEL)
+    cause = result["root_causes"][0]
+    assert cause["failure_mode"] == "model.output-collapse"
+    assert "80 % of the 32,069,184 parameters" in cause["issue"]
+    assert cause["location"] == "model.py:7"
+    assert diagnosed(tmp_path, "", log=log, model=MODEL)["status"] == "healthy"
 
 
 def test_a_variance_of_one_value_is_placed_at_its_line(tmp_path: Path) -> None:

@@ -128,6 +128,13 @@ def test_the_verdict_is_healthy_only_when_something_was_read() -> None:
     assert judge([finding("L107", severity=Severity.LOW)], {}, records=20).status == "healthy"
 
 
+def test_a_minor_finding_can_explain_what_a_person_saw() -> None:
+    modes = catalog(mode("a", Speaks("C137", 6.0), symptoms=("collapse",)))
+    minor = [finding("C137", severity=Severity.LOW, strength=Strength.DIRECT)]
+    assert judge(minor, modes, records=20).status == "healthy"
+    assert judge(minor, modes, "mode collapse: all outputs are the same", records=20).status == "diagnosis_complete"
+
+
 def test_a_serious_finding_that_no_mode_explains_needs_more_data() -> None:
     verdict = judge([finding("L102")], {}, records=20)
     assert verdict.status == "needs_more_data"

@@ -219,6 +219,11 @@ def rank(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom:
     return tuple(shown)
 
 
+def _explains(anomalies: Sequence[Finding], symptom: str) -> bool:
+    """Whether a person's symptom stands beside something minor that may explain it."""
+    return bool(anomalies) and bool(observed_symptoms(symptom))
+
+
 def judge(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom: str = "", *, records: int = 0,
           unseen: Sequence[str] = ()) -> Verdict:
     """The verdict over a run.
@@ -228,7 +233,7 @@ def judge(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom
     """
     anomalies = timeline(findings)
     serious = [f for f in anomalies if f.severity.rank >= Severity.MEDIUM.rank]
-    hypotheses = rank(list(findings), modes, symptom) if serious else ()
+    hypotheses = rank(list(findings), modes, symptom) if serious or _explains(anomalies, symptom) else ()
     if hypotheses and hypotheses[0].confidence >= CONFIDENT:
         return Verdict("diagnosis_complete", hypotheses, anomalies, hypotheses[0].issue)
     if serious:
