@@ -36,6 +36,7 @@ RULES = (
     "l215_metric_unchanged",
     "l216_metric_exactly_constant",
     "l217_never_moves",
+    "l218_rise_after_change",
     "l601_codebook_collapse",
     "l602_advantages_zero",
     "l603_entropy_collapse",
