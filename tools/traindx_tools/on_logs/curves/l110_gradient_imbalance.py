@@ -62,4 +62,5 @@ def _modules(run: Run) -> Iterator[Series]:
 
 
 def _level(s: Series) -> float:
-    return float(np.median(s.values[len(s) // 2:]))
+    with np.errstate(over="ignore"):  # the mean of two middle values may overflow
+        return float(np.median(s.values[len(s) // 2:]))

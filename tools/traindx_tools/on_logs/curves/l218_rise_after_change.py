@@ -22,7 +22,7 @@ STEP, CLIMB, TREND = 1.15, 1.3, 0.7
 
 RULE = Rule(
     id="L218",
-    name="rise-after-announced-change",
+    name="rise-after-change",
     title="The loss keeps rising after an announced change of data or stage",
     severity=Severity.HIGH,
     sees="The loss before and after a line that announces a curriculum stage, other data or an unfrozen part.",
