@@ -6,12 +6,15 @@ the rest. Where there is no terminal nobody is asked, and the session waits on d
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import click
 
+from traindx.investigators.choose import going_on
 from traindx.model import Attempt, Decision, Diagnosis, Direction
 from traindx.safe_text import block, line
 from traindx.session import confirm_fix, direct, record_knowledge, resume_session_sync
@@ -20,6 +23,20 @@ from traindx.terminal import render_gate
 
 EXIT_CODES = {"healthy": 0, "fixed": 0, "needs_more_data": 3}
 """Exit code of a session by status; every other status means: a problem was diagnosed and is not settled, 1."""
+
+COMMANDS = {
+    "awaiting_approval": ("show {s}", "approve {s} --option A", "reject {s} --reason TEXT",
+                          "revise {s} --comment TEXT"),
+    "awaiting_edit": ("resume {s}",),
+    "awaiting_verification": ("resume {s} --verify CMD", "resume {s} --passed", "resume {s} --failed"),
+    "needs_more_data": ("resume {s} --give PATH",),
+    "three_strikes": ("resume {s} --different", "resume {s} --stop"),
+    "rejected": ("resume {s}",),
+    "halted": ("resume {s} --accept-changes",),
+    "interrupted": ("resume {s}",),
+    "running": ("resume {s}",),
+}
+"""What a person types next, by status; after "fixed", "healthy" and "stopped" there is nothing left to do."""
 
 _CHOICES = "[A] apply the targeted fix, [B] the broader one, [r]eject, re[v]ise, [l]ater"
 
@@ -53,18 +70,48 @@ def ask_approval(diagnosis: Diagnosis) -> Decision | None:
 
 
 def describe(result: SessionResult) -> Iterator[str]:
-    """Where a session stands, in lines."""
-    yield f"Session {result.session}: {result.status.replace('_', ' ')}"
+    """Where a session stands, in lines: why, what was tried, what to type next, where it is written down."""
+    yield f"Session {result.session}: {status_words(result.status)}"
     yield f"  {line(result.reason)}"
+    if result.status == "awaiting_approval" and result.diagnosis is not None:
+        d = result.diagnosis
+        yield f"  cause: {line(d.claim or d.root_cause)}"
+        yield f"  {100 * d.confidence:.0f} % confident, {d.severity}{f', {line(d.location)}' if d.location else ''}"
     for attempt in result.attempts:
         yield from _attempt(attempt)
     for note in result.notes:
         yield f"  note: {line(note)}"
     if result.changed:
         yield f"  files: {', '.join(line(f) for f in result.changed)}"
-    if result.next_step:
+    if result.next_step and result.status not in _TOLD_BY_COMMANDS:
         yield f"  next: {line(result.next_step)}"
+    commands = next_commands(result)
+    if len(commands) == 1:
+        yield f"  then: {commands[0]}"
+    elif commands:
+        yield from ("  then one of:", *(f"    {command}" for command in commands))
     yield from (f"  {name}: {path}" for name, path in result.documents.items() if name.endswith((".md", ".html")))
+
+
+_TOLD_BY_COMMANDS = frozenset({"awaiting_approval", "rejected", "interrupted", "fixed"})
+"""Statuses whose next step is one of the commands, or (a fixed one's) a question that is asked at a terminal."""
+
+
+def status_words(status: str) -> str:
+    """A status as a person reads it."""
+    return status.replace("_", " ")
+
+
+def next_commands(result: SessionResult) -> tuple[str, ...]:
+    """What can be typed next, as it works from the current directory."""
+    elsewhere = Path(result.workspace).resolve() != Path.cwd().resolve()
+    where = f" --workspace {shlex.quote(_from_here(result.workspace))}" if elsewhere else ""
+    return tuple(f"traindx {c.format(s=result.session)}{where}" for c in COMMANDS.get(result.status, ()))
+
+
+def _from_here(folder: str) -> str:
+    path, here = Path(folder).resolve(), Path.cwd().resolve()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
 def _attempt(attempt: Attempt) -> Iterator[str]:
@@ -142,5 +189,5 @@ def exit_code(result: SessionResult) -> int:
 def finish(result: SessionResult, *, approve: bool) -> int:
     """Settles what can be settled here and returns the exit code."""
     asker = ask_approval if approve and interactive() else None
-    terminal = Terminal(lambda r: resume_session_sync(r.folder, approve=asker))
+    terminal = Terminal(lambda r: resume_session_sync(r.folder, approve=asker, **going_on(r.folder, say)))
     return exit_code(terminal.settle(result))

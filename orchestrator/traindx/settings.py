@@ -56,6 +56,10 @@ class Settings:
     environment: Mapping[str, str] = field(default_factory=dict)
     """Further variables of the CLI's process; only in code."""
 
+    def kept(self) -> dict[str, Any]:
+        """What a session goes on with when it is resumed by another process: models and budgets, nothing else."""
+        return {n: getattr(self, n) for n in NAMES if n not in _BY_PERSON}
+
 
 _COUNTS = {"concurrency": (1, 64), "turns_each": (1, 1000), "retries": (0, 10)}
 _AMOUNTS = ("seconds_each", "seconds_all", "dollars_each", "dollars_all")

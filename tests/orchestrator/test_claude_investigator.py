@@ -287,6 +287,24 @@ def test_the_backend_is_chosen_and_said(work: Path, monkeypatch: pytest.MonkeyPa
         choose.choose(work, Settings(backend="claude"))
 
 
+def test_a_session_goes_on_with_its_models_and_never_with_another_program(work: Path, replies: dict[str, Answer],
+                                                                          monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sdk, "installed", lambda: True)
+    begun = ClaudeInvestigator(Settings(backend="claude", model="of-the-session", dollars_all=9.0))
+    folder = Path(run_debug_session_sync("accuracy stays at chance", work, report=False, investigator=begun).folder)
+    kept = folder / "conversation" / "settings.json"
+    kept.write_text(json.dumps({**json.loads(kept.read_text()), "cli_path": "/tmp/evil", "web": True, "odd": 1}))
+    after = choose.going_on(folder)["investigator"].settings
+    assert (after.model, after.dollars_all, after.cli_path, after.web) == ("of-the-session", 9.0, "", False)
+    monkeypatch.setenv("TRAINDX_MODEL", "of-the-environment")
+    assert choose.going_on(folder)["investigator"].settings.model == "of-the-environment"
+    monkeypatch.setenv("TRAINDX_BACKEND", "offline")
+    assert choose.going_on(folder) == {}
+    offline = run_debug_session_sync("accuracy stays at chance", work, report=False)
+    monkeypatch.delenv("TRAINDX_BACKEND")
+    assert choose.going_on(offline.folder) == {}
+
+
 # The fixer
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from traindx.at_terminal import finish
+from traindx.at_terminal import finish, say
 from traindx.gate import ApprovalRefused
+from traindx.investigators.choose import going_on
 from traindx.model import Decision
 from traindx.session import NotWaiting, decide, read_result, resume_session_sync
 from traindx.session_result import SessionResult
@@ -33,4 +34,6 @@ def decision_on(session: str, workspace: str | None, verdict: Literal["approve",
 
 def go_on(result: SessionResult, wait: bool) -> int:
     """Resumes the session unless it is to wait; shows where it stands and returns the exit code."""
-    return finish(result if wait else resume_session_sync(result.folder), approve=True)
+    if wait:
+        return finish(result, approve=True)
+    return finish(resume_session_sync(result.folder, **going_on(result.folder, say)), approve=True)

@@ -7,15 +7,18 @@ whatever the person has set up for it.
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from traindx.investigators.base import Investigator
 from traindx.investigators.offline import OfflineInvestigator
-from traindx.settings import Settings
+from traindx.session_folder import SessionFolder
+from traindx.settings import Settings, read_settings
 from traindx.turn import Fixer
 from traindx_tools.errors import MissingExtra
 
@@ -58,6 +61,27 @@ async def chosen(workspace: Path, settings: Settings, say: Callable[[str], None]
     return _claude(workspace, settings, say)
 
 
+def going_on(folder: str | Path, say: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
+    """The investigator and the fixer that a session goes on with, as options of `resume_session`.
+
+    One that was begun with Claude goes on with it, with the same models and budgets, unless TRAINDX_BACKEND says
+    "offline". Raises BadUsage for settings that make no sense.
+    """
+    from traindx.investigators.claude_code.conversation import kept_settings
+    from traindx.investigators.claude_code.sdk import installed
+
+    kept = kept_settings(Path(folder))
+    workspace = SessionFolder(Path(folder)).workspace
+    environment = {k: v for k, v in os.environ.items() if k.startswith("TRAINDX_")}
+    if kept is None or environment.get("TRAINDX_BACKEND") == "offline" or not installed():
+        return {}
+    # Only what is ever kept: a file of the workspace must not name the program that is run.
+    named = {k: kept[k] for k in Settings().kept() if k in kept and f"TRAINDX_{k.upper()}" not in environment}
+    settings = replace(read_settings(workspace, named, environment), backend="claude")
+    taken = _claude(workspace, settings, say)
+    return {"investigator": taken.investigator, "fixer": taken.fixer}
+
+
 def _offline(said: str) -> Chosen:
     return Chosen(OfflineInvestigator(), None, f"Investigating with {said}")
 
@@ -74,8 +98,6 @@ def _claude(workspace: Path, settings: Settings, say: Callable[[str], None]) -> 
 
 async def unreachable(settings: Settings) -> str | None:
     """Why Claude gives no answer to a small question, or None where it does. Costs a fraction of a cent."""
-    from dataclasses import replace
-
     from traindx.investigators.claude_code.asking import Asker
     from traindx.investigators.claude_code.conversation import Conversations, Question
     from traindx.investigators.claude_code.purse import Purse

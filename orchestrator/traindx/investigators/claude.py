@@ -21,7 +21,7 @@ from traindx.investigators.claude_code import concluding, evidence, prompts, wei
 from traindx.investigators.claude_code.adversary import challenge, doubted
 from traindx.investigators.claude_code.answers import HandOver
 from traindx.investigators.claude_code.asking import READING, Asker, Reply
-from traindx.investigators.claude_code.conversation import FOLDER, Conversations
+from traindx.investigators.claude_code.conversation import FOLDER, Conversations, keep_settings
 from traindx.investigators.claude_code.instruments import names
 from traindx.investigators.claude_code.purse import Purse
 from traindx.investigators.claude_code.round_file import read_round, write_json, write_round
@@ -139,6 +139,7 @@ class ClaudeInvestigator:
             s = self.settings
             asker = Asker(case.workspace, s, self._scope(case), Conversations.of(case.scratch),
                           Purse(s.dollars_all, case.scratch / FOLDER / "spent.jsonl"), self.say)
+            keep_settings(case.scratch, s)
             self._teams[key] = Team(asker, load_agents(), s.concurrency, s.seconds_each,
                                     s.specialist_model or s.model, s.web)
         self._teams[key].asker.scope = self._scope(case)  # the person may have handed over more

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from answers_for import doubt
+from answers_for import doubt, said
 from scripted_api import Fail, answer, scripted
 
 from traindx.settings import Settings
@@ -59,3 +59,24 @@ def test_offline_asks_nobody(work: Path, settings: Callable[..., Settings]) -> N
     assert result["status"] == "awaiting_approval"
     assert "Claude" not in said
     assert not api.asked
+
+
+def test_a_session_goes_on_with_whom_it_began(work: Path, settings: Callable[..., Settings]) -> None:
+    place = (work / "train.py").read_text().split("\n").index("    prob = np.clip(prob, EPS, 1.0 - EPS)") + 2
+    edit = {"path": "train.py", "line": place, "end_line": place - 1, "original": "",
+            "replacement": "    prob = np.clip(prob, np.float32(1e-7), np.float32(1.0 - 1e-6))"}
+    option = {"option": "B", "summary": "Clip with constants that float32 tells from zero", "edits": [edit],
+              "instructions": [], "metric": "", "verify": "", "otherwise": "", "fragile": ""}
+    scripts = {"adversary": [doubt()], "fix-author": [said("fix-author", options=[option])],
+               "fix-reviewer": [said("fix-reviewer", verdict="accept", option="B")]}
+    with scripted(scripts) as api:
+        made = settings(api.url)
+        waiting, _ = debug(work, made, "--backend", "claude", "--model", "claude-test-model", "--verify",
+                           f"{sys.executable} train.py")
+        done = subprocess.run([sys.executable, "-m", "traindx", "approve", str(waiting["session"]), "--option", "B"],
+                              cwd=work, env={**os.environ, **made.environment}, capture_output=True, text=True,
+                              check=False, timeout=110, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stderr
+    assert "fix-author: answered" in done.stderr
+    assert {a.body["model"] for a in api.of("fix-author")} == {"claude-test-model"}
+    assert edit["replacement"] in (work / "train.py").read_text()

@@ -178,3 +178,21 @@ def _killed_when_two_have_answered(work: Path, made: Settings) -> None:
     finally:
         child.kill()
         child.wait()
+
+
+async def test_three_strikes_in_a_workspace_halt_the_session(work: Path, settings: Callable[..., Settings]) -> None:
+    code = (work / "train.py").read_text()
+    nobody = {name: [said(name, status="not_found")] for name in (*SPECIALISTS, "silent-bug-detector")}
+    lead = {"ml-debugger-specialist": [said("ml-debugger-specialist", status="needs_data")]}
+    statuses = []
+    with scripted(scripts(work, **nobody, **lead)) as api:
+        for _ in range(3):
+            result = await run_debug_session(
+                "loss is nan", work, verify="exit 1", allow_run=True, report=False,
+                approve=lambda d: Decision(verdict="approve", diagnosis_digest=d.digest(), option="A"),
+                investigator=ClaudeInvestigator(settings(api.url)))
+            statuses.append(result.status)
+            assert (work / "train.py").read_text() == code, "a failed fix is taken back"
+    assert statuses[-1] == "three_strikes", statuses
+    assert "three_strikes" not in statuses[:-1]
+    assert "strike_report.md" in result.documents

@@ -17,9 +17,27 @@ from typing import Any
 
 from traindx.durable import StateNotWritable, write_state
 from traindx.investigators.claude_code.redaction import redacted_json
+from traindx.settings import Settings
 
 FOLDER = "conversation"
 """Below the session's folder."""
+
+
+SETTINGS = "settings.json"
+
+
+def keep_settings(scratch: Path, settings: Settings) -> None:
+    """Remember with what this session is investigated. Raises StateNotWritable."""
+    write_state(scratch / FOLDER / SETTINGS, json.dumps(settings.kept(), indent=1).encode())
+
+
+def kept_settings(scratch: Path) -> dict[str, Any] | None:
+    """The settings that a session with specialists goes on with, or None where it has none."""
+    try:
+        kept = json.loads((scratch / FOLDER / SETTINGS).read_bytes())
+    except (OSError, ValueError):
+        return None
+    return kept if isinstance(kept, dict) else None
 
 
 @dataclass(frozen=True)
