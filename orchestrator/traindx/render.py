@@ -17,7 +17,7 @@ from traindx.diffs import diff_of
 from traindx.model import Attempt, Diagnosis
 from traindx.pack import pack_folder
 from traindx.terminal import render_terminal
-from traindx.view import View, weight_of
+from traindx.view import View, percent, weights_of
 from traindx_tools import __version__
 from traindx_tools.on_logs.run import Run
 
@@ -103,7 +103,7 @@ def _environment() -> Environment:
                        lstrip_blocks=True, keep_trailing_newline=True,
                        autoescape=lambda name: name is not None and ".html" in name)
     made.filters.update(inline=safe_text.inline, line=safe_text.line, block=safe_text.block, fence=safe_text.fence,
-                        diff=diff_of, prose=_prose, weight=weight_of, percent=_percent, picture_name=_picture_name,
+                        diff=diff_of, prose=_prose, weights=weights_of, percent=percent, picture_name=_picture_name,
                         sentence=_sentence)
     return made
 
@@ -116,10 +116,6 @@ def _prose(text: object) -> Markup:
     html = _CODE.sub(r"<code>\1</code>", html)
     html = _CITED.sub(r'<a class="cite" href="#\1">\1</a>', html)
     return Markup(html.replace("\n", "<br>"))  # everything in it was escaped above
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
 
 
 def _sentence(text: object) -> str:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from traindx.diffs import diff_of
 from traindx.model import Diagnosis, Fix
 from traindx.safe_text import block, line
-from traindx.view import Moment, View, weight_of
+from traindx.view import Moment, View, Weight, percent, weights_of
 from traindx_tools.on_logs.run import Run
 
 _COLOURS = {"bold": "1", "quiet": "2", "critical": "31;1", "high": "33;1", "medium": "35", "low": "2", "info": "2",
             "good": "32;1", "added": "32", "removed": "31"}
 _MOST_READ, _MOST_MOMENTS, _MOST_WEIGHTS = 12, 10, 3
+_LIKELY = 0.05
+"""Confidence from which a lesser hypothesis is shown with a check that settles it, beside a diagnosis that is sure."""
 
 
 def render_terminal(
@@ -77,16 +79,16 @@ def _timeline(view: View, page: _Page) -> Iterator[str]:
         return
     yield page.heading("Timeline", "earliest anomaly first")
     shown = view.timeline[:_MOST_MOMENTS]
-    wide = max(len(m.when) for m in shown)
+    wide, ids = max(len(m.when) for m in shown), max(len(m.id) for m in shown)
     for moment in shown:
-        yield from _moment(moment, min(wide, 28), page)
+        yield from _moment(moment, min(wide, 28), ids, page)
     if len(view.timeline) > len(shown):
         yield f"  and {len(view.timeline) - len(shown)} more findings"
 
 
-def _moment(moment: Moment, wide: int, page: _Page) -> Iterator[str]:
-    first, *rest = page.wrap(moment.statement, " " * (wide + 20), f"  {moment.when:<{wide}}  {moment.severity:<8}  "
-                                                                f"{moment.id.split('-')[0]}  ")
+def _moment(moment: Moment, wide: int, ids: int, page: _Page) -> Iterator[str]:
+    head = f"  {moment.when:<{wide}}  {moment.severity:<8}  {moment.id:<{ids}}  "
+    first, *rest = page.wrap(moment.statement, " " * len(head), head)
     yield first.replace(moment.severity, page.paint(moment.severity, moment.severity), 1)
     yield from rest
 
@@ -95,26 +97,48 @@ def _hypotheses(view: View, page: _Page) -> Iterator[str]:
     if not view.hypotheses:
         return
     yield page.heading("Hypotheses", "the most likely first")
-    for i, h in enumerate(view.hypotheses, 1):
-        head = f"  {i}. {100 * h['confidence']:3.0f} %  "
-        first, *rest = page.wrap(h["issue"], " " * len(head), head)
-        yield page.paint(first, "bold") if i == 1 else first
-        yield from rest
-        most = _MOST_WEIGHTS if i == 1 else 1
-        yield from _weights("for", h.get("for", ()), most, page)
-        yield from _weights("against", h.get("against", ()), most, page)
-        for word in ("confirm", "rule_out"):
-            for check in list(h.get(word, ()))[: 2 if i == 1 else 1]:
-                yield from page.wrap(check, " " * 22, f"            {word.replace('_', ' '):<10}")
+    best, *rivals = view.hypotheses
+    first, *rest = page.wrap(best["issue"], " " * 12, f"  1. {percent(best['confidence']):>5}  ")
+    yield page.paint(first, "bold")
+    yield from rest
+    yield from _weights("for", best.get("for", ()), page)
+    yield from _weights("against", best.get("against", ()), page)
+    yield from _checks(best, 2, page)
+    told = {m.id for m in view.timeline[:_MOST_MOMENTS]}
+    told |= {w.id for word in ("for", "against") for w in weights_of(best.get(word, ()))[:_MOST_WEIGHTS]}
+    for i, rival in enumerate(rivals, 2):
+        claim, statement = view.split(rival["issue"])
+        likely = rival["confidence"] >= _LIKELY
+        place = f" ({rival['location']})" if statement and likely and rival.get("location") else ""
+        yield from page.wrap(claim + place, " " * 12, f"  {i}. {percent(rival['confidence']):>5}  ")
+        yield from _rival(rival, told, page)
+        if likely or view.status != "diagnosis_complete":
+            yield from _checks(rival, 1, page)
 
 
-def _weights(word: str, texts: Sequence[str], most: int, page: _Page) -> Iterator[str]:
+def _checks(hypothesis: Mapping[str, Any], most: int, page: _Page) -> Iterator[str]:
+    for word in ("confirm", "rule_out"):
+        for check in list(hypothesis.get(word, ()))[:most]:
+            yield from page.wrap(check, " " * 22, f"            {word.replace('_', ' '):<10}")
+
+
+def _rival(hypothesis: Mapping[str, Any], told: Container[str], page: _Page) -> Iterator[str]:
+    """What speaks for and against a lesser hypothesis: findings that were told above by their ids alone."""
+    for word in ("for", "against"):
+        said = weights_of(hypothesis.get(word, ()))[:_MOST_WEIGHTS]
+        cited = [f"{w.id} ({w.strength})" if w.id in told else _cited(w) for w in said]
+        yield from page.wrap("; ".join(cited) or "nothing was found", " " * 22, f"            {word:<10}")
+
+
+def _weights(word: str, texts: Sequence[str], page: _Page) -> Iterator[str]:
     if not texts:
         yield f"            {word:<10}nothing was found"
-    for text in texts[:most]:
-        said = weight_of(text)
-        cited = f"{said.text.rstrip('.')} [{said.id}, {said.strength}]" if said.id else said.text
-        yield from page.wrap(cited, " " * 22, f"            {word:<10}")
+    for said in weights_of(texts)[:_MOST_WEIGHTS]:
+        yield from page.wrap(_cited(said), " " * 22, f"            {word:<10}")
+
+
+def _cited(said: Weight) -> str:
+    return f"{said.text.rstrip('.')} [{said.id}, {said.strength}]" if said.id else said.text
 
 
 def _verdict(view: View, page: _Page) -> Iterator[str]:

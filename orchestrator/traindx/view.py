@@ -161,6 +161,19 @@ def weight_of(text: str) -> Weight:
     return Weight(**found.groupdict()) if found else Weight(text)
 
 
+def weights_of(texts: Sequence[str]) -> list[Weight]:
+    """The lines of one side, each finding once: a failure mode may count a finding under several of its conditions."""
+    told: dict[str, Weight] = {}
+    for weight in map(weight_of, texts):
+        told.setdefault(weight.id or weight.text, weight)
+    return list(told.values())
+
+
+def percent(share: float) -> str:
+    """A confidence as a person reads it; what is not nothing is not called 0 %."""
+    return "< 1 %" if 0 <= share < 0.005 else f"{100 * share:.0f} %"
+
+
 def _what(kind: str, rows: int) -> str:
     if kind == "unknown":
         return "nothing of use found"

@@ -50,6 +50,17 @@ def test_a_session_waits_is_listed_shown_approved_and_fixed(work: Path) -> None:
     assert json.loads(traindx("show", waiting["session"], "--json", cwd=work).stdout)["status"] == "fixed"
 
 
+def test_what_a_waiting_session_prints_can_be_typed_from_where_it_was_printed(work: Path) -> None:
+    done = traindx("debug", "work", "--symptom", "loss is nan", "--verify", VERIFY, cwd=work.parent)
+    assert "cause: The loss takes the logarithm" in done.stderr
+    said = next(row.split() for row in done.stderr.splitlines() if "traindx approve" in row)
+    assert said[0] == "traindx"
+    approved = traindx(*said[1:], cwd=work.parent)
+    assert approved.returncode == 0, approved.stderr
+    assert ": fixed" in approved.stderr
+    assert "fixed" in traindx("sessions", "work", cwd=work.parent).stdout
+
+
 def test_an_approval_of_another_diagnosis_is_refused(work: Path) -> None:
     waiting = started(work)
     done = traindx("approve", waiting["session"], "--option", "A", "--digest", "0" * 64, cwd=work)

@@ -6,6 +6,7 @@ import errno
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -149,3 +150,34 @@ def test_names_of_files_are_quoted_in_the_commands_to_run_next(tmp_path: Path, m
     assert not any("touch owned)'" in c and "'\"'\"'" not in c for c in commands if "--run" in c)
     _, out, _ = run("diagnose", "--json", "--", "-x.log", capsys=capsys)
     assert all("./-x.log" in c for c in json.loads(out)["next_checks"] if c.startswith("traindx"))
+
+
+def test_the_text_in_a_context_package_hides_neither_the_folder_nor_the_command(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs/log.txt").write_text(BAD)
+    (tmp_path / "runs/train.py").write_text("import numpy as np\nlr = 0.1\nloss = np.log(0.0)\n"
+                                            "if __name__ == '__main__':\n    print(loss)\n")
+    package = {"artifacts": {"training_logs": "runs/log.txt", "model_code": ["runs/train.py"], "config": {"lr": 0.1},
+                             "error_messages": "RuntimeWarning: divide by zero encountered in log"}}
+    (tmp_path / "context.json").write_text(json.dumps(package))
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = run("diagnose", "--context", "context.json", capsys=capsys)
+    assert code in (1, 3)
+    assert re.search(r"^  log\.txt +free text", out, re.MULTILINE)
+    assert re.search(r"^  traindx diagnose runs/log\.txt runs/train\.py --run ", out, re.MULTILINE), out
+
+
+@pytest.mark.parametrize(("asked", "offered"), [
+    ("lr", "lr.too-high"), ("lr.to-high", "lr.too-high"), ("L3033", "L303"), ("overfit", "fit.overfitting"),
+    ("C10", "C101"), ("softmax", "loss.softmax-before-ce")])
+def test_a_name_that_is_none_is_answered_with_those_it_may_have_meant(asked: str, offered: str,
+                                                                      capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run("explain", asked, capsys=capsys)
+    assert code == 2
+    assert offered in err.split("Did you mean")[1].replace("?", ",")
+    assert "--list" in err
+
+
+def test_nothing_is_guessed_for_a_name_that_is_like_none(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "Did you mean" not in run("explain", "nonsense", capsys=capsys)[2]

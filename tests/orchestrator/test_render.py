@@ -349,6 +349,28 @@ def test_the_terminal_shows_the_change_and_what_speaks_against_a_hypothesis():
     assert re.search(r"against +nothing was found", text)
 
 
+def test_a_lesser_hypothesis_cites_what_was_told_above_and_is_no_longer_than_that():
+    asked = "Print the smallest argument"
+    weights = ["[L101-1] +1.0 (circumstantial): loss is nan from step 1175 on", "[L107-1] +0.5 (pattern): one spike"]
+    rival = {**result()["hypotheses"][1], "confidence": 0.004, "for": [*weights, *weights]}
+    best = result()["hypotheses"][0]
+    text = render_terminal({**result(), "hypotheses": [best, rival]}, run=a_run(), diagnosis=diagnosis())
+    assert " 2. < 1 %  The learning rate is too high." in text
+    assert "for       L101-1 (circumstantial); one spike [L107-1, pattern]\n" in text
+    assert text.count(asked) == 1, "beside a sure diagnosis a check of an unlikely rival is noise"
+    doubtful = render_terminal({**result("needs_more_data"), "hypotheses": [best, rival]}, run=a_run())
+    assert doubtful.count(asked) == 2, "an open question needs the checks of every candidate"
+
+
+def test_a_finding_that_counts_twice_is_told_once():
+    best = result()["hypotheses"][0]
+    best["for"] = [*best["for"], best["for"][0].replace("+3.6", "+0.5")]
+    both = {**result(), "hypotheses": [best]}
+    assert render_terminal(both, run=a_run()).count("[C107-1, direct]") == 1
+    page = render_report_html(both, run=a_run())
+    assert page.count('<span class="weight" title="log-odds">+') == 1
+
+
 def test_the_terminal_of_a_healthy_run_is_short():
     text = render_terminal(result("healthy"), run=a_run(), reason="2,400 values were checked.")
     assert text.splitlines()[-1] == "  2,400 values were checked."

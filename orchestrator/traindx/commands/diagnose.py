@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,6 +34,10 @@ class Request:
     symptom: str
     missing: tuple[str, ...] = ()
     seconds: float | None = None
+    root: Path | None = None
+    """The folder that places are named from and that --run copies, where it does not follow from the paths."""
+    subject: str | None = None
+    """The paths as a person would type them, where some of what is read is the text of a context package."""
 
 
 def read_context(path: str) -> ContextPackage:
@@ -69,13 +73,24 @@ def request(paths: tuple[str, ...], symptom: str, context: str | None, scratch: 
     """Joins the arguments with a context package."""
     if context is None:
         return Request(paths, symptom)
+    from traindx.diagnose import typed
     from traindx.handed_over import hand_over
+    from traindx.places import common_root
 
     package = read_context(context)
-    given = hand_over(package.artifacts, Path(context).resolve().parent, scratch)
+    home = Path(context).resolve().parent
+    given = hand_over(package.artifacts, home, scratch)
     words = " ".join(w for w in (symptom, package.task, *package.symptoms) if w)
     seconds = package.constraints.max_analysis_time
-    return Request((*paths, *(str(p) for p in given.paths)), words, given.missing, seconds)
+    lasting = (*paths, *(_from_here(p) for p in given.paths if not p.is_relative_to(scratch))) or (_from_here(home),)
+    return Request((*paths, *(str(p) for p in given.paths)), words, given.missing, seconds, common_root(lasting),
+                   typed(lasting))
+
+
+def _from_here(path: Path) -> str:
+    """As seen from the current directory where it lies below it."""
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
 def default_folder() -> Path:
@@ -134,7 +149,8 @@ def command(paths: tuple[str, ...], symptom: str, context: str | None, run_comma
             raise UnreadableInput(f"nothing that {context} names could be found: {', '.join(asked.missing)}. Give "
                                   "paths from the folder of the context package, or the text itself")
         stdin = sys.stdin.buffer.read(STDIN_LIMIT) if "-" in asked.paths else None
-        report = diagnose(asked.paths, symptom=asked.symptom, stdin=stdin, missing=asked.missing)
+        report = diagnose(asked.paths, symptom=asked.symptom, stdin=stdin, missing=asked.missing, root=asked.root)
+        report = replace(report, subject=asked.subject or report.subject)
         if run_command is not None:
             from traindx.rerun import with_rerun
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
 
 import click
 
 from traindx_tools.errors import BadUsage
+
+MOST_NEAR = 8
+"""Ids that are offered at most where a name is none."""
 
 
 def page(name: str) -> str:
@@ -20,9 +24,20 @@ def page(name: str) -> str:
         return rule_page(rules[name.upper()])
     if name.lower() in modes:
         return mode_page(modes[name.lower()])
-    near = difflib.get_close_matches(name, [*rules, *modes], n=3, cutoff=0.4)
-    hint = f"Did you mean {', '.join(near)}?" if near else "`traindx explain --list` shows all."
-    raise BadUsage(f"no rule and no failure mode is called '{name}'. {hint}")
+    titles = {k: m.rule.title for k, m in rules.items()} | {k: m.title for k, m in modes.items()}
+    found = near(name, titles)
+    hint = f"Did you mean {', '.join(found)}? " if found else ""
+    raise BadUsage(f"no rule and no failure mode is called '{name}'. {hint}`traindx explain --list` shows all.")
+
+
+def near(name: str, titles: Mapping[str, str]) -> list[str]:
+    """Ids that begin so, else those written nearly so, else those whose id or title holds the words."""
+    asked = name.strip().lower()
+    lower = {i.lower(): i for i in titles}
+    begun = [i for low, i in lower.items() if low.startswith(asked)]
+    close = [lower[c] for c in difflib.get_close_matches(asked, lower, n=3, cutoff=0.7)]
+    held = [i for i, title in titles.items() if asked in f"{i} {title}".lower()]
+    return (begun or close or held)[:MOST_NEAR] if asked else []
 
 
 def listing() -> str:

@@ -15,6 +15,7 @@ from traindx_tools.errors import BadUsage
 @click.option("--json", "as_json", is_flag=True, help="As JSON on standard output.")
 def command(workspace: str, as_json: bool) -> None:
     """List the debug sessions of WORKSPACE, the oldest first."""
+    from traindx.at_terminal import status_words
     from traindx.safe_text import line
     from traindx.session import list_sessions
 
@@ -26,6 +27,6 @@ def command(workspace: str, as_json: bool) -> None:
         click.echo(json.dumps(rows, indent=1))
         return
     for r in found:
-        click.echo(f"{r.session}  {r.status:22}  {line(r.reason)}")
+        click.echo(f"{r.session}  {status_words(r.status):21}  {line(r.reason)}")
     if not found:
         click.echo(f"no sessions in {workspace}: `traindx debug {workspace}` starts one", err=True)
