@@ -16,8 +16,9 @@ from typing import Any
 
 import pytest
 from answers_for import doubt, said
-from scripted_api import Api, Use, Wait, scripted
+from scripted_api import Api, Use, Wait, scripted, system_text
 
+from traindx.agents import estimate_tokens
 from traindx.investigators.claude import ClaudeInvestigator
 from traindx.investigators.claude_code.fixing import ClaudeFixer
 from traindx.model import Decision, Diagnosis
@@ -112,6 +113,8 @@ async def test_from_the_symptom_to_a_verified_fix(work: Path, settings: Callable
     conversation = next((folder / "conversation").glob("data-flow-tracer-*.jsonl")).read_text()
     assert "audit_code" in conversation
     assert "fake-key" not in conversation
+    systems = {a.role: system_text(a.body) for a in api.asked}
+    assert sum(map(estimate_tokens, systems.values())) < 12_000
     assert any(line.startswith("data-flow-tracer: 1 claims stand, 4 were dropped") for line in lines)
 
 

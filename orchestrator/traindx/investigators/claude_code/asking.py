@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -77,24 +78,24 @@ class Asker:
     say: Callable[[str], None] = lambda line: None
     phase: str = "gather"
 
-    async def ask(self, question: Question, seconds: float) -> Reply:
-        """The reply, within these seconds. Raises only StateNotWritable and CancelledError."""
+    async def ask(self, question: Question, seconds: float, dollars: float = math.inf) -> Reply:
+        """The reply, within these seconds and dollars. Raises only StateNotWritable and CancelledError."""
         kept = self.conversations.recall(question)
         if kept is not None:
             self.say(f"{question.who}: answered earlier in this session")
             return Reply(question.who, kept.answer, tokens=kept.tokens, fetched=kept.fetched, remembered=True)
         deadline = time.monotonic() + seconds
         self.say(f"{question.who}: asked")
-        reply = await self._once(question, seconds)
+        reply = await self._once(question, seconds, dollars)
         left = deadline - time.monotonic()
         if reply.failure is not None and reply.failure.state in failures.AGAIN and left > 1.0:
             self.say(f"{question.who}: {reply.failure.detail}; asked once more")
-            reply = await self._once(question, left)
+            reply = await self._once(question, left, dollars)
         self.say(_told(reply))
         return reply
 
-    async def _once(self, question: Question, seconds: float) -> Reply:
-        aside = self.purse.set_aside(self.settings.dollars_each)
+    async def _once(self, question: Question, seconds: float, most: float) -> Reply:
+        aside = self.purse.set_aside(min(most, self.settings.dollars_each))
         if aside is None:
             spent = f"${self.purse.spent:.2f} of ${self.purse.total:.2f} are spent or set aside"
             return Reply(question.who, failure=Failure("budget-all", spent))
@@ -146,7 +147,8 @@ class Asker:
         self.conversations.note(question, type(message).__name__, message)
         if type(message).__name__ == "ResultMessage":
             heard.result = message
-        for block in getattr(message, "content", None) or ():
+        content = getattr(message, "content", None)
+        for block in content if isinstance(content, list) else ():
             name = type(block).__name__
             if name == "ToolUseBlock" and block.name == "WebFetch":
                 heard.asked_for[block.id] = str(block.input.get("url", ""))

@@ -6,6 +6,7 @@ What fails or comes late is named, not waited for.
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 import time
 from collections.abc import Iterable, Sequence
@@ -27,6 +28,8 @@ from traindx_tools.examine import Examination
 
 _IMPORTED = re.compile(r"^[ \t]*(?:import|from)[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
 _READ_FOR_IMPORTS = 200_000
+AFTER = 2
+"""Questions that must still be paid for after a round: the lead's and the adversary's."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +121,7 @@ class Team:
     def __post_init__(self) -> None:
         self._places = asyncio.Semaphore(self.concurrency)
 
-    async def ask(self, question: Question, seconds: float) -> Reply:
+    async def ask(self, question: Question, seconds: float, dollars: float = math.inf) -> Reply:
         """One question, when its turn has come and while there is hope."""
         begun = time.monotonic()
         try:
@@ -129,7 +132,7 @@ class Team:
             if self.hopeless is not None:
                 return Reply(question.who, failure=Failure("not-asked", self.hopeless.detail))
             left = min(self.seconds_each, seconds - (time.monotonic() - begun))
-            reply = await self.asker.ask(question, max(left, 0.001))
+            reply = await self.asker.ask(question, max(left, 0.001), dollars)
         finally:
             self._places.release()
         if reply.failure is not None and reply.failure.state in failures.HOPELESS:
@@ -137,9 +140,10 @@ class Team:
         return reply
 
     async def round(self, case: Case, sent: Sequence[Assignment], seconds: float) -> Round:
-        """All of them at the same time; each within `seconds`."""
+        """All of them at the same time, each within `seconds` and an equal share of what may still be spent."""
+        share = self.asker.purse.left / (len(sent) + AFTER)
         asked = [prompts.specialist(self.agents[a.agent], case, a.reason, self.model, self.web) for a in sent]
-        replies = await asyncio.gather(*(self.ask(q, seconds) for q in asked))
+        replies = await asyncio.gather(*(self.ask(q, seconds, share) for q in asked))
         return Round(tuple([await asyncio.to_thread(self.check, case, reply) for reply in replies]))
 
     def check(self, case: Case, reply: Reply) -> Work:
