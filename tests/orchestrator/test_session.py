@@ -444,7 +444,7 @@ def test_a_folder_that_was_cut_off_before_its_first_record_is_passed_over(worksp
 
 
 @pytest.mark.parametrize(("options", "message"), [
-    ({"verify": ""}, "verification command is empty"), ({"verify": ["", " "]}, "verification command is empty"),
+    ({"verify": ""}, "command is empty"), ({"verify": ["", " "]}, "command is empty"),
 ])
 def test_bad_arguments_are_said(workspace: Path, options: dict[str, object], message: str):
     with pytest.raises(BadUsage, match=message):
