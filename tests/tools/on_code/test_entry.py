@@ -207,7 +207,7 @@ def test_names_do_not_matter_only_what_things_are() -> None:
 
 def test_locate_quotes_the_line_and_names_the_function() -> None:
     project = audit([FIXTURES / "c101" / "bad_helper_without_zero_grad.py"]).project
-    quote, function = locate(project, "bad_helper_without_zero_grad.py", 30)
+    quote, function = locate(project, "bad_helper_without_zero_grad.py", 31)
     assert quote.startswith("value.backward()")
     assert function == "update"
     assert locate(project, "other.py", 3) == ("", None)

@@ -112,7 +112,12 @@ def _index_reduction(o: Operands) -> Tensor:
     dim = o.get(0, "dim", "axis")
     keep = truth(o.get(1, "keepdim", "keepdims")) is True
     return Tensor(
-        grad=False, shape=shapes.reduced(o.x.shape, dim, keep), dtype="int", site=o.site, tags=frozenset({"integer"})
+        grad=False,
+        shape=shapes.reduced(o.x.shape, dim, keep),
+        dtype="int",
+        site=o.site,
+        models=o.x.models,
+        tags=frozenset({"integer"}),
     )
 
 

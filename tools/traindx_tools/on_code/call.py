@@ -29,6 +29,7 @@ from traindx_tools.on_code.values import (
     Tensor,
     Thing,
     Value,
+    unwrap,
 )
 
 MAX_CALL_DEPTH = 12
@@ -116,6 +117,13 @@ class Caller(Foreign):
             found = self.attribute(receiver, name, node, frame)
             if not isinstance(found, Method):
                 return self.call(found, args, kwargs, node, frame)
+        if isinstance(receiver, Thing) and receiver.type == "flax.TrainState" and name in receiver.kwargs:
+            return self.call(receiver.kwargs[name], args, kwargs, node, frame)
+        if isinstance(receiver, Klass) and name == "create" and receiver.info.derives("TrainState"):
+            state = Thing("flax.TrainState", (), kwargs, self.site(node, frame), node, {}, self.loops)
+            return self._said("flax.TrainState.create", receiver, args, kwargs, node, frame, state)
+        if isinstance(receiver, Thing) and name == "module" and "wraps" in receiver.state:
+            return self.call(unwrap(receiver), args, kwargs, node, frame)
         if isinstance(receiver, Thing) and name in receiver.state.get("attrs", {}):
             return self.call(receiver.state["attrs"][name], args, kwargs, node, frame)
         return self._method(receiver, name, args, kwargs, node, frame)

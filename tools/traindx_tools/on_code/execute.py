@@ -58,6 +58,10 @@ class Interpreter(Statements):
         """Files in which following stopped early, and why: defects of ours, told as notes."""
         self._modules: dict[str, ModuleValue] = {}
         self._started: set[str] = set()
+        self._derived: dict[int, list[ClassInfo]] = {}
+        self._indexed = 0
+        self._klasses: dict[int, Klass] = {}
+        self._named = 0
         self._files = {f.path: f for f in files}
 
     def run(self) -> None:
@@ -162,7 +166,7 @@ class Interpreter(Statements):
         info = function.info
         if function.owner is not None or info.owner is None or info.is_static:
             return function.owner
-        klass = next((k for k in self.classes if k.info is info.owner), None)
+        klass = self.klass_of(info.owner)
         if klass is None:
             return None
         if info.is_classmethod:
@@ -171,9 +175,9 @@ class Interpreter(Statements):
 
     def _some_instance(self, klass: Klass) -> Instance:
         """An object of the class: one that the project makes, else one with unknown arguments."""
-        for other in self.classes:
-            if any(i is klass.info for i in other.info.lineage()) and self.instances.get(id(other.info)):
-                return self.instances[id(other.info)][0]
+        for heir in self._heirs(klass.info):
+            if made := self.instances.get(id(heir)):
+                return made[0]
         init = klass.info.method("__init__")
         frame = Frame(klass.info.file, self.module_of(klass.info))
         args: list[Value] = []
@@ -183,6 +187,21 @@ class Interpreter(Statements):
         return (
             made if isinstance(made, Instance) else Instance(klass, self.site(klass.info.node, frame), klass.info.node)
         )
+
+    def klass_of(self, info: ClassInfo) -> Klass | None:
+        """The value of a class."""
+        for klass in self.classes[self._named :]:
+            self._klasses.setdefault(id(klass.info), klass)
+        self._named = len(self.classes)
+        return self._klasses.get(id(info))
+
+    def _heirs(self, info: ClassInfo) -> list[ClassInfo]:
+        """The class itself and those that derive from it, in the order of their definition."""
+        for klass in self.classes[self._indexed :]:
+            for base in klass.info.lineage():
+                self._derived.setdefault(id(base), []).append(klass.info)
+        self._indexed = len(self.classes)
+        return self._derived.get(id(info), [])
 
     def _hooks(self, klass: Klass) -> None:
         info = klass.info

@@ -97,6 +97,8 @@ _NO_ARRAYS = (
     "optax.apply",
     "optax.clip",
 )
+_MODEL_FACTORIES = ("torchvision.models.", "timm.create_model", "torch.hub.load")
+"""Lower-case functions of installed packages that return a model."""
 _SQUASHES = frozenset({"softmax", "log_softmax", "sigmoid", "logsigmoid"})
 """Methods that only an array has."""
 _OPTAX_LOSSES = frozenset(
@@ -212,11 +214,14 @@ class Foreign(Evaluator):
         last = name.rpartition(".")[2]
         if last in LOSSES or (name.startswith("optax.") and last in _OPTAX_LOSSES):
             return self._loss(name, args, kwargs, node, frame)
-        if last[:1].isupper() or name in _CONTEXTS or is_scheduler(name) or name in jax_calls.FACTORIES:
+        pretrained = name.startswith(_MODEL_FACTORIES)
+        if last[:1].isupper() or pretrained or name in _CONTEXTS or is_scheduler(name) or name in jax_calls.FACTORIES:
             self.created += 1
             made = Thing(name, call.args, kwargs, self.site(node, frame), node, {}, self.loops)
             if is_optimizer(name):
                 made.state.update(frozen_when_built=why_frozen(made), held_parts=parts_held(made))
+            if pretrained:
+                made.state["pretrained"] = True
             if "torch.nn." in name and any(isinstance(a, Function) for a in args):
                 self._remember_callbacks(args, kwargs)
             return self._said(name, None, args, kwargs, node, frame, made)

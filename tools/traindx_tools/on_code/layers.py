@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from traindx_tools.on_code import arrays, shapes
-from traindx_tools.on_code.values import Bag, Operation, Shape, Site, Symbol, Tensor, Thing, Value, truth
+from traindx_tools.on_code.values import Bag, Operation, Shape, Site, Symbol, Tensor, Thing, Value, parts, truth
 
 _AS_FUNCTION = {
     "Softmax": "softmax",
@@ -51,7 +51,7 @@ def output(layer: Thing, args: list[Value], site: Site, grad: bool | None) -> Va
         return replace(made, tags=made.tags | (x.tags & {"layer", *arrays.AXES}))
     if short == "Flatten":
         return arrays.transferred("flatten", x, _flatten_args(layer), {}, site, grad)
-    axes = frozenset({axis}) if (axis := _axis(layer, x)) else frozenset()
+    axes = frozenset({axis}) if (axis := _axis(layer, x, _from_loader(given))) else frozenset()
     base = Tensor(
         tags=axes,
         grad=attached,
@@ -89,7 +89,14 @@ def _flax(layer: Thing, args: list[Value], site: Site) -> Value | None:
     return None
 
 
-def _axis(layer: Thing, x: Tensor) -> str | None:
+def _from_loader(value: Value | None) -> bool:
+    """Whether a value is a batch that torch's default collation put together."""
+    return isinstance(value, Symbol) and any(
+        isinstance(p, Symbol) and p.role == "iteration" and p.name == "batch" for p in parts(value)
+    )
+
+
+def _axis(layer: Thing, x: Tensor, from_loader: bool) -> str | None:
     """What stands on axis 0 of a layer's output, where the layer or its input says so."""
     short = layer.short
     recurrent = short in ("LSTM", "GRU", "RNN")
@@ -99,7 +106,7 @@ def _axis(layer: Thing, x: Tensor) -> str | None:
         if truth(first) is True:
             return "batch_first"
         return "time_first" if recurrent and first is None and layer.args else None
-    if short.startswith("Conv") or (short == "Embedding" and "batch" in x.tags):
+    if short.startswith("Conv") or (short == "Embedding" and ("batch" in x.tags or from_loader)):
         return "batch_first"
     return "batch_first" if "batch_first" in x.tags else None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -12,7 +13,7 @@ from traindx_tools.on_code import names
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.trace import Block, Place, walk
 from traindx_tools.on_code.training import innermost, is_optimizer, is_scheduler, same, stepped
-from traindx_tools.on_code.values import Bag, Const, Operation, Symbol, Thing, Value, number, parts, truth
+from traindx_tools.on_code.values import Bag, Const, Function, Operation, Symbol, Thing, Value, number, parts, truth
 
 
 @dataclass(frozen=True)
@@ -50,9 +51,12 @@ def faults(project: Project) -> Iterator[Fault]:
             scheduler = place.event.receiver
             if isinstance(scheduler, Thing) and is_scheduler(scheduler):
                 yield from _length(loop, place, scheduler)
+                yield from _other_loader(project, loop, place, scheduler)
+                yield from _warmup_in_samples(project, loop, place, scheduler)
                 yield from _before_optimizer(loop, place)
                 yield from _prepared(project, place, scheduler)
         yield from _multiplied(loop)
+        yield from _turns_again(loop)
     for root in project.roots:
         yield from _resumed(root)
 
@@ -71,6 +75,111 @@ def counts_batches(value: Value) -> bool | None:
     if isinstance(value, Const):
         return False
     return None
+
+
+def _lengths_in(value: Value | None) -> list[Value]:
+    """What the lengths in a value are lengths of."""
+    seen = list(parts(value)) if value is not None else []
+    return [p.operands[0] for p in seen if isinstance(p, Operation) and p.op.startswith("len")]
+
+
+def _told(scheduler: Thing) -> list[Value]:
+    """Every number that a scheduler was built with; for a schedule written as a function, what it closes over."""
+    told: list[Value] = [*scheduler.args[1:], *scheduler.kwargs.values()]
+    for value in list(told):
+        if isinstance(value, Function):
+            used = {n.id for n in ast.walk(value.info.node) if isinstance(n, ast.Name)}
+            scopes = [s for s in (value.closure, *value.closures) if s]
+            told += [scope[name] for name in used for scope in scopes if name in scope]
+    return told
+
+
+def _loader_of(loop: TrainingLoop, place: Place) -> Thing | None:
+    """The loader that the loop which steps the optimizer goes through."""
+    stepping = innermost_stepping(loop, place)
+    subject = stepping.subject if stepping is not None else None
+    return subject if isinstance(subject, Thing) and subject.short == "DataLoader" else None
+
+
+def _other_loader(project: Project, loop: TrainingLoop, place: Place, scheduler: Thing) -> Iterator[Fault]:
+    """The length of a schedule is counted on another loader than the one that trains."""
+    loader = _loader_of(loop, place)
+    lengths = [v for told in _told(scheduler) for v in _lengths_in(told)]
+    loaders = [v for v in lengths if isinstance(v, Thing) and v.short == "DataLoader"]
+    if loader is None or not loaders or any(v is loader for v in lengths):
+        return
+    if any(v.argument(0, "dataset") is loader.argument(0, "dataset") for v in loaders):
+        return
+    yield Fault(
+        "length of another loader",
+        f"{scheduler.short} built at {scheduler.site} is as long as the loader made at {loaders[0].site}, but training "
+        f"goes through the one made at {loader.site} (line {loop.block.line}): it ends at another step",
+        Location(file=scheduler.site.path, line=scheduler.site.line, quote=_quote(project, scheduler)),
+        measured={"scheduler": scheduler.short, "counted": str(loaders[0].site)},
+    )
+
+
+_WARMUPS = {"get_linear_schedule_with_warmup": 1, "get_cosine_schedule_with_warmup": 1, "get_scheduler": 2,
+            "get_constant_schedule_with_warmup": 1}  # fmt: skip
+
+
+def _warmup_in_samples(project: Project, loop: TrainingLoop, place: Place, scheduler: Thing) -> Iterator[Fault]:
+    """A warm-up as long as the data set, stepped once a batch."""
+    loader = _loader_of(loop, place)
+    if loader is None or scheduler.short not in _WARMUPS:
+        return
+    warmup = scheduler.argument(_WARMUPS[scheduler.short], "num_warmup_steps")
+    dataset = loader.argument(0, "dataset")
+    if dataset is not None and any(v is dataset or v == dataset for v in _lengths_in(warmup)):
+        yield Fault(
+            "warm-up in samples",
+            f"The warm-up of {scheduler.short} built at {scheduler.site} is counted in samples (the length of the data "
+            f"set), but it is stepped once a batch at {_place_name(place)}: it is longer by the batch size",
+            Location(file=scheduler.site.path, line=scheduler.site.line, quote=_quote(project, scheduler)),
+            measured={"scheduler": scheduler.short},
+        )
+
+
+def _turns_again(loop: TrainingLoop) -> Iterator[Fault]:
+    """A cosine of step / length in a loop of more steps than that length, with nothing that holds the ratio below 1."""
+    for place in loop.of("cos"):
+        event = place.event
+        angle = event.args[0] if event.args else None
+        ratio = _ratio(angle)
+        training = [b for b in place.path if b.kind == "loop" and {"backward", "manual_backward"} & b.methods]
+        steps = number(training[0].count) if len(training) == 1 and training[0].count is not None else None
+        if ratio is None or steps is None:
+            continue
+        if ratio < steps * 0.95 and not _guarded(place):
+            yield Fault(
+                "turns again",
+                f"{event.file.segment(event.node)} at {_place_name(place)} reaches pi after {ratio:g} steps, and the "
+                f"loop at line {loop.block.line} has {steps:g}: nothing holds the ratio at 1, so the rate rises again",
+                location(event),
+                measured={"length": ratio, "steps": steps},
+            )
+
+
+def _ratio(angle: Value | None) -> float | None:
+    """The number of steps after which pi * step / length is pi; None where the form or the length is not known."""
+    if not isinstance(angle, Operation):
+        return None
+    seen = list(parts(angle))
+    if any(isinstance(p, Operation) and p.op not in ("*", "/", "-") for p in seen):
+        return None
+    if not any(isinstance(p, Symbol) and p.role == "index" for p in seen):
+        return None
+    pi = any(isinstance(p, Const) and isinstance(p.value, float) and abs(p.value - math.pi) < 1e-6 for p in seen)
+    divisions = [p for p in seen if isinstance(p, Operation) and p.op == "/"]
+    return number(divisions[0].operands[1]) if pi and len(divisions) == 1 else None
+
+
+def _guarded(place: Place) -> bool:
+    """Whether the function compares anything before it returns: a clamp, or a branch for late steps."""
+    function = place.event.function
+    if function is None:
+        return bool(place.branches)
+    return any(isinstance(n, (ast.Compare, ast.IfExp, ast.If)) for n in ast.walk(function.node))
 
 
 def _place_name(place: Place) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from traindx_tools.on_code.values import (
     Instance,
     Parameters,
     Ref,
+    Site,
     Symbol,
     Table,
     Tensor,
@@ -30,6 +32,7 @@ from traindx_tools.on_code.values import (
 )
 
 if TYPE_CHECKING:
+    from traindx_tools.on_code.trace import Block
     from traindx_tools.on_code.foreign import Foreign
 
 
@@ -131,13 +134,27 @@ def _deepcopy(caller: Foreign, call: Call) -> Value:
     value, site = call.first, caller.site(call.node, call.frame)
     if isinstance(value, Symbol):
         return Symbol("call", f"deepcopy@{site}", value, min(value.depth + 1, 6))
-    if isinstance(value, Instance):
+    if isinstance(value, (Instance, Thing)):
         caller.created += 1
-        return Instance(value.klass, site, call.node, dict(value.attrs), dict(value.state, bound={}), caller.loops)
-    if isinstance(value, Thing):
-        caller.created += 1
-        return Thing(value.type, value.args, value.kwargs, site, call.node, dict(value.state, bound={}), caller.loops)
+        return _copied(value, site, call.node, caller.loops, {})
     return value
+
+
+def _copied(value: Value, site: Site, node: ast.AST, loops: tuple[Block, ...], known: dict[int, Value]) -> Value:
+    """A module with everything inside it copied; what is no module stays the same object."""
+    if id(value) in known:
+        return known[id(value)]
+    made: Value = value
+    if isinstance(value, Instance):
+        made = known[id(value)] = Instance(value.klass, site, node, {}, dict(value.state, bound={}), loops)
+        made.attrs.update({k: _copied(v, site, node, loops, known) for k, v in value.attrs.items()})
+    elif isinstance(value, Thing) and (not known or value.type.startswith("torch.nn.")):
+        made = known[id(value)] = Thing(value.type, (), value.kwargs, site, node, dict(value.state, bound={}), loops)
+        made.args = tuple(_copied(a, site, node, loops, known) for a in value.args)
+    elif isinstance(value, Bag) and any(isinstance(i, (Thing, Instance)) for i in value.items):
+        made = known[id(value)] = Bag(value.kind, [], value.open, value.site, loops, size=value.size)
+        made.items.extend(_copied(i, site, node, loops, known) for i in value.items)
+    return made
 
 
 @method("from_pretrained", "from_config")

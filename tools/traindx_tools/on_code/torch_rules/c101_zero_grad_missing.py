@@ -39,7 +39,8 @@ _ENGINES = ("deepspeed.", "lightning.", "composer.", "colossalai.")
 def check(project: Project) -> Iterator[Finding]:
     """Look at every training loop."""
     for loop in project.training_loops:
-        if loop.block.framework or _managed(loop):
+        manual = any(p.event.method == "manual_backward" for p in loop.backwards)
+        if (loop.block.framework and not manual) or _managed(loop):
             continue
         yield from _known(loop)
         yield from _guessed(loop)

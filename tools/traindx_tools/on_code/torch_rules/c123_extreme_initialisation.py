@@ -99,12 +99,27 @@ def _for_any_layer(event: Event) -> bool:
         written = written.value if isinstance(written, ast.Attribute) else written.func
     if not isinstance(written, ast.Name) or event.function is None:
         return False
+    if _of_a_norm(written.id, event):
+        return False
     spec = event.function.node.args
     names = {a.arg for a in (*spec.posonlyargs, *spec.args)} - {"self"}
     for inner in ast.walk(event.function.node):
         if isinstance(inner, ast.For):
             names |= {n.id for n in ast.walk(inner.target) if isinstance(n, ast.Name)}
     return written.id in names
+
+
+def _of_a_norm(name: str, event: Event) -> bool:
+    """Whether the statement stands under a test that the layer is a normalisation, whose weight starts at 1."""
+    line = event.line
+    tests = [n for n in ast.walk(event.function.node) if isinstance(n, ast.If)] if event.function else []
+    return any(
+        n.body[0].lineno <= line <= (n.body[-1].end_lineno or line)
+        and name in ast.unparse(n.test)
+        and "Norm" in ast.unparse(n.test)
+        and "Linear" not in ast.unparse(n.test)
+        for n in tests
+    )
 
 
 def _over_modules(event: Event) -> bool:

@@ -34,6 +34,8 @@ def check(project: Project) -> Iterator[Finding]:
         if event.kind != "operation" or event.name != "/" or len(event.args) < 2:
             continue
         divisor = event.args[1]
+        if event.grad is False:
+            continue
         if isinstance(divisor, Tensor) and "spread" in divisor.tags and divisor.low == 0 and divisor.high is None:
             attached = divisor.grad is True or event.differentiated
             if attached or id(event) in in_training:

@@ -1,8 +1,9 @@
-"""A softmax runs over the batch instead of the classes.
+"""An operation runs over the batch instead of classes or time.
 
-With logits of shape (batch, classes), `dim=0` normalises each class over the samples of the batch: the probabilities
-of one sample do not sum to 1, and the loss couples samples that have nothing to do with each other. It depends on the
-batch size and looks like a model that does not learn.
+With logits of shape (batch, classes), a softmax over `dim=0` normalises each class over the samples of the batch. A mean
+or sum over dim 0 in the middle of a forward pass, fed to a layer, gives every row the same mixture of all samples. A
+recurrent layer without `batch_first` whose output is read at `[:, -1]` reads the last sample instead of the last time
+step. Each couples samples that have nothing to do with each other; where the sizes agree no shape is wrong.
 """
 
 from __future__ import annotations
@@ -11,18 +12,18 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code import patching
-from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.project import Project, at, location
 from traindx_tools.on_code.shapes import literal
 from traindx_tools.on_code.trace import Event
-from traindx_tools.on_code.values import Tensor, Thing
+from traindx_tools.on_code.values import Bag, Const, Tensor, Thing
 from traindx_tools.rules import Rule
 
 RULE = Rule(
     id="C134",
     name="softmax-over-batch",
-    title="A softmax runs over the batch axis",
+    title="An operation runs over the batch axis",
     severity=Severity.HIGH,
-    sees="softmax or log_softmax with dim=0 over a layer's output of shape (batch, classes).",
+    sees="softmax over dim 0 of (batch, classes); a mean over dim 0 fed to a layer; [:, -1] of a time-first RNN.",
     matters="Probabilities of a sample do not sum to 1; predictions depend on the other samples of the batch.",
     alike=("a learning rate that is too small", "softmax before cross entropy"),
     confirm=("print probabilities.sum(-1): it is not 1",),
@@ -43,6 +44,45 @@ def check(project: Project) -> Iterator[Finding]:
             dim = event.argument(0 if own else 1, "dim") or event.kwargs.get("axis")
         if isinstance(x, Tensor) and literal(dim) == 0 and _batch_by_classes(x):
             yield _finding(event)
+    yield from _pooled(project)
+    yield from _last_sample(project)
+
+
+def _pooled(project: Project) -> Iterator[Finding]:
+    """A sum or mean over the batch inside a forward pass that a linear layer reads."""
+    for event in project.calls("__call__"):
+        layer, x = event.receiver, event.args[0] if event.args else None
+        if not isinstance(layer, Thing) or layer.type != "torch.nn.Linear" or not isinstance(x, Tensor):
+            continue
+        info = event.function
+        inside = info is not None and info.owner is not None and info.owner.is_module
+        if inside and "batch_reduced" in x.tags and x.grad is not False:
+            yield RULE.finding(
+                f"The input of {layer.short} at {event.file.path}:{event.line} was summed or averaged over dim 0 "
+                f"(at {x.site}), the batch: samples are mixed",
+                location(event) if x.site is None else at(x.site, project),
+                event.file.path if x.site is None else x.site.path,
+                strength=Strength.DIRECT,
+                measured={"kind": "pooled", "layer_line": event.line},
+            )
+
+
+def _last_sample(project: Project) -> Iterator[Finding]:
+    """`output[:, -1]` of a recurrent layer that was made without batch_first."""
+    for event in project.events:
+        if event.kind != "index" or not isinstance(event.args[0], Bag) or len(event.args[0].items) < 2:
+            continue
+        first, second = event.args[0].items[:2]
+        whole = isinstance(first, Bag) and first.kind == "slice" and all(e == Const(None) for e in first.items)
+        if whole and literal(second) == -1:
+            yield RULE.finding(
+                f"{event.file.segment(event.node)} at {event.file.path}:{event.line} takes the last entry of axis 1 of "
+                "a recurrent layer's output; without batch_first=True that axis is the batch, not time",
+                location(event),
+                event.file.path,
+                strength=Strength.DIRECT,
+                measured={"kind": "recurrent"},
+            )
 
 
 def _batch_by_classes(x: Tensor) -> bool:

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project, TrainingLoop, location
-from traindx_tools.on_code.trace import Place
+from traindx_tools.on_code.trace import Event, Place
 from traindx_tools.on_code.training import innermost, stepped
+from traindx_tools.on_code.values import Symbol, Thing
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -32,6 +33,32 @@ def check(project: Project) -> Iterator[Finding]:
     for loop in project.training_loops:
         for clip in loop.of("clip_grad_norm_", "clip_grad_value_"):
             yield from _judged(loop, clip)
+    for event in project.calls("chain"):
+        if event.name == "optax.chain":
+            yield from _chained(event)
+
+
+def _chained(event: Event) -> Iterator[Finding]:
+    """A clip behind the optimizer in an optax chain bounds updates that Adam has normalised already."""
+    names = [
+        a.type if isinstance(a, Thing) else a.name.partition("@")[0] if isinstance(a, Symbol) else ""
+        for a in event.args
+    ]
+    clips = [i for i, n in enumerate(names) if n in ("optax.clip_by_global_norm", "optax.clip")]
+    optimizers = [i for i, n in enumerate(names) if n.rpartition(".")[2] in _ADAPTIVE]
+    if clips and optimizers and min(clips) > max(optimizers):
+        yield RULE.finding(
+            f"optax.chain at {event.file.path}:{event.line} clips after {names[optimizers[-1]]}: what is bounded is the "
+            "update, not the gradient",
+            location(event),
+            event.file.path,
+            strength=Strength.DIRECT,
+            severity=Severity.MEDIUM,
+            measured={"kind": "chain"},
+        )
+
+
+_ADAPTIVE = frozenset({"adam", "adamw", "nadam", "lamb", "rmsprop", "adagrad", "sgd", "radam", "amsgrad", "lion"})
 
 
 def _judged(loop: TrainingLoop, clip: Place) -> Iterator[Finding]:

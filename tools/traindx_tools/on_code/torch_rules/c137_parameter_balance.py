@@ -35,17 +35,13 @@ _SHOWN = 8
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at every model whose sizes are known."""
+    inner = {id(a) for owner in project.instances for a in owner.attrs.values() if a is not owner}
     for model in project.instances:
-        if not model.klass.info.is_module or _is_part(model, project):
+        if not model.klass.info.is_module or id(model) in inner:
             continue
         parts = parts_of(model)
         if parts:
             yield from _judged(project, model, parts)
-
-
-def _is_part(model: Instance, project: Project) -> bool:
-    """Whether it is a layer of another model of the project."""
-    return any(model is not other and any(a is model for a in other.attrs.values()) for other in project.instances)
 
 
 def _judged(project: Project, model: Instance, parts: list[Part]) -> Iterator[Finding]:

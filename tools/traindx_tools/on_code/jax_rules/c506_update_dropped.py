@@ -1,0 +1,123 @@
+"""The result of an update is thrown away.
+
+Nothing in JAX changes in place: `optax.apply_updates`, `state.apply_gradients` and a jitted train step return new
+values. A call as a statement, an unpacking into a name that is never read, or an optimizer state that is not carried
+on leave the old values in use: parameters that never change, or an Adam whose moments start from zero in every step.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.on_code.definitions import own_nodes
+from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import SourceFile
+from traindx_tools.on_code.trace import Block
+from traindx_tools.on_code.values import Bag, Symbol, Table, Thing, Value
+from traindx_tools.rules import Rule
+
+RULE = Rule(
+    id="C506",
+    name="update-dropped",
+    title="The result of an update is thrown away",
+    severity=Severity.CRITICAL,
+    sees="Results of apply_updates, apply_gradients, an optimizer update or a train step that nothing reads.",
+    matters="Training goes through all motions and the parameters, or the optimizer state, stay as they were.",
+    alike=("a learning rate of 0", "gradients that are stopped"),
+    confirm=("compare a leaf of params before and after a step",),
+)
+
+_APPLY = ("optax.apply_updates", "equinox.apply_updates")
+
+
+def check(project: Project) -> Iterator[Finding]:
+    """Look at every statement that calls an update."""
+    names = {id(e.node): e.name for e in project.events if e.kind == "call"}
+    owners = {id(e.node): e.receiver for e in project.calls("update")}
+    results = _returned(project)
+    for file in project.files:
+        if "optax" not in file.text and "apply_gradients" not in file.text:
+            continue
+        for body in _scopes(file):
+            nodes = list(own_nodes(body))
+            read = {n.id for n in _deep(body) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+            repeated = {id(n) for loop in nodes if isinstance(loop, (ast.For, ast.While)) for n in ast.walk(loop)}
+            for node in nodes:
+                if id(node) not in repeated:
+                    continue
+                why = _dropped(node, names, owners, results, read)
+                if why:
+                    yield _finding(file, node, why)
+
+
+def _scopes(file: SourceFile) -> Iterator[list[ast.stmt]]:
+    yield file.tree.body
+    for node in ast.walk(file.tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield node.body
+
+
+def _deep(body: list[ast.stmt]) -> Iterator[ast.AST]:
+    for statement in body:
+        yield from ast.walk(statement)
+
+
+def _returned(project: Project) -> dict[int, Value]:
+    """What followed calls returned, by their node."""
+    found: dict[int, Value] = {}
+    stack: list[object] = list(project.roots)
+    seen: set[int] = set()
+    while stack:
+        block = stack.pop()
+        if isinstance(block, Block) and id(block) not in seen:
+            seen.add(id(block))
+            if block.kind == "call" and block.result is not None:
+                found[id(block.node)] = block.result
+            stack.extend(block.body)
+    return found
+
+
+def _dropped(
+    node: ast.AST, names: dict[int, str], owners: dict[int, Value | None], results: dict[int, Value], read: set[str]
+) -> str | None:
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        name = names.get(id(node.value), "")
+        if name in _APPLY or name.endswith(".apply_gradients"):
+            return f"{ast.unparse(node.value.func)}() returns new values and its result is not used"
+        return None
+    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call) or len(node.targets) != 1:
+        return None
+    target = node.targets[0]
+    if not isinstance(target, ast.Tuple):
+        return None
+    unread = [i for i, t in enumerate(target.elts) if isinstance(t, ast.Name) and t.id not in read]
+    owner = owners.get(id(node.value))
+    if isinstance(owner, Thing) and owner.type.startswith("optax.") and len(target.elts) == 2 and 1 in unread:
+        return "the optimizer's new state is not kept: moments and step counts start anew in every step"
+    result = results.get(id(node.value))
+    if isinstance(result, Bag) and not result.open and len(result.items) == len(target.elts):
+        for i in unread:
+            if _is_updated(result.items[i]):
+                return f"the updated parameters that {ast.unparse(node.value.func)}() returns are not kept"
+    return None
+
+
+def _is_updated(value: Value) -> bool:
+    if isinstance(value, Symbol):
+        return value.name.startswith(("apply_gradients@", *(f"{a}@" for a in _APPLY)))
+    if isinstance(value, Table):
+        return any(_is_updated(v) for v in value.items.values())
+    return False
+
+
+def _finding(file: SourceFile, node: ast.AST, why: str) -> Finding:
+    line = getattr(node, "lineno", 1)
+    return RULE.finding(
+        f"At {file.path}:{line} {why}",
+        Location(file=file.path, line=line, quote=file.line(line).strip()[:200]),
+        file.path,
+        strength=Strength.DIRECT,
+        measured={"kind": "state" if "state" in why else "parameters"},
+    )

@@ -1,0 +1,74 @@
+"""New batch statistics are computed and not carried on.
+
+With `mutable=["batch_stats"]` flax's apply returns the updated running mean and variance beside the output. Where they
+are not put back into the state (`state.replace(batch_stats=...)`), evaluation uses the initial mean 0 and variance 1.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.trace import Event
+from traindx_tools.on_code.values import Bag, Const, Value
+from traindx_tools.rules import Rule
+
+RULE = Rule(
+    id="C507",
+    name="batch-statistics-dropped",
+    title="New batch statistics are not carried on",
+    severity=Severity.HIGH,
+    sees="apply with mutable batch_stats in a project that never puts a new value of them anywhere.",
+    matters="Good training metrics and useless evaluation.",
+    alike=("a momentum of the statistics that is too slow",),
+    confirm=("print state.batch_stats before and after an epoch",),
+)
+
+
+def check(project: Project) -> Iterator[Finding]:
+    """Look at every apply with mutable collections."""
+    for event in [*project.calls("apply"), *project.calls("apply_fn"), *project.calls("__call__")]:
+        name = _statistics(event.kwargs.get("mutable"))
+        if name and not _carried(project, name):
+            yield _finding(event, name)
+            return
+
+
+def _statistics(value: Value | None) -> str | None:
+    items = value.items if isinstance(value, Bag) else [value] if value is not None else []
+    return next((i.value for i in items if isinstance(i, Const) and i.value in ("batch_stats", "state")), None)
+
+
+def _carried(project: Project, name: str) -> bool:
+    """Whether any value is put under that name: a keyword, an entry of a dict, or a whole mapping merged."""
+    for file in project.files:
+        for node in ast.walk(file.tree):
+            if isinstance(node, ast.Call) and any(k.arg == name for k in node.keywords):
+                last = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+                if last in ("replace", "apply_gradients", "_replace"):
+                    return True
+            if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and node.slice.value == name:
+                return True
+            if isinstance(node, ast.Dict) and None in node.keys:
+                return True
+            if isinstance(node, ast.Assign) and any(
+                isinstance(t, ast.Attribute) and t.attr == name for t in node.targets
+            ):
+                return True
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("pop", "get"):
+                if any(isinstance(a, ast.Constant) and a.value == name for a in node.args) and node.func.attr == "get":
+                    return True
+    return False
+
+
+def _finding(event: Event, name: str) -> Finding:
+    return RULE.finding(
+        f"The call at {event.file.path}:{event.line} returns new {name} (mutable), and nothing in the project puts them "
+        "back into the state: evaluation uses the initial statistics",
+        location(event),
+        event.file.path,
+        strength=Strength.CIRCUMSTANTIAL,
+        measured={"kind": name},
+    )

@@ -1,0 +1,64 @@
+"""Gradients of a mapped train step are not averaged over the devices.
+
+Inside `jax.pmap` every device has its own shard of the batch and its own copy of the parameters. Without
+`jax.lax.pmean(grads, axis_name)` before the update each copy follows its own shard: the replicas drift apart, and what
+is saved or evaluated is one of them, trained on a fraction of the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.trace import Block, Event
+from traindx_tools.rules import Rule
+
+RULE = Rule(
+    id="C510",
+    name="mapped-gradients-not-averaged",
+    title="Gradients under pmap are not averaged",
+    severity=Severity.HIGH,
+    sees="A function under pmap that differentiates and updates, without pmean, psum or all_gather.",
+    matters="Replicas diverge; the effective batch is smaller by the number of devices.",
+    alike=("different seeds on devices",),
+    confirm=("compare a parameter across devices after ten steps",),
+)
+
+_UPDATES = frozenset({"apply_updates", "apply_gradients"})
+_COLLECTIVES = frozenset({"pmean", "psum", "all_gather", "psum_scatter", "cross_replica_mean", "sync_batch_stats"})
+
+
+def check(project: Project) -> Iterator[Finding]:
+    """Look at every function that is mapped over devices."""
+    seen: set[int] = set()
+    stack: list[Block] = list(project.roots)
+    while stack:
+        block = stack.pop()
+        if id(block) in seen:
+            continue
+        seen.add(id(block))
+        stack.extend(b for b in block.body if isinstance(b, Block))
+        info = block.function
+        if block.kind not in ("root", "call") or info is None or "jax.pmap" not in info.wrappers or id(info) in seen:
+            continue
+        if _UPDATES & block.methods and {"grad", "value_and_grad"} & block.methods and not _COLLECTIVES & block.methods:
+            seen.add(id(info))
+            event = next(_update(block))
+            yield RULE.finding(
+                f"{event.file.segment(event.node)} at {event.file.path}:{event.line} applies the gradients of one device "
+                f"inside {info.name}, which runs under pmap: they are not averaged with lax.pmean",
+                location(event),
+                event.file.path,
+                strength=Strength.DIRECT,
+                measured={"kind": "pmap", "function": info.name},
+            )
+
+
+def _update(block: Block) -> Iterator[Event]:
+    for item in block.body:
+        if isinstance(item, Event):
+            if item.method in _UPDATES:
+                yield item
+        elif _UPDATES & item.methods:
+            yield from _update(item)

@@ -1,0 +1,59 @@
+"""The forward pass goes around DistributedDataParallel.
+
+Gradients are averaged by hooks that the wrapper's own forward prepares. `model.module(x)`, or the bare model from
+before the wrapping, computes the same loss, but no reduction happens: every rank trains its own replica.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.training import sent_backward
+from traindx_tools.on_code.values import Tensor, Thing, unwrap
+from traindx_tools.rules import Rule
+
+RULE = Rule(
+    id="C141",
+    name="wrapper-bypassed",
+    title="The forward pass goes around DistributedDataParallel",
+    severity=Severity.HIGH,
+    sees="A model wrapped in DistributedDataParallel whose training loss is computed by the module inside.",
+    matters="Replicas drift apart: world-size times smaller effective batches and different models on every rank.",
+    alike=("ranks that start from different seeds",),
+    confirm=("compare a parameter between ranks after ten steps",),
+)
+
+_REDUCE = ("all_reduce", "all_reduce_coalesced", "reduce_scatter_tensor", "allreduce", "average_gradients")
+
+
+def check(project: Project) -> Iterator[Finding]:
+    """Look at every training loop of a project that wraps a model."""
+    wrappers = [
+        e.result for e in project.events if isinstance(e.result, Thing) and e.name == e.result.type and _wraps(e.result)
+    ]
+    for loop in project.training_loops:
+        calls = [p for p in loop.of("__call__") if p.event.grad is not False]
+        if not wrappers or loop.of(*_REDUCE):
+            continue
+        for wrapper in wrappers:
+            inner = unwrap(wrapper)
+            if any(p.event.receiver is wrapper for p in calls):
+                continue
+            losses = [v for v in (sent_backward(p.event) for p in loop.backwards) if isinstance(v, Tensor)]
+            inside = [p for p in calls if p.event.receiver is inner]
+            if inside and all(id(inner) in loss.models for loss in losses) and losses:
+                event = inside[0].event
+                yield RULE.finding(
+                    f"The training loss is computed by the bare model at {event.file.path}:{event.line}, around the "
+                    f"{wrapper.short} made at {wrapper.site}: gradients are not averaged over the ranks",
+                    location(event),
+                    event.file.path,
+                    strength=Strength.DIRECT,
+                    measured={"kind": "bypassed", "wrapped_line": wrapper.site.line},
+                )
+
+
+def _wraps(thing: Thing) -> bool:
+    return thing.short == "DistributedDataParallel" and "wraps" in thing.state

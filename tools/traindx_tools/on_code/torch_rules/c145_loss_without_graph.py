@@ -1,0 +1,74 @@
+"""backward() on a value that no longer depends on the model.
+
+The graph ends at `.item()`, `.detach()`, `.data`, `argmax`, NumPy, `torch.tensor(loss)` and at everything computed under
+`no_grad`. Torch refuses backward on such a value unless somebody sets `requires_grad` on it; then it runs, fills the
+gradient of that one number and nothing else. The loss never moves and no error is raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.project import TrainingLoop
+from traindx_tools.on_code.trace import Event, Place
+from traindx_tools.on_code.training import sent_backward
+from traindx_tools.on_code.values import Tensor
+from traindx_tools.rules import Rule
+
+RULE = Rule(
+    id="C145",
+    name="loss-without-graph",
+    title="The loss does not depend on the model any more",
+    severity=Severity.CRITICAL,
+    sees="The value that backward is called on, followed back to the model: cut by detach, item, argmax, no_grad or a new tensor.",
+    matters="No parameter ever gets a gradient.",
+    alike=("parameters that are frozen", "an optimizer over other parameters"),
+    confirm=("print([p.grad is None for p in model.parameters()])", "print(loss.grad_fn)"),
+)
+
+_FRESH = ("torch.tensor", "torch.as_tensor", "torch.from_numpy", "torch.autograd.Variable", "torch.FloatTensor")
+
+
+def check(project: Project) -> Iterator[Finding]:
+    """Look at what every training loop sends backward."""
+    for loop in project.training_loops:
+        for place in loop.backwards:
+            loss = sent_backward(place.event)
+            if isinstance(loss, Tensor):
+                yield from _judged(loop, place, loss)
+
+
+def _judged(loop: TrainingLoop, place: Place, loss: Tensor) -> Iterator[Finding]:
+    made = next((p.event for p in loop.places if p.event.name in _FRESH and p.event.result is loss), None)
+    event = place.event
+    if made is not None and _from_loss(made):
+        yield _finding(event, made, f"a new tensor is made from the loss at line {made.line}")
+        return
+    if loss.grad is not False or not loss.models or event.grad is False:
+        return
+    leaves = [p for p in loop.of("requires_grad_") if isinstance(p.event.receiver, Tensor)]
+    if any(not p.event.receiver.models for p in leaves if isinstance(p.event.receiver, Tensor)):
+        return  # the gradient of an input is wanted
+    if any(p.event.kind == "store" and p.event.name == "attribute.requires_grad" for p in loop.places):
+        return
+    yield _finding(event, event, "it was detached, or computed without gradients or from an argmax")
+
+
+def _from_loss(made: Event) -> bool:
+    """Whether the new tensor holds numbers taken out of tensors: `.item()`, `.data`, `.detach()`, a loss itself."""
+    first = made.args[0] if made.args else None
+    if isinstance(first, Tensor):
+        return "reduced" in first.tags or bool(first.models)
+    return getattr(first, "op", "") == "item"
+
+
+def _finding(event: Event, place: Event, why: str) -> Finding:
+    return RULE.finding(
+        f"backward() at {event.file.path}:{event.line} is called on a value without a graph to the model: {why}",
+        location(place),
+        place.file.path,
+        strength=Strength.DIRECT,
+        measured={"kind": "cut", "backward_line": event.line},
+    )

@@ -1,0 +1,68 @@
+"""A part that the optimizer should train is cut off from the loss.
+
+The optimizer holds a part whose output is always detached, or computed under `no_grad`, before any loss sees it: a
+generator whose fake is detached for the discriminator and used again for its own step, an encoder whose features go
+through `.detach()`. The part gets no gradient and stays at its initialisation; everything behind it trains normally.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.held import modules_of
+from traindx_tools.on_code.project import TrainingLoop
+from traindx_tools.on_code.trace import Event
+from traindx_tools.on_code.training import sent_backward, sites_of, stepped
+from traindx_tools.on_code.values import Instance, Tensor, Thing
+from traindx_tools.rules import Rule
+
+RULE = Rule(
+    id="C147",
+    name="cut-before-the-loss",
+    title="A trained part is cut off from every loss",
+    severity=Severity.HIGH,
+    sees="A module held by an optimizer of the loop whose outputs reach no value that backward is called on.",
+    matters="This part never learns although it is in the optimizer.",
+    alike=("a part frozen on purpose", "parameters missing from the optimizer"),
+    confirm=("print([n for n, p in model.named_parameters() if p.grad is None])",),
+)
+
+MOST_SITES = 55
+"""Sites of a loss beyond which its origin is not known completely."""
+
+
+def check(project: Project) -> Iterator[Finding]:
+    """Look at every training loop whose losses are known."""
+    for loop in project.training_loops:
+        losses = [sent_backward(p.event) for p in loop.backwards]
+        if not losses or not all(isinstance(v, Tensor) and v.grad and len(v.parents) < MOST_SITES for v in losses):
+            continue
+        reached = frozenset().union(*(sites_of(v) for v in losses))
+        for optimizer in {id(o): o for p in loop.of("step") if (o := stepped(p.event)) is not None}.values():
+            yield from _unreached(loop, optimizer, reached)
+
+
+def _unreached(loop: TrainingLoop, optimizer: object, reached: frozenset[object]) -> Iterator[Finding]:
+    for module in modules_of(optimizer) or []:  # type: ignore[arg-type]
+        if not isinstance(module, (Thing, Instance)) or module.state.get("frozen"):
+            continue
+        calls = [p.event for p in loop.of("__call__") if p.event.receiver is module]
+        results = [e.result for e in calls]
+        if not calls or not all(isinstance(r, Tensor) and r.site is not None for r in results):
+            continue
+        if any(isinstance(r, Tensor) and r.site in reached for r in results):
+            continue
+        yield _finding(calls[0], module)
+
+
+def _finding(event: Event, module: Thing | Instance) -> Finding:
+    return RULE.finding(
+        f"The output of the module made at {module.site}, computed at {event.file.path}:{event.line}, is cut off "
+        "(detached or without gradients) before every loss of the loop: its optimizer steps without a gradient",
+        location(event),
+        event.file.path,
+        strength=Strength.DIRECT,
+        measured={"kind": "cut", "made_at": str(module.site)},
+    )

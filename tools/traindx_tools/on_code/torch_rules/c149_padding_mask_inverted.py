@@ -1,0 +1,84 @@
+"""A padding mask says the opposite of what the layer reads.
+
+In torch's attention layers `key_padding_mask` is True where a position is to be ignored. `ids != pad`, the mask of real
+tokens that Hugging Face calls attention_mask, ignores the text and attends to the padding; a sample without padding is
+masked completely, which gives NaN.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code import patching
+from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.trace import Event
+from traindx_tools.on_code.values import Thing
+from traindx_tools.rules import Rule
+
+RULE = Rule(
+    id="C149",
+    name="padding-mask-inverted",
+    title="The padding mask is inverted",
+    severity=Severity.HIGH,
+    sees='A comparison "is not the padding value" given as key_padding_mask to a layer of torch.nn.',
+    matters="The model reads only padding: chance level, or NaN for rows without padding.",
+    alike=("a causal mask", "an attention_mask of transformers, which is 1 for real tokens"),
+    confirm=("print(mask.float().mean()): the share of positions that are ignored",),
+)
+
+_MASKS = ("src_key_padding_mask", "key_padding_mask", "tgt_key_padding_mask", "memory_key_padding_mask")
+
+
+def check(project: Project) -> Iterator[Finding]:
+    """Look at every attention layer that is given a padding mask."""
+    for event in project.calls("__call__"):
+        layer, node = event.receiver, event.node
+        if not isinstance(layer, Thing) or not layer.type.startswith("torch.nn.") or not isinstance(node, ast.Call):
+            continue
+        for keyword in node.keywords:
+            if keyword.arg in _MASKS:
+                written = _resolved(keyword.value, event)
+                if _says_real(written):
+                    yield _finding(event, layer, keyword.arg, written)
+
+
+def _resolved(node: ast.expr, event: Event) -> ast.expr:
+    """What a local name was bound to, where it is bound once."""
+    if not isinstance(node, ast.Name) or event.function is None:
+        return node
+    bound = [
+        s.value
+        for s in ast.walk(event.function.node)
+        if isinstance(s, ast.Assign) and any(isinstance(t, ast.Name) and t.id == node.id for t in s.targets)
+    ]
+    return bound[0] if len(bound) == 1 else node
+
+
+def _says_real(node: ast.expr) -> bool:
+    """`x != pad`, `x.ne(pad)`, `~(x == pad)`; also after `.to(...)` or `.bool()`."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if node.func.attr == "ne" and len(node.args) == 1:
+            return True
+        return node.func.attr in ("to", "bool", "cuda") and _says_real(node.func.value)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
+        inner = node.operand
+        return isinstance(inner, ast.Compare) and isinstance(inner.ops[0], ast.Eq)
+    return isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.NotEq)
+
+
+def _finding(event: Event, layer: Thing, name: str, written: ast.expr) -> Finding:
+    patch = None
+    if isinstance(written, ast.Compare):
+        turned = f"{ast.unparse(written.left)} == {ast.unparse(written.comparators[0])}"
+        patch = patching.replace_text(event.file, written, turned, "True where a position is to be ignored")
+    return RULE.finding(
+        f"{name} of {layer.short} at {event.file.path}:{event.line} is {event.file.segment(written)}, True for the real "
+        "tokens; torch ignores the positions where it is True",
+        location(event),
+        event.file.path,
+        strength=Strength.DIRECT,
+        measured={"kind": "mask", "argument": name},
+        patch=() if patch is None else (patch,),
+    )

@@ -1,0 +1,69 @@
+"""A running total is sent backward in every iteration.
+
+`total = total + loss; total.backward()` goes back through the graphs of all iterations so far: without `retain_graph`
+torch raises in the second one, with it memory and time grow with every step and old batches are counted again with
+weights that have changed since (an in-place error, or wrong gradients).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.project import TrainingLoop
+from traindx_tools.on_code.trace import Place
+from traindx_tools.on_code.training import innermost
+from traindx_tools.rules import Rule
+
+RULE = Rule(
+    id="C156",
+    name="loss-carried-over",
+    title="A running total of losses is sent backward in every iteration",
+    severity=Severity.HIGH,
+    sees="backward on a sum that was bound outside the loop and grows in it.",
+    matters="An error about a freed graph, or memory and step time that grow, and gradients of stale graphs.",
+    alike=("a loss kept for printing", "truncated backpropagation through time"),
+    confirm=("watch memory over 100 steps",),
+)
+
+
+def check(project: Project) -> Iterator[Finding]:
+    """Look at every training loop."""
+    for loop in project.training_loops:
+        for place in loop.backwards:
+            yield from _judged(loop, place)
+
+
+def _judged(loop: TrainingLoop, place: Place) -> Iterator[Finding]:
+    inner = innermost(place, loop)
+    node = place.event.node
+    target = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+    if not isinstance(target, ast.Name) or inner.kind != "loop" or inner.framework:
+        return
+    grown = [p for p in loop.places if p.event.kind == "augmented" and inner in p.path and _adds_to(p, target.id)]
+    rebound = any(
+        isinstance(n, ast.Assign)
+        and any(isinstance(t, ast.Name) and t.id == target.id for x in n.targets for t in ast.walk(x))
+        and target.id not in {m.id for m in ast.walk(n.value) if isinstance(m, ast.Name)}
+        for n in ast.walk(inner.node)
+    )
+    if grown and not rebound and grown[0].event.crossing >= 1:
+        event = place.event
+        yield RULE.finding(
+            f"backward() at {event.file.path}:{event.line} is called on {target.id}, which grows at line "
+            f"{grown[0].event.line} in every iteration of the loop at line {inner.line} and is never set back: it goes "
+            "through the graphs of all earlier iterations",
+            location(event),
+            event.file.path,
+            strength=Strength.DIRECT,
+            measured={"kind": "carried", "grown_line": grown[0].event.line},
+        )
+
+
+def _adds_to(place: Place, name: str) -> bool:
+    node = place.event.node
+    if isinstance(node, ast.AugAssign):
+        return isinstance(node.target, ast.Name) and node.target.id == name and isinstance(node.op, ast.Add)
+    return isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets)
