@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from traindx_tools.finding import Finding, Location, Severity, Strength, Value
 from traindx_tools.on_logs.run import Frame
-from traindx_tools.on_logs.tracebacks.incidents import Incident
+from traindx_tools.on_logs.tracebacks.incidents import SURVIVED_RECORDS, Incident
 from traindx_tools.rules import Rule
 
 _LONGEST = 500
@@ -75,7 +75,11 @@ def _repeats(incident: Incident) -> str:
 def _survived(incident: Incident) -> str:
     if not incident.survived:
         return ""
+    if incident.printed.kind == "warning":
+        return ""
     after = incident.records_after
+    if after is not None and after < SURVIVED_RECORDS:
+        return f"; {incident.records_between} records lie between the first and the last, so it was caught"
     went_on = f"{after} further records" if after is not None else f"{incident.printed.lines_after} further lines"
     return f"; the run went on for {went_on}, so it was caught"
 
