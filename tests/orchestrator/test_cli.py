@@ -52,24 +52,27 @@ def test_a_defect_shows_where_it_came_from_when_asked(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("arguments", [
-    ("audit", "."), ("audit", "nowhere"), ("diagnose", "run.log", "--run", "true", "--timeout", "0"),
+    ("audit", "run.log"), ("audit", "empty"), ("audit", "nowhere"),
+    ("diagnose", "run.log", "--run", "true", "--timeout", "0"),
     ("diagnose", "run.log", "--run", "true", "--timeout", "nan"), ("diagnose", "run.log", "--run", " "),
     ("debug", ".", "--verify", ""), ("debug", ".", "--verify", "true", "--timeout", "-1"),
     ("debug", ".", "--verify", "true", "--timeout", "inf"), ("debug", ".", "--verify", "true", "--steps", "0"),
     ("debug", "nowhere"), ("debug", "pipe"), ("debug", ".", "--artifact", "nowhere"), ("diagnose", "pipe"),
     ("diagnose", "--context", "pipe"), ("diagnose", "--context", "/dev/zero"), ("sessions", "nowhere"),
     ("diagnose", "run.log", "--out", "run.log"), ("plot", "run.log", "--out", "."), ("diagnose", "a\nb"),
-    ("show", "x"), ("explain", "x"), ("log", "")])
+    ("show", "x"), ("explain", "x"), ("log", ""), ("log", "code.py"), ("plot", "code.py")])
 def test_a_refusal_is_one_line_and_leaves_nothing(arguments: tuple[str, ...], tmp_path: Path,
                                                   monkeypatch: pytest.MonkeyPatch,
                                                   capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "run.log").write_text(BAD)
+    (tmp_path / "code.py").write_text("print('no log')\n")
     os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path)
     code, out, err = run(*arguments, capsys=capsys)
     assert (code, out, err.count("\n")) == (2, "", 1), err
     assert "defect" not in err
-    assert {p.name for p in tmp_path.iterdir()} == {"run.log", "pipe"}
+    assert {p.name for p in tmp_path.iterdir()} == {"run.log", "code.py", "pipe", "empty"}
 
 
 def test_a_context_package_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,

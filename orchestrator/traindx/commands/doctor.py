@@ -13,14 +13,13 @@ import click
 from traindx_tools import __version__
 
 EXTRAS = (
-    ("torch", "torch", "instruments for a live PyTorch process"),
-    ("jax", "jax", "instruments for JAX programs"),
-    ("tensorboard", "tensorboard", "TensorBoard's own writer (event files are read without it)"),
-    ("claude_agent_sdk", "agent", "specialists on the Claude Agent SDK"),
-    ("anthropic", "agent", "specialists over the Messages API"),
-    ("mcp", "mcp", "the instruments as an MCP server"),
-    ("ray", "ray", "reading thousands of ranks on a cluster"),
+    ("mcp", "mcp", "the instruments as an MCP server (traindx mcp)"),
+    ("claude_agent_sdk", "agent", "specialists on the Claude Agent SDK (traindx debug --backend claude)"),
+    ("torch", "torch", "only to run PyTorch code again (--run, --verify)"),
+    ("jax", "jax", "only to run JAX code again (--run, --verify)"),
 )
+"""Module, extra, and what it is for. Reading logs and code needs none of them, event files of TensorBoard included."""
+
 PROGRAMS = (("git", "what changed since the last good commit is read as evidence"),)
 
 

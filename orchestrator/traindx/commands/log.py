@@ -6,6 +6,8 @@ import sys
 
 import click
 
+from traindx_tools.errors import UnreadableInput
+
 
 @click.command("log")
 @click.argument("paths", nargs=-1, required=True)
@@ -16,7 +18,12 @@ def command(paths: tuple[str, ...], form: str) -> None:
 
     stdin = sys.stdin.buffer.read() if "-" in paths else None
     run = read_run(paths, stdin=stdin)
+    table = table_of(run)
+    if not len(table):
+        read = "; ".join(f"{a.path}: {a.note or a.format.replace('_', ' ')}" for a in run.artifacts[:5])
+        raise UnreadableInput(f"no metrics were found ({read or 'nothing was read'}). Give the training log or the "
+                              "metrics file of the run, or the folder that holds them")
     for artifact in run.artifacts:
         if artifact.note:
             click.echo(f"traindx: {artifact.path}: {artifact.note}", err=True)
-    click.echo(table_of(run).render(form), nl=False)
+    click.echo(table.render(form), nl=False)
