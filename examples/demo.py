@@ -34,6 +34,12 @@ def prepared_answer(diagnosis: Diagnosis) -> Decision | None:
     return Decision(verdict="approve", diagnosis_digest=diagnosis.digest(), option="A", by="demo")
 
 
+def until_the_gate(said: str) -> str:
+    """What was read, the timeline and the hypotheses; the diagnosis itself is shown where it is decided."""
+    before, gate, _ = said.partition("Diagnosis (Gate 4)")
+    return f"{before.rstrip()}\n\nThe diagnosis follows in part 2, where it is decided." if gate else said
+
+
 def losses(log: str) -> list[str]:
     """The log's validation lines: what a person compares."""
     return [line for line in log.splitlines() if line.startswith("eval step")]
@@ -67,7 +73,8 @@ def main() -> int:
 
         title(f'1. traindx diagnose {workspace} --symptom "{SYMPTOM}"')
         seen = subprocess.run([python, "-m", "traindx", "diagnose", str(workspace), "--symptom", SYMPTOM, "--out",
-                               str(Path(scratch) / "report")])
+                               str(Path(scratch) / "report")], stdout=subprocess.PIPE, text=True, encoding="utf-8")
+        print(until_the_gate(seen.stdout), flush=True)
         if seen.returncode != 1:
             print(f"expected a diagnosis (exit code 1), got exit code {seen.returncode}", file=sys.stderr)
             return 1
