@@ -7,6 +7,7 @@ Whether the step time includes the wait differs between frameworks; when the wai
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_logs.curves.shapes import Track, number, ratio, track
-from traindx_tools.on_logs.run import Floats, Run
+from traindx_tools.on_logs.run import Floats, Run, Series
 from traindx_tools.rules import Rule, Threshold
 
 HALF, MOST = 0.5, 0.8
@@ -75,7 +76,45 @@ def check(run: Run) -> Iterator[Finding]:
                   "position": float(t.series.position[t.index[1]])})
 
 
+_WAITS = re.compile(r"(^|_)(data|fetch|load(er|ing)?|input|io|wait|dequeue)(_|$)", re.IGNORECASE)
+_WORKS = re.compile(r"(^|_)(fwd|forward|bwd|backward|opt|optim(izer)?|compute|model|update|gpu)(_|$)", re.IGNORECASE)
+_UNITS = {"ms": 1e-3, "us": 1e-6, "s": 1.0, "sec": 1.0, "secs": 1.0, "seconds": 1.0, "time": 1.0, "t": 1.0}
+"""Words of a name that say that it is a duration, and how many seconds its unit is."""
+
+
 def _waits(run: Run) -> Waits | None:
+    """The wait and the whole step as the log gives them, else as the sum of its phases."""
+    return _against_the_step(run) or _against_the_phases(run)
+
+
+def _seconds(series: Series) -> float | None:
+    """Seconds that one unit of the series is; None for what is no duration by its name."""
+    if series.name in ("data_time", "step_time"):
+        return 1.0  # the reader has turned it into seconds
+    found = [_UNITS[w] for w in re.split(r"[^a-z]+", series.original.lower()) if w in _UNITS]
+    return min(found) if found else None
+
+
+def _against_the_phases(run: Run) -> Waits | None:
+    """A log that breaks the step down (ms_fetch, ms_fwd, ms_bwd, ...): the phases of one record add up to the step."""
+    timed = [(s, unit) for s in run.series if len(s) > ENOUGH for unit in [_seconds(s)] if unit is not None]
+    waits = [(s, u) for s, u in timed if _WAITS.search(s.original)]
+    if not waits:
+        return None
+    data, unit = waits[0]
+    works = [(s, u) for s, u in timed
+             if _WORKS.search(s.original) and s is not data and np.array_equal(s.line, data.line)]
+    t = track(data)
+    if len(works) < 2 or t is None or len(t) != len(data) or not all(bool(s.finite.all()) for s, _ in works):
+        return None
+    wait = t.y * unit
+    step = wait + sum((s.values * u for s, u in works), np.zeros(len(data)))
+    if not bool((wait >= 0).all()) or not bool((step > 0).all()):
+        return None
+    return Waits(t, wait, step, included=True)
+
+
+def _against_the_step(run: Run) -> Waits | None:
     data, whole = run.first("data_time"), run.first("step_time")
     a, b = track(data), track(whole)
     if a is None or b is None or len(a) < ENOUGH + 1:
