@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -164,8 +164,11 @@ def weight_of(text: str) -> Weight:
 def weights_of(texts: Sequence[str]) -> list[Weight]:
     """The lines of one side, each finding once: a failure mode may count a finding under several of its conditions."""
     told: dict[str, Weight] = {}
-    for weight in map(weight_of, texts):
-        told.setdefault(weight.id or weight.text, weight)
+    for new in map(weight_of, texts):
+        old = told.get(new.id or new.text)
+        if old is not None and old.weight and new.weight:
+            new = replace(old, weight=f"{float(old.weight) + float(new.weight):+.1f}")
+        told[new.id or new.text] = new
     return list(told.values())
 
 

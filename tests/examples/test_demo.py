@@ -26,8 +26,9 @@ def test_the_demo_diagnoses_asks_fixes_and_verifies_within_a_minute(tmp_path):
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
     assert time.monotonic() - started < 60
     said = [done.stdout.index(word) for word in ("What was read", "Hypotheses", "Diagnosis (Gate 4)", "Proposed Fix",
-                                                 "Answer, prepared", "Verified by running it again", "before")]
+                                                 "Answer, prepared", "Verified by running it again", "\n  before  ")]
     assert said == sorted(said)
+    assert done.stdout.count("Diagnosis (Gate 4)") == 1
     assert "val_loss nan" in done.stdout
     assert digest(EXAMPLES) == before
     assert list(tmp_path.iterdir()) == []
