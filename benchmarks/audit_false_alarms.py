@@ -38,7 +38,8 @@ def measured(name: str) -> tuple[int, int, float, list[Finding], list[str]]:
     result = audit([folder(name)])
     seconds = time.perf_counter() - start
     lines = sum(len(f.lines) for f in result.project.files)
-    return len(result.project.files), lines, seconds, list(result.findings), [f"{n.path}: {n.note}" for n in result.notes]
+    notes = [f"{n.path}: {n.note}" for n in result.notes]
+    return len(result.project.files), lines, seconds, list(result.findings), notes
 
 
 def main() -> int:

@@ -22,6 +22,7 @@ from traindx_tools.on_code.values import (
     ModuleValue,
     Parameters,
     Ref,
+    Site,
     Symbol,
     Table,
     Tensor,
@@ -243,14 +244,14 @@ class Binding(Iteration):
             base.attrs[name] = value
         elif isinstance(base, Thing):
             if name == "requires_grad" and base.state.get("of") is not None:
-                self.freeze_parameters(base, truth(value))
+                self.freeze_parameters(base, truth(value), self.site(node, frame))
             base.state.setdefault("attrs", {})[name] = value
         elif isinstance(base, Table):
             base.items[name] = value
         elif isinstance(base, ModuleValue):
             base.names[name] = value
 
-    def freeze_parameters(self, parameter: Thing, wanted: bool | None) -> None:
+    def freeze_parameters(self, parameter: Thing, wanted: bool | None, site: Site) -> None:
         """Set requires_grad of every module that a parameter of a loop stands for."""
         held: Parameters = parameter.state["of"]
         in_branch = any(b.kind == "branch" for b in self.blocks) or held.partial
@@ -260,7 +261,7 @@ class Binding(Iteration):
                     if isinstance(part, (Thing, Instance)):
                         part.state["frozen"] = None
             elif wanted is not None:
-                freeze(module, not wanted)
+                freeze(module, not wanted, site)
 
     def _set_item(self, target: ast.Subscript, value: Value, frame: Frame) -> None:
         base, index = self.evaluate(target.value, frame), self.evaluate(target.slice, frame)

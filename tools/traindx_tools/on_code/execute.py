@@ -176,8 +176,8 @@ class Interpreter(Statements):
     def _some_instance(self, klass: Klass) -> Instance:
         """An object of the class: one that the project makes, else one with unknown arguments."""
         for heir in self._heirs(klass.info):
-            if made := self.instances.get(id(heir)):
-                return made[0]
+            if known := self.instances.get(id(heir)):
+                return known[0]
         init = klass.info.method("__init__")
         frame = Frame(klass.info.file, self.module_of(klass.info))
         args: list[Value] = []

@@ -22,6 +22,7 @@ from traindx_tools.on_code.values import (
     Instance,
     Operation,
     Parameters,
+    Site,
     Symbol,
     Tensor,
     Thing,
@@ -125,7 +126,7 @@ class Foreign(Evaluator):
         """`base.name = value`."""
         raise NotImplementedError
 
-    def freeze_parameters(self, parameter: Thing, wanted: bool | None) -> None:
+    def freeze_parameters(self, parameter: Thing, wanted: bool | None, site: Site) -> None:
         """Set requires_grad of every module that a parameter of a loop stands for."""
         raise NotImplementedError
 

@@ -20,6 +20,7 @@ from traindx_tools.on_code.values import (
     Method,
     Parameters,
     Ref,
+    Site,
     Table,
     Thing,
     Value,
@@ -107,11 +108,12 @@ def submodules(owner: Value, seen: set[int] | None = None) -> list[Value]:
     return [owner, *(m for part in inner for m in submodules(part, seen))]
 
 
-def freeze(owner: Value, frozen: bool) -> None:
-    """Set requires_grad of everything inside a module."""
+def freeze(owner: Value, frozen: bool, site: Site | None = None) -> None:
+    """Set requires_grad of everything inside a module, and remember where."""
     for part in submodules(owner) or [owner]:
         if isinstance(part, (Thing, Instance)):
             part.state["frozen"] = frozen
+            part.state["frozen_site"] = site
 
 
 TRANSFORMATIONS = frozenset(

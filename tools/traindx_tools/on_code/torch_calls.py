@@ -32,8 +32,8 @@ from traindx_tools.on_code.values import (
 )
 
 if TYPE_CHECKING:
-    from traindx_tools.on_code.trace import Block
     from traindx_tools.on_code.foreign import Foreign
+    from traindx_tools.on_code.trace import Block
 
 
 @method("parameters", "named_parameters", "trainable_parameters")
@@ -70,12 +70,12 @@ def _module_method(caller: Foreign, call: Call) -> Value | None:
         return None
     if last == "apply" and not isinstance(call.first, Function):
         return None  # flax: `model.apply(variables, x)` is a call of the model
-    if last == "requires_grad_" and isinstance(owner.state.get("of"), Parameters):
+    if last == "requires_grad_" and isinstance(owner, Thing) and isinstance(owner.state.get("of"), Parameters):
         wanted = truth(call.get(0, "requires_grad")) if call.args or call.kwargs else True
-        caller.freeze_parameters(owner, wanted)
+        caller.freeze_parameters(owner, wanted, caller.site(call.node, call.frame))
         return owner
     if last == "requires_grad_":
-        freeze(owner, truth(call.get(0, "requires_grad")) is False)
+        freeze(owner, truth(call.get(0, "requires_grad")) is False, caller.site(call.node, call.frame))
     if last in ("half", "bfloat16", "double", "float", "to"):
         named = [dtype_of(a) for a in (*call.args, *call.kwargs.values())]
         dtype = {"half": "float16", "bfloat16": "bfloat16", "double": "float64", "float": "float32"}.get(

@@ -94,7 +94,7 @@ def _dropped(
         return None
     unread = [i for i, t in enumerate(target.elts) if isinstance(t, ast.Name) and t.id not in read]
     owner = owners.get(id(node.value))
-    if isinstance(owner, Thing) and owner.type.startswith("optax.") and len(target.elts) == 2 and 1 in unread:
+    if isinstance(owner, Thing) and _has_state(owner) and len(target.elts) == 2 and 1 in unread:
         return "the optimizer's new state is not kept: moments and step counts start anew in every step"
     result = results.get(id(node.value))
     if isinstance(result, Bag) and not result.open and len(result.items) == len(target.elts):
@@ -102,6 +102,18 @@ def _dropped(
             if _is_updated(result.items[i]):
                 return f"the updated parameters that {ast.unparse(node.value.func)}() returns are not kept"
     return None
+
+
+_STATEFUL = frozenset({"adam", "adamw", "lion", "lamb", "rmsprop", "nadam", "radam", "adagrad", "amsgrad", "adafactor",
+                       "scale_by_adam", "trace"})  # fmt: skip
+
+
+def _has_state(owner: Thing) -> bool:
+    """Whether it is an optimizer whose state matters: moments, momentum."""
+    if owner.type == "optax.chain":
+        return any(isinstance(a, Thing) and _has_state(a) for a in owner.args)
+    momentum = owner.type == "optax.sgd" and owner.argument(1, "momentum") is not None
+    return momentum or (owner.type.startswith("optax.") and owner.short in _STATEFUL)
 
 
 def _is_updated(value: Value) -> bool:

@@ -43,24 +43,20 @@ def _statistics(value: Value | None) -> str | None:
 
 def _carried(project: Project, name: str) -> bool:
     """Whether any value is put under that name: a keyword, an entry of a dict, or a whole mapping merged."""
-    for file in project.files:
-        for node in ast.walk(file.tree):
-            if isinstance(node, ast.Call) and any(k.arg == name for k in node.keywords):
-                last = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-                if last in ("replace", "apply_gradients", "_replace"):
-                    return True
-            if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and node.slice.value == name:
-                return True
-            if isinstance(node, ast.Dict) and None in node.keys:
-                return True
-            if isinstance(node, ast.Assign) and any(
-                isinstance(t, ast.Attribute) and t.attr == name for t in node.targets
-            ):
-                return True
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("pop", "get"):
-                if any(isinstance(a, ast.Constant) and a.value == name for a in node.args) and node.func.attr == "get":
-                    return True
-    return False
+    return any(_carries(node, name) for file in project.files for node in ast.walk(file.tree))
+
+
+def _carries(node: ast.AST, name: str) -> bool:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if node.func.attr in ("replace", "apply_gradients", "_replace"):
+            return any(k.arg == name for k in node.keywords)
+        return node.func.attr == "get" and any(isinstance(a, ast.Constant) and a.value == name for a in node.args)
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.slice, ast.Constant) and node.slice.value == name
+    if isinstance(node, ast.Dict):
+        return None in node.keys
+    stored = node.targets if isinstance(node, ast.Assign) else []
+    return any(isinstance(t, ast.Attribute) and t.attr == name for t in stored)
 
 
 def _finding(event: Event, name: str) -> Finding:

@@ -50,8 +50,8 @@ def check(project: Project) -> Iterator[Finding]:
 
 
 _SIGNED = frozenset({
-    "scale_by_learning_rate", "adam", "adamw", "sgd", "rmsprop", "lion", "lamb", "adagrad", "nadam", "radam", "scale_by_schedule",
-    "amsgrad", "adafactor", "inject_hyperparams",
+    "scale_by_learning_rate", "adam", "adamw", "sgd", "rmsprop", "lion", "lamb", "adagrad", "nadam", "radam",
+    "scale_by_schedule", "amsgrad", "adafactor", "inject_hyperparams",
 })  # fmt: skip
 
 

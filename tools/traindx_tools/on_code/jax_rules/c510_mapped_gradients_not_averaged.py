@@ -46,8 +46,8 @@ def check(project: Project) -> Iterator[Finding]:
             seen.add(id(info))
             event = next(_update(block))
             yield RULE.finding(
-                f"{event.file.segment(event.node)} at {event.file.path}:{event.line} applies the gradients of one device "
-                f"inside {info.name}, which runs under pmap: they are not averaged with lax.pmean",
+                f"{event.file.segment(event.node)} at {event.file.path}:{event.line} applies the gradients of one "
+                f"device inside {info.name}, which runs under pmap: they are not averaged with lax.pmean",
                 location(event),
                 event.file.path,
                 strength=Strength.DIRECT,

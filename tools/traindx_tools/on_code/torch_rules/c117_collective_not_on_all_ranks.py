@@ -14,7 +14,7 @@ from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.containers import depends_on_rank
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.trace import Block, Place, walk
-from traindx_tools.on_code.values import Bag, Operation, Symbol, Tensor, Value, parts
+from traindx_tools.on_code.values import Bag, Operation, Symbol, Tensor, Value, number, parts
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -88,6 +88,8 @@ def _under_rank(root: Block, place: Place) -> Iterator[Finding]:
 
 def _tests_rank(test: Value) -> bool:
     if isinstance(test, Operation) and test.op == "compare":
+        if any((number(o) or 0.0) < 0 for o in test.operands):
+            return False  # rank > -1: whether the run is distributed at all
         return depends_on_rank(test) and not any(isinstance(p, Symbol) and "world_size" in p.name for p in parts(test))
     return isinstance(test, Symbol) and test.name in (
         "is_main_process",

@@ -1,9 +1,10 @@
 """An operation runs over the batch instead of classes or time.
 
-With logits of shape (batch, classes), a softmax over `dim=0` normalises each class over the samples of the batch. A mean
-or sum over dim 0 in the middle of a forward pass, fed to a layer, gives every row the same mixture of all samples. A
-recurrent layer without `batch_first` whose output is read at `[:, -1]` reads the last sample instead of the last time
-step. Each couples samples that have nothing to do with each other; where the sizes agree no shape is wrong.
+With logits of shape (batch, classes), a softmax over `dim=0` normalises each class over the samples of the batch. A
+mean or sum over dim 0 in the middle of a forward pass, fed to a layer, gives every row the same mixture of all
+samples. A recurrent layer without `batch_first` whose output is read at `[:, -1]` reads the last sample instead of
+the last time step. Each couples samples that have nothing to do with each other; where the sizes agree no shape is
+wrong.
 """
 
 from __future__ import annotations

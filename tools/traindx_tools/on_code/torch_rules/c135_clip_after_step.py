@@ -48,8 +48,8 @@ def _chained(event: Event) -> Iterator[Finding]:
     optimizers = [i for i, n in enumerate(names) if n.rpartition(".")[2] in _ADAPTIVE]
     if clips and optimizers and min(clips) > max(optimizers):
         yield RULE.finding(
-            f"optax.chain at {event.file.path}:{event.line} clips after {names[optimizers[-1]]}: what is bounded is the "
-            "update, not the gradient",
+            f"optax.chain at {event.file.path}:{event.line} clips after {names[optimizers[-1]]}: what is bounded is "
+            "the update, not the gradient",
             location(event),
             event.file.path,
             strength=Strength.DIRECT,

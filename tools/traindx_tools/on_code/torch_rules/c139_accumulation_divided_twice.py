@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.training import sent_backward, sites_of
 from traindx_tools.on_code.values import Symbol, Thing, Value, number
 from traindx_tools.rules import Rule
@@ -36,23 +37,21 @@ def check(project: Project) -> Iterator[Finding]:
                 continue
             steps = accelerator.kwargs.get("gradient_accumulation_steps")
             sites = sites_of(sent_backward(place.event))
-            for other in loop.places:
-                event = other.event
-                if (
-                    event.kind == "operation"
-                    and event.name == "/"
-                    and event.site in sites
-                    and other.order < place.order
-                ):
-                    if _is_count(event.args[1], steps):
-                        yield RULE.finding(
-                            f"The loss is divided by the accumulation steps at {event.file.path}:{event.line} and again "
-                            f"by accelerator.backward() at line {place.event.line}",
-                            location(event),
-                            event.file.path,
-                            strength=Strength.DIRECT,
-                            measured={"kind": "twice", "backward_line": place.event.line},
-                        )
+            for event in (p.event for p in loop.places if p.order < place.order):
+                division = event.kind == "operation" and event.name == "/" and event.site in sites
+                if division and _is_count(event.args[1], steps):
+                    yield _finding(event, place.event.line)
+
+
+def _finding(event: Event, line: int) -> Finding:
+    return RULE.finding(
+        f"The loss is divided by the accumulation steps at {event.file.path}:{event.line} and again by "
+        f"accelerator.backward() at line {line}",
+        location(event),
+        event.file.path,
+        strength=Strength.DIRECT,
+        measured={"kind": "twice", "backward_line": line},
+    )
 
 
 def _is_count(divisor: Value, steps: Value | None) -> bool:

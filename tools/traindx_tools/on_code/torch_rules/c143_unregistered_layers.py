@@ -1,8 +1,8 @@
 """Layers are kept in a plain list or dict.
 
-A module registers what is assigned to it directly or held in `nn.ModuleList`, `nn.ModuleDict` or `nn.Sequential`. Layers
-in a Python list run in the forward pass, but `parameters()`, `to(device)`, `state_dict()`, `train()` and `eval()` do not
-see them: they are never trained, moved or saved.
+A module registers what is assigned to it directly or held in `nn.ModuleList`, `nn.ModuleDict` or `nn.Sequential`.
+Layers in a Python list run in the forward pass, but `parameters()`, `to(device)`, `state_dict()`, `train()` and
+`eval()` do not see them: they are never trained, moved or saved.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ def _finding(event: Event, name: str, layers: list[Value]) -> Finding:
         first.short if isinstance(first, Thing) else first.klass.info.name if isinstance(first, Instance) else "layer"
     )
     return RULE.finding(
-        f"{kind} layers are kept in the plain container self.{name} at {event.file.path}:{event.line}, which the module "
-        "does not register: parameters() leaves them out and the optimizer never updates them",
+        f"{kind} layers are kept in the plain container self.{name} at {event.file.path}:{event.line}, which the "
+        "module does not register: parameters() leaves them out and the optimizer never updates them",
         location(event),
         event.file.path,
         strength=Strength.DIRECT,

@@ -1,8 +1,8 @@
 """backward() on a value that no longer depends on the model.
 
-The graph ends at `.item()`, `.detach()`, `.data`, `argmax`, NumPy, `torch.tensor(loss)` and at everything computed under
-`no_grad`. Torch refuses backward on such a value unless somebody sets `requires_grad` on it; then it runs, fills the
-gradient of that one number and nothing else. The loss never moves and no error is raised.
+The graph ends at `.item()`, `.detach()`, `.data`, `argmax`, NumPy, `torch.tensor(loss)` and at everything computed
+under `no_grad`. Torch refuses backward on such a value unless somebody sets `requires_grad` on it; then it runs,
+fills the gradient of that one number and nothing else. The loss never moves and no error is raised.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
-from traindx_tools.on_code.project import Project, location
-from traindx_tools.on_code.project import TrainingLoop
+from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.trace import Event, Place
 from traindx_tools.on_code.training import sent_backward
 from traindx_tools.on_code.values import Tensor
@@ -22,7 +21,7 @@ RULE = Rule(
     name="loss-without-graph",
     title="The loss does not depend on the model any more",
     severity=Severity.CRITICAL,
-    sees="The value that backward is called on, followed back to the model: cut by detach, item, argmax, no_grad or a new tensor.",
+    sees="The value that backward is called on, followed back: cut by detach, item, argmax, no_grad or a new tensor.",
     matters="No parameter ever gets a gradient.",
     alike=("parameters that are frozen", "an optimizer over other parameters"),
     confirm=("print([p.grad is None for p in model.parameters()])", "print(loss.grad_fn)"),

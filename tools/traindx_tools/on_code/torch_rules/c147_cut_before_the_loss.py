@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
-from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.held import modules_of
-from traindx_tools.on_code.project import TrainingLoop
+from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.training import sent_backward, sites_of, stepped
 from traindx_tools.on_code.values import Instance, Tensor, Thing

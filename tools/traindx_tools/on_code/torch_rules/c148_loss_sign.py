@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
-from traindx_tools.on_code.project import Project, location
-from traindx_tools.on_code.project import TrainingLoop
+from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.trace import Place
 from traindx_tools.on_code.training import sent_backward, stepped
 from traindx_tools.on_code.values import Tensor, Thing, truth

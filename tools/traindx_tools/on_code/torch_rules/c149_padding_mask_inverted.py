@@ -74,8 +74,8 @@ def _finding(event: Event, layer: Thing, name: str, written: ast.expr) -> Findin
         turned = f"{ast.unparse(written.left)} == {ast.unparse(written.comparators[0])}"
         patch = patching.replace_text(event.file, written, turned, "True where a position is to be ignored")
     return RULE.finding(
-        f"{name} of {layer.short} at {event.file.path}:{event.line} is {event.file.segment(written)}, True for the real "
-        "tokens; torch ignores the positions where it is True",
+        f"{name} of {layer.short} at {event.file.path}:{event.line} is {event.file.segment(written)}, True for the "
+        "real tokens; torch ignores the positions where it is True",
         location(event),
         event.file.path,
         strength=Strength.DIRECT,

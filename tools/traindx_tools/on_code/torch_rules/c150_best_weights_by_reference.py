@@ -40,10 +40,12 @@ def _in_root(root: Block) -> Iterator[Finding]:
             continue
         state = load.event.args[0]
         for taken in places:
-            if taken.event.method == "state_dict" and taken.order < load.order and taken.event.result == state:
-                if isinstance(state, Symbol) and taken.loops and _same(taken, load) and _leaves(taken, load):
-                    yield _finding(taken, load)
-                    break
+            taken_before = taken.event.method == "state_dict" and taken.order < load.order
+            if not taken_before or taken.event.result != state or not isinstance(state, Symbol):
+                continue
+            if taken.loops and _same(taken, load) and _leaves(taken, load):
+                yield _finding(taken, load)
+                break
 
 
 def _same(taken: Place, load: Place) -> bool:

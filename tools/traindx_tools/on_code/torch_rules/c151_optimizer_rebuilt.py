@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
-from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.held import modules_of
+from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.trace import Block, Place
 from traindx_tools.on_code.training import innermost, stepped
 from traindx_tools.on_code.values import Instance, Symbol, Thing, number
@@ -22,7 +22,7 @@ RULE = Rule(
     name="optimizer-rebuilt",
     title="The optimizer is made anew in every iteration",
     severity=Severity.HIGH,
-    sees="An optimizer with state that is constructed inside the innermost loop that calls backward, over a model from outside.",
+    sees="An optimizer with state, made inside the innermost loop that calls backward, over a model from outside.",
     matters="No moments, no momentum, no schedule: noisy progress that stalls early.",
     alike=("an inner loop of meta-learning that makes its own copy of the model",),
     confirm=('print(optimizer.state_dict()["state"][0]["step"]): it stays at 1',),

@@ -89,11 +89,12 @@ def _order(node: ast.AST) -> Iterator[Order]:
     if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
         return
     name, value = node.targets[0].id, node.value
-    if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "sorted" and value.args:
-        if isinstance(value.args[0], ast.Name) and value.args[0].id == name:
-            yield Order(name, node, "sorted", f"sorted {node.lineno}")
-    if isinstance(value, ast.Subscript) and isinstance(value.value, ast.Name) and value.value.id == name:
-        if isinstance(value.slice, ast.Call) and _last(value.slice.func) in ("permutation", "randperm"):
+    if isinstance(value, ast.Call) and _last(value.func) == "sorted" and value.args and _target(value.args[0]) == name:
+        yield Order(name, node, "sorted", f"sorted {node.lineno}")
+    indexed = isinstance(value, ast.Subscript) and _target(value.value) == name
+    if indexed and isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Call):
+        drawn = _last(value.slice.func) in ("permutation", "randperm")
+        if drawn:
             yield Order(name, node, "permuted", f"permutation {node.lineno}")
 
 

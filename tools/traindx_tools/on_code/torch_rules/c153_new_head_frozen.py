@@ -14,7 +14,7 @@ from traindx_tools.on_code.held import modules_of
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import Project, at
 from traindx_tools.on_code.training import is_optimizer
-from traindx_tools.on_code.values import Instance, Tensor, Thing, Value
+from traindx_tools.on_code.values import Instance, Site, Tensor, Thing, Value
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -22,7 +22,7 @@ RULE = Rule(
     name="new-head-frozen",
     title="The new output layer is frozen",
     severity=Severity.HIGH,
-    sees="An output layer made in the project whose parameters require no gradient, in a model that an optimizer trains.",
+    sees="An output layer made in the project that requires no gradient, in a model that an optimizer trains.",
     matters="The output layer stays random: accuracy stays where it was at the start.",
     alike=("a learning rate that is too low", "features that carry nothing"),
     confirm=("print([n for n, p in model.named_parameters() if p.requires_grad])",),
@@ -74,12 +74,14 @@ def _is_frozen(head: Thing) -> bool:
 
 
 def _finding(project: Project, head: Thing, trained: dict[int, Value]) -> Finding:
+    frozen_at = head.state.get("frozen_site")
+    site = frozen_at if isinstance(frozen_at, Site) else head.site
     still = [m for m in trained.values() if isinstance(m, (Thing, Instance)) and m.state.get("frozen") is False]
     return RULE.finding(
-        f"The output layer {head.short} made at {head.site} is frozen (requires_grad=False) together with the rest of "
+        f"The output layer {head.short} made at {head.site} is frozen at {site} together with the rest of "
         "its model: it stays at its random initialisation",
-        at(head.site, project),
-        head.site.path,
+        at(site, project),
+        site.path,
         strength=Strength.DIRECT,
         measured={"kind": "head", "still_trained": len(still)},
     )

@@ -11,8 +11,7 @@ import ast
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
-from traindx_tools.on_code.project import Project, location
-from traindx_tools.on_code.project import TrainingLoop
+from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.trace import Place
 from traindx_tools.on_code.training import innermost
 from traindx_tools.rules import Rule
