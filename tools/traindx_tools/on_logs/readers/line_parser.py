@@ -64,6 +64,8 @@ class Plan:
 
 
 NOTHING = Plan()
+_MAY_HOLD = re.compile(r"[0-9]|[nN][aA][nN]|[iI][nN][fF]")
+"""Without one of these a line holds no token: told first, because prose is long and cutting it is slow."""
 _MAX_LOOK = 4_000
 _OPTIONS = r"(?:^|\s)--[A-Za-z][\w-]+(?:[ =]|$)"
 _NO_METRICS = re.compile("|".join((
@@ -125,6 +127,8 @@ class _Draft:
 
 def split(text: str) -> list[str]:
     """Text and tokens in turn; the text parts alone are the shape."""
+    if text.isascii() and not _MAY_HOLD.search(text):
+        return [text]
     return TOKEN.split(text)
 
 

@@ -42,12 +42,21 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple((kind, re.compile("|".jo
     ("other", (r"\btotal[_ ](?:optimization[_ ])?steps\b", r"\bmax[_ ]steps\b", r"\bnum[_ ]epochs\b",
                r"\bsteps ?/ ?epoch\b", r"\bsteps per epoch\b")),
 ))
-_MAY_SAY = re.compile(
-    r"skip|overflow|finite|scale|resum|restor|contin|load|start|sav|writ|checkpoint|best|world|process|nproc|gpu|device|"
-    r"num|rank|precision|16|32|8\b|amp|autocast|scaler|param|nvidia|tpu|batch|sampl|example|image|sentence|sequence|"
-    r"document|rows|dataset|step|epoch|curricul|stage|phase|switch|freez|froz|difficult|length|len|context|"
-    r"resolution|task|mixture|source", re.IGNORECASE)
-"""A word that at least one kind needs: told first, because the full look is slow."""
+_NEEDS = {
+    "step_skipped": ("skip", "overflow", "finite", "loss scale"),
+    "resume": ("resum", "restor", "continu", "load", "starting "),
+    "checkpoint": ("sav", "writ", "checkpoint", "best"),
+    "world_size": ("world", "process", "nproc", "gpu", "device", "accelerator", "tpu", "rank", "node"),
+    "precision": ("precision", "f16", "p16", "t16", "p32", "f32", "fp8", "autocast", "gradscaler", "amp"),
+    "parameters": ("param",),
+    "device": ("device", "gpu available", "nvidia", "tpu v"),
+    "dataset": ("batches", "samples", "examples", "images", "sentences", "sequences", "documents", "rows", "dataset"),
+    "change": ("curriculum", "stage", "phase", "task", "data", "mixture", "source", "switch", "freez", "froz",
+               "sequence length", "seq_len", "seqlen", "context", "resolution", "difficulty", "batch size",
+               "image size"),
+    "other": ("steps", "epochs"),
+}
+"""Words of which a line of a kind holds at least one, in lower case: told first, because the full look is slow."""
 _WITHOUT_METRICS = frozenset({"step_skipped", "resume", "world_size", "parameters", "device"})
 _SAVES = re.compile(r"^\W*(?:sav(?:ed|ing)|writ(?:ing|ten)|checkpoint|best model|new best|model saved|=> saving)", re.I)
 
@@ -68,7 +77,8 @@ _MAGNITUDE = {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9}
 def kind_of(text: str) -> str | None:
     """The kind of note that a line is, None for none."""
     text = text[:MAX_TEXT]
-    return next((k for k, pattern in _KINDS if pattern.search(text)), None) if _MAY_SAY.search(text) else None
+    low = text.lower()
+    return next((kind for kind, pattern in _KINDS if any(w in low for w in _NEEDS[kind]) and pattern.search(text)), None)
 
 
 def hides_metrics(kind: str, text: str) -> bool:

@@ -52,9 +52,12 @@ class Prefix:
         """The prefix of another line whose text differs in digits only."""
         if self.time_at is None and self.rank_at is None:
             return self
-        time = None if self.time_at is None else moment(text[self.time_at[0]:self.time_at[1]])
-        rank = None if self.rank_at is None else int(text[self.rank_at[0]:self.rank_at[1]])
-        return Prefix(self.end, time, rank, self.level, self.logger, self.time_at, self.rank_at)
+        return Prefix(self.end, *self.time_and_rank(text), self.level, self.logger, self.time_at, self.rank_at)
+
+    def time_and_rank(self, text: str) -> tuple[float | None, int | None]:
+        """What differs in the prefix of another line whose text differs in digits only."""
+        return (None if self.time_at is None else moment(text[self.time_at[0]:self.time_at[1]]),
+                None if self.rank_at is None else int(text[self.rank_at[0]:self.rank_at[1]]))
 
 
 _NONE = Prefix()
@@ -98,6 +101,9 @@ _SPANS = (("date", "clock"), ("us_date", "us_clock"), ("glog_date", "glog_clock"
 
 def moment(text: str) -> float | None:
     """Seconds of a printed time: with a date since 1970, with a day since a new year, else since midnight."""
+    if len(text) >= 19 and text[4] in "-/" and text[13] == ":":
+        whole, part = _second(text[:19]), text[20:]
+        return whole if whole is None or not part.isdigit() else whole + float(f"0.{part}")
     if (len(text) >= 19 and text[4] in "-/") or text[:1].isalpha():
         return stamp(text)
     day, space, clock = text.rpartition(" ")
@@ -124,6 +130,12 @@ def _date(text: str) -> float | None:
         return datetime(int(text[:4]), int(text[5:7]), int(text[8:10]), tzinfo=timezone.utc).timestamp()
     except ValueError:
         return None
+
+
+@lru_cache(maxsize=256)
+def _second(text: str) -> float | None:
+    """`stamp` to the second: lines that follow each other often share it."""
+    return stamp(text)
 
 
 def stamp(text: str) -> float | None:

@@ -36,7 +36,7 @@ _SLOTS = {TRAIN: 0, VALIDATION: 10, TEST: 20}
 """Each group has counters of its own: an evaluation counts its own batches."""
 _TABLE_SLOT = 9
 """Marks steps that a column of a printed table gave."""
-_DIGITS = str.maketrans("123456789", "000000000")
+_DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _SETTINGS = frozenset({"precision", "parameters", "device", "world_size", "other"})
 _TRACEBACK = "Traceback (most recent call last)"
 
@@ -93,7 +93,7 @@ class TextReading:
     tentative: set[Key] = field(default_factory=set)
     firm: set[Key] = field(default_factory=set)
     dialects: dict[str, int] = field(default_factory=dict)
-    _shapes: dict[str, _Shape] = field(default_factory=dict)
+    _shapes: dict[bytes, _Shape] = field(default_factory=dict)
     _plans: dict[str, tuple[Plan, str | None]] = field(default_factory=dict)
     _bars: Bars = field(default_factory=Bars)
     _tables: PrintedTables = field(default_factory=PrintedTables)
@@ -110,14 +110,14 @@ class TextReading:
 
     def line(self, number: int, text: str) -> None:
         """Reads one line."""
-        mask = text.translate(_DIGITS)
+        mask = text.encode("utf-8", "surrogatepass").translate(_DIGITS)
         shape = self._shapes.get(mask)
         if shape is None:
             shape = self._learn(text, mask)
         elif shape.silent and not self._in_traceback and not self._tables.open:
             return
         elif shape.ready and not self._in_traceback and not self._tables.open:
-            self._apply(shape, text, number, shape.prefix.same_shape(text))
+            self._apply(shape, text, number, *shape.prefix.time_and_rank(text))
             return
         prefix = shape.prefix.same_shape(text)
         body = text[prefix.end:] if prefix.end else text
@@ -132,7 +132,7 @@ class TextReading:
         if shape.note:
             self._note(shape.note, number, body, prefix)
         if shape.plan is not NOTHING:
-            self._apply(shape, text, number, prefix)
+            self._apply(shape, text, number, prefix.time, prefix.rank)
 
     def _skip_traceback(self, body: str, starts: bool) -> bool:
         if starts:
@@ -142,7 +142,7 @@ class TextReading:
             return True
         return self._in_traceback
 
-    def _learn(self, text: str, mask: str) -> _Shape:
+    def _learn(self, text: str, mask: bytes) -> _Shape:
         prefix = parse_prefix(text)
         body = text[prefix.end:]
         parts = split(body)
@@ -196,7 +196,7 @@ class TextReading:
         planned = notes.planned_steps(body)
         self.planned = self.planned if planned is None else planned
 
-    def _apply(self, shape: _Shape, text: str, number: int, prefix: Prefix) -> None:
+    def _apply(self, shape: _Shape, text: str, number: int, time: float | None, rank: int | None) -> None:
         plan, spans = shape.plan, shape.spans
         cut = shape.pick(text)
         step, total, epoch, epoch_total, *numbers = [
@@ -220,13 +220,14 @@ class TextReading:
             step = self._step
         elif shape.indented and plan.epoch is None:
             step, slot = self._above, -1
-        rank = prefix.rank if plan.rank is None else int(_count(text, spans, plan.rank))
+        if plan.rank is not None:
+            rank = int(_count(text, spans, plan.rank))
         if shape.factors:
             numbers = [n * f for n, f in zip(numbers, shape.factors, strict=False)]
         if shape.divided:
             numbers = [n if f.over is None else _ratio(n, _count(text, spans, f.over))
                        for n, f in zip(numbers, plan.fields, strict=False)]
-        time = math.nan if prefix.time is None else prefix.time
+        time = math.nan if time is None else time
         columns = shape.columns.get(rank) or self._columns(shape, rank)
         if shape.plain and self._bars.idle:
             self._append(number, step, total, slot, epoch, time, columns, numbers)

@@ -18,6 +18,8 @@ from traindx_tools.on_logs.tracebacks.repeats import Repeats
 from traindx_tools.on_logs.tracebacks.rich_boxes import Boxes
 
 _MOST_STREAMS = 4_096
+_MOST_SHAPES, _LONGEST_SHAPE = 20_000, 500
+_DIGITS = bytes.maketrans(b"123456789", b"000000000")
 
 _SPEAKS = (
     "rror", "raceback", 'File "', "ssertion", "xception", "arning", "illed", "SIG", "LIMIT", "CANCELLED", "imeout",
@@ -50,10 +52,11 @@ class _LogErrors:
         self._under_way: set[str | None] = set()
         self._warned: ErrorEvent | None = None
         self._busy = False
+        self._shapes: dict[bytes, bool] = {}
 
     def read(self, lines: Iterable[tuple[int, str]]) -> tuple[ErrorEvent, ...]:
         for number, text in lines:
-            if self._busy or any(word in text for word in _SPEAKS):
+            if self._busy or self._speaks(text):
                 for line in self._boxes.feed(clean(number, text)):
                     self._line(line)
                 self._busy = (bool(self._under_way) or self._warned is not None or not self._native.idle
@@ -67,6 +70,16 @@ class _LogErrors:
             self._repeats.add(self._warned)
         self._add_asserts()
         return self._repeats.events()
+
+    def _speaks(self, text: str) -> bool:
+        """Whether a word of `_SPEAKS` is in a line; lines that differ in digits only are looked at once."""
+        mask = text.encode("utf-8", "surrogatepass").translate(_DIGITS)
+        known = self._shapes.get(mask)
+        if known is None:
+            known = any(word in text for word in _SPEAKS)
+            if len(self._shapes) < _MOST_SHAPES and len(mask) <= _LONGEST_SHAPE:
+                self._shapes[mask] = known
+        return known
 
     def _line(self, line: Line) -> None:
         if self._warned is not None and self._echo(line):
