@@ -10,8 +10,8 @@ from traindx_tools.on_logs import read_run
 from traindx_tools.on_logs.readers.notes import kind_of
 
 WORDINGS = {
-    "step_skipped": ["Skipping the step", "gradient overflow", "OVERFLOW! 3", "non-finite gradients, skip", "nonfinite loss",
-                     "reducing loss scale to 2", "loss scale was reduced"],
+    "step_skipped": ["Skipping the step", "gradient overflow", "OVERFLOW! 3", "non-finite gradients, skip",
+                     "nonfinite loss", "reducing loss scale to 2", "loss scale was reduced"],
     "resume": ["Resuming", "restored the state", "continuing from 3", "continue training", "=> loaded x",
                "loading checkpoint", "loaded weights.pt", "Starting from epoch 3"],
     "checkpoint": ["Saved the model", "writing weights", "saves to a.safetensors", "checkpoint was written",

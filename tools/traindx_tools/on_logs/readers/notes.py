@@ -78,7 +78,8 @@ def kind_of(text: str) -> str | None:
     """The kind of note that a line is, None for none."""
     text = text[:MAX_TEXT]
     low = text.lower()
-    return next((kind for kind, pattern in _KINDS if any(w in low for w in _NEEDS[kind]) and pattern.search(text)), None)
+    kinds = ((kind, pattern) for kind, pattern in _KINDS if any(word in low for word in _NEEDS[kind]))
+    return next((kind for kind, pattern in kinds if pattern.search(text)), None)
 
 
 def hides_metrics(kind: str, text: str) -> bool:
