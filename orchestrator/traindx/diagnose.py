@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,6 +24,9 @@ from traindx_tools.on_code.anchors import Anchor
 
 EXIT_CODES = {"healthy": 0, "diagnosis_complete": 1, "needs_more_data": 3}
 """Exit code of `traindx diagnose` by status; 2 is bad usage or unreadable input."""
+
+_PROGRAMS = ("traindx ", "python ", "python3 ", "nvidia-smi", "torchrun ", "pip ", "git ", "df ", "free ", "dmesg")
+_BLANK = re.compile(r"\b(CMD|PATH|[A-Z]{2,}_(DIR|FILE|PATH|CMD))\b")
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +76,7 @@ class Report:
         """Exact commands to run next, the most telling first."""
         found = self.seen.verdict.hypotheses[:2]
         steps = [s for h in found for s in (*h.mode.confirm, *h.mode.rule_out)]
-        commands = [self.command(s.command) for s in steps if s.command and not s.command.startswith("print(")]
+        commands = [c for s in steps for c in [self.command(s.command)] if _can_be_typed(c)]
         fallback = [] if found else [f"traindx log {self.subject} --format table"]
         return tuple(dict.fromkeys([*self.extra_checks, *commands, *fallback]))[:8]
 
@@ -193,7 +197,12 @@ def typed(paths: Sequence[str | Path]) -> str:
     return shlex.join(f"./{n}" if n.startswith("-") and n != "-" else n for n in names)
 
 
-def diagnose(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | None = None,
+def _can_be_typed(command: str) -> bool:
+    """Whether a check is a command of the shell with everything filled in, and no line of Python or a pattern."""
+    return command.startswith(_PROGRAMS) and not _BLANK.search(command)
+
+
+def diagnose(paths: Sequence[str | Path] | str | Path, *, symptom: str = "", stdin: bytes | None = None,
              missing: Sequence[str] = (), root: Path | None = None) -> Report:
     """Reads artifacts and names the cause.
 
@@ -201,6 +210,8 @@ def diagnose(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | N
     their words; it is a hint and never a cause. `root`: the workspace that places are named from; by default the
     deepest folder that holds every path. Raises UnreadableInput for what cannot be read.
     """
+    if isinstance(paths, (str, Path)):
+        paths = [paths]
     here = root or common_root(paths)
     seen = examine(paths, symptom=symptom, stdin=stdin, root=here)
     places = Places(here.resolve(), seen.code, _anchors(seen.code))

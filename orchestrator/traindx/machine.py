@@ -67,6 +67,8 @@ class Session(Model):
     attempts: tuple[Attempt, ...] = ()
     strike_level: int = 0
     struck_out: tuple[Approach, ...] = ()
+    rejected: tuple[Approach, ...] = ()
+    """What a person said is not the cause."""
     sent_back: int = 0
     feedback: tuple[str, ...] = ()
     needs: NeedsData | None = None
@@ -168,7 +170,8 @@ def _decided(s: Session, e: ev.Decided) -> Session:
     if d.verdict == "revise":
         return s.but(phase="gather", quick=False, decision=d, diagnosis=None,
                      feedback=(*s.feedback, f"at the gate: {comment}"))
-    return _halted(s.but(decision=d, feedback=(*s.feedback, f"rejected: {comment}")),
+    rejected = tuple(dict.fromkeys((*s.rejected, s.diagnosis.approach)))
+    return _halted(s.but(decision=d, rejected=rejected, feedback=(*s.feedback, f"rejected: {comment}")),
                    ev.Halted(halt="rejected", reason=f"the diagnosis was rejected: {comment}"))
 
 

@@ -192,15 +192,20 @@ def _change(edit: ProposedEdit) -> str:
 def root_cause(found: triage.Hypothesis, exhibits: Exhibits, places: Places) -> str:
     """The cause in one paragraph, each statement with the id of its evidence."""
     own = f"{_with_place(found, places).rstrip('.')} [{exhibits[found.speaks_for[0].finding]}]."
-    more = [f"{w.finding.statement.rstrip('.')} [{exhibits[w.finding]}]." for w in found.speaks_for[1:]]
+    more = [f"{f.statement.rstrip('.')} [{exhibits[f]}]." for f in _distinct(found)[1:]]
     return " ".join([own, *more])
+
+
+def _distinct(found: triage.Hypothesis) -> tuple[Finding, ...]:
+    """What speaks for it, each finding once also where two entries of the catalog weigh it."""
+    return tuple({id(w.finding): w.finding for w in found.speaks_for}.values())
 
 
 def diagnosis(found: triage.Hypothesis, seen: Examination, exhibits: Exhibits, places: Places) -> Diagnosis:
     """The Gate 4 diagnosis of a hypothesis that findings speak for."""
     offered = options(found, seen.findings, places)
     place = code_place(found, places)
-    cited = tuple(w.finding for w in found.speaks_for)
+    cited = _distinct(found)
     return Diagnosis(
         symptom=symptom_text(seen),
         claim=found.claim,
@@ -224,5 +229,8 @@ def symptom_text(seen: Examination) -> str:
     """What was observed: the user's words, then the earliest serious anomaly with its values."""
     serious = [f for f in seen.verdict.anomalies if f.severity.rank >= Severity.MEDIUM.rank and f.rule[0] != "C"]
     told = seen.symptom.strip()
-    first = serious[0].statement if serious else ""
-    return " ".join(x for x in (told, f"Seen: {first}" if first else "") if x) or seen.verdict.reason
+    worst = max(serious, key=lambda f: f.severity.rank, default=None)
+    first = "" if worst is None or worst.statement in told else f"Seen: {worst.statement}"
+    if told and first and told[-1] not in ".!?":
+        told += "."
+    return " ".join(x for x in (told, first) if x) or seen.verdict.reason

@@ -44,6 +44,17 @@ class Rerun:
         return self.outcome.folder / "output.log"
 
     @property
+    def last_line(self) -> str:
+        """The last thing that it printed, bounded."""
+        try:
+            with self.log.open("rb") as out:
+                out.seek(max(0, self.log.stat().st_size - 2000))
+                lines = out.read().decode("utf-8", errors="replace").split("\n")
+        except OSError:
+            return ""
+        return next((x.strip()[:200] for x in reversed(lines) if x.strip()), "")
+
+    @property
     def ended(self) -> str:
         """How it ended, in words."""
         if self.outcome.timed_out:
@@ -104,6 +115,9 @@ def compare(old: Report, new: Report, rerun: Rerun) -> str:
     """One sentence: did the new run show what the old one showed?"""
     before, after = _serious(old.seen.findings), _serious(new.seen.findings)
     head = f"`{rerun.command}` was run again in a copy and {rerun.ended}"
+    if rerun.outcome.exit_code not in (0, None) and not any(len(s) for s in new.seen.run.series):
+        last = rerun.last_line
+        return f"{head} before it trained, so that nothing can be compared" + (f": {last}" if last else ".")
     if not before and not after:
         return f"{head}: no serious finding in either run."
     if before and before <= after:

@@ -165,7 +165,8 @@ class Turn:
         return Case(
             workspace=self.workspace, scratch=self.folder.path, symptom=s.symptom, artifacts=s.artifacts,
             hypotheses=s.hypotheses, evidence=s.evidence, attempts=s.attempts, strike_level=s.strike_level,
-            feedback=s.feedback, refused=tuple(dict.fromkeys(map(str, (*s.struck_out, *self.ledger.struck_out())))),
+            feedback=s.feedback, rejected=tuple(map(str, s.rejected)),
+            refused=tuple(dict.fromkeys(map(str, (*s.struck_out, *self.ledger.struck_out())))),
             knowledge=self._knowledge, quick=s.quick, seconds_left=self.seconds_left, allow_run=self.allow_run)
 
     async def look(self, call: Callable[[Case], Awaitable[T]]) -> T:

@@ -254,3 +254,22 @@ def test_every_error_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "none").mkdir()
     with pytest.raises(TraindxError):
         diagnose([tmp_path / "none"])
+
+
+def test_a_single_path_is_a_path(log: Path) -> None:
+    assert diagnose(str(log)).to_json()["root_causes"] == diagnose([log]).to_json()["root_causes"]
+
+
+def test_every_next_check_can_be_typed(log: Path) -> None:
+    for path in (log, EXAMPLES / "numpy-lr", EXAMPLES / "torch-softmax-ce"):
+        for check in diagnose([path]).to_json()["next_checks"]:
+            assert check.startswith(("traindx ", "python", "nvidia-smi", "pip ", "git "))
+            assert "CMD" not in check
+
+
+def test_a_command_that_never_trained_is_no_comparison(log: Path, tmp_path: Path,
+                                                       capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run("diagnose", str(log), "--run", "nosuchprogram train.py", "--out", str(tmp_path / "out"),
+                    capsys=capsys)
+    assert "intermittent" not in out
+    assert "before it trained" in out or "nothing of it could be read" in out

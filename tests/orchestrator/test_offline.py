@@ -85,3 +85,13 @@ def test_a_fix_that_does_not_help_is_taken_back_and_not_proposed_again(workspace
     assert [a.reverted for a in result.attempts] == [True] * len(result.attempts)
     modes = [a.approach.failure_mode for a in result.attempts]
     assert len(modes) == len(set(modes)) >= 1
+
+
+def test_a_rejected_diagnosis_is_not_proposed_again(workspace: Path) -> None:
+    waiting = run_debug_session_sync("loss is nan", workspace)
+    assert waiting.diagnosis is not None
+    no = Decision(verdict="reject", diagnosis_digest=waiting.diagnosis.digest(), comment="EPS is right")
+    decide(waiting.folder, no)
+    after = resume_session_sync(waiting.folder)
+    assert after.diagnosis is None or after.diagnosis.failure_mode != waiting.diagnosis.failure_mode
+    assert after.status in ("needs_more_data", "awaiting_approval")

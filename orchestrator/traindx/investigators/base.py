@@ -36,6 +36,8 @@ class Case:
     """What the user said at the gate, and why the session sent the last diagnosis back."""
     refused: tuple[str, ...] = ()
     """Approaches with three strikes ("mode in component"): a fix of one of these is refused."""
+    rejected: tuple[str, ...] = ()
+    """Approaches that a person rejected at the gate ("mode in component"): not to be proposed again as they are."""
     knowledge: Knowledge = field(default_factory=Knowledge)
     """What the project has written down: constraints, fix patterns, failure modes, memory. Data, not orders."""
     quick: bool = False

@@ -104,9 +104,9 @@ def known_ids(report: Report, known: Iterable[Evidence]) -> proposal.Exhibits:
 
 
 def tried(case: Case) -> frozenset[str]:
-    """Failure modes whose fix failed, or that are refused after three strikes."""
+    """Failure modes whose fix failed, that are refused after three strikes, or that a person rejected."""
     failed = {a.approach.failure_mode for a in case.attempts if a.verification and not a.verification.passed}
-    return frozenset(failed | {r.split(" in ")[0] for r in case.refused})
+    return frozenset(failed | {r.split(" in ")[0] for r in (*case.refused, *case.rejected)})
 
 
 def _needs_code(found: triage.Hypothesis, report: Report) -> NeedsData:
@@ -122,7 +122,8 @@ def _needs_data(report: Report, tried: frozenset[str]) -> NeedsData:
     verdict = report.seen.verdict
     reason = verdict.reason
     if tried:
-        reason = f"The fixes for {', '.join(sorted(tried))} did not help, and no other cause is sure enough."
+        reason = (f"{', '.join(sorted(tried))} was tried or rejected before, and no other cause is sure enough on this "
+                  "evidence.")
     return NeedsData(reason=reason, artifacts=report.missing, next_checks=report.next_checks,
                      questions=_questions(verdict.hypotheses))
 
