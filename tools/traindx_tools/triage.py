@@ -248,4 +248,5 @@ def judge(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom
     if unseen:
         reason = f"Nothing wrong in the metrics, but they cannot show what you describe ({', '.join(unseen)})."
         return Verdict("needs_more_data", rank(list(findings), modes, symptom), anomalies, reason)
-    return Verdict("healthy", (), anomalies, f"{records} values were checked and no rule saw a fault worth a diagnosis.")
+    told = f"{records} values were checked and no rule saw a fault worth a diagnosis."
+    return Verdict("healthy", (), anomalies, told)

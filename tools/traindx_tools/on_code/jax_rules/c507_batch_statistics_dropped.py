@@ -50,7 +50,8 @@ def _carries(node: ast.AST, name: str) -> bool:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         if node.func.attr in ("replace", "apply_gradients", "_replace"):
             return any(k.arg == name for k in node.keywords)
-        return node.func.attr == "get" and any(isinstance(a, ast.Constant) and a.value == name for a in node.args)
+        got = (a.value for a in node.args if isinstance(a, ast.Constant))
+        return node.func.attr == "get" and name in got
     if isinstance(node, ast.Subscript):
         return isinstance(node.slice, ast.Constant) and node.slice.value == name
     if isinstance(node, ast.Dict):
@@ -61,8 +62,8 @@ def _carries(node: ast.AST, name: str) -> bool:
 
 def _finding(event: Event, name: str) -> Finding:
     return RULE.finding(
-        f"The call at {event.file.path}:{event.line} returns new {name} (mutable), and nothing in the project puts them "
-        "back into the state: evaluation uses the initial statistics",
+        f"The call at {event.file.path}:{event.line} returns new {name} (mutable), and nothing in the project puts "
+        "them back into the state: evaluation uses the initial statistics",
         location(event),
         event.file.path,
         strength=Strength.CIRCUMSTANTIAL,
