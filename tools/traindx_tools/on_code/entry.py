@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,9 +31,22 @@ def audit(paths: Sequence[str | Path]) -> AuditResult:
 
     Findings are ordered by severity, then file and line. Unreadable files become notes, not errors.
     """
-    files, notes = read_sources(paths)
-    result = audit_sources(files)
+    with _undisturbed():
+        files, notes = read_sources(paths)
+        result = audit_sources(files)
     return AuditResult(result.findings, (*notes, *result.notes), result.project)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Without cyclic garbage collection: nothing becomes garbage here, and walking millions of nodes costs a third."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def audit_sources(files: Sequence[SourceFile]) -> AuditResult:

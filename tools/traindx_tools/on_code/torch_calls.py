@@ -236,7 +236,9 @@ def _optimizers(caller: Foreign, call: Call) -> Value | None:
         return None
     if "optimizers" not in owner.state:
         method = owner.klass.info.method("configure_optimizers")
+        loops, caller.loops = caller.loops, ()  # made once, before any loop
         made = caller.call(caller.bound(method, owner), [], {}, call.node, call.frame) if method else UNKNOWN
+        caller.loops = loops
         owner.state["optimizers"] = _only_optimizers(made)
     return owner.state["optimizers"]  # type: ignore[no-any-return]
 

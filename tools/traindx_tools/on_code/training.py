@@ -57,7 +57,11 @@ def guessed_optimizer(loop: TrainingLoop) -> Place | None:
     steps = loop.of("step")
     if any(stepped(p.event) for p in steps) or not loop.backwards:
         return None
-    after = [p for p in steps if p.order > loop.backwards[0].order and isinstance(p.event.receiver, Symbol)]
+    after = [
+        p
+        for p in steps
+        if p.order > loop.backwards[0].order and isinstance(p.event.receiver, Symbol) and not p.event.args
+    ]
     return after[0] if after else None
 
 

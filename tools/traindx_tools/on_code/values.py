@@ -286,6 +286,7 @@ def _is_number(value: Value) -> bool:
 
 def join_tensors(a: Tensor, b: Tensor) -> Tensor:
     """What holds of both tensors; the graph hangs on it only if it hangs on both."""
+    detached = frozenset({"maybe_detached"} if (a.grad is False) != (b.grad is False) else ())
     return Tensor(
         kind=a.kind if a.kind == b.kind else "",
         grad=a.grad if a.grad == b.grad else None,
@@ -296,7 +297,7 @@ def join_tensors(a: Tensor, b: Tensor) -> Tensor:
         site=a.site,
         kind_site=a.kind_site if a.kind == b.kind else None,
         models=a.models | b.models,
-        tags=a.tags & b.tags,
+        tags=a.tags & b.tags | detached,
         parents=a.parents | b.parents,
     )
 

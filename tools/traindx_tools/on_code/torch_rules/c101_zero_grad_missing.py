@@ -58,6 +58,8 @@ def _known(loop: TrainingLoop) -> Iterator[Finding]:
         if optimizer is None or any(optimizer is d for d in done):
             continue
         done.append(optimizer)
+        if innermost(place, loop) in getattr(optimizer, "born_in", ()):
+            continue  # made anew in every iteration, over tensors without gradients
         yield from _judged(loop, place, optimizer, Strength.DIRECT)
 
 

@@ -74,7 +74,7 @@ def _attached(kept: Value, losses: list[Value]) -> Strength | None:
         found = [_attached(v, losses) for v in kept.items]
         return next((f for f in found if f is not None), None)
     if isinstance(kept, Tensor):
-        if kept.grad is False or "gradient" in kept.tags:
+        if kept.grad is False or kept.tags & {"gradient", "maybe_detached"}:
             return None
         if kept.grad and (kept.models or any(_shares(kept, v) for v in losses)):
             return Strength.DIRECT
