@@ -1,0 +1,85 @@
+"""What one torch instrument implements: the moments of a training step, each a method that does nothing by default.
+
+The attachment (`attachment.py`) finds model, optimizer, loss and batches by global hooks and calls the probes in
+order. A probe that raises is switched off with one line and never again called: the training goes on. A probe
+never changes a value, a gradient, the RNG or the mode of a module, never synchronises with the device outside
+`after_step`, and there only on what was computed a step before (`lagged.py`), and never keeps a graph alive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+    from traindx_tools.finding import Finding
+    from traindx_tools.live.recorder import Recorder
+
+
+@dataclass
+class Scene:
+    """What is known of the training in this process; filled by the attachment as it shows itself."""
+
+    recorder: Recorder
+    step: int = 0
+    """Optimizer steps that are complete (of the optimizer that steps most)."""
+    models: list[torch.nn.Module] = field(default_factory=list)
+    """Outermost modules that were called, unwrapped (DDP, FSDP, `torch.compile`), in the order of their first call."""
+    optimizers: list[torch.optim.Optimizer] = field(default_factory=list)
+    loss: torch.Tensor | None = None
+    """The last tensor that `backward` was called on, detached; on its device."""
+    batch: Any = None
+    """The last batch that a DataLoader gave out, or the arguments of the outermost call where there is none."""
+    module_paths: dict[int, str] = field(default_factory=dict)
+    """Module path by `id(module)`, for every module of `models`."""
+    parameter_paths: dict[int, str] = field(default_factory=dict)
+    """Parameter path by `id(parameter)`."""
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+class TorchProbe:
+    """One instrument. `name` is what `--probe` takes; `always_on` ones run unless told otherwise."""
+
+    name: str = ""
+    always_on: bool = False
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+
+    def model_found(self, model: torch.nn.Module) -> None:
+        """An outermost module is about to be called for the first time."""
+
+    def optimizer_found(self, optimizer: torch.optim.Optimizer) -> None:
+        """An optimizer is about to step for the first time."""
+
+    def batch_given(self, batch: Any) -> None:
+        """A DataLoader hands out a batch."""
+
+    def before_forward(self, model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """An outermost module is called."""
+
+    def after_forward(self, model: torch.nn.Module, output: Any) -> None:
+        """An outermost module has returned."""
+
+    def before_backward(self, loss: torch.Tensor) -> None:
+        """`backward` is about to run on this tensor: its graph is still there."""
+
+    def after_backward(self, loss: torch.Tensor) -> None:
+        """Gradients of this backward pass are in `.grad`."""
+
+    def before_step(self, optimizer: torch.optim.Optimizer) -> None:
+        """The optimizer is about to change the parameters."""
+
+    def after_step(self, optimizer: torch.optim.Optimizer) -> None:
+        """The optimizer has changed the parameters."""
+
+    def failed(self, error: BaseException) -> Iterable[Finding]:
+        """The program ends with this error: what the probe knows about it."""
+        return ()
+
+    def finish(self) -> Iterable[Finding]:
+        """The program ends, well or not: what the probe saw and has not written yet."""
+        return ()
