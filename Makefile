@@ -13,7 +13,7 @@ $(VENV)/.base: pyproject.toml
 
 $(VENV)/.dev: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,tensorboard,agent]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,dev-live,tensorboard,agent]'
 	touch $@ $(VENV)/.base
 
 demo: $(VENV)/.base ## the main job, offline: diagnose, approve, fix, verify
