@@ -15,7 +15,7 @@ from traindx_tools.errors import UnreadableInput
 from traindx_tools.finding import Finding, Location, Severity, Strength
 from traindx_tools.on_logs import read_run
 from traindx_tools.on_logs.run import Run, Series
-from traindx_tools.plots import draw_pictures, gradient_heatmap, plot_run
+from traindx_tools.plots import draw_pictures, gradient_heatmap, plot_run, visualize_loss_curve
 
 NAN = float("nan")
 BLUE, BAND, CRITICAL = (0x00, 0x72, 0xB2), (0xFA, 0xEB, 0xDF), (0xC0, 0x39, 0x2B)
@@ -165,3 +165,24 @@ def test_absurd_names_and_numbers_cost_at_most_the_picture(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match=r"directory|exists"):
         draw_pictures(read_run([path]), (), tmp_path / "file")
+
+
+def test_a_run_is_drawn_from_its_path_in_one_call(tmp_path):
+    log = tmp_path / "run.log"
+    log.write_text("".join(f"step {i} loss {2.0 / (1 + i):.4f}\n" for i in range(30))
+                   + "".join(f"step {i} loss nan\n" for i in range(30, 40)))
+    picture = visualize_loss_curve(log, tmp_path / "curve.png")
+    assert picture == tmp_path / "curve.png"
+    assert count(picture, BLUE) > 100
+    assert count(picture, BAND) > 0
+
+
+def test_a_picture_of_nothing_and_a_picture_that_cannot_be_written_are_refused(tmp_path):
+    text = tmp_path / "notes.txt"
+    text.write_text("nothing to see\n")
+    with pytest.raises(UnreadableInput, match="no metric to draw"):
+        visualize_loss_curve(text, tmp_path / "x.png")
+    log = tmp_path / "run.log"
+    log.write_text("step 1 loss 1.0\nstep 2 loss 0.5\n")
+    with pytest.raises(UnreadableInput, match="cannot write"):
+        visualize_loss_curve([log], tmp_path)

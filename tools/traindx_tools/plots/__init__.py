@@ -2,5 +2,6 @@
 
 from traindx_tools.plots.heatmap import gradient_heatmap
 from traindx_tools.plots.picture import draw_pictures, plot_run
+from traindx_tools.plots.visualize import visualize_loss_curve
 
-__all__ = ["draw_pictures", "gradient_heatmap", "plot_run"]
+__all__ = ["draw_pictures", "gradient_heatmap", "plot_run", "visualize_loss_curve"]

@@ -1,0 +1,25 @@
+"""The picture of a run from its paths, in one call: what a script or a notebook asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from traindx_tools.errors import UnreadableInput
+from traindx_tools.plots.picture import plot_run
+
+
+def visualize_loss_curve(paths: str | Path | Sequence[str | Path], out: str | Path = "traindx-plot.png") -> Path:
+    """Draws loss, gradient norm and learning rate over steps as a PNG, with what the rules found marked.
+
+    `paths`: a log, a folder, a glob or several. Returns the path of the picture. Raises UnreadableInput where nothing
+    can be read, where no metric was found, or where `out` cannot be written.
+    """
+    from traindx_tools.on_logs import read_run
+    from traindx_tools.on_logs.judge import judge_run
+
+    run = read_run([paths] if isinstance(paths, (str, Path)) else list(paths))
+    try:
+        return plot_run(run, judge_run(run), Path(out))
+    except OSError as error:
+        raise UnreadableInput(f"cannot write {out}: {error.strerror}. Name another file with --out") from error
