@@ -1,0 +1,303 @@
+"""A source's syntax with what rules ask of it: who calls what, where a name comes from, which number stands there.
+
+Rules that judge a written form (and not a flow of values) use it. One walk over a file serves them all.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+from traindx_tools.finding import Location
+from traindx_tools.on_code.configured import literal
+from traindx_tools.on_code.names import canonical
+from traindx_tools.on_code.source import SourceFile
+
+Node = TypeVar("Node", bound=ast.AST)
+FunctionNode = (ast.FunctionDef, ast.AsyncFunctionDef)
+Loops = (ast.For, ast.AsyncFor, ast.While)
+_MOST_STEPS = 6
+"""Assignments that are followed from a name to where its value comes from."""
+
+
+def last_name(node: ast.AST | None) -> str:
+    """The last part of a dotted name: "step" of `optimizer.step`."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def written(node: ast.AST | None) -> str:
+    """The text of an expression, "" where there is none."""
+    return "" if node is None else ast.unparse(node)
+
+
+def names_in(node: ast.AST) -> set[str]:
+    """Every plain name that is read or bound below a node."""
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+
+
+def argument(call: ast.Call, position: int, *names: str) -> ast.expr | None:
+    """A call's argument by keyword or position; None where it is not given."""
+    for keyword in call.keywords:
+        if keyword.arg in names:
+            return keyword.value
+    plain = call.args[: next((i for i, a in enumerate(call.args) if isinstance(a, ast.Starred)), len(call.args))]
+    return plain[position] if 0 <= position < len(plain) else None
+
+
+@dataclass(frozen=True, eq=False)
+class Syntax:
+    """One source, walked once."""
+
+    file: SourceFile
+
+    @cached_property
+    def _walked(self) -> tuple[dict[type, list[ast.AST]], dict[int, ast.AST]]:
+        kinds: dict[type, list[ast.AST]] = {}
+        parents: dict[int, ast.AST] = {}
+        queue: list[ast.AST] = [self.file.tree]
+        for node in queue:
+            kinds.setdefault(type(node), []).append(node)
+            for child in ast.iter_child_nodes(node):
+                parents[id(child)] = node
+                queue.append(child)
+        for nodes in kinds.values():
+            nodes.sort(key=lambda n: getattr(n, "lineno", 0))
+        return kinds, parents
+
+    def of(self, kind: type[Node]) -> list[Node]:
+        """Every node of this kind, from the top of the file down."""
+        return self._walked[0].get(kind, [])  # type: ignore[return-value]
+
+    @cached_property
+    def _calls(self) -> dict[str, list[ast.Call]]:
+        found: dict[str, list[ast.Call]] = {}
+        for call in self.of(ast.Call):
+            found.setdefault(last_name(call.func), []).append(call)
+        return found
+
+    def calls(self, *names: str) -> list[ast.Call]:
+        """Every call whose name ends in one of these."""
+        return [c for n in names for c in self._calls.get(n, ())]
+
+    def parent(self, node: ast.AST) -> ast.AST | None:
+        """The node that holds this one."""
+        return self._walked[1].get(id(node))
+
+    def above(self, node: ast.AST) -> Iterator[ast.AST]:
+        """The nodes around this one, innermost first."""
+        up = self.parent(node)
+        while up is not None:
+            yield up
+            up = self.parent(up)
+
+    def function(self, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+        """The innermost function around a node."""
+        return next((a for a in self.above(node) if isinstance(a, FunctionNode)), None)
+
+    def owner(self, node: ast.AST) -> ast.ClassDef | None:
+        """The innermost class around a node."""
+        return next((a for a in self.above(node) if isinstance(a, ast.ClassDef)), None)
+
+    def scope(self, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.Module:
+        """The innermost function around a node, or the file's top level."""
+        return self.function(node) or self.file.tree
+
+    def statement(self, node: ast.AST) -> ast.stmt | None:
+        """The statement that a node stands in."""
+        return next((a for a in (node, *self.above(node)) if isinstance(a, ast.stmt)), None)
+
+    def loops(self, node: ast.AST) -> list[ast.AST]:
+        """The loops around a node within its function, innermost first."""
+        found: list[ast.AST] = []
+        for up in self.above(node):
+            if isinstance(up, (*FunctionNode, ast.Lambda, ast.ClassDef)):
+                break
+            if isinstance(up, Loops):
+                found.append(up)
+        return found
+
+    @cached_property
+    def aliases(self) -> dict[str, str]:
+        """What imported names stand for: {"nn": "torch.nn", "F": "torch.nn.functional"}."""
+        found: dict[str, str] = {}
+        for node in self.of(ast.Import):
+            for alias in node.names:
+                found[alias.asname or alias.name.partition(".")[0]] = (
+                    alias.name if alias.asname else alias.name.partition(".")[0]
+                )
+        for origin in self.of(ast.ImportFrom):
+            for alias in origin.names:
+                found[alias.asname or alias.name] = f"{origin.module or ''}.{alias.name}".lstrip(".")
+        return found
+
+    def qualified(self, node: ast.AST) -> str:
+        """The full name of what is called: "jax.numpy.where" of `jnp.where`; "" where its head is not imported."""
+        parts: list[str] = []
+        while isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        head = self.aliases.get(node.id) if isinstance(node, ast.Name) else None
+        return canonical(".".join([head, *reversed(parts)])) if head is not None else ""
+
+    @cached_property
+    def _bound(self) -> dict[tuple[int, str], list[tuple[ast.stmt, ast.expr]]]:
+        found: dict[tuple[int, str], list[tuple[ast.stmt, ast.expr]]] = {}
+        for statement, target, assigned in self._assignments():
+            for part, given in _pairs(target, assigned):
+                key = self._key(part)
+                if key is not None:
+                    found.setdefault(key, []).append((statement, given))
+        for call in self.calls("register_buffer"):
+            name, owner = argument(call, 0, "name"), self.owner(call)
+            value = argument(call, 1, "tensor")
+            around = self.statement(call)
+            if isinstance(name, ast.Constant) and owner is not None and value is not None and around is not None:
+                found.setdefault((id(owner), "self." + str(name.value)), []).append((around, value))
+        return found
+
+    def _assignments(self) -> Iterator[tuple[ast.stmt, ast.expr, ast.expr]]:
+        for node in self.of(ast.Assign):
+            yield from ((node, target, node.value) for target in node.targets)
+        for annotated in self.of(ast.AnnAssign):
+            if annotated.value is not None:
+                yield annotated, annotated.target, annotated.value
+
+    def _key(self, target: ast.AST) -> tuple[int, str] | None:
+        if isinstance(target, ast.Name):
+            return id(self.scope(target)), target.id
+        if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self":
+            owner = self.owner(target)
+            return (id(owner), f"self.{target.attr}") if owner is not None else None
+        return None
+
+    def bindings(self, name: ast.AST) -> list[tuple[ast.stmt, ast.expr]]:
+        """The assignments of a name or an attribute of self, in the nearest scope that has any."""
+        key = self._key(name)
+        if key is None:
+            return []
+        if isinstance(name, ast.Attribute):
+            return self._bound.get(key, [])
+        scopes: list[ast.AST] = [self.scope(name), *(a for a in self.above(name) if isinstance(a, FunctionNode))]
+        for scope in (*scopes, self.file.tree):
+            if (id(scope), key[1]) in self._bound:
+                return self._bound[id(scope), key[1]]
+            if isinstance(scope, FunctionNode) and key[1] in parameters(scope):
+                return []
+        return []
+
+    def origin(self, node: ast.expr) -> ast.expr:
+        """Where a value comes from: names and attributes of self followed through single assignments."""
+        for _ in range(_MOST_STEPS):
+            if not isinstance(node, (ast.Name, ast.Attribute)):
+                return node
+            before = [v for s, v in self.bindings(node)]
+            if len(before) != 1 or before[0] is node:
+                return node
+            node = before[0]
+        return node
+
+    def number(self, node: ast.AST | None) -> float | None:
+        """The number of an expression: constants, arithmetic, single assignments, defaults, options of argparse."""
+        return self._number(node, _MOST_STEPS)
+
+    def _number(self, node: ast.AST | None, left: int) -> float | None:
+        if not isinstance(node, ast.expr) or left <= 0:
+            return None
+        known = literal(node)
+        if isinstance(known, (int, float)) and not isinstance(known, bool):
+            return float(known)
+        if isinstance(node, ast.BinOp):
+            a, b = self._number(node.left, left - 1), self._number(node.right, left - 1)
+            return None if a is None or b is None else _computed(node.op, a, b)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            inner = self._number(node.operand, left - 1)
+            return None if inner is None else -inner
+        values = [v for _, v in self.bindings(node)] if isinstance(node, (ast.Name, ast.Attribute)) else []
+        if len(values) == 1:
+            return self._number(values[0], left - 1)
+        if isinstance(node, ast.Name) and not values:
+            return self._number(self.default(node), left - 1)
+        if isinstance(node, ast.Attribute) and not values:
+            return self._number(self.options.get(node.attr), left - 1)
+        return None
+
+    def default(self, name: ast.Name) -> ast.expr | None:
+        """The default of the parameter that a name is, in the nearest function that has it."""
+        for up in self.above(name):
+            if isinstance(up, FunctionNode) and name.id in parameters(up):
+                return parameters(up)[name.id]
+        return None
+
+    @cached_property
+    def options(self) -> dict[str, ast.expr]:
+        """Defaults by attribute: options of argparse, fields of classes."""
+        found: dict[str, ast.expr] = {}
+        for call in self.calls("add_argument"):
+            texts = [a.value for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+            default = argument(call, 99, "default")
+            if texts and default is not None:
+                found[max(texts, key=len).lstrip("-").replace("-", "_")] = default
+        for node in self.of(ast.AnnAssign):
+            if isinstance(self.parent(node), ast.ClassDef) and isinstance(node.target, ast.Name) and node.value:
+                found.setdefault(node.target.id, node.value)
+        return found
+
+    def place(self, node: ast.AST) -> Location:
+        """The place of a node, with its line quoted and the function named."""
+        line = getattr(node, "lineno", 1)
+        function, owner = self.function(node), self.owner(node)
+        name = ".".join(n.name for n in (owner, function) if n is not None)
+        quote = self.file.line(line).strip()[:200]
+        return Location(file=self.file.path, line=line, end_line=getattr(node, "end_lineno", None), module=name or None,
+                        quote=quote)  # fmt: skip
+
+    def at(self, node: ast.AST) -> str:
+        """`file.py:12`."""
+        return f"{self.file.path}:{getattr(node, 'lineno', 1)}"
+
+
+def syntax(file: SourceFile) -> Syntax:
+    """The syntax of a source, walked at the first request."""
+    known: Syntax | None = file.__dict__.get("_syntax")
+    if known is None:
+        known = file.__dict__["_syntax"] = Syntax(file)
+    return known
+
+
+def parameters(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> dict[str, ast.expr | None]:
+    """A function's parameters with their defaults."""
+    spec = node.args
+    plain = [*spec.posonlyargs, *spec.args]
+    found: dict[str, ast.expr | None] = {a.arg: None for a in plain}
+    found.update({a.arg: d for a, d in zip(plain[len(plain) - len(spec.defaults) :], spec.defaults, strict=True)})
+    found.update({a.arg: d for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True)})
+    return found
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    if isinstance(target, (ast.Tuple, ast.List)):
+        if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts):
+            for part, item in zip(target.elts, value.elts, strict=True):
+                yield from _pairs(part, item)
+        else:
+            for i, part in enumerate(target.elts):
+                yield part, ast.copy_location(ast.Subscript(value, ast.Constant(i), ast.Load()), value)
+    else:
+        yield target, value
+
+
+def _computed(op: ast.operator, a: float, b: float) -> float | None:
+    if isinstance(op, ast.Add):
+        return a + b
+    if isinstance(op, ast.Sub):
+        return a - b
+    if isinstance(op, ast.Mult):
+        return a * b
+    if isinstance(op, ast.Div) and b:
+        return a / b
+    return None
