@@ -7,47 +7,20 @@ show every reason at once and a test can name each.
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Iterable, Iterator
 
+from traindx.covering import covers as covers
 from traindx.model import Decision, Diagnosis, Evidence, Fix, ProposedEdit
+from traindx.sections import SECTIONS as SECTIONS
+from traindx.sections import empty as empty
 from traindx_tools.errors import TraindxError
 from traindx_tools.finding import Strength
 
 CONFIDENT = 0.70
 """Below, the honest answer is "needs more data"."""
 
-SECTIONS: tuple[tuple[str, str], ...] = (
-    ("symptom", "Symptom"),
-    ("root_cause", "Root Cause"),
-    ("why_this_happens", "Why This Happens"),
-    ("proposed_fix", "Proposed Fix"),
-    ("will_change", "What This Fix Will Change"),
-    ("will_not_fix", "What This Fix Will NOT Fix"),
-)
-"""The six sections in their order: field of `Diagnosis`, heading."""
-
-_PLACEHOLDER = re.compile(
-    r"\W*(tbd|todo|fixme|xxx+|n/?a|none|nothing|unknown|unclear|placeholder|to be (determined|done|decided|filled)"
-    r"|not (sure|known|applicable)|see above|same as above|lorem ipsum.*|fill (this )?in|<[^<>]*>"
-    r"|\[[^\[\]]*\])?\W*", re.IGNORECASE | re.DOTALL)
-
-_SHORTEST = 8
-"""Characters; anything shorter names no cause and no change."""
-
-_LONGEST_PLACEHOLDER = 80
-
-
 class ApprovalRefused(TraindxError):
     """A decision does not cover what it is meant for: another diagnosis, an option that is not offered."""
-
-
-def empty(text: str) -> bool:
-    """True for a text that says nothing: blank, a placeholder, or too short to name anything."""
-    bare = text.strip()
-    if len(bare) < _SHORTEST or not any(c.isalnum() for c in bare):
-        return True
-    return len(bare) <= _LONGEST_PLACEHOLDER and _PLACEHOLDER.fullmatch(bare) is not None
 
 
 def problems(diagnosis: Diagnosis, gathered: Iterable[Evidence]) -> tuple[str, ...]:
@@ -139,22 +112,6 @@ def check_decision(decision: Decision, diagnosis: Diagnosis) -> None:
 def outside(fix: Fix, edits: Iterable[ProposedEdit]) -> tuple[str, ...]:
     """The edits that the approved option does not cover, each with what it covers in that file."""
     return tuple(_refusal(fix, e) for e in edits if not covers(fix, e.path, e.line, e.end_line))
-
-
-def covers(fix: Fix, path: str, line: int, end_line: int) -> bool:
-    """True where a change of `line`..`end_line` (end_line == line - 1: an insertion) lies in a place of the option."""
-    return any(_within(place, (posixpath.normpath(path), line, end_line)) for place in fix.places)
-
-
-def _within(place: tuple[str, int, int], change: tuple[str, int, int]) -> bool:
-    path, first, last = place
-    _, line, end_line = change
-    if posixpath.normpath(path) != change[0]:
-        return False
-    inserts = end_line < line
-    if last < first:
-        return inserts and line == first
-    return first <= line and end_line <= last and line <= last + 1
 
 
 def _refusal(fix: Fix, edit: ProposedEdit) -> str:

@@ -15,7 +15,7 @@ failed one was reverted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, TypeVar
 
 from traindx import events as ev
 from traindx.model import (
@@ -31,15 +31,12 @@ from traindx.model import (
     NeedsData,
     Symptom,
 )
+from traindx.phases import ENDS as ENDS
+from traindx.phases import PHASES as PHASES
+from traindx.phases import READ_ONLY as READ_ONLY
+from traindx.phases import Phase as Phase
 from traindx.strike_levels import STRIKES_OUT, level
 from traindx_tools.errors import TraindxError
-
-Phase = Literal["characterize", "hypothesize", "gather", "diagnose", "gate", "fix", "verify", "strike", "retrospective",
-                "done", "halted", "needs_data", "healthy"]
-
-PHASES: tuple[Phase, ...] = get_args(Phase)
-READ_ONLY: frozenset[Phase] = frozenset({"characterize", "hypothesize", "gather", "diagnose", "gate"})
-ENDS: frozenset[Phase] = frozenset({"done", "healthy"})
 
 SENT_BACK_AT_MOST = 3
 """So many unfit diagnoses in a row, then the session asks for more data instead of going round."""

@@ -6,19 +6,17 @@ and with what to do instead. It reads the file system to resolve links and to lo
 
 from __future__ import annotations
 
-import difflib
 import os
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
 
-from traindx.gate import covers
-from traindx.machine import PHASES
-from traindx.model import Fix
+from traindx.covering import Placed, covers
+from traindx.phases import PHASES
+from traindx.scratch import SCRATCH
 from traindx.shell_policy import refused_command
-from traindx.workspace import SCRATCH
 
 WALKED_AT_MOST = 20_000
 """Files looked at for secrets below a searched folder; a larger folder must be searched in parts."""
@@ -38,8 +36,7 @@ _SESSION_WRITABLE = frozenset({"evidence", "plots"})
 """Folders of a session that a diagnostic may write to; the journal, the diagnosis and the backups are the session's."""
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """Whether a tool call may happen; if not, why, and what to do instead."""
 
     allow: bool
@@ -47,16 +44,35 @@ class Verdict:
     next_step: str = ""
 
 
-@dataclass(frozen=True)
-class Scope:
+class Edited(Protocol):
+    """One edit of an approved option: the file and the text that it replaces."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def original(self) -> str: ...
+
+
+class Approved(Placed, Protocol):
+    """An approved option: `model.Fix`, or what the plugin's hook keeps of the diagnosis that a person was shown."""
+
+    @property
+    def option(self) -> str: ...
+    @property
+    def edits(self) -> Sequence[Edited]: ...
+
+
+class Scope(NamedTuple):
     """What a session may reach. `fix` is the approved option, and only set while its approval stands."""
 
     workspace: Path
     readable: tuple[Path, ...] = ()
     """Further files and folders that may be read: artifacts that the user handed over, a library's source."""
-    fix: Fix | None = None
-    mcp_read_only: frozenset[str] = field(default_factory=frozenset)
+    fix: Approved | None = None
+    mcp_read_only: frozenset[str] = frozenset()
     """Full names of MCP tools that only read (`mcp__traindx__analyze_loss`)."""
+    baseline: Mapping[str, str] = MappingProxyType({})
+    """Texts as they were at the approval, by path: several edits are judged together, by the lines that were shown."""
     web: bool = False
     """The user agreed to research on the web."""
 
@@ -248,9 +264,11 @@ def _writable_now(path: str, real: Path, phase: str, scope: Scope) -> Verdict | 
 
 def _covered(path: str, old: str, new: str, scope: Scope) -> Verdict:
     """Are all changed lines within the approved option?"""
+    import difflib  # slow to import, and seldom reached
+
     assert scope.fix is not None, "_writable_now refuses without a fix"
     relative = resolve(path, scope.workspace).relative_to(scope.workspace.resolve()).as_posix()
-    before, after = old.split("\n"), new.split("\n")
+    before, after = scope.baseline.get(relative, old).split("\n"), new.split("\n")
     if len(before) * len(after) > 10**8:
         return _no(f"{path} is too large to compare", "let the session apply the approved patch")
     for kind, start, stop, first, last in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
@@ -260,7 +278,7 @@ def _covered(path: str, old: str, new: str, scope: Scope) -> Verdict:
     return Verdict(True, f"within option {scope.fix.option} of the approved diagnosis")
 
 
-def _place_covered(fix: Fix, path: str, start: int, stop: int, before: list[str], new: list[str]) -> bool:
+def _place_covered(fix: Approved, path: str, start: int, stop: int, before: list[str], new: list[str]) -> bool:
     """Lines move while several edits are made: text that an edit names is recognized where it stands now."""
     if covers(fix, path, start + 1, stop):
         return True

@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 _REFUSED_TEXT = re.compile(r"[`$\n\r\\{}!]|<\(|>\(|<<")
 _HARMLESS_REDIRECTION = re.compile(r"(?<=\s)(?:2>\s?/dev/null|2>&1)(?=\s|$)")
@@ -29,8 +28,7 @@ class Judgement(Protocol):
     def reason(self) -> str: ...
 
 
-@dataclass(frozen=True)
-class Reader:
+class Reader(NamedTuple):
     """A command that only reads. `flags` must match each flag whole; `skip` positional words are no paths."""
 
     flags: str

@@ -21,11 +21,9 @@ from pydantic import Field, ValidationError
 
 from traindx.durable import StateNotWritable, sync
 from traindx.model import Approach, Attempt, Diagnosis, Fix, Model, now
+from traindx.scratch import LEDGER as LEDGER
 from traindx.strike_levels import STRIKES_OUT
-from traindx.workspace import SCRATCH
 from traindx_tools.errors import TraindxError
-
-LEDGER = SCRATCH / "strikes.jsonl"
 
 
 class LedgerDamaged(TraindxError):

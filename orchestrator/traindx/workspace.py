@@ -18,10 +18,8 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
 
+from traindx.scratch import SCRATCH as SCRATCH
 from traindx_tools.errors import TraindxError
-
-SCRATCH = Path("scratch") / "debug"
-"""Where sessions live, relative to the workspace: the only place that a diagnostic may write to."""
 
 HASHED_UP_TO = 4 * 2**20
 """Bytes; a larger file is taken by size and modification time."""
