@@ -42,6 +42,14 @@ def raised(file: SourceFile, node: ast.AST, dtype: str) -> tuple[Patch, ...]:
     return tuple(c for c in changes if c is not None) if len(places or inline) == 1 else ()
 
 
+def named(node: ast.AST) -> str:
+    """The name of the epsilon in a limit written as `1 - EPS`; "" where it is a number."""
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Sub) and isinstance(inner.left, ast.Constant):
+            return ast.unparse(inner.right) if isinstance(inner.right, (ast.Name, ast.Attribute)) else ""
+    return ""
+
+
 def _small(node: ast.AST, safe: float) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, float) and 0 < node.value < safe
 

@@ -6,6 +6,7 @@ from traindx_tools.on_code import names
 from traindx_tools.on_code.project import TrainingLoop
 from traindx_tools.on_code.trace import Block, Event, Place
 from traindx_tools.on_code.values import (
+    UNKNOWN,
     Const,
     Instance,
     Operation,
@@ -81,7 +82,7 @@ def same(left: Value | None, right: Value | None) -> bool:
     if left is None or right is None:
         return False
     a, b = unwrap(left), unwrap(right)
-    return a is b or (isinstance(a, Symbol) and a == b)
+    return a is b or (isinstance(a, Symbol) and a != UNKNOWN and a == b)
 
 
 def innermost(place: Place, loop: TrainingLoop) -> Block:
@@ -94,8 +95,8 @@ def innermost(place: Place, loop: TrainingLoop) -> Block:
 
 def derives_from(value: Value | None, wanted: Value) -> bool:
     """Whether a loss was computed from this very value."""
-    if value is None:
-        return False
+    if value is None or wanted == UNKNOWN:
+        return False  # what is not known at all has no identity
     if value is wanted or value == wanted:
         return True
     if isinstance(value, Tensor):

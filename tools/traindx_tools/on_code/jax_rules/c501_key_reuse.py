@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import re
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
@@ -28,6 +29,7 @@ RULE = Rule(
     alike=("a seed that is fixed on purpose for evaluation",),
     confirm=("jax.config.update('jax_debug_key_reuse', True)", "compare two draws that should differ"),
 )
+_KEYS = re.compile(r"key|rng|seed|prng", re.IGNORECASE)
 _NO_USE = frozenset({"PRNGKey", "key", "fold_in", "key_data", "wrap_key_data", "clone", "key_impl"})
 
 
@@ -40,8 +42,11 @@ def check(project: Project) -> Iterator[Finding]:
             if key is not None:
                 uses.setdefault(key if isinstance(key, Symbol) else id(key), []).append(place)
         for places in uses.values():
-            yield from _twice(places)
-            yield from _constant_in_loop(places[0])
+            constant = next((f for p in places for f in _constant_in_loop(p)), None)
+            if constant is not None:
+                yield constant
+            else:
+                yield from _twice(places)
 
 
 def _used_key(event: Event) -> Value | None:
@@ -111,22 +116,46 @@ def _exclusive(first: Place, second: Place) -> bool:
 def _constant_in_loop(place: Place) -> Iterator[Finding]:
     event = place.event
     key = _used_key(event)
-    if event.method == "split" or key is None:
+    if key is None:
         return
     loop = _repeating(place, key)
     if loop is None:
         return
+    outer = _in_loop(place, loop)
+    inside = "" if outer is event else f" (drawn from at {_at(event)})"
+    made = f", made at {key.site}," if isinstance(key, Thing) else ""
     yield RULE.finding(
-        f"{event.file.segment(event.node)} at {_at(event)} uses the same key in every iteration of the loop at "
-        f"{loop.file.path}:{loop.line}: every iteration draws the same numbers",
-        location(event),
-        event.file.path,
+        f"{outer.file.segment(outer.node)} at {_at(outer)}{inside} uses the same key{made} in every iteration of the "
+        f"loop at {loop.file.path}:{loop.line}: it is neither split nor folded in there, so every iteration draws the "
+        "same numbers",
+        location(outer),
+        outer.file.path,
         strength=Strength.DIRECT,
         severity=None
         if {"grad", "value_and_grad", "update", "apply_updates", "tree_map"} & loop.methods
         else Severity.MEDIUM,
         measured={"kind": "constant key in a loop", "loop_line": loop.line},
     )
+
+
+def _in_loop(place: Place, loop: Block) -> Event:
+    """The use as it stands in the loop's own function: the call through which it is reached, or itself."""
+    inner = place.path[place.path.index(loop) + 1 :]
+    call = next((b for b in inner if b.kind == "call"), None)
+    if call is None:
+        return place.event
+    return Event("call", place.event.name, place.event.method, call.node, call.file, loop.function)
+
+
+def _replaced(place: Place, loop: Block) -> bool:
+    """Whether the loop binds anew a name that is handed to the call through which the key is used."""
+    node = _in_loop(place, loop).node
+    given = {n.id for a in node.args for n in ast.walk(a) if isinstance(n, ast.Name)} if isinstance(
+        node, ast.Call) else set()  # fmt: skip
+    given |= {n.id for k in node.keywords for n in ast.walk(k.value) if isinstance(n, ast.Name)} if isinstance(
+        node, ast.Call) else set()  # fmt: skip
+    keys = {n for n in given if _KEYS.search(n)}
+    return not keys or bool(keys & _assigned(loop.node))
 
 
 def _repeating(place: Place, key: Value) -> Block | None:
@@ -141,7 +170,7 @@ def _repeating(place: Place, key: Value) -> Block | None:
         if isinstance(key, Thing) and loop in key.born_in:
             return None
         if i < last:
-            return loop if isinstance(key, Thing) else None
+            return loop if isinstance(key, Thing) and not _replaced(place, loop) else None
         if isinstance(name, ast.Name):
             return None if name.id in _assigned(loop.node) else loop
         return loop if isinstance(key, Thing) and place.event.method == "apply" else None

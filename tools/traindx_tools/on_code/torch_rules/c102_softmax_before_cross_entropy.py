@@ -9,9 +9,11 @@ softmax in front of CrossEntropyLoss changes nothing (log-softmax of a log-softm
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.on_code import patching
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Const, Tensor, Thing
@@ -68,18 +70,20 @@ _WRITTEN = {
     "linear": "the raw output of a linear layer",
 }
 _INPUT_NAMES = ("input", "logits")
+_SQUASHES = {"softmax": "Softmax", "sigmoid": "Sigmoid", "log_softmax": "LogSoftmax"}
+"""Kinds of values and the layer that makes each."""
 
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at every loss that is computed."""
     for method in {m for m, _ in _JUDGED}:
         for event in project.calls(method):
-            found = _judged(event)
+            found = _judged(event, project)
             if found is not None:
                 yield found
 
 
-def _judged(event: Event) -> Finding | None:
+def _judged(event: Event, project: Project) -> Finding | None:
     value = event.args[0] if event.args else next((event.kwargs[n] for n in _INPUT_NAMES if n in event.kwargs), None)
     if not isinstance(value, Tensor) or (event.method, value.kind) not in _JUDGED:
         return None
@@ -88,9 +92,10 @@ def _judged(event: Event) -> Finding | None:
         return None
     name = event.receiver.short if isinstance(event.receiver, Thing) else event.method
     made = f", made at {value.kind_site}" if value.kind_site else ""
+    squash = _made_by(value, project)
     return RULE.finding(
         f"{_WRITTEN[value.kind]}{made} is fed to {name} at {event.file.path}:{event.line}, which {why}",
-        location(event),
+        location(event) if squash is None else location(squash),
         event.file.path,
         strength=Strength.DIRECT,
         severity=severity,
@@ -100,8 +105,49 @@ def _judged(event: Event) -> Finding | None:
             "input": value.kind,
             "made_at": str(value.kind_site) if value.kind_site else None,
             "training": event.grad is not False and event.framework != "validation_step",
+            "loss_line": event.line,
         },
+        patch=() if squash is None else _patch(squash),
     )
+
+
+def _made_by(value: Tensor, project: Project) -> Event | None:
+    """The call that squashed the value: the line to change."""
+    if value.kind not in _SQUASHES:
+        return None
+    calls = [e for e in project.calls(value.kind, "__call__") if e.site == value.kind_site and _squashes(e, value.kind)]
+    return calls[0] if calls else None
+
+
+def _squashes(event: Event, kind: str) -> bool:
+    layer = event.receiver
+    if event.method == "__call__":
+        return isinstance(layer, Thing) and layer.short == _SQUASHES[kind] and isinstance(event.node, ast.Call)
+    return event.method == kind
+
+
+def _patch(event: Event) -> tuple[Patch, ...]:
+    """The input of the squashing in place of its output, where the call stands on one line."""
+    node = event.node
+    if not isinstance(node, ast.Call) or event.function is None:
+        return ()
+    own = isinstance(node.func, ast.Attribute) and event.method != "__call__" and isinstance(event.receiver, Tensor)
+    if own and isinstance(node.func, ast.Attribute):
+        inner: ast.expr | None = node.func.value
+    else:
+        inner = node.args[0] if node.args else None
+    if inner is None or isinstance(inner, ast.Starred) or (event.method == "__call__" and _in_sequential(node, event)):
+        return ()
+    made = patching.replace_text(event.file, node, ast.unparse(inner), "hand the raw scores to the loss")
+    return (made,) if made is not None else ()
+
+
+def _in_sequential(node: ast.Call, event: Event) -> bool:
+    """Whether the call is that of a whole Sequential, in which the layer is one of several."""
+    name = ast.unparse(node.func)
+    made = [ast.unparse(a.value) for a in ast.walk(event.file.tree) if isinstance(a, ast.Assign)
+            and any(ast.unparse(t) == name for t in a.targets)]  # fmt: skip
+    return len(made) != 1 or "Sequential" in made[0]
 
 
 def _poisson_like(event: Event) -> bool:

@@ -14,10 +14,11 @@ from collections.abc import Iterator, Sequence
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.finding import Value as Plain
 from traindx_tools.on_code import epsilon
+from traindx_tools.on_code.bounds import RESOLUTION, rounded
 from traindx_tools.on_code.names import is_array_library
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.trace import Event
-from traindx_tools.on_code.values import Tensor, Value
+from traindx_tools.on_code.values import Tensor, Value, number
 from traindx_tools.rules import Rule, Threshold
 
 RULE = Rule(
@@ -61,7 +62,7 @@ def _judged(event: Event, value: Tensor, clamps: Sequence[Event]) -> Finding | N
     return RULE.finding(
         f"{event.file.segment(event.node)} at {event.file.path}:{event.line} takes the logarithm of {source}, "
         "which reaches "
-        f"exactly {value.low:g}" + ("; its gradient is infinite there" if attached else ""),
+        f"exactly {value.low:g}" + ("; its gradient is infinite there" if attached else "") + _why(value, clamps),
         location(event),
         event.file.path,
         strength=Strength.DIRECT if known or attached or patch else Strength.CIRCUMSTANTIAL,
@@ -78,12 +79,37 @@ def _judged(event: Event, value: Tensor, clamps: Sequence[Event]) -> Finding | N
     )
 
 
+def _clamp_of(value: Tensor, clamps: Sequence[Event]) -> Event | None:
+    """The one clamp that the value went through."""
+    through = {(c.site, ast.dump(c.node)): c for c in clamps if c.site == value.site or c.site in value.parents}
+    return next(iter(through.values())) if len(through) == 1 else None
+
+
+def _why(value: Tensor, clamps: Sequence[Event]) -> str:
+    """Why the clamp that somebody wrote does not help: its upper limit is 1 in the dtype."""
+    clamp = _clamp_of(value, clamps)
+    if clamp is None:
+        return ""
+    dtype = value.dtype or "float32"
+    own = isinstance(clamp.receiver, Tensor)
+    upper = number(clamp.argument(1 if own else 2, "max") or clamp.kwargs.get("a_max"))
+    said = f"; the clamp {clamp.file.segment(clamp.node)} at {clamp.file.path}:{clamp.line} does not prevent it"
+    half = RESOLUTION.get(dtype, RESOLUTION["float32"]) / 4
+    if upper is None or upper >= 1 or rounded(upper, dtype) < 1:
+        return said
+    name = epsilon.named(clamp.node)
+    return (
+        f"{said}: 1 - {name or format(1 - upper, '.1g')} is exactly 1 in {dtype}"
+        + (f" ({name} = {1 - upper:.1g})" if name else "")
+        + f", as for every epsilon below {half:.0e}".replace("e-0", "e-")
+    )
+
+
 def _patch(value: Tensor, clamps: Sequence[Event], numpy: bool) -> tuple[Patch, ...]:
     """Raises the epsilon of the one clamp that the value went through; numpy's dtype must be known for that."""
-    through = {(c.site, ast.dump(c.node)): c for c in clamps if c.site == value.site or c.site in value.parents}
-    if len(through) != 1 or (numpy and value.dtype is None):
+    clamp = _clamp_of(value, clamps)
+    if clamp is None or (numpy and value.dtype is None):
         return ()
-    (clamp,) = through.values()
     return epsilon.raised(clamp.file, clamp.node, value.dtype or "float32")
 
 
