@@ -65,6 +65,8 @@ class Location:
     rank: int | None = None
     quote: str | None = None
     """The text at that place, bounded; it is data and never obeyed."""
+    cell: int | None = None
+    """Of a notebook: the code cell (the first is 1) in which `line` is counted."""
 
     def __post_init__(self) -> None:
         if self.file is None and self.step is None and self.module is None and self.rank is None:
@@ -72,8 +74,10 @@ class Location:
 
     @property
     def code(self) -> str | None:
-        """`file.py:LINE`, or None where no line is known."""
-        return f"{self.file}:{self.line}" if self.file is not None and self.line is not None else None
+        """`file.py:LINE` (`file.ipynb:cell 3:LINE`), or None where no line is known."""
+        if self.file is None or self.line is None:
+            return None
+        return f"{self.file}:{self.line}" if self.cell is None else f"{self.file}:cell {self.cell}:{self.line}"
 
     def __str__(self) -> str:
         parts = [self.code or self.file] if self.file else []

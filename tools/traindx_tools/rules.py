@@ -110,3 +110,10 @@ def rules_in(package: str) -> tuple[RuleModule, ...]:
 def all_rules() -> dict[str, RuleModule]:
     """Every rule of every room by id."""
     return {m.rule.id: m for room in ROOMS for m in rules_in(room)}
+
+
+def explained_rules() -> dict[str, RuleModule]:
+    """Every rule that has a page: those of the rooms, and those with which an instrument speaks of itself."""
+    own = importlib.import_module("traindx_tools.on_code.suppression")
+    told = RuleModule(own.RULE, own.heeded, inspect.getdoc(own) or "", own.__name__)
+    return {told.rule.id: told, **all_rules()}

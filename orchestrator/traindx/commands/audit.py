@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from traindx_tools.errors import UnreadableInput
-from traindx_tools.finding import Finding, Severity
+from traindx_tools.errors import BadUsage, UnreadableInput
+from traindx_tools.finding import Finding
+
+if TYPE_CHECKING:
+    from traindx_tools.on_code.cache import Cache
+    from traindx_tools.on_code.files import Text
+    from traindx_tools.on_code.report import AuditReport
+    from traindx_tools.on_code.selection import Selection
+    from traindx_tools.on_code.touched import Touched
+    from traindx_tools.on_logs.run import Artifact
+
+HEAD = "HEAD"
+STDIN = "-"
 
 
 def line(finding: Finding) -> str:
@@ -15,24 +31,163 @@ def line(finding: Finding) -> str:
     return f"{finding.where}: {finding.rule} {finding.severity.value} ({finding.strength.value}): {finding.statement}"
 
 
-@click.command("audit")
-@click.argument("paths", nargs=-1, required=True)
-@click.option("--json", "as_json", is_flag=True, help="The findings as JSON on standard output.")
-def command(paths: tuple[str, ...], as_json: bool) -> int:
-    """Read the Python files in PATHS (never importing or running them) and list what is wrong in them."""
-    from traindx_tools.on_code import audit
+def _text(report: AuditReport) -> str:
+    lines = []
+    for finding in report.findings:
+        lines.append(line(finding))
+        lines += [f"    fix: {patch.summary}" for patch in finding.patch]
+    return "\n".join(lines)
 
-    result = audit(paths)
-    if not result.project.files:
-        told = "; ".join(f"{note.path}: {note.note}" for note in result.notes) or "no Python file is there"
-        raise UnreadableInput(f"nothing could be audited: {told}. Give Python files, notebooks, or a folder of them")
-    for note in result.notes:
-        click.echo(f"traindx: {note}", err=True)
-    if as_json:
-        click.echo(json.dumps([f.to_json() for f in result.findings], indent=1, allow_nan=False))
+
+def _json(report: AuditReport) -> str:
+    return json.dumps([f.to_json() for f in report.findings], indent=1, allow_nan=False)
+
+
+def _sarif(report: AuditReport) -> str:
+    from traindx_tools.on_code.sarif import document
+    from traindx_tools.rules import explained_rules
+
+    said = document(report.findings, report.suppressed, report.notes, explained_rules(), _home())
+    return json.dumps(said, indent=1, allow_nan=False)
+
+
+def _github(report: AuditReport) -> str:
+    from traindx_tools.on_code.github import workflow_command
+
+    return "\n".join(workflow_command(f, str(_home())) for f in report.findings)
+
+
+def _home() -> Path:
+    """The folder that paths are given from: in GitHub Actions the checkout, else the current one."""
+    given = os.environ.get("GITHUB_WORKSPACE", "")
+    here = Path.cwd()
+    return Path(given) if given and here.is_relative_to(Path(given).resolve()) else here
+
+
+FORMATS: dict[str, Callable[[AuditReport], str]] = {"text": _text, "json": _json, "sarif": _sarif, "github": _github}
+
+
+def _summary(report: AuditReport) -> str:
+    count, files = len(report.findings), len(report.texts)
+    of = f" of {report.found}" if files != report.found else ""
+    ignored = f", {len(report.suppressed)} ignored by comments" if report.suppressed else ""
+    return f"{count} finding{'s' * (count != 1)}{ignored} in {files}{of} file{'s' * (files != 1)}"
+
+
+@click.command("audit", epilog="""\b
+Exit codes: 0 nothing at or above --fail-on, 1 something at or above it,
+2 bad usage or nothing readable. Files that cannot be read beside others are
+named on standard error and do not change the code.
+""")
+@click.argument("paths", nargs=-1)
+@click.option("--diff", "base", is_flag=False, flag_value=HEAD, metavar="[BASE]",
+              help="Tell only what belongs to the difference from BASE (default HEAD): committed, staged, in the "
+                   "worktree or untracked. Write --diff=BASE, or put it last.")
+@click.option("--format", "shape", type=click.Choice(list(FORMATS)), default="text", show_default=True,
+              help="text, JSON, SARIF 2.1.0, or workflow commands of GitHub Actions.")
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+@click.option("--select", multiple=True, metavar="RULES", help="Only these rules: ids or beginnings, with commas.")
+@click.option("--ignore", multiple=True, metavar="RULES", help="Not these rules.")
+@click.option("--fail-on", metavar="SEVERITY", help="critical, high, medium (default), low, info or never.")
+@click.option("--patch", "--fix-diff", "as_patch", is_flag=True,
+              help="Print the proposed changes as a unified diff, and only that. Nothing is written.")
+@click.option("--isolated", is_flag=True, help="Do not read [tool.traindx.audit] of pyproject.toml.")
+@click.option("--no-cache", is_flag=True, help="Judge anew and remember nothing.")
+@click.option("--stdin-filename", default="<stdin>", show_default=True, help="What to call standard input.")
+def command(paths: tuple[str, ...], base: str | None, shape: str, as_json: bool, select: tuple[str, ...],
+            ignore: tuple[str, ...], fail_on: str | None, as_patch: bool, isolated: bool, no_cache: bool,
+            stdin_filename: str) -> int:
+    """Read the Python files and notebooks in PATHS (never importing or running them) and list what is wrong in them.
+
+    PATHS are files, folders, or - for standard input. A finding is taken out by a comment with a reason:
+    `# traindx: ignore[C104] frozen for good`.
+    """
+    from traindx_tools.on_code.report import audit_report
+
+    paths, base = _sorted_out(paths, base)
+    chosen = _selection(paths, isolated).narrowed(select, ignore, _severity(fail_on))
+    touched = _touched(paths, base) if base is not None else None
+    given = [_standard_input(stdin_filename)] if STDIN in paths else []
+    report = audit_report([p for p in paths if p != STDIN], given=given, selection=chosen, touched=touched,
+                          cache=None if no_cache else _cache())
+    _refuse_nothing(report, base)
+    for note in report.notes:
+        click.echo(f"traindx: {note.path}: {note.note}", err=True)
+    _print(report, "json" if as_json else shape, as_patch)
+    if base is not None and not report.texts:
+        click.echo(f"traindx: no Python file in {' '.join(paths)} differs from {base}", err=True)
     else:
-        for finding in result.findings:
-            click.echo(line(finding))
-            for patch in finding.patch:
-                click.echo(f"    fix: {patch.summary}")
-    return int(any(f.severity.rank >= Severity.MEDIUM.rank for f in result.findings))
+        click.echo(f"traindx: {_summary(report)}", err=True)
+    return int(any(chosen.fails(f) for f in report.findings))
+
+
+def _sorted_out(paths: tuple[str, ...], base: str | None) -> tuple[tuple[str, ...], str | None]:
+    """`--diff src` means the path: git's own commands tell them apart in the same way."""
+    if base is not None and base != HEAD and os.path.exists(base) and not paths:
+        return (base,), HEAD
+    if not paths and base is None:
+        raise BadUsage("give Python files, notebooks, folders or - for standard input, e.g. `traindx audit .`")
+    if base is not None and STDIN in paths:
+        raise BadUsage("--diff and standard input do not go together: git knows no difference of what is piped in")
+    return paths or (".",), base
+
+
+def _severity(name: str | None) -> str:
+    from traindx_tools.on_code.selection import FAIL_ON
+
+    if name is not None and name not in FAIL_ON:
+        raise BadUsage(f"--fail-on is one of {', '.join(FAIL_ON)}, got {name[:40]!r}")
+    return name or ""
+
+
+def _selection(paths: Sequence[str], isolated: bool) -> Selection:
+    from traindx_tools.on_code.selection import Selection, read_selection
+
+    if isolated:
+        return Selection(home=Path.cwd())
+    first = next((p for p in paths if p != STDIN), ".")
+    return read_selection(Path(first))
+
+
+def _touched(paths: Sequence[str], base: str) -> Touched:
+    from traindx.git_changes import touched_since
+
+    first = Path(paths[0])
+    if not first.exists():
+        raise UnreadableInput(f"{first}: not found. Give Python files, notebooks, or a folder of them")
+    return touched_since(first if first.is_dir() else first.parent, base)
+
+
+def _standard_input(name: str) -> Text | Artifact:
+    from traindx_tools.on_code.files import MAX_BYTES, text_of
+
+    return text_of(name, sys.stdin.buffer.read(MAX_BYTES + 1))
+
+
+def _cache() -> Cache | None:
+    from traindx_tools.on_code.cache import Cache, default_folder
+
+    folder = default_folder()
+    return None if folder is None else Cache(folder)
+
+
+def _refuse_nothing(report: AuditReport, base: str | None) -> None:
+    """Raises UnreadableInput where not one file could be judged; a change without Python is no such case."""
+    if report.judged or (base is not None and not report.texts and not report.notes):
+        return
+    told = "; ".join(f"{note.path}: {note.note}" for note in report.notes[:5]) or "no Python file is there"
+    raise UnreadableInput(f"nothing could be audited: {told}. Give Python files, notebooks, or a folder of them")
+
+
+def _print(report: AuditReport, shape: str, as_patch: bool) -> None:
+    if not as_patch:
+        if text := FORMATS[shape](report):
+            click.echo(text)
+        return
+    from traindx_tools.on_code.unified import proposed
+
+    made = proposed(report.findings, report.by_path)
+    click.echo(made.diff, nl=False)
+    for patch in made.left_out:
+        click.echo(f"traindx: {patch.file}:{patch.line}: left out of the diff, another change touches these lines: "
+                   f"{patch.summary}", err=True)

@@ -17,9 +17,9 @@ def page(name: str) -> str:
     """The page for a rule id or a failure-mode id. Raises BadUsage that names the nearest ids."""
     from traindx_tools.catalog.catalog import load_catalog
     from traindx_tools.catalog.page import mode_page, rule_page
-    from traindx_tools.rules import all_rules
+    from traindx_tools.rules import explained_rules
 
-    rules, modes = all_rules(), load_catalog()
+    rules, modes = explained_rules(), load_catalog()
     if name.upper() in rules:
         return rule_page(rules[name.upper()])
     if name.lower() in modes:
@@ -43,9 +43,9 @@ def near(name: str, titles: Mapping[str, str]) -> list[str]:
 def listing() -> str:
     """All rules and failure modes, a line each."""
     from traindx_tools.catalog.catalog import load_catalog
-    from traindx_tools.rules import all_rules
+    from traindx_tools.rules import explained_rules
 
-    rules = [f"{k}  {m.rule.title}" for k, m in all_rules().items()]
+    rules = [f"{k}  {m.rule.title}" for k, m in explained_rules().items()]
     modes = [f"{k:38}{m.title}" for k, m in load_catalog().items()]
     return "\n".join(["Rules", *rules, "", "Failure modes", *modes])
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +16,44 @@ MAX_BYTES = 200_000
 MAX_NODES = 5_000
 """Most values that are taken over: aliases in YAML can make a small file unfold without end."""
 
+_opened: ContextVar[dict[str, str] | None] = ContextVar("opened", default=None)
+
+
+@contextmanager
+def recording() -> Iterator[dict[str, str]]:
+    """Collects what is read meanwhile: the absolute path and `digest` of each file, also of those that are not there.
+
+    A cached audit holds only as long as these stay as they were.
+    """
+    opened: dict[str, str] = {}
+    token = _opened.set(opened)
+    try:
+        yield opened
+    finally:
+        _opened.reset(token)
+
+
+def digest(path: Path) -> str:
+    """The SHA-256 of a file of acceptable size, else ""."""
+    try:
+        return "" if path.stat().st_size > MAX_BYTES else hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return ""
+
 
 def read(name: str, script: str, site: Site) -> Value | None:
     """The file `name` below the folder of `script` as a table; None where it is not there or of no known kind."""
     folder = Path(script).parent
     try:
         path = (folder / name).resolve()
-        if Path(name).is_absolute() or not path.is_relative_to(folder.resolve()) or path.stat().st_size > MAX_BYTES:
+        if Path(name).is_absolute() or not path.is_relative_to(folder.resolve()):
+            return None
+        if (opened := _opened.get()) is not None:
+            opened[str(path)] = digest(path)
+        if path.stat().st_size > MAX_BYTES:
             return None
         data = _parsed(path.read_text(encoding="utf-8"), path.suffix)
-    except (OSError, ValueError, RecursionError):
+    except (OSError, ValueError, RecursionError, RuntimeError):  # RuntimeError: a loop of links, before Python 3.13
         return None
     return _value(data, site, [MAX_NODES]) if isinstance(data, dict) else None
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from traindx_tools.on_code.source import SourceFile
+from traindx_tools.on_code.source import SourceFile, children
 from traindx_tools.on_code.values import Function, Klass, Ref, Value
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -119,4 +119,4 @@ def own_nodes(statements: list[ast.stmt]) -> Iterator[ast.AST]:
         node = stack.pop()
         yield node
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
-            stack.extend(ast.iter_child_nodes(node))
+            stack.extend(children(node))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from traindx_tools.finding import Finding
+from traindx_tools.on_code.files import Text, read_texts
+from traindx_tools.on_code.notebook import in_cells
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.source import SourceFile, read_sources
+from traindx_tools.on_code.source import SourceFile, parse_texts
 from traindx_tools.on_logs.run import Artifact
 from traindx_tools.rules import RuleModule, rules_in
 
@@ -31,14 +33,30 @@ def audit(paths: Sequence[str | Path]) -> AuditResult:
 
     Findings are ordered by severity, then file and line. Unreadable files become notes, not errors.
     """
-    with _undisturbed():
-        files, notes = read_sources(paths)
-        result = audit_sources(files)
+    texts, notes = read_texts(paths)
+    result = audit_texts(texts)
     return AuditResult(result.findings, (*notes, *result.notes), result.project)
 
 
+def audit_texts(texts: Sequence[Text]) -> AuditResult:
+    """Audit files that were read already. Lines of notebooks are given as cell and line."""
+    with undisturbed():
+        notes: list[Artifact] = []
+        result = audit_sources(parse_texts(texts, notes))
+    findings = tuple(placed(f, texts) for f in result.findings)
+    return AuditResult(findings, (*notes, *result.notes), result.project)
+
+
+def placed(finding: Finding, texts: Iterable[Text]) -> Finding:
+    """The finding with lines of notebooks given as cell and line."""
+    for text in texts:
+        if text.cells and (text.path == finding.where.file or f"{text.path}:" in finding.statement):
+            finding = in_cells(finding, text.path, text.cells)
+    return finding
+
+
 @contextmanager
-def _undisturbed() -> Iterator[None]:
+def undisturbed() -> Iterator[None]:
     """Without cyclic garbage collection: nothing becomes garbage here, and walking millions of nodes costs a third."""
     was_on = gc.isenabled()
     gc.disable()
@@ -49,16 +67,17 @@ def _undisturbed() -> Iterator[None]:
             gc.enable()
 
 
-def audit_sources(files: Sequence[SourceFile]) -> AuditResult:
-    """Audit sources that were parsed already."""
+def audit_sources(files: Sequence[SourceFile], processes: int = 1) -> AuditResult:
+    """Audit sources that were parsed already, the rules shared among so many processes."""
+    from traindx_tools.on_code.parallel import judged_by
+
     project = Project.of(files)
     notes = [Artifact(f.path, "python", note=f"followed in part: {why}") for f, why in project.failures]
+    modules = [m for room in ROOMS for m in rules_in(room)]
     found: list[Finding] = []
-    for module in (m for room in ROOMS for m in rules_in(room)):
-        try:
-            found += checked(module, project)
-        except Exception as error:  # noqa: BLE001 - one rule's defect must not silence the others
-            notes.append(Artifact(module.rule.id, "rule", note=f"stopped: {type(error).__name__}: {error}"))
+    for judged in judged_by(modules, project, processes):
+        found += judged.findings
+        notes += judged.notes
     found.sort(key=lambda f: (-f.severity.rank, f.where.file or "", f.where.line or 0, f.rule))
     return AuditResult(tuple(found), tuple(notes), project)
 

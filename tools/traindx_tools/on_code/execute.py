@@ -51,7 +51,7 @@ class Interpreter(Statements):
 
     def __init__(self, files: Sequence[SourceFile]) -> None:
         super().__init__()
-        self.index = ModuleIndex(files)
+        self.index: ModuleIndex[SourceFile] = ModuleIndex(files)
         self.is_large = len(files) >= LARGE
         self.roots: list[Block] = []
         self.failures: list[tuple[SourceFile, str]] = []

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import PurePath
+from typing import Generic, Protocol, TypeVar
 
-from traindx_tools.on_code.source import SourceFile
+
+class Named(Protocol):
+    """Anything with the path of a Python file."""
+
+    @property
+    def path(self) -> str:
+        """The path as the user named it."""
 
 
-class ModuleIndex:
+Found = TypeVar("Found", bound=Named)
+
+
+class ModuleIndex(Generic[Found]):
     """Files by the dotted names under which they may be imported."""
 
-    def __init__(self, files: Sequence[SourceFile]) -> None:
-        self._by_parts: dict[tuple[str, ...], SourceFile] = {}
-        self._by_suffix: dict[tuple[str, ...], list[SourceFile]] = {}
+    def __init__(self, files: Sequence[Found]) -> None:
+        self._by_parts: dict[tuple[str, ...], Found] = {}
+        self._by_suffix: dict[tuple[str, ...], list[Found]] = {}
         for file in files:
             parts = _parts(file.path)
             self._by_parts[parts] = file
             for i in range(max(0, len(parts) - 6), len(parts)):
                 self._by_suffix.setdefault(parts[i:], []).append(file)
 
-    def find(self, dotted: str, importer: SourceFile, level: int) -> SourceFile | None:
+    def find(self, dotted: str, importer: Found, level: int) -> Found | None:
         """The file that `importer` means by a module name with `level` leading dots; None if it is no project file."""
         wanted = tuple(p for p in dotted.split(".") if p)
         here = _parts(importer.path)
@@ -39,6 +50,7 @@ class ModuleIndex:
         return candidates[0] if len(candidates) == 1 and len(wanted) > 1 else None
 
 
+@lru_cache(maxsize=50_000)
 def _parts(path: str) -> tuple[str, ...]:
     pure = PurePath(path)
     parts = [p for p in pure.with_suffix("").parts if p not in ("/", ".")]

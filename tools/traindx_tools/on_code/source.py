@@ -8,24 +8,21 @@ from __future__ import annotations
 
 import ast
 import io
-import json
-import tokenize
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from traindx_tools.on_code.files import MAX_BYTES, Text, read_texts
 from traindx_tools.on_logs.run import Artifact
 
-MAX_BYTES = 2_000_000
-"""Largest source that is parsed. The largest hand-written training scripts are a tenth of it."""
+__all__ = ["MAX_BYTES", "MAX_DEPTH", "NOT_PARSED", "SourceFile", "parse_source", "parse_texts", "read_sources"]
+
 MAX_DEPTH = 150
 """Deepest nesting of syntax that is followed; code written by people stays under 60."""
-MAX_FILES = 20_000
-
-_SKIPPED_FOLDERS = {".git", ".hg", "__pycache__", ".venv", "venv", "node_modules", ".tox", ".mypy_cache", ".eggs"}
-
+NOT_PARSED = ("not parsed", "not followed")
+"""How a note about a file begins whose code was not judged at all."""
 
 @dataclass(frozen=True, eq=False)
 class SourceFile:
@@ -56,12 +53,20 @@ class SourceFile:
 
 def read_sources(paths: Sequence[str | Path]) -> tuple[list[SourceFile], list[Artifact]]:
     """Parse the Python files among `paths` (folders are searched). Returns the sources and a note for each refusal."""
+    texts, notes = read_texts(paths)
+    return parse_texts(texts, notes), notes
+
+
+def parse_texts(texts: Iterable[Text], notes: list[Artifact]) -> list[SourceFile]:
+    """Parse texts that were read already; those that cannot be followed get a note."""
     files: list[SourceFile] = []
-    notes: list[Artifact] = []
-    for path in _expand(paths, notes):
-        found = _read(path)
-        (files if isinstance(found, SourceFile) else notes).append(found)  # type: ignore[arg-type]
-    return files, notes
+    for text in texts:
+        found = parse_source(text.path, text.text)
+        if isinstance(found, SourceFile):
+            files.append(found)
+        else:
+            notes.append(found)
+    return files
 
 
 def parse_source(path: str, text: str) -> SourceFile | Artifact:
@@ -79,69 +84,7 @@ def parse_source(path: str, text: str) -> SourceFile | Artifact:
     return SourceFile(path, text, tree)
 
 
-def _expand(paths: Sequence[str | Path], notes: list[Artifact]) -> Iterator[Path]:
-    seen: set[Path] = set()
-    for given in paths:
-        root = Path(given)
-        for path in [root] if root.is_file() else _python_files(root):
-            key = path.resolve()
-            if key in seen:
-                continue
-            seen.add(key)
-            if len(seen) > MAX_FILES:
-                notes.append(Artifact(str(given), "python", note=f"only the first {MAX_FILES} files were read"))
-                return
-            yield path
-        if not root.exists():
-            notes.append(Artifact(str(given), "python", note="not found"))
-
-
-def _python_files(root: Path) -> Iterator[Path]:
-    if not root.is_dir():
-        return
-    for path in sorted(root.rglob("*.py")) + sorted(root.rglob("*.ipynb")):
-        if not _SKIPPED_FOLDERS.intersection(path.relative_to(root).parts) and path.is_file():
-            yield path
-
-
-def _read(path: Path) -> SourceFile | Artifact:
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            return Artifact(str(path), "python", note=f"refused: larger than {MAX_BYTES:,} bytes")
-        raw = path.read_bytes()
-    except OSError as error:
-        return Artifact(str(path), "python", note=f"not read: {error.strerror or error}")
-    text = _decode(raw)
-    if text is None:
-        return Artifact(str(path), "python", note="not read: neither UTF-8 nor its declared encoding")
-    if path.suffix == ".ipynb":
-        text = _notebook_code(text)
-    return parse_source(str(path), text)
-
-
-def _decode(raw: bytes) -> str | None:
-    try:
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(raw).readline)
-        return raw.decode(encoding)
-    except (SyntaxError, UnicodeDecodeError, LookupError):
-        return None
-
-
-def _notebook_code(text: str) -> str:
-    """The code cells of a notebook, one after the other; magics and shell lines become comments."""
-    try:
-        cells = json.loads(text).get("cells", [])
-        sources = ["".join(c.get("source", [])) for c in cells if c.get("cell_type") == "code"]
-    except (ValueError, AttributeError, TypeError, RecursionError):
-        return text
-    return "\n".join(_without_magics(s) for s in sources)
-
-
-def _without_magics(cell: str) -> str:
-    return "\n".join("pass  #" + line if line.lstrip()[:1] in ("%", "!") else line for line in cell.splitlines())
-
-
-def _children(node: ast.AST) -> Iterator[ast.AST]:
+def children(node: ast.AST) -> Iterator[ast.AST]:
     """Like `ast.iter_child_nodes`, at half the cost: this runs over every node of every file."""
     for value in node.__dict__.values():
         if isinstance(value, ast.AST):
@@ -153,7 +96,7 @@ def _children(node: ast.AST) -> Iterator[ast.AST]:
 def _too_deep(tree: ast.Module) -> bool:
     level: list[ast.AST] = [tree]
     for _ in range(MAX_DEPTH):
-        level = [child for node in level for child in _children(node)]
+        level = [child for node in level for child in children(node)]
         if not level:
             return False
     return True

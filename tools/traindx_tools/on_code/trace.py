@@ -119,6 +119,8 @@ def walk(block: Block, only: frozenset[str] | None = None) -> Iterator[Place]:
 
     With `only`, blocks that hold none of these methods are passed over.
     """
+    if only is not None and not only & block.methods:
+        return
     budget = MAX_EVENTS
     order = 0
     stack: list[tuple[Iterator[Event | Block], tuple[Block, ...]]] = [(iter(block.body), (block,))]

@@ -1,0 +1,33 @@
+"""What rules said, as a value that survives a pipe and a file."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+
+from traindx_tools.finding import Finding
+from traindx_tools.on_logs.run import Artifact
+
+
+@dataclass
+class Judged:
+    """Findings, and notes about what could not be read, followed or judged."""
+
+    findings: list[Finding] = field(default_factory=list)
+    notes: list[Artifact] = field(default_factory=list)
+
+    def dumps(self) -> str:
+        """As JSON."""
+        notes = [[a.path, a.format, a.note] for a in self.notes]
+        return json.dumps({"findings": [f.to_json() for f in self.findings], "notes": notes}, allow_nan=False)
+
+    @classmethod
+    def loads(cls, text: str | bytes) -> Judged:
+        """The inverse of `dumps`. Raises ValueError, KeyError, TypeError or AttributeError on anything else."""
+        said = json.loads(text)
+        notes = [Artifact(str(path), str(kind), note=str(note)) for path, kind, note in said["notes"]]
+        return cls([Finding.from_json(f) for f in said["findings"]], notes)
+
+
+BROKEN = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
+"""What `Judged.loads` raises on anything that `dumps` did not write."""
