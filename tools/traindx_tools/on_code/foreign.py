@@ -10,7 +10,7 @@ from traindx_tools.on_code import arrays, containers, creation, jax_calls, layer
 from traindx_tools.on_code.arrays import LOSS_CLASSES, LOSSES
 from traindx_tools.on_code.evaluate import Evaluator
 from traindx_tools.on_code.frame import Frame
-from traindx_tools.on_code.held import parts_held, why_frozen
+from traindx_tools.on_code.held import frozen_parts, parts_held, why_frozen
 from traindx_tools.on_code.library import Call
 from traindx_tools.on_code.names import is_array_library, is_optimizer, is_scheduler
 from traindx_tools.on_code.values import (
@@ -220,7 +220,9 @@ class Foreign(Evaluator):
             self.created += 1
             made = Thing(name, call.args, kwargs, self.site(node, frame), node, {}, self.loops)
             if is_optimizer(name):
-                made.state.update(frozen_when_built=why_frozen(made), held_parts=parts_held(made))
+                made.state.update(
+                    frozen_when_built=why_frozen(made), held_parts=parts_held(made), frozen_parts=frozen_parts(made)
+                )
             if pretrained:
                 made.state["pretrained"] = True
             if "torch.nn." in name and any(isinstance(a, Function) for a in args):

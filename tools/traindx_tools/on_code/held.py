@@ -68,3 +68,10 @@ def _reason(module: Value) -> str | None:
 def parts_held(optimizer: Thing | Instance) -> dict[int, Value]:
     """The modules, and those inside them, whose parameters it holds at this moment, by identity."""
     return {id(m): m for model in modules_of(optimizer) or [] for m in submodules(model) or [model]}
+
+
+def frozen_parts(optimizer: Thing | Instance) -> dict[int, Value]:
+    """What of its modules is frozen at this moment, by identity, where it holds the trainable parameters only."""
+    filtered = any(p.only_trainable for p in held(optimizer) or [])
+    parts = parts_held(optimizer) if filtered else {}
+    return {i: m for i, m in parts.items() if isinstance(m, (Thing, Instance)) and m.state.get("frozen") is True}

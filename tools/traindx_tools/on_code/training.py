@@ -66,6 +66,20 @@ def guessed_optimizer(loop: TrainingLoop) -> Place | None:
     return after[0] if after else None
 
 
+def clears(event: Event, optimizer: Value) -> bool:
+    """Whether an event may clear the gradients that this optimizer uses."""
+    if event.kind == "store" and event.name == "attribute.grad":
+        return True
+    if event.kind != "call" or event.method not in ("zero_grad", "zero_", "fill_"):
+        return False
+    if event.method != "zero_grad":
+        return (isinstance(event.receiver, Tensor) and "gradient" in event.receiver.tags) or (
+            isinstance(event.receiver, Symbol) and event.receiver.name == "grad"
+        )
+    other = event.receiver
+    return same(other, optimizer) or not is_optimizer(other)
+
+
 def sent_backward(event: Event) -> Value | None:
     """The loss of a call of backward, however it is written."""
     receiver = event.receiver

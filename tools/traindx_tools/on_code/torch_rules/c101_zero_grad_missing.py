@@ -15,8 +15,8 @@ from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.trace import Block, Event, Place
-from traindx_tools.on_code.training import guessed_optimizer, innermost, is_optimizer, same, stepped, text_of
-from traindx_tools.on_code.values import Symbol, Tensor, Thing, Value
+from traindx_tools.on_code.training import clears, guessed_optimizer, innermost, same, stepped, text_of
+from traindx_tools.on_code.values import Thing, Value
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -32,7 +32,6 @@ RULE = Rule(
         "grep the loop for zero_grad or `.grad = None`",
     ),
 )
-_CLEARING = frozenset({"zero_grad", "zero_", "fill_"})
 _ENGINES = ("deepspeed.", "lightning.", "composer.", "colossalai.")
 
 
@@ -72,7 +71,7 @@ def _guessed(loop: TrainingLoop) -> Iterator[Finding]:
 
 
 def _judged(loop: TrainingLoop, place: Place, optimizer: Value, strength: Strength) -> Iterator[Finding]:
-    clearing = [p for p in loop.places if _clears(p.event, optimizer)]
+    clearing = [p for p in loop.places if clears(p.event, optimizer)]
     where = innermost(place, loop)
     if not clearing:
         yield _finding(loop, place, where, strength, "never")
@@ -80,20 +79,6 @@ def _judged(loop: TrainingLoop, place: Place, optimizer: Value, strength: Streng
     elsewhere = where.kind == "loop" and not any(where in p.path for p in clearing)
     if strength is Strength.DIRECT and elsewhere and _steps_each_time(place, where):
         yield _finding(loop, place, where, strength, "outside the loop that steps")
-
-
-def _clears(event: Event, optimizer: Value) -> bool:
-    """Whether an event may clear the gradients that this optimizer uses."""
-    if event.kind == "store" and event.name == "attribute.grad":
-        return True
-    if event.kind != "call" or event.method not in _CLEARING:
-        return False
-    if event.method != "zero_grad":
-        return (isinstance(event.receiver, Tensor) and "gradient" in event.receiver.tags) or (
-            isinstance(event.receiver, Symbol) and event.receiver.name == "grad"
-        )
-    other = event.receiver
-    return same(other, optimizer) or not is_optimizer(other)
 
 
 def _steps_each_time(place: Place, where: Block) -> bool:

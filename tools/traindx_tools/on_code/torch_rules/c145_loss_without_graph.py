@@ -13,7 +13,7 @@ from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.trace import Event, Place
 from traindx_tools.on_code.training import sent_backward
-from traindx_tools.on_code.values import Tensor
+from traindx_tools.on_code.values import Operation, Tensor
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -37,6 +37,8 @@ def check(project: Project) -> Iterator[Finding]:
             loss = sent_backward(place.event)
             if isinstance(loss, Tensor):
                 yield from _judged(loop, place, loss)
+            elif isinstance(loss, Operation) and loss.op == "item":
+                yield _finding(place.event, place.event, "it is a Python number (.item(), float()), which has no graph")
 
 
 def _judged(loop: TrainingLoop, place: Place, loss: Tensor) -> Iterator[Finding]:

@@ -1,0 +1,58 @@
+"""A method is named and not called.
+
+`model.eval` without brackets is an expression without effect: the model stays in training mode, `optimizer.step` moves
+nothing, `loss.backward` fills no gradient, `optimizer.zero_grad` clears none. Python says nothing, since the method
+exists.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code import patching
+from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.syntax import syntax
+from traindx_tools.rules import Rule
+
+RULE = Rule(
+    id="C159",
+    name="method-not-called",
+    title="A method is named and not called",
+    severity=Severity.HIGH,
+    sees="A statement that is only `model.eval`, `optimizer.step`, `loss.backward` and the like, without brackets.",
+    matters="Nothing happens at this line, and no error is raised.",
+    alike=("a property that does something when it is read, which none of these is in torch",),
+    confirm=("print(model.training) after the line", "python -m pyflakes or ruff B018 on the file"),
+)
+_EFFECT = {
+    "eval": "the model stays in training mode",
+    "train": "the model stays in eval mode",
+    "step": "nothing is updated",
+    "backward": "no gradient is computed",
+    "zero_grad": "no gradient is cleared",
+    "update": "the scale or the average is never updated",
+    "cuda": "nothing is moved",
+}
+
+
+def check(project: Project) -> Iterator[Finding]:
+    """Look at every statement that is only an attribute."""
+    for file in project.files:
+        if "torch" not in file.text and "jax" not in file.text:
+            continue
+        code = syntax(file)
+        for node in code.of(ast.Expr):
+            name = node.value
+            if not isinstance(name, ast.Attribute) or name.attr not in _EFFECT:
+                continue
+            patch = patching.replace_text(file, name, f"{ast.unparse(name)}()", f"call {name.attr}")
+            yield RULE.finding(
+                f"{ast.unparse(name)} at {code.at(node)} is named and not called (no brackets): {_EFFECT[name.attr]}",
+                code.place(node),
+                file.path,
+                strength=Strength.DIRECT,
+                measured={"kind": name.attr},
+                patch=() if patch is None else (patch,),
+            )

@@ -1,0 +1,89 @@
+"""The optimizer steps where its gradients are not.
+
+Two ways. The step stands between `zero_grad` and `backward`: it always sees cleared gradients, and what backward then
+computes is cleared by the next iteration. Or it stands after the loop over batches, while every batch clears what the
+batches before it computed: one update an epoch, with the last batch alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code.project import Project, TrainingLoop, location
+from traindx_tools.on_code.trace import Block, Place
+from traindx_tools.on_code.training import clears, innermost, stepped
+from traindx_tools.on_code.values import Value
+from traindx_tools.rules import Rule
+
+RULE = Rule(
+    id="C161",
+    name="step-misplaced",
+    title="The optimizer steps where its gradients are not",
+    severity=Severity.CRITICAL,
+    sees="The order of zero_grad, backward and step in an iteration, and the loops that each stands in.",
+    matters="The weights do not move, or once an epoch with one batch.",
+    alike=("a learning rate of 0", "frozen parameters", "gradient accumulation, which clears once a window"),
+    confirm=("print the gradient norm just before optimizer.step(): it is 0 or None",),
+)
+
+
+def check(project: Project) -> Iterator[Finding]:
+    """Look at every step of a known optimizer."""
+    for loop in project.training_loops:
+        for place in loop.of("step"):
+            optimizer = stepped(place.event)
+            if optimizer is not None and not _conditional(place, innermost(place, loop)):
+                yield from _judged(loop, place, optimizer)
+
+
+def _conditional(place: Place, inner: Block) -> bool:
+    return any(b.kind == "branch" for b in place.path[place.path.index(inner) + 1 :])
+
+
+def _judged(loop: TrainingLoop, step: Place, optimizer: Value) -> Iterator[Finding]:
+    inner = innermost(step, loop)
+    backwards = [p for p in loop.backwards if inner in p.path]
+    clearing = [p for p in loop.places if inner in p.path and clears(p.event, optimizer)]
+    if not backwards or not clearing:
+        return
+    before = [p for p in clearing if p.order < step.order]
+    if before and all(b.order > step.order for b in backwards) and not any(
+        _conditional(p, inner) or p.order > step.order for p in clearing
+    ):
+        yield _finding(
+            step,
+            f"stands between the clearing of the gradients at line {before[-1].event.line} and backward() at line "
+            f"{backwards[0].event.line}: it never sees a gradient",
+            "before backward",
+            backwards[0],
+        )
+        return
+    nested = _own_loop(backwards, inner)
+    if nested is not None and all(b.order < step.order and nested in b.path for b in backwards):
+        inside = [p for p in clearing if nested in p.path and not _conditional(p, nested)]
+        if inside and not any(p.order > step.order for p in clearing):
+            yield _finding(
+                step,
+                f"stands outside the loop at line {nested.line}, in which every iteration clears the gradients (line "
+                f"{inside[0].event.line}): only the last batch's gradient is ever applied",
+                "outside the loop",
+                backwards[0],
+            )
+
+
+def _own_loop(backwards: list[Place], inner: Block) -> Block | None:
+    """The loop inside `inner` in which backward runs."""
+    loops = [b for b in backwards[0].path[backwards[0].path.index(inner) + 1 :] if b.kind == "loop"]
+    return loops[-1] if loops else None
+
+
+def _finding(step: Place, why: str, kind: str, backward: Place) -> Finding:
+    event = step.event
+    return RULE.finding(
+        f"{event.file.segment(event.node)} at {event.file.path}:{event.line} {why}",
+        location(event),
+        event.file.path,
+        strength=Strength.DIRECT,
+        measured={"kind": kind, "backward_line": backward.event.line},
+    )

@@ -1,0 +1,111 @@
+"""A part of the model is in no optimizer.
+
+The loss is computed through two modules, an encoder and a decoder say, and the optimizer was built over one of them.
+The other gets gradients in every step and stays at its random initialisation. Modules that are frozen, put into eval
+mode (a perceptual loss) or loaded ready-made are left alone, and so is every module that any optimizer of the project
+holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code.held import modules_of
+from traindx_tools.on_code.library import submodules
+from traindx_tools.on_code.project import Project, TrainingLoop, location
+from traindx_tools.on_code.trace import Event
+from traindx_tools.on_code.training import is_optimizer, sent_backward, sites_of, stepped
+from traindx_tools.on_code.values import Instance, Tensor, Thing, Value, unwrap
+from traindx_tools.rules import Rule
+
+RULE = Rule(
+    id="C163",
+    name="part-in-no-optimizer",
+    title="A part of the model is in no optimizer",
+    severity=Severity.HIGH,
+    sees="A module of the project that the loss is computed by and that no optimizer was built over.",
+    matters="This part stays as it was initialised; the rest learns to live with random features.",
+    alike=("a part that is frozen on purpose, which says requires_grad_(False)", "a part whose output is detached"),
+    confirm=(
+        "{id(p) for p in model.parameters()} - {id(p) for g in optimizer.param_groups for p in g['params']}",
+        "compare a weight of the part before and after optimizer.step()",
+    ),
+)
+MOST_SITES = 55
+_WITH_PARAMETERS = ("Linear", "LazyLinear", "Bilinear", "Conv", "Embedding", "LSTM", "GRU", "RNN", "Transformer",
+                    "MultiheadAttention", "Parameter")  # fmt: skip
+
+
+def check(project: Project) -> Iterator[Finding]:
+    """Look at every training loop whose losses and optimizers are known."""
+    owned = _owned(project)
+    if owned is None:
+        return
+    settled = {id(unwrap(e.receiver)) for e in project.calls("eval") if e.receiver is not None}
+    seen: set[int] = set()
+    for loop in project.training_loops:
+        if not any(stepped(p.event) is not None for p in loop.of("step")):
+            continue
+        losses = [sent_backward(p.event) for p in loop.backwards]
+        if not losses or not all(isinstance(v, Tensor) and v.grad and len(v.parents) < MOST_SITES for v in losses):
+            continue
+        reached = frozenset().union(*(sites_of(v) for v in losses))
+        yield from _left_out(loop, reached, owned, settled, seen)
+
+
+def _owned(project: Project) -> set[int] | None:
+    """Everything that any optimizer holds; None where that is not known of one of them."""
+    owned: set[int] = set()
+    for event in project.events:
+        made = event.result
+        if event.kind == "call" and event.method == "add_param_group":
+            return None
+        if event.kind != "call" or not isinstance(made, (Thing, Instance)) or not is_optimizer(made):
+            continue
+        if isinstance(made, Thing) and made.state.get("annotation"):
+            return None
+        modules = modules_of(made)
+        if modules is None or not all(isinstance(m, (Thing, Instance)) for m in modules):
+            return None
+        owned |= {id(part) for m in modules for part in submodules(m) or [m]}
+    return owned
+
+
+def _left_out(
+    loop: TrainingLoop, reached: frozenset[object], owned: set[int], settled: set[int], seen: set[int]
+) -> Iterator[Finding]:
+    calls = [p.event for p in loop.of("__call__") if p.event.grad is not False]
+    inner: set[int] = set()
+    for event in calls:
+        module = unwrap(event.receiver) if event.receiver is not None else None
+        if not isinstance(module, (Thing, Instance)) or id(module) in inner | seen | owned | settled:
+            continue
+        parts = submodules(module) or [module]
+        inner |= {id(p) for p in parts if p is not module}
+        if not any(_learns(p) for p in parts) or any(_excused(p) or id(p) in owned | settled for p in parts):
+            continue
+        result = event.result
+        if isinstance(result, Tensor) and result.site in reached and loop.block not in module.born_in:
+            seen.add(id(module))
+            yield _finding(event, module)
+
+
+def _learns(part: Value) -> bool:
+    return isinstance(part, Thing) and part.type.startswith("torch.nn.") and part.short.startswith(_WITH_PARAMETERS)
+
+
+def _excused(part: Value) -> bool:
+    return isinstance(part, (Thing, Instance)) and bool(part.state.get("frozen", False) is not False
+                                                        or part.state.get("pretrained"))  # fmt: skip
+
+
+def _finding(event: Event, module: Thing | Instance) -> Finding:
+    return RULE.finding(
+        f"The module made at {module.site} takes part in the loss (called at {event.file.path}:{event.line}), and no "
+        "optimizer was built over its parameters: it stays at its initialisation",
+        location(event),
+        event.file.path,
+        strength=Strength.DIRECT,
+        measured={"kind": "left out", "made_at": str(module.site)},
+    )

@@ -1,0 +1,68 @@
+"""Training begins in eval mode.
+
+`model.eval()` was called before the loop (for a first evaluation, or after loading) and nobody calls `train()` before
+or inside it: dropout is off and BatchNorm uses, and does not update, its running statistics for the whole training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code.layers import MODE_DEPENDENT
+from traindx_tools.on_code.library import submodules
+from traindx_tools.on_code.project import Project, TrainingLoop, location
+from traindx_tools.on_code.trace import Event
+from traindx_tools.on_code.training import same, sent_backward, stepped
+from traindx_tools.on_code.values import Instance, Tensor, Thing, unwrap
+from traindx_tools.rules import Rule
+
+RULE = Rule(
+    id="C166",
+    name="training-in-eval-mode",
+    title="Training begins in eval mode",
+    severity=Severity.HIGH,
+    sees="eval() of the model that is trained before the loop, and no train() of it afterwards.",
+    matters="No regularisation by dropout, and BatchNorm statistics that never adapt.",
+    alike=("BatchNorm kept frozen on purpose while fine-tuning",),
+    confirm=("print(model.training) inside the training loop",),
+)
+
+
+def check(project: Project) -> Iterator[Finding]:
+    """Look at what happens before every training loop."""
+    for loop in project.training_loops:
+        if loop.of("train") or not any(stepped(p.event) is not None for p in loop.of("step")):
+            continue
+        trained = {m for p in loop.backwards if isinstance(v := sent_backward(p.event), Tensor) for m in v.models}
+        mode: dict[int, Event] = {}
+        for place in loop.before:
+            event, model = place.event, unwrap(place.event.receiver) if place.event.receiver is not None else None
+            if event.kind == "call" and event.method in ("eval", "train") and model is not None:
+                if event.method == "eval":
+                    mode[id(model)] = event
+                else:
+                    mode = {k: e for k, e in mode.items() if not same(e.receiver, model)}
+        for key, event in mode.items():
+            layer = _dependent(event) if key in trained else None
+            if layer is not None:
+                yield _finding(loop, event, layer)
+
+
+def _dependent(event: Event) -> Thing | None:
+    model = unwrap(event.receiver) if event.receiver is not None else None
+    for part in submodules(model) if isinstance(model, (Thing, Instance)) else []:
+        if isinstance(part, Thing) and part.short.startswith(MODE_DEPENDENT) and "InstanceNorm" not in part.short:
+            return part
+    return None
+
+
+def _finding(loop: TrainingLoop, event: Event, layer: Thing) -> Finding:
+    return RULE.finding(
+        f"eval() at {event.file.path}:{event.line} puts the model into eval mode before the training loop at line "
+        f"{loop.block.line}, and train() is not called again: its {layer.short} (made at {layer.site}) never trains",
+        location(event),
+        event.file.path,
+        strength=Strength.DIRECT,
+        measured={"kind": "eval mode", "loop_line": loop.block.line, "layer": layer.short},
+    )

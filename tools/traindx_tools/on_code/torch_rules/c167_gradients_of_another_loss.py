@@ -1,0 +1,72 @@
+"""An optimizer steps with gradients of another player's loss.
+
+In a game of two optimizers every backward fills the gradients of all networks that its loss runs through: the
+generator's loss also fills the discriminator's. Where the discriminator's gradients are not cleared between that
+backward and its own step, it is also trained to believe the generator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code.held import modules_of
+from traindx_tools.on_code.project import Project, TrainingLoop, location
+from traindx_tools.on_code.trace import Place
+from traindx_tools.on_code.training import clears, innermost, sent_backward, stepped
+from traindx_tools.on_code.values import Tensor, Value
+from traindx_tools.rules import Rule
+
+RULE = Rule(
+    id="C167",
+    name="gradients-of-another-loss",
+    title="An optimizer steps with gradients of another player's loss",
+    severity=Severity.HIGH,
+    sees="A backward for one optimizer runs through the network of another, which steps before it is cleared.",
+    matters="The two players pull one network in opposite directions; the game does not converge.",
+    alike=("losses that are added up on purpose before one step",),
+    confirm=("print the discriminator's gradient norm just before its own backward: it is not 0",),
+)
+
+
+def check(project: Project) -> Iterator[Finding]:
+    """Look at every loop in which two or more optimizers step."""
+    for loop in project.training_loops:
+        steps = [(p, o) for p in loop.of("step") if (o := stepped(p.event)) is not None]
+        if len({id(o) for _, o in steps}) != 2:
+            continue
+        for place, optimizer in steps:
+            yield from _judged(loop, place, optimizer, steps)
+
+
+def _judged(
+    loop: TrainingLoop, step: Place, optimizer: Value, steps: list[tuple[Place, Value]]
+) -> Iterator[Finding]:
+    inner = innermost(step, loop)
+    if any(b.kind in ("branch", "loop") for b in step.path[step.path.index(inner) + 1 :]):
+        return
+    here = [p for p in loop.places if inner in p.path and p.order < step.order]
+    clearing = [p.order for p in here if clears(p.event, optimizer)]
+    since = max(clearing, default=None)
+    if since is None:
+        return
+    own = {id(m) for m in modules_of(optimizer) or []}
+    for place in (p for p in loop.backwards if since < p.order < step.order and inner in p.path):
+        loss = sent_backward(place.event)
+        following = min((p for p, _ in steps if p.order > place.order), key=lambda p: p.order, default=None)
+        other = next((o for p, o in steps if p is following), None)
+        another = any(p is not place and place.order < p.order < step.order for p in loop.backwards)
+        if other is None or other is optimizer or not isinstance(loss, Tensor) or not another:
+            continue
+        if own & loss.models and following is not None:
+            event = step.event
+            yield RULE.finding(
+                f"{event.file.segment(event.node)} at {event.file.path}:{event.line} also applies the gradients of the "
+                f"loss sent backward at line {place.event.line} for the other optimizer (stepped at line "
+                f"{following.event.line}): nothing clears them in between",
+                location(event),
+                event.file.path,
+                strength=Strength.DIRECT,
+                measured={"kind": "kept", "backward_line": place.event.line},
+            )
+            return
