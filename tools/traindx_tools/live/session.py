@@ -1,0 +1,116 @@
+"""The one session of a process: its settings, its recorder, and what is called when the program ends."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+
+from traindx_tools.live.notice import say
+from traindx_tools.live.recording import FileRecorder
+from traindx_tools.live.settings import Settings, settings_here
+
+
+@dataclass
+class Session:
+    """What every instrument of this process shares."""
+
+    settings: Settings
+    recorder: FileRecorder
+    at_error: list[Callable[[BaseException], None]] = field(default_factory=list)
+    """Called with the error that ends the program."""
+    at_end: list[Callable[[], None]] = field(default_factory=list)
+    """Called once when the program ends, well or not."""
+    how: str = "ok"
+    process: int = field(default_factory=os.getpid)
+    ended: bool = False
+    asleep: bool = False
+    """A forked child that has not trained yet: a DataLoader worker never does, a rank of multiprocessing will."""
+
+    def wake(self) -> None:
+        """The child trains by itself: it records under its own name from here on."""
+        self.asleep = False
+        self.recorder.after_fork()
+
+    def failed(self, error: BaseException) -> None:
+        """The program ends with this error."""
+        if self.asleep:
+            return
+        self.how = f"{type(error).__name__}: {error}"
+        for call in self.at_error:
+            _guarded(call, error)
+
+    def end(self) -> None:
+        """The program ends; a second call, and one in a forked child, does nothing."""
+        if self.ended or self.asleep or self.process != os.getpid():
+            return
+        self.ended = True
+        for call in self.at_end:
+            _guarded(call)
+        self.recorder.end(self.how)
+
+
+_current: list[Session] = []
+
+
+def current_session() -> Session | None:
+    """The session of this process, opened by the first call where the settings ask for one."""
+    if not _current:
+        settings = settings_here()
+        if settings is None:
+            return None
+        open_session(settings)
+    return _current[0]
+
+
+def open_session(settings: Settings) -> Session:
+    """Opens the session of this process; where one is open already, that one."""
+    if _current:
+        return _current[0]
+    recorder = FileRecorder(Path(settings.folder), bound=settings.bound, mode=settings.mode)
+    session = Session(settings, recorder)
+    _current.append(session)
+    _listen(session)
+    return session
+
+
+def close_session() -> None:
+    """Ends the session of this process, so that another can be opened (one in a notebook, a test)."""
+    while _current:
+        _current.pop().end()
+
+
+def _listen(session: Session) -> None:
+    """To errors, to the end of the program (also of a child of multiprocessing, which skips `atexit`) and to forks."""
+    from multiprocessing import util
+
+    before = sys.excepthook
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if not session.ended:
+            session.failed(error)
+        before(kind, error, trace)
+
+    sys.excepthook = hook
+    atexit.register(session.end)
+    util.Finalize(None, session.end, exitpriority=100)
+    os.register_at_fork(before=session.recorder.flush, after_in_child=lambda: _in_child(session))
+
+
+def _in_child(session: Session) -> None:
+    from multiprocessing import util
+
+    session.process, session.ended, session.how, session.asleep = os.getpid(), False, "ok", True
+    session.recorder.let_go()
+    util.register_after_fork(session, lambda s: util.Finalize(None, s.end, exitpriority=100))
+
+
+def _guarded(call: Callable[..., None], *args: object) -> None:
+    try:
+        call(*args)
+    except Exception as error:  # noqa: BLE001 - an instrument's fault must not become the program's
+        say(f"an instrument failed at the end of the program ({type(error).__name__}: {error})")

@@ -1,0 +1,241 @@
+"""Finds model, optimizer, loss and batches of any torch program and calls the probes at the moments of a step.
+
+Four places are patched, each with a function that calls the original and is transparent to `torch.compile`:
+`nn.Module.__call__` (only the outermost call is a moment), `torch.autograd.backward` (`Tensor.backward` goes through
+it), `DataLoader` iteration and `GradScaler`; optimizers have global hooks of their own. Nothing is patched twice.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.optim import optimizer as torch_optimizer
+from torch.utils.data import _utils as data_utils
+from torch.utils.data import dataloader as torch_dataloader
+
+from traindx_tools.live.notice import say
+from traindx_tools.live.session import Session, current_session
+from traindx_tools.on_torch.moments import Moments
+from traindx_tools.on_torch.probe import Scene
+from traindx_tools.on_torch.registry import probes_for
+from traindx_tools.on_torch.structure import add_model, add_optimizer, unwrapped
+
+_attached: list[Attachment] = []
+
+
+def attach(session: Session | None = None) -> Attachment | None:
+    """Attaches the probes that the session asks for; None where there is no session. A second call changes nothing."""
+    if _attached:
+        return _attached[0]
+    session = session or current_session()
+    if session is None:
+        return None
+    scene = Scene(session.recorder, options=dict(session.settings.options))
+    probes = probes_for(scene, session.settings.probes, session.settings.mode)
+    made = Attachment(scene, Moments(probes), session)
+    session.at_error.append(made.failed)
+    session.at_end.append(made.finish)
+    made.patch()
+    _attached.append(made)
+    return made
+
+
+def detach() -> None:
+    """Takes every patch out again."""
+    while _attached:
+        _attached.pop().unpatch()
+
+
+def attached() -> Attachment | None:
+    """The attachment of this process, None where there is none."""
+    return _attached[0] if _attached else None
+
+
+class Attachment:
+    """The patches of one process and what they have seen."""
+
+    def __init__(self, scene: Scene, moments: Moments, session: Session) -> None:
+        self.scene, self.moments, self.session = scene, moments, session
+        self.inside = False
+        """An outermost module is running."""
+        self.in_backward = self.in_step = False
+        self._steps: dict[int, int] = {}
+        self._models: dict[int, torch.nn.Module] = {}
+        self._scaled: tuple[torch.Tensor, torch.Tensor] | None = None
+        self._from_loader = False
+        self._undo: list[Callable[[], None]] = []
+        self._finished = False
+
+    # ---- patches
+
+    def patch(self) -> None:
+        """Puts the patches in."""
+        self._replace(torch.nn.Module, "__call__", self._module_call)
+        self._replace(torch.autograd, "backward", self._backward)
+        self._replace(torch_dataloader._BaseDataLoaderIter, "__next__", self._next_batch)
+        scaler = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler
+        self._replace(scaler, "scale", self._scale)
+        for handle in (torch_optimizer.register_optimizer_step_pre_hook(self._before_step),
+                       torch_optimizer.register_optimizer_step_post_hook(self._after_step)):
+            self._undo.append(handle.remove)
+
+    def unpatch(self) -> None:
+        """Takes the patches out again; what was patched over ours by others stays."""
+        while self._undo:
+            self._undo.pop()()
+
+    def _replace(self, owner: Any, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+        original = getattr(owner, name)
+        ours = make(original)
+        setattr(owner, name, ours)
+
+        def undo() -> None:
+            if getattr(owner, name) is ours:
+                setattr(owner, name, original)
+
+        self._undo.append(undo)
+
+    # ---- moments
+
+    def _quiet(self) -> bool:
+        """Whether what happens now is no moment: a probe's own call, compilation, or a DataLoader worker."""
+        if self.moments.busy or torch.compiler.is_compiling() or data_utils.worker._worker_info is not None:
+            return True
+        if self.session.asleep:
+            self.session.wake()
+        return False
+
+    def _module_call(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        here = self
+
+        @functools.wraps(original)
+        def call(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+            if torch.compiler.is_compiling() or here.inside or here.in_backward or here._quiet():
+                return original(self, *args, **kwargs)
+            return here.outermost(original, self, args, kwargs)
+
+        return call
+
+    def outermost(self, original: Callable[..., Any], module: torch.nn.Module, args: tuple[Any, ...],
+                  kwargs: dict[str, Any]) -> Any:
+        """The call of an outermost module, with the moments around it."""
+        model = self._models.get(id(module)) or self._found(module)
+        if not self._from_loader:
+            self.scene.batch = tuple(_without_graph(a) for a in args)
+        self.moments.tell("before_forward", model, args, kwargs)
+        self.inside = True
+        try:
+            output = original(module, *args, **kwargs)
+        finally:
+            self.inside = False
+        self.moments.tell("after_forward", model, output)
+        return output
+
+    def _found(self, module: torch.nn.Module) -> torch.nn.Module:
+        model = unwrapped(module)
+        self._models[id(module)] = model
+        holds = next(model.parameters(), None) is not None or next(model.buffers(), None) is not None
+        if holds and not any(m is model for m in self.scene.models):
+            self._guarded(add_model, self.scene, model)
+            self.moments.tell("model_found", model)
+        return model
+
+    def _backward(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
+            if torch.compiler.is_compiling() or self.in_backward or self._quiet():
+                return original(tensors, *args, **kwargs)
+            loss = _first(tensors)
+            if loss is None:
+                return original(tensors, *args, **kwargs)
+            self._loss(loss)
+            self.moments.tell("before_backward", loss)
+            self.in_backward = True
+            try:
+                result = original(tensors, *args, **kwargs)
+            finally:
+                self.in_backward = False
+            self.moments.tell("after_backward", loss)
+            return result
+
+        return backward
+
+    def _loss(self, loss: torch.Tensor) -> None:
+        """What backward is called on; where a GradScaler multiplied it, the loss before that."""
+        scaled = self._scaled
+        self.scene.loss = (scaled[1] if scaled is not None and scaled[0] is loss else loss).detach()
+        self._scaled = None
+
+    def _scale(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def scale(scaler: Any, outputs: Any) -> Any:
+            scaled = original(scaler, outputs)
+            if isinstance(outputs, torch.Tensor) and isinstance(scaled, torch.Tensor):
+                self._scaled = (scaled, outputs.detach())
+            return scaled
+
+        return scale
+
+    def _next_batch(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def following(iterator: Any) -> Any:
+            batch = original(iterator)
+            if not self._quiet():
+                self.scene.batch, self._from_loader = batch, True
+                self.moments.tell("batch_given", batch)
+            return batch
+
+        return following
+
+    def _before_step(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
+        if self._quiet():
+            return
+        if id(optimizer) not in self._steps:
+            self._steps[id(optimizer)] = 0
+            self._guarded(add_optimizer, self.scene, optimizer)
+            self.moments.tell("optimizer_found", optimizer)
+        self.moments.tell("before_step", optimizer)
+        self.in_step = True
+
+    def _after_step(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
+        if self._quiet() or id(optimizer) not in self._steps:
+            return
+        self.in_step = False
+        self._steps[id(optimizer)] += 1
+        self.scene.step = max(self._steps.values())
+        self.moments.tell("after_step", optimizer)
+
+    # ---- the end
+
+    def failed(self, error: BaseException) -> None:
+        """The program ends with this error: writes what the probes know about it."""
+        for finding in self.moments.findings_of("failed", error):
+            self.scene.recorder.finding(finding)
+
+    def finish(self) -> None:
+        """The program ends: writes what the probes have not written yet."""
+        if self._finished:
+            return
+        self._finished = True
+        for finding in self.moments.findings_of("finish"):
+            self.scene.recorder.finding(finding)
+
+    def _guarded(self, call: Callable[..., None], *args: Any) -> None:
+        try:
+            call(*args)
+        except Exception as error:  # noqa: BLE001 - an odd module (one that computes its children) costs names only
+            say(f"names of modules are incomplete: {type(error).__name__}: {error}")
+
+
+def _first(tensors: Any) -> torch.Tensor | None:
+    if isinstance(tensors, torch.Tensor):
+        return tensors
+    several = tensors if isinstance(tensors, (tuple, list)) else ()
+    return next((t for t in several if isinstance(t, torch.Tensor)), None)
+
+
+def _without_graph(value: Any) -> Any:
+    return value.detach() if isinstance(value, torch.Tensor) and value.requires_grad else value

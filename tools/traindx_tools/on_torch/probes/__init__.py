@@ -1,0 +1,1 @@
+"""One instrument a file: each watches its own moments of a training step."""

@@ -1,0 +1,137 @@
+"""Always on: notices the first loss or gradient that is not finite, without waiting for the device (T102)."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import torch
+
+from traindx_tools.finding import Finding
+from traindx_tools.live.notice import say
+from traindx_tools.on_torch.lagged import Lagged
+from traindx_tools.on_torch.probe import TorchProbe
+from traindx_tools.on_torch.rules import t102_nonfinite_seen
+
+SMALL = 2**12
+"""Elements of a gradient that is looked at in every step."""
+BUDGET = 2**18
+"""Elements of large gradients that are looked at in one step, in turn."""
+LOSS, GRADIENT = "loss", "gradient"
+
+
+def plain(tensor: torch.Tensor) -> torch.Tensor:
+    """The values that this process holds: the local part of a DTensor, the values of a sparse tensor."""
+    local: Any = getattr(tensor, "_local_tensor", tensor)
+    values: torch.Tensor = local._values() if local.is_sparse else local
+    return values
+
+
+def largest(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
+    """The largest magnitude of tensors, one 0-d tensor a device and dtype; NaN where any value is NaN."""
+    groups: dict[tuple[Any, Any], list[torch.Tensor]] = defaultdict(list)
+    for tensor in tensors:
+        if tensor.numel():
+            groups[tensor.device, tensor.dtype].append(tensor)
+    return [torch.stack(list(torch._foreach_norm(g, math.inf))).amax() for g in groups.values()]
+
+
+class NonfiniteSentinel(TorchProbe):
+    """One number for each loss and each step's gradients, computed on the device and read when it has arrived."""
+
+    name = "nonfinite"
+    always_on = True
+
+    def __init__(self, scene: Any) -> None:
+        super().__init__(scene)
+        self.backwards = 0
+        """Calls of `backward` so far: the clock by which a second pass finds the place again."""
+        self.tripped = False
+        self._lagged = Lagged()
+        self._last: dict[str, float] = {}
+        self._parameters: list[torch.Tensor] = []
+        self._large: list[torch.Tensor] = []
+        self._turn = 0
+        self._losses: tuple[int, list[float]] = (0, [])
+
+    def optimizer_found(self, optimizer: torch.optim.Optimizer) -> None:
+        """Sorts its parameters by size."""
+        held = [p for group in optimizer.param_groups for p in group["params"]]
+        self._parameters += [p for p in held if p.numel() <= SMALL]
+        self._large += [p for p in held if p.numel() > SMALL]
+
+    def before_backward(self, loss: torch.Tensor) -> None:
+        """Sends the loss on its way: the scalar itself, or the largest of a few values."""
+        seen = self.scene.loss
+        if seen is None or self.tripped or seen.numel() > SMALL or not seen.is_floating_point():
+            return
+        value = seen if seen.numel() == 1 else plain(seen).abs().amax()
+        self._lagged.submit((LOSS, self.scene.step + 1, self.backwards), [plain(value)])
+        self._read()
+
+    def after_backward(self, loss: torch.Tensor) -> None:
+        """Counts."""
+        self.backwards += 1
+
+    def before_step(self, optimizer: torch.optim.Optimizer) -> None:
+        """Sends the largest gradient on its way."""
+        if self.tripped:
+            return
+        with torch.no_grad():
+            for value in largest(plain(g) for g in self._gradients()):
+                self._lagged.submit((GRADIENT, self.scene.step + 1, self.backwards - 1), [value])
+
+    def after_step(self, optimizer: torch.optim.Optimizer) -> None:
+        """Reads what has arrived."""
+        self._read()
+
+    def finish(self) -> Iterable[Finding]:
+        """Reads what is still on its way."""
+        self._read(wait=True)
+        self._flush_loss(0)
+        return ()
+
+    def _gradients(self) -> Iterator[torch.Tensor]:
+        chosen: Sequence[torch.Tensor] = self._parameters
+        yield from (p.grad for p in chosen if p.grad is not None)
+        left = BUDGET
+        for _ in range(len(self._large)):
+            parameter = self._large[self._turn % len(self._large)]
+            self._turn += 1
+            if parameter.grad is not None:
+                yield parameter.grad
+                left -= parameter.numel()
+            if left <= 0:
+                return
+
+    def _read(self, *, wait: bool = False) -> None:
+        for (what, step, backward), (value,) in self._lagged.ready(wait=wait):
+            if self.tripped:
+                continue
+            if what == LOSS:
+                self._keep_loss(step, value)
+            if math.isfinite(value):
+                self._last[what] = value
+            else:
+                self._trip(what, value, step, backward)
+
+    def _keep_loss(self, step: int, value: float) -> None:
+        """The mean over the backward passes of a step, written when the next step's first loss arrives."""
+        if step != self._losses[0]:
+            self._flush_loss(step)
+        self._losses[1].append(value)
+
+    def _flush_loss(self, step: int) -> None:
+        before, values = self._losses
+        if values:
+            self.scene.recorder.metrics(before, {"loss": sum(values) / len(values)})
+        self._losses = (step, [])
+
+    def _trip(self, what: str, value: float, step: int, backward: int) -> None:
+        self.tripped = True
+        recorder = self.scene.recorder
+        for finding in t102_nonfinite_seen.check(what, value, step, backward, self._last.get(what), recorder.rank):
+            recorder.finding(finding)
+        say(f"the {what} is {value} in step {step}; the operation that did it is searched after this run")
