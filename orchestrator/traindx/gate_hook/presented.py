@@ -1,0 +1,109 @@
+"""Reads a diagnosis out of the conversation: what the person was shown is what an approval covers."""
+
+from __future__ import annotations
+
+import os
+import re
+from zlib import adler32, crc32
+
+from traindx.gate_hook.state import Option, Place, Shown
+from traindx.sections import SECTIONS, empty
+
+_LINE = r"^[ \t]*(?:[#>*_\d.)]+[ \t]*)*{heading}[ \t]*[:*_]*[ \t]*(?P<rest>[^\n]*)$"
+_OPTION = re.compile(r"^[ \t]*(?:[-*>#+]+[ \t]*)*(?:\*\*|__)?(?:(?:option|fix)[ \t]+)?(?P<name>[AB])(?:\*\*|__)?"
+                     r"[ \t]*(?:[:.)(]|[-\u2013\u2014] )", re.IGNORECASE | re.MULTILINE)
+_PLACE = re.compile(r"(?<![\w/.:-])(?P<path>(?:[\w.@+-]+/)*[\w.@+-]*\.\w+):(?P<first>\d{1,7})"
+                    r"(?:[ \t]?[-\u2013][ \t]?(?P<last>\d{1,7}))?")
+_NEW = re.compile(r"(?<![\w/.:-])(?P<path>(?:[\w.@+-]+/)*[\w.@+-]*\.\w+)`?[ \t]*\(new(?: file)?\)", re.IGNORECASE)
+_QUOTED = re.compile(r"`([^`\n]{3,400})`")
+_FENCED = re.compile(r"```\w*\n(.*?)```", re.DOTALL)
+_VERIFY = re.compile(r"\bverif(?:y|ication|ied)\b", re.IGNORECASE)
+
+
+def read_diagnosis(text: str, workspace: str, conversation: str = "") -> Shown | tuple[str, ...]:
+    """The diagnosis in an assistant's message, or what it lacks to be one that can be approved."""
+    parts, lacking = _sections(text)
+    if lacking:
+        return lacking
+    options = _options(parts["Proposed Fix"], workspace)
+    problems = [f"section '{heading}' says nothing" for heading, said in parts.items() if empty(said)]
+    if not _PLACE.search(parts["Root Cause"]):
+        problems.append("section 'Root Cause' names no path:line")
+    if not options:
+        problems.append("section 'Proposed Fix' names no path:line (or `path (new)`) that a fix may change")
+    if problems:
+        return tuple(problems)
+    whole = "\n".join(parts.values()).encode("utf-8", "surrogateescape")
+    cause = next(line.strip() for line in parts["Root Cause"].splitlines() if line.strip())
+    return Shown(f"{crc32(whole):08x}{adler32(whole):08x}", conversation, cause[:300], options)
+
+
+def looks_like_one(text: str) -> bool:
+    """True where at least the cause and the fix of a diagnosis are headed."""
+    return all(_heading(h).search(text) for h in ("Root Cause", "Proposed Fix"))
+
+
+def _heading(heading: str) -> re.Pattern[str]:
+    return re.compile(_LINE.format(heading=re.escape(heading)), re.MULTILINE | re.IGNORECASE)
+
+
+def _sections(text: str) -> tuple[dict[str, str], tuple[str, ...]]:
+    found: list[tuple[str, int, int, str]] = []
+    lacking = []
+    at = 0
+    for _, heading in SECTIONS:
+        match = _heading(heading).search(text, at)
+        if match is None:
+            lacking.append(f"section '{heading}' is missing or out of order")
+            continue
+        found.append((heading, match.start(), match.end(), match["rest"]))
+        at = match.end()
+    ends = [start for _, start, _, _ in found[1:]] + [len(text)]
+    parts = {heading: f"{rest}\n{text[begin:end]}" for (heading, _, begin, rest), end in zip(found, ends, strict=True)}
+    return parts, tuple(lacking)
+
+
+def _options(text: str, workspace: str) -> tuple[Option, ...]:
+    marks = list(_OPTION.finditer(text))
+    pieces = [("A", text)] if not marks else [
+        (m["name"].upper(), text[m.start():n.start() if n is not None else len(text)])
+        for m, n in zip(marks, [*marks[1:], None], strict=True)]
+    joined: dict[str, str] = {}
+    for name, piece in pieces:
+        joined[name] = f"{joined.get(name, '')}\n{piece}"
+    shared = _commands(text[:marks[0].start()] if marks else "")
+    made = (Option(name, _places(piece, workspace), (*_commands(piece), *shared)) for name, piece in joined.items())
+    return tuple(o for o in made if o.places)
+
+
+def _places(text: str, workspace: str) -> tuple[Place, ...]:
+    found: dict[Place, None] = {}
+    for match in _PLACE.finditer(text):
+        path = _inside(match["path"], workspace)
+        first, last = int(match["first"]), int(match["last"] or match["first"])
+        if path is not None and last >= first > 0:
+            found[(path, first, last)] = None
+    for match in _NEW.finditer(text):
+        path = _inside(match["path"], workspace)
+        if path is not None and not os.path.lexists(os.path.join(workspace, path)):
+            found[(path, 1, 0)] = None
+    return tuple(found)
+
+
+def _inside(path: str, workspace: str) -> str | None:
+    """The path relative to the workspace; None where it leaves it."""
+    relative = os.path.normpath(os.path.relpath(os.path.join(workspace, path), workspace))
+    return None if relative.startswith("..") or os.path.isabs(relative) else relative.replace(os.sep, "/")
+
+
+def _commands(text: str) -> tuple[str, ...]:
+    """Commands that stand after the word "verify": in backticks of that line, or in the fence that follows."""
+    found: list[str] = []
+    for match in _VERIFY.finditer(text):
+        line_end = text.find("\n", match.end())
+        line = text[match.end():line_end if line_end >= 0 else len(text)]
+        found += [q for q in _QUOTED.findall(line) if " " in q.strip()]
+        fence = _FENCED.match(text[line_end + 1:].lstrip()) if line_end >= 0 else None
+        if fence is not None:
+            found += [command.strip() for command in fence[1].splitlines() if command.strip()]
+    return tuple(dict.fromkeys(found))

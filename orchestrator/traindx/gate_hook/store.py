@@ -1,0 +1,111 @@
+"""Where the gate's state lives: in the user's state folder, outside of every workspace.
+
+No call that the gate allows can write there: file tools reach the workspace only, commands only read, and code runs
+write-protected. An empty `open/` is what the launcher looks at before it starts Python at all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from zlib import crc32
+
+from traindx.gate_hook.state import State, StateDamaged, state_from
+
+
+def state_folder(environment: Mapping[str, str]) -> Path:
+    """`$TRAINDX_GATE_STATE`, else `traindx/gate` in the state folder of XDG. The launcher computes the same."""
+    named = environment.get("TRAINDX_GATE_STATE")
+    if named:
+        return Path(named)
+    base = environment.get("XDG_STATE_HOME") or os.path.join(environment.get("HOME") or os.path.expanduser("~"),
+                                                             ".local", "state")
+    return Path(base) / "traindx" / "gate"
+
+
+def name_of(workspace: str) -> str:
+    """The file name that stands for a workspace."""
+    tail = "".join(c if c.isalnum() or c in "-_." else "_" for c in os.path.basename(workspace))[:40]
+    return f"{tail}-{crc32(os.fsencode(workspace)):08x}-{len(workspace)}"
+
+
+def mark_of(content: bytes) -> str:
+    """A short mark of a file's content: whether somebody else changed it since."""
+    return f"{len(content)}-{crc32(content):08x}"
+
+
+class Store:
+    """The gates of all workspaces of one user."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def workspaces(self) -> list[str]:
+        """The workspaces whose gate is open, the longest path first."""
+        try:
+            marks = list((self.folder / "open").iterdir())
+        except FileNotFoundError:
+            return []
+        return sorted((m.read_text(encoding="utf-8", errors="surrogateescape") for m in marks), key=len, reverse=True)
+
+    def is_open(self, workspace: str) -> bool:
+        """True while a debug session is open there."""
+        return (self.folder / "open" / name_of(workspace)).exists()
+
+    def is_off(self, workspace: str) -> bool:
+        """True where a person has switched the gate off."""
+        return (self.folder / "off" / name_of(workspace)).exists()
+
+    def switch(self, workspace: str, *, off: bool) -> None:
+        """Switch the gate of a workspace off or on again."""
+        self._mark("off", workspace, there=off)
+
+    def read(self, workspace: str) -> State | None:
+        """The state of a workspace's gate, or None where it never had one. Raises StateDamaged."""
+        try:
+            text = self._path(workspace).read_text(encoding="utf-8", errors="surrogateescape")
+        except FileNotFoundError:
+            return None
+        try:
+            state = state_from(json.loads(text))
+        except ValueError as error:
+            raise StateDamaged(f"{self._path(workspace)}: {error}") from error
+        if state.workspace != workspace:
+            raise StateDamaged(f"{self._path(workspace)} is about {state.workspace}, expected {workspace}")
+        return state
+
+    def write(self, state: State, *, opened: bool = True) -> None:
+        """Keep the state, whole or not at all, and whether its session is open."""
+        path = self._path(state.workspace)
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        fresh = path.with_name(f"{path.name}.{os.getpid()}")
+        fresh.write_text(json.dumps(state.to_json()), encoding="utf-8", errors="surrogateescape")
+        os.replace(fresh, path)
+        self._mark("open", state.workspace, there=opened)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """One event at a time changes a state: tool calls of subagents run side by side."""
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with (self.folder / "lock").open("w") as lock:
+            try:
+                import fcntl
+            except ImportError:  # Windows: a change that is lost closes the gate, it never opens it
+                yield
+                return
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _path(self, workspace: str) -> Path:
+        return self.folder / "workspaces" / f"{name_of(workspace)}.json"
+
+    def _mark(self, kind: str, workspace: str, *, there: bool) -> None:
+        mark = self.folder / kind / name_of(workspace)
+        if there:
+            mark.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            mark.write_text(workspace, encoding="utf-8", errors="surrogateescape")
+        else:
+            mark.unlink(missing_ok=True)
