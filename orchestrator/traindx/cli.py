@@ -28,6 +28,7 @@ COMMANDS = {
     "log": "Metrics of any run in one table (table, CSV, JSON).",
     "plot": "Draw loss, gradient norm and learning rate with the findings marked.",
     "audit": "Read training code and list what is wrong in it.",
+    "run": "Run a training command with instruments attached, no change to its code.",
     "explain": "The page of a rule (L204) or a failure mode (lr.too-high).",
     "mcp": "The instruments as an MCP server (stdio).",
     "doctor": "What is installed and what will work.",

@@ -7,7 +7,6 @@ import inspect
 import pkgutil
 from collections.abc import Sequence
 
-from traindx_tools.errors import BadUsage
 from traindx_tools.live.notice import say
 from traindx_tools.live.settings import ORIGIN
 from traindx_tools.on_torch.probe import Scene, TorchProbe
@@ -39,14 +38,11 @@ def _in_module(name: str) -> list[type[TorchProbe]]:
 
 
 def chosen(names: Sequence[str], mode: str = "watch") -> list[type[TorchProbe]]:
-    """The probes that these names stand for. Raises BadUsage for a name that no probe has."""
+    """The probes that these names stand for; names of another framework's probes stand for none here."""
     known = known_probes()
     if mode in TRACERS:
         return [known[TRACERS[mode]]]
     watching = {k: p for k, p in known.items() if k not in TRACERS.values()}
-    unknown = [n for n in names if n not in watching and n not in (ALWAYS, ALL)]
-    if unknown:
-        raise BadUsage(f"there is no torch probe {unknown[0]!r}. Known are: {', '.join(watching)}; or {ALWAYS}, {ALL}.")
     wanted = set(names)
     return [p for k, p in watching.items() if k in wanted or ALL in wanted or (ALWAYS in wanted and p.always_on)]
 

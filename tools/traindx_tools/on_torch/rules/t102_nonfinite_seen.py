@@ -32,7 +32,7 @@ RULE = Rule(
 
 def check(what: str, value: float, step: int, backward: int, before: float | None, rank: int | None = None,
           source: str = "the running process") -> Iterator[Finding]:
-    """The finding where a watched value is not finite: `what` is "loss" or "gradient", `before` its last finite value."""
+    """The finding where a watched value ("loss", "gradient") is not finite; `before`: its last finite value."""
     if math.isfinite(value):
         return
     kind = "nan" if math.isnan(value) else "inf"

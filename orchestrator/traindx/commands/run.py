@@ -1,0 +1,101 @@
+"""`traindx run`: a training command with instruments attached, and no change to its code."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import click
+
+from traindx_tools.errors import BadUsage, UnreadableInput
+
+HELP_OF_CODES = """\b
+The exit code is the command's own (128 + N where signal N ended it), 127 where it cannot be started.
+Findings do not change it; `traindx diagnose RUNDIR` exits 1 where they prove a cause.
+"""
+
+
+@click.command("run", context_settings={"allow_interspersed_args": False}, epilog=HELP_OF_CODES)
+@click.option("--probe", "probes", multiple=True, help="A probe beside the always-on ones (several times; 'all').")
+@click.option("--only", is_flag=True, help="Only the probes that are named, without the always-on ones.")
+@click.option("--list", "listed", is_flag=True, help="List the probes and exit.")
+@click.option("--out", type=str, help="Folder for the files (default: traindx-run/TIME).")
+@click.option("--second-pass", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True,
+              help="Run the command again with tracing where a value stopped being finite; auto: after runs of up to "
+                   "10 minutes.")
+@click.option("--origin", type=str, metavar="RUNDIR", help="Only that second pass, for a run that has ended.")
+@click.argument("words", nargs=-1, type=click.UNPROCESSED)
+def command(probes: tuple[str, ...], only: bool, listed: bool, out: str | None, second_pass: str, origin: str | None,
+            words: tuple[str, ...]) -> int:
+    """Run CMD with instruments attached: traindx run [OPTIONS] -- CMD ...
+
+    Works with plain loops, torchrun, accelerate, Lightning, HF Trainer and JAX. Results stay bitwise the same.
+    """
+    if listed:
+        return _list()
+    if origin is not None:
+        return _origin(Path(origin))
+    if not words:
+        raise BadUsage("give the training command after --, such as: traindx run -- python train.py")
+    from traindx_tools.live.folders import new_run_folder
+    from traindx_tools.live.runner import Job, run
+
+    folder = Path(out) if out is not None else new_run_folder()
+    if out is not None and folder.is_dir() and any(folder.iterdir()):
+        raise BadUsage(f"{out} is not empty: name another folder with --out, so that two runs do not mix")
+    names = probes if only else ("always", *probes)
+    _check(names)
+    result = run(Job(words, folder, names, second_pass))
+    _block(folder, result.seen.findings, result.remarks)
+    return result.exit_code
+
+
+def _check(names: tuple[str, ...]) -> None:
+    """Raises BadUsage for a probe that no framework has which is installed here."""
+    from traindx_tools.live.probes import known_names
+
+    known = [name for name, _, _ in known_names()]
+    unknown = [n for n in names if n not in (*known, "always", "all")]
+    if known and unknown:
+        raise BadUsage(f"there is no probe {unknown[0]!r}. Known are: {', '.join(known)}; or always, all.")
+
+
+def _list() -> int:
+    from traindx_tools.live.probes import known_names
+
+    for name, about, always in known_names():
+        click.echo(f"{name:<22}{'always on  ' if always else '           '}{about}")
+    return 0
+
+
+def _origin(folder: Path) -> int:
+    import os
+
+    from traindx_tools.live.reading import read_folder
+    from traindx_tools.live.runner import Job, search_origin, tripped
+
+    seen = read_folder(folder)
+    words = tuple(str(w) for w in seen.run.get("command", ()))
+    if not words:
+        raise UnreadableInput(f"{folder} is no folder of `traindx run`: it holds no run.json with the command")
+    if not tripped(seen.findings):
+        raise BadUsage(f"in {folder} no loss or gradient stopped being finite: there is no origin to search")
+    remarks = search_origin(Job(words, folder), dict(os.environ))
+    _block(folder, read_folder(folder).findings, remarks)
+    return 0
+
+
+def _block(folder: Path, findings: tuple[object, ...], remarks: tuple[str, ...]) -> None:
+    """The summary on standard error: what was seen and the command to type next."""
+    from traindx.safe_text import line
+    from traindx_tools.finding import Finding, Severity
+
+    told = sorted((f for f in findings if isinstance(f, Finding) and f.severity is not Severity.INFO),
+                  key=lambda f: (f.rule != "T101", -f.severity.rank))
+    rows = [f"  {f.rule} {f.severity.value}: {line(f.statement)}" for f in told[:8]]
+    rows += [f"  ... and {len(told) - 8} more"] if len(told) > 8 else []
+    rows += [f"  note: {line(r)}" for r in remarks]
+    head = f"traindx: {len(told)} finding{'s' * (len(told) != 1)} in {folder}" if told else (
+        f"traindx: nothing wrong was seen; the records are in {folder}")
+    end = [f"  next: traindx diagnose {shlex.quote(str(folder))}"] if told else []
+    click.echo("\n".join([head, *rows, *end]), err=True)

@@ -1,0 +1,142 @@
+"""Reads what a run folder holds: findings of every rank and pass, where it ran and how it ended. Bounded, tolerant."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from traindx_tools.finding import Finding
+
+MARK = '"traindx": "live'
+"""What the first record of each of our files holds."""
+MAX_BYTES = 64 * 2**20
+"""Bytes of one file that are read; a recorder writes at most a quarter of it."""
+MAX_FILES = 4_096
+RUN_FILE = "run.json"
+
+
+@dataclass(frozen=True)
+class LiveFile:
+    """One process of one pass."""
+
+    path: Path
+    rank: int = 0
+    mode: str = "watch"
+    cwd: str = ""
+    findings: tuple[Finding, ...] = ()
+    last_step: float | None = None
+    ended: str | None = None
+    """"ok", the error with which it ended, or None where it was killed."""
+
+
+@dataclass(frozen=True)
+class LiveRun:
+    """Everything that a run folder tells."""
+
+    files: tuple[LiveFile, ...] = ()
+    run: Mapping[str, Any] = field(default_factory=dict)
+    """The runner's own record: command, cwd, exit code; empty where there was no runner."""
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The findings of all processes, each once, with their files as seen from where the command ran."""
+        found = [(f.cwd, finding) for f in self.files for finding in f.findings]
+        short = [_from(cwd, finding) for cwd, finding in found]
+        return tuple({(f.rule, str(f.where), f.statement): f for f in without_echoes(short)}.values())
+
+    @property
+    def cwd(self) -> str:
+        """The folder in which the command ran, "" where nothing says so."""
+        return str(self.run.get("cwd") or next((f.cwd for f in self.files if f.cwd), ""))
+
+
+def is_live(head: bytes | str) -> bool:
+    """Whether a file that begins like this is one of ours."""
+    text = head[:200].decode("utf-8", "replace") if isinstance(head, bytes) else head[:200]
+    return text.lstrip().startswith("{") and MARK in text
+
+
+def read_folder(folder: Path) -> LiveRun:
+    """What is below a run folder; what is damaged or foreign is left out."""
+    paths = sorted(p for p in folder.rglob("*.jsonl"))[:MAX_FILES]
+    files = [f for f in map(read_file, paths) if f is not None]
+    return LiveRun(tuple(files), _run_record(folder / RUN_FILE))
+
+
+def read_file(path: Path) -> LiveFile | None:
+    """One process's file, None where it is none of ours."""
+    records = _records(path)
+    start = next(records, None)
+    if start is None or start.get("traindx") != "live":
+        return None
+    findings, last, ended = [], None, None
+    for record in records:
+        kind = record.get("kind")
+        if kind == "finding":
+            findings += _finding(record.get("finding"))
+        elif kind == "metrics":
+            last = record.get("step", last)
+        elif kind == "end":
+            ended = str(record.get("how"))
+    return LiveFile(path, _whole(start.get("rank")), str(start.get("mode")), str(start.get("cwd") or ""),
+                    tuple(findings), last if isinstance(last, (int, float)) else None, ended)
+
+
+def without_echoes(findings: Iterable[Finding]) -> list[Finding]:
+    """Without non-finite values that came from another rank (T103) where the rank that made them says how (T101)."""
+    told = list(findings)
+    known = any(f.rule == "T101" for f in told)
+    return [f for f in told if not (known and f.rule == "T103")]
+
+
+def _records(path: Path) -> Iterator[dict[str, Any]]:
+    try:
+        with path.open("rb") as file:
+            left = MAX_BYTES
+            while left > 0 and (line := file.readline(left)):
+                left -= len(line)
+                record = _parsed(line)
+                if isinstance(record, dict):
+                    yield record
+    except OSError:
+        return
+
+
+def _parsed(line: bytes) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):  # the last line of a process that was killed
+        return None
+
+
+def _finding(data: Any) -> list[Finding]:
+    try:
+        return [Finding.from_json(data)]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return []
+
+
+def _run_record(path: Path) -> Mapping[str, Any]:
+    try:
+        record = json.loads(path.read_text(encoding="utf-8")[:MAX_BYTES])
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return record if isinstance(record, dict) and record.get("traindx") == "live-run" else {}
+
+
+def _whole(value: Any) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _from(cwd: str, finding: Finding) -> Finding:
+    """The finding with its files, also in its statement, as seen from the folder where the command ran."""
+    prefix = cwd.rstrip("/") + "/"
+    if len(prefix) < 2:
+        return finding
+    file = finding.where.file
+    where = replace(finding.where, file=file.removeprefix(prefix)) if file is not None else finding.where
+    measured = {k: v.removeprefix(prefix) if isinstance(v, str) else v for k, v in finding.measured.items()}
+    return replace(finding, where=where, measured=measured, statement=finding.statement.replace(prefix, ""))

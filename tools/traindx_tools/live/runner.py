@@ -1,0 +1,141 @@
+"""`traindx run`: a command with the instruments attached, and a second pass that traces the step that went wrong.
+
+The first pass is the user's own run: its output, exit code and signals are untouched. Where a loss or gradient stopped
+being finite in it, the command is run again with tracing armed a few backward passes before; that pass ends as soon as
+every process has named the origin. Where the second run takes another course, a third one traces from further back.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from traindx_tools.finding import Finding
+from traindx_tools.live.launch import launch, launch_until
+from traindx_tools.live.reading import RUN_FILE, LiveRun, read_folder
+from traindx_tools.live.settings import FILE_BOUND, ORIGIN, Settings, environment_for
+
+MARGIN = 2
+"""Backward passes that are traced before the one in which the value was seen."""
+PASSES = 2
+"""Passes with tracing at most: the second one begins far earlier."""
+LONG_RUN = 600.0
+"""Seconds of a first pass from which the second pass needs to be asked for: it takes as long again."""
+GRACE = 3.0
+"""Seconds that other ranks get to say what they saw after the first one has."""
+EAGER = {"TORCHDYNAMO_DISABLE": "1", "TORCH_COMPILE_DISABLE": "1", "PYTHONUNBUFFERED": "1"}
+"""Under tracing compiled regions run eagerly: an operation inside a fused kernel cannot be seen."""
+
+Start = Callable[[Sequence[str], Mapping[str, str]], "int | None"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is run and how. `second_pass`: "auto", "always" or "never"."""
+
+    command: tuple[str, ...]
+    folder: Path
+    probes: tuple[str, ...] = ("always",)
+    second_pass: str = "auto"
+    bound: int = FILE_BOUND
+    seconds: float = 24 * 3600.0
+    """Seconds that one pass with tracing may take."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def settings(self) -> Settings:
+        """What the processes of the first pass are told."""
+        return Settings(str(self.folder.resolve()), self.probes, bound=self.bound, options=dict(self.options))
+
+    def tracing(self, number: int, arm: int) -> Settings:
+        """What the processes of a pass with tracing are told: `arm` is the backward pass from which they trace."""
+        folder = self.folder.resolve() / f"origin{number}"
+        return Settings(str(folder), (), ORIGIN, self.bound, {**self.options, "arm": arm})
+
+
+@dataclass(frozen=True)
+class Result:
+    """How it ended and what was seen."""
+
+    exit_code: int
+    seen: LiveRun
+    remarks: tuple[str, ...] = ()
+
+
+def run(job: Job, environment: Mapping[str, str] | None = None) -> Result:
+    """Runs the command in the foreground, and once more where that tells the origin. Raises OSError."""
+    here = dict(os.environ if environment is None else environment)
+    job.folder.mkdir(parents=True, exist_ok=True)
+    started = time.time()
+    _note(job, started=started)
+    code = launch(job.command, environment_for(job.settings(), here))
+    seconds = time.time() - started
+    _note(job, started=started, exit_code=code, seconds=round(seconds, 3))
+    remarks = search_origin(job, here, asked=job.second_pass == "always" or (
+        job.second_pass == "auto" and seconds <= LONG_RUN))
+    return Result(code, read_folder(job.folder), remarks)
+
+
+def search_origin(job: Job, environment: Mapping[str, str], *, asked: bool = True) -> tuple[str, ...]:
+    """The passes with tracing, where the first pass saw a value that is not finite. Returns remarks for a person."""
+    seen = tripped(read_folder(job.folder).findings)
+    if not seen:
+        return ()
+    if not asked:
+        return (f"the origin was not searched; `traindx run --origin {shlex.quote(str(job.folder))}` runs the command "
+                "again and names the operation",)
+    earliest = min(seen)
+    for number, arm in enumerate((max(0, earliest - MARGIN), 0)[:PASSES], 1):
+        if number > 1 and arm >= max(0, earliest - MARGIN):
+            break
+        found = trace(job, environment, number, arm)
+        if any(f.rule == "T101" for f in found):
+            return ()
+        again = tripped(found)
+        earliest = min([earliest, *again])
+    return ("the run was repeated with tracing and the values stayed finite: it does not take the same course twice "
+            "(unseeded randomness, data order, timing)",)
+
+
+def trace(job: Job, environment: Mapping[str, str], number: int, arm: int) -> tuple[Finding, ...]:
+    """One pass with tracing from the backward pass `arm` on, ended when every process has said what it saw."""
+    settings = job.tracing(number, arm)
+    folder = Path(settings.folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    given = {**environment_for(settings, environment), **EAGER}
+    launch_until(job.command, given, folder / "output.log", _Enough(folder), job.seconds)
+    return read_folder(folder).findings
+
+
+def tripped(findings: Sequence[Finding]) -> list[int]:
+    """The backward passes (from 0) in which a value that is not finite was seen."""
+    return [b for f in findings if f.rule == "T102" for b in [f.measured.get("backward")] if isinstance(b, int)]
+
+
+class _Enough:
+    """Whether every process that records has named an origin, or the first one did so a while ago."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._since = folder, 0.0
+
+    def __call__(self) -> bool:
+        told = [p.read_text(encoding="utf-8", errors="replace") for p in self._folder.glob("*.summary.json")]
+        if not any('"T101"' in t for t in told):
+            return False
+        processes = len(list(self._folder.glob("rank*.jsonl")))
+        self._since = self._since or time.monotonic()
+        return len(told) >= processes == 1 or time.monotonic() - self._since > GRACE
+
+
+def _note(job: Job, **fields: Any) -> None:
+    """The runner's own record."""
+    record = {"traindx": "live-run", "command": list(job.command), "cwd": os.getcwd(), "probes": list(job.probes),
+              **fields}
+    part = job.folder / f"{RUN_FILE}.part"
+    part.write_text(json.dumps(record, indent=1), encoding="utf-8")
+    os.replace(part, job.folder / RUN_FILE)
