@@ -85,6 +85,7 @@ ROOMS = (
     "traindx_tools.on_logs.tracebacks",
     "traindx_tools.on_code.torch_rules",
     "traindx_tools.on_code.jax_rules",
+    "traindx_tools.on_torch.rules",
 )
 """Packages that hold one rule a module."""
 

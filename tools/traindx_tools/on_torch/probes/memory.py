@@ -1,0 +1,120 @@
+"""The memory probe: what grows by the step and which variable holds it; what memory was made of when it ran out."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+from traindx_tools.finding import Finding
+from traindx_tools.on_torch.memory.breakdown import MIB, memory_breakdown
+from traindx_tools.on_torch.memory.census import Census, take_census
+from traindx_tools.on_torch.memory.growth import growing
+from traindx_tools.on_torch.memory.saved import SavedActivations, saved_activations, table
+from traindx_tools.on_torch.probe import Scene, TorchProbe
+from traindx_tools.on_torch.rules import (
+    t801_graph_kept,
+    t802_tensors_kept,
+    t803_hooks_accumulate,
+    t804_out_of_memory,
+    t805_fragmentation,
+)
+
+SOURCE = "memory probe"
+FIRST_LOOK = 4
+MOST_SHARE = 0.01
+"""Share of the run's time that looking may take, beyond `FREE_SECONDS`."""
+FREE_SECONDS = 0.2
+METRIC_INTERVAL = 50
+_OOM = ("out of memory", "can't allocate memory", "cannot allocate memory")
+
+
+class MemoryProbe(TorchProbe):
+    """Looks at the program's variables at steps 4, 8, 16, ...; records memory in MiB every 50 steps."""
+
+    name = "memory"
+    always_on = True
+
+    def __init__(self, scene: Scene) -> None:
+        super().__init__(scene)
+        self._next = FIRST_LOOK
+        self._looks: list[tuple[int, Census]] = []
+        self._hooks: list[tuple[int, dict[str, int]]] = []
+        self._history: dict[int, float] = {}
+        self._started = time.perf_counter()
+        self._spent = 0.0
+        self._saved: SavedActivations | None = None
+        self._saving: Any = None
+        self._saved_once = not scene.options.get("memory_by_module", False)
+
+    def before_forward(self, model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if self._saved_once or self.scene.step < 1 or self._saving is not None or not model.training:
+            return
+        self._saving = saved_activations(model)
+        self._saved = self._saving.__enter__()
+
+    def after_forward(self, model: torch.nn.Module, output: Any) -> None:
+        if self._saving is not None:
+            self._saving.__exit__(None, None, None)
+            self._saving, self._saved_once = None, True
+
+    def after_step(self, optimizer: torch.optim.Optimizer) -> None:
+        step = self.scene.step
+        if step % METRIC_INTERVAL == 0 or step == self._next:
+            self._history[step] = memory_in_use()
+            self.scene.recorder.metrics(step, {"memory": self._history[step]})
+        if step >= self._next:
+            self._next = max(2 * self._next, step + 1)
+            self._look(step)
+
+    def failed(self, error: BaseException) -> Iterable[Finding]:
+        message = str(error)
+        if not (isinstance(error, (MemoryError, torch.OutOfMemoryError))
+                or any(words in message.lower() for words in _OOM)):
+            return
+        breakdown = memory_breakdown(self.scene.models, self.scene.optimizers)
+        saved = table(dict(self._saved.largest(3))) if self._saved else ""
+        step, rank = self.scene.step, self.scene.recorder.rank
+        yield from t804_out_of_memory.check(message, breakdown, step, self._history, saved, SOURCE, rank)
+        yield from t805_fragmentation.check(breakdown, step, SOURCE, rank)
+
+    def _look(self, step: int) -> None:
+        now = time.perf_counter()
+        if self._spent > FREE_SECONDS + MOST_SHARE * (now - self._started):
+            return
+        self._looks = [*self._looks[-2:], (step, take_census())]
+        self._hooks = [*self._hooks[-2:], (step, self._registered())]
+        self._spent += time.perf_counter() - now
+        growths, rank = growing(self._looks), self.scene.recorder.rank
+        for finding in (*t801_graph_kept.check(growths, SOURCE, rank), *t802_tensors_kept.check(growths, SOURCE, rank),
+                        *t803_hooks_accumulate.check(self._hooks, SOURCE, rank)):
+            self.scene.recorder.finding(finding)
+
+    def _registered(self) -> dict[str, int]:
+        """Hooks by module path and parameter groups by optimizer."""
+        found = {}
+        for model in self.scene.models:
+            for path, module in model.named_modules():
+                hooks = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks)
+                if count := sum(len(h) for h in hooks):
+                    found[f"{path or type(module).__name__}: hooks"] = count
+        for optimizer in self.scene.optimizers:
+            found[f"{type(optimizer).__name__}: parameter groups"] = len(optimizer.param_groups)
+        return found
+
+
+def memory_in_use() -> float:
+    """MiB: allocated by CUDA tensors where there are any, else the process's resident memory. No synchronisation."""
+    cuda: Any = torch.cuda
+    if cuda.is_initialized():
+        return float(cuda.memory_allocated() / MIB)
+    try:
+        with open("/proc/self/statm", encoding="ascii") as statm:
+            return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / MIB
+    except (OSError, ValueError):  # no /proc: the peak is better than nothing
+        import resource
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
