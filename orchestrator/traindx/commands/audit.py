@@ -27,8 +27,9 @@ STDIN = "-"
 
 
 def line(finding: Finding) -> str:
-    """One finding as compilers print theirs: place, rule, severity, statement."""
-    return f"{finding.where}: {finding.rule} {finding.severity.value} ({finding.strength.value}): {finding.statement}"
+    """One finding as compilers print theirs, so that editors find the place: place, rule, severity, statement."""
+    where = finding.where.code or str(finding.where)
+    return f"{where}: {finding.rule} {finding.severity.value} ({finding.strength.value}): {finding.statement}"
 
 
 def _text(report: AuditReport) -> str:
@@ -68,10 +69,10 @@ FORMATS: dict[str, Callable[[AuditReport], str]] = {"text": _text, "json": _json
 
 
 def _summary(report: AuditReport) -> str:
-    count, files = len(report.findings), len(report.texts)
+    count, files = len(report.findings), report.judged
     of = f" of {report.found}" if files != report.found else ""
     ignored = f", {len(report.suppressed)} ignored by comments" if report.suppressed else ""
-    return f"{count} finding{'s' * (count != 1)}{ignored} in {files}{of} file{'s' * (files != 1)}"
+    return f"{count} finding{'s' * (count != 1)}{ignored} in {files}{of} file{'s' * (report.found != 1)}"
 
 
 @click.command("audit", epilog="""\b
@@ -125,6 +126,8 @@ def _sorted_out(paths: tuple[str, ...], base: str | None) -> tuple[tuple[str, ..
     """`--diff src` means the path: git's own commands tell them apart in the same way."""
     if base is not None and base != HEAD and os.path.exists(base) and not paths:
         return (base,), HEAD
+    if "" in paths:
+        raise BadUsage("an empty path names nothing: give . for the current folder")
     if not paths and base is None:
         raise BadUsage("give Python files, notebooks, folders or - for standard input, e.g. `traindx audit .`")
     if base is not None and STDIN in paths:

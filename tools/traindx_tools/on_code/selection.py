@@ -12,6 +12,7 @@ Paths are patterns from the folder of pyproject.toml; a folder's name excludes w
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -67,9 +68,9 @@ class Selection:
         return replace(self, select=chosen or self.select, ignore=(*kept, *left_out), fail_on=fail_on or self.fail_on)
 
     def _relative(self, path: Path) -> str:
-        absolute = path if path.is_absolute() else Path.cwd() / path
+        absolute = Path(os.path.realpath(path.parent)) / path.name
         try:
-            return absolute.relative_to(self.home.resolve()).as_posix()
+            return absolute.relative_to(os.path.realpath(self.home)).as_posix()
         except ValueError:
             return absolute.as_posix()
 
@@ -108,7 +109,7 @@ def rule_ids() -> frozenset[str]:
 
 def read_selection(start: Path) -> Selection:
     """What the nearest pyproject.toml at or above a file or folder says. Raises BadUsage where it is wrong."""
-    folder = start.resolve()
+    folder = Path(os.path.realpath(start))  # and not resolve(), which refuses a loop of links
     for home in (folder, *folder.parents):
         file = home / "pyproject.toml"
         if file.is_file():
