@@ -11,7 +11,7 @@ from functools import cached_property
 from traindx_tools.finding import Location
 from traindx_tools.finding import Value as Plain
 from traindx_tools.on_code.execute import Interpreter
-from traindx_tools.on_code.source import SourceFile
+from traindx_tools.on_code.source import SourceFile, below, children
 from traindx_tools.on_code.trace import Block, Event, Place, unique_events, walk
 from traindx_tools.on_code.values import Const, Instance, Klass, Site, Thing
 
@@ -82,7 +82,7 @@ class Project:
         """How often names are read, whole numbers written and keywords passed: "name N", "int 512", "keyword k"."""
         found: Counter[str] = Counter()
         for file in self.files:
-            for node in ast.walk(file.tree):
+            for node in below(file.tree):
                 if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
                     found[f"name {node.id}"] += 1
                 elif isinstance(node, ast.Constant) and type(node.value) is int:
@@ -145,7 +145,7 @@ def locate(project: Project, file: str, line: int) -> tuple[str, str | None]:
     stack: list[tuple[ast.AST, str]] = [(source.tree, "")]
     while stack:
         node, prefix = stack.pop()
-        for child in ast.iter_child_nodes(node):
+        for child in children(node):
             name = prefix
             if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
                 if child.lineno <= line <= (child.end_lineno or child.lineno):

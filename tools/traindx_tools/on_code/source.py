@@ -84,13 +84,42 @@ def parse_source(path: str, text: str) -> SourceFile | Artifact:
     return SourceFile(path, text, tree)
 
 
-def children(node: ast.AST) -> Iterator[ast.AST]:
-    """Like `ast.iter_child_nodes`, at half the cost: this runs over every node of every file."""
-    for value in node.__dict__.values():
-        if isinstance(value, ast.AST):
-            yield value
-        elif isinstance(value, list):
-            yield from (v for v in value if isinstance(v, ast.AST))
+_LEAVES = frozenset({"ctx", "op", "ops", "id", "attr", "arg", "kind", "names", "module", "level", "asname", "conversion",
+                     "simple", "is_async", "rest", "type_comment", "type_ignores"})  # fmt: skip
+"""Fields of syntax nodes that hold no statement or expression: names, numbers, operators, load or store."""
+
+
+class _Fields(dict[type, tuple[str, ...]]):
+    """For each kind of node its fields that may hold statements or expressions."""
+
+    def __missing__(self, kind: type[ast.AST]) -> tuple[str, ...]:
+        leaves = _LEAVES - {"names"} if kind in (ast.Import, ast.ImportFrom) else _LEAVES
+        fields = () if kind is ast.Constant else tuple(f for f in kind._fields if f not in leaves)
+        self[kind] = fields
+        return fields
+
+
+_FIELDS = _Fields()
+
+
+def children(node: ast.AST) -> list[ast.AST]:
+    """Like `ast.iter_child_nodes` without operators and contexts, at a third of the cost: it runs over every node."""
+    found: list[ast.AST] = []
+    for name in _FIELDS[type(node)]:
+        value = getattr(node, name, None)
+        if value.__class__ is list:
+            found += [v for v in value if isinstance(v, ast.AST)]
+        elif isinstance(value, ast.AST):
+            found.append(value)
+    return found
+
+
+def below(node: ast.AST) -> Iterator[ast.AST]:
+    """Like `ast.walk` without operators and contexts, in the same order, at a third of the cost."""
+    queue = [node]
+    for one in queue:
+        yield one
+        queue += children(one)
 
 
 def _too_deep(tree: ast.Module) -> bool:

@@ -95,7 +95,7 @@ class Block:
         return frozenset(names)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Place:
     """An event together with the blocks around it, outermost first."""
 
@@ -121,21 +121,28 @@ def walk(block: Block, only: frozenset[str] | None = None) -> Iterator[Place]:
     """
     if only is not None and not only & block.methods:
         return
-    budget = MAX_EVENTS
-    order = 0
-    stack: list[tuple[Iterator[Event | Block], tuple[Block, ...]]] = [(iter(block.body), (block,))]
-    while stack and budget:
-        items, path = stack[-1]
-        item = next(items, None)
-        if item is None:
-            stack.pop()
-        elif isinstance(item, Event):
+    budget, order = MAX_EVENTS, 0
+    body, at = block.body, 0
+    path: tuple[Block, ...] = (block,)
+    outer: list[tuple[list[Event | Block], int, tuple[Block, ...]]] = []
+    while True:
+        if at == len(body):
+            if not outer:
+                return
+            body, at, path = outer.pop()
+            continue
+        item = body[at]
+        at += 1
+        if isinstance(item, Event):
             if only is None or item.method in only:
                 yield Place(item, path, order)
             order += 1
             budget -= 1
-        elif len(path) < 80 and (only is None or only & item.methods):
-            stack.append((iter(item.body), (*path, item)))
+            if not budget:
+                return
+        elif len(path) < 80 and (only is None or not only.isdisjoint(item.methods)):
+            outer.append((body, at, path))
+            body, at, path = item.body, 0, (*path, item)
 
 
 def unique_events(roots: list[Block]) -> Iterator[Event]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Location, Severity, Strength
 from traindx_tools.on_code.definitions import own_nodes
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.source import SourceFile
+from traindx_tools.on_code.source import SourceFile, below
 from traindx_tools.on_code.trace import Block
 from traindx_tools.on_code.values import Bag, Symbol, Table, Thing, Value
 from traindx_tools.rules import Rule
@@ -43,7 +43,7 @@ def check(project: Project) -> Iterator[Finding]:
         for body in _scopes(file):
             nodes = list(own_nodes(body))
             read = {n.id for n in _deep(body) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
-            repeated = {id(n) for loop in nodes if isinstance(loop, (ast.For, ast.While)) for n in ast.walk(loop)}
+            repeated = {id(n) for loop in nodes if isinstance(loop, (ast.For, ast.While)) for n in below(loop)}
             for node in nodes:
                 if id(node) not in repeated:
                     continue
@@ -54,14 +54,14 @@ def check(project: Project) -> Iterator[Finding]:
 
 def _scopes(file: SourceFile) -> Iterator[list[ast.stmt]]:
     yield file.tree.body
-    for node in ast.walk(file.tree):
+    for node in below(file.tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield node.body
 
 
 def _deep(body: list[ast.stmt]) -> Iterator[ast.AST]:
     for statement in body:
-        yield from ast.walk(statement)
+        yield from below(statement)
 
 
 def _returned(project: Project) -> dict[int, Value]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.definitions import own_nodes
 from traindx_tools.on_code.project import Project, location
-from traindx_tools.on_code.source import SourceFile
+from traindx_tools.on_code.source import SourceFile, below
 from traindx_tools.on_code.trace import Event
 from traindx_tools.rules import Rule
 
@@ -36,7 +36,7 @@ def check(project: Project) -> Iterator[Finding]:
     for file in project.files:
         if "repeat" not in file.text and "tile" not in file.text:
             continue
-        bodies = [n.body for n in ast.walk(file.tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
+        bodies = [n.body for n in below(file.tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
         for body in [*bodies, file.tree.body]:
             yield from _in_body(file, body)
 
@@ -56,7 +56,7 @@ def _in_body(file: SourceFile, body: list[ast.stmt]) -> Iterator[Finding]:
 def _repeats(value: ast.expr) -> bool:
     return any(
         isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in _REPEATS
-        for n in ast.walk(value)
+        for n in below(value)
     )
 
 
@@ -68,11 +68,11 @@ def _root(node: ast.expr) -> str:
 
 def _one_for_each_row(value: ast.expr, owner: str) -> bool:
     """A comprehension over the rows with different items: an id made from the row's number, or a random one."""
-    for node in ast.walk(value):
+    for node in below(value):
         if not isinstance(node, (ast.ListComp, ast.GeneratorExp)) or len(node.generators) != 1:
             continue
         generator = node.generators[0]
-        over_rows = any(isinstance(n, ast.Name) and n.id == owner for n in ast.walk(generator.iter))
+        over_rows = any(isinstance(n, ast.Name) and n.id == owner for n in below(generator.iter))
         target = generator.target
         index = (
             target.elts[0] if isinstance(target, ast.Tuple) and "enumerate" in ast.unparse(generator.iter) else target
@@ -86,16 +86,16 @@ def _made_of(element: ast.expr, index: ast.expr, iterable: ast.expr) -> bool:
     counts = isinstance(iterable, ast.Call) and ast.unparse(iterable.func) in ("range", "enumerate")
     if not counts or not isinstance(index, ast.Name):
         return False
-    if any(isinstance(n, ast.BinOp) and isinstance(n.op, (ast.FloorDiv, ast.Mod)) for n in ast.walk(element)):
+    if any(isinstance(n, ast.BinOp) and isinstance(n.op, (ast.FloorDiv, ast.Mod)) for n in below(element)):
         return False  # i // rollouts is the right way to do it afterwards
     plain = isinstance(element, (ast.JoinedStr, ast.Name)) or (
         isinstance(element, ast.Call) and ast.unparse(element.func) in ("str", "hash")
     )
-    return plain and any(isinstance(n, ast.Name) and n.id == index.id for n in ast.walk(element))
+    return plain and any(isinstance(n, ast.Name) and n.id == index.id for n in below(element))
 
 
 def _random(element: ast.expr) -> bool:
-    return any(isinstance(n, ast.Call) and ast.unparse(n.func).rpartition(".")[2] in _UNIQUE for n in ast.walk(element))
+    return any(isinstance(n, ast.Call) and ast.unparse(n.func).rpartition(".")[2] in _UNIQUE for n in below(element))
 
 
 def _finding(file: SourceFile, node: ast.Assign, owner: str, line: int) -> Finding:

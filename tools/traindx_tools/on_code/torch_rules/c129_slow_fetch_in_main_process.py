@@ -54,6 +54,7 @@ def check(project: Project) -> Iterator[Finding]:
         for e in project.calls("DataLoader")
         if isinstance(e.result, Thing) and e.name == "torch.utils.data.DataLoader"
     ]
+    waiting = _waiting(project) if made else []
     for event in made:
         loader = event.result
         assert isinstance(loader, Thing)
@@ -61,7 +62,7 @@ def check(project: Project) -> Iterator[Finding]:
         dataset = loader.argument(0, "dataset")
         if number(workers) != 0 or not isinstance(dataset, Instance):
             continue
-        slow = _slow(project, dataset)
+        slow = _slow(waiting, dataset)
         if slow is not None:
             at = slow.event
             yield RULE.finding(
@@ -75,15 +76,17 @@ def check(project: Project) -> Iterator[Finding]:
             )
 
 
-def _slow(project: Project, dataset: Instance) -> Place | None:
+def _waiting(project: Project) -> list[Place]:
+    """Every slow call."""
+    return [p for root in project.roots for p in walk(root, _METHODS) if p.event.name in _WAITS]
+
+
+def _slow(waiting: list[Place], dataset: Instance) -> Place | None:
     """A slow call below the data set's own __getitem__ or __iter__."""
     names = {m.info.node for n in ("__getitem__", "__iter__") if (m := dataset.klass.info.method(n)) is not None}
-    for root in project.roots:
-        for place in walk(root, _METHODS):
-            if place.event.name in _WAITS and any(
-                b.kind == "call" and b.function and b.function.node in names for b in place.path
-            ):
-                return place
+    for place in waiting:
+        if any(b.kind == "call" and b.function and b.function.node in names for b in place.path):
+            return place
     return None
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from traindx_tools.finding import Finding, Location, Severity, Strength
 from traindx_tools.on_code.definitions import own_nodes
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.source import SourceFile
+from traindx_tools.on_code.source import SourceFile, below
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -49,7 +49,7 @@ def check(project: Project) -> Iterator[Finding]:
         if not any(word in file.text for word in ("shuffle", "sort", "perm")):
             continue
         scopes: list[list[ast.stmt]] = [file.tree.body]
-        scopes += [n.body for n in ast.walk(file.tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
+        scopes += [n.body for n in below(file.tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
         for body in scopes:
             yield from _in_scope(file, body)
 
@@ -141,7 +141,7 @@ def _siblings(nodes: list[ast.AST]) -> set[tuple[str, str]]:
     for node in nodes:
         if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
             continue
-        inner = next((n for n in ast.walk(node.value) if isinstance(n, (ast.ListComp, ast.GeneratorExp))), None)
+        inner = next((n for n in below(node.value) if isinstance(n, (ast.ListComp, ast.GeneratorExp))), None)
         if inner is None or len(inner.generators) != 1 or inner.generators[0].ifs:
             continue
         source = inner.generators[0].iter
@@ -160,7 +160,7 @@ def _together(body: list[ast.stmt], order: Order, partner: str) -> bool:
     """Whether the statement stands beside (not in another branch than) a binding of the partner or of the name."""
     if order.node in body:
         return True
-    for block in (n for s in body for n in ast.walk(s)):
+    for block in (n for s in body for n in below(s)):
         for field in ("body", "orelse", "finalbody"):
             statements = getattr(block, field, None)
             if isinstance(statements, list) and order.node in statements:
