@@ -16,9 +16,10 @@ PACK = [os.path.dirname(os.path.dirname(PLUGIN))]
 
 sys.path[:0] = CHECKOUT if os.path.isdir(CHECKOUT[0]) else PACK
 
-from traindx.gate_hook.program import main  # noqa: E402
+from traindx.gate_hook.program import limit, main  # noqa: E402
 
 if __name__ == "__main__":
+    limit(sys.argv[1])
     sys.stdin.reconfigure(encoding="utf-8", errors="surrogateescape")
     sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     sys.exit(main(sys.argv[1], PLUGIN, sys.stdin.read(), os.environ))

@@ -3,15 +3,16 @@
     python3 protected.py [--copy] [--] COMMAND ...
 
 Files can be read as always. They can be written only below `scratch/debug/probes` of the current folder (which is the
-folder for temporary files, too) and in /dev. With --copy the command runs in a copy of the current folder there, which
-it may change. Linux with Landlock (5.13 or newer), no privileges, no other program; where that is missing, nothing is
-run and exit code 75 says so. A process that runs already (a container engine, a notebook server) is outside of this
-protection.
+folder for temporary files, too) and on devices such as /dev/null. With --copy the command runs in a copy of the current
+folder there, which it may change. Linux with Landlock (5.13 or newer), no privileges, no other program; where that is
+missing, nothing is run and exit code 75 says so. A process that runs already (a container engine, a notebook server) is
+outside of this protection.
 """
 
 from __future__ import annotations
 
 import ctypes
+import glob
 import os
 import shutil
 import struct
@@ -24,11 +25,15 @@ LEFT_OUT = frozenset({".git", ".hg", ".svn", ".venv", "venv", "env", "node_modul
 LINKED_FROM = 32 * 2**20
 """Bytes; a larger file is linked into the copy: it can be read there and not written."""
 
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/pts", "/dev/nvidia*", "/dev/dri", "/dev/kfd",
+           "/dev/shm")
+"""What a training program writes to besides files; /dev/shm is where workers hand batches over."""
+
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 """System calls, the same number on every architecture of Linux that Landlock has."""
 _PATH_BENEATH = 1
 _NO_NEW_PRIVILEGES = 38
-_WRITE_FILE, _REFER, _TRUNCATE, _IOCTL = 1 << 1, 1 << 13, 1 << 14, 1 << 15
+_WRITE_FILE, _REFER, _TRUNCATE = 1 << 1, 1 << 13, 1 << 14
 _MAKE_AND_REMOVE = sum(1 << bit for bit in range(4, 13))
 
 
@@ -70,9 +75,9 @@ def protect(writable: dict[str, bool]) -> None:
 def probes_folder(here: str) -> str:
     """The folder that may be written. Raises CannotProtect where a link leads elsewhere."""
     folder = os.path.join(os.path.realpath(here), PROBES)
-    os.makedirs(os.path.join(folder, "tmp", "cache"), exist_ok=True)
     if os.path.realpath(folder) != folder:
         raise CannotProtect(f"{folder} leads to {os.path.realpath(folder)}")
+    os.makedirs(os.path.join(folder, "tmp", "cache"), exist_ok=True)
     ignore = os.path.join(os.path.dirname(folder), ".gitignore")
     if not os.path.exists(ignore):
         with open(ignore, "w", encoding="utf-8") as file:
@@ -117,7 +122,8 @@ def main(arguments: list[str]) -> int:
         probes = probes_folder(here)
         if copy:
             os.chdir(copy_of(here, probes))
-        protect({probes: True, "/dev": False, **({"/dev/shm": True} if os.path.isdir("/dev/shm") else {})})
+        devices = {path: path == "/dev/shm" for pattern in DEVICES for path in glob.glob(pattern)}
+        protect({probes: True, **devices})
     except (CannotProtect, OSError, shutil.Error) as error:
         print(f"protected: not run, the project could not be protected ({error}). On Linux 5.13 or newer the kernel's "
               'Landlock does it; elsewhere the person can agree to runs without it: "allow runs".', file=sys.stderr)

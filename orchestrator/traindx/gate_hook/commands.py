@@ -18,7 +18,7 @@ RUNNER = "tools/hooks/protected.py"
 """Relative to the plugin's root."""
 
 _SCRIPT = re.compile(r"skills/[\w-]+/scripts/traindx_run\.py")
-_PLAIN = re.compile(r"(?:[\w./:=@%+,~\-]+|'[^']*'|\"[^\"$`\\!]*\"|[ \t])+(?:[ \t]2>&1)?[ \t]*")
+_PLAIN = re.compile(r"(?:[\w./:=@%+,~\-]|'[^']*'|\"[^\"$`\\!]*\"|[ \t])+(?:[ \t]2>&1)?[ \t]*")
 """A command line in which the shell does nothing but cut words."""
 
 _CD = re.compile(
@@ -88,13 +88,15 @@ def _is_script(command: str, plugin: str) -> bool:
     words = _words(command)
     if len(words) < 2 or not re.fullmatch(r"(?:\S*/)?python3?(?:\.\d+)?", words[0]):
         return False
-    real = os.path.realpath(os.path.expanduser(words[1]))
-    root = os.path.realpath(plugin)
-    return real.startswith(root + os.sep) and _SCRIPT.fullmatch(os.path.relpath(real, root)) is not None
+    real, root = os.path.realpath(os.path.expanduser(words[1])), os.path.realpath(plugin)
+    within = os.path.isabs(os.path.expanduser(words[1])) and real.startswith(root + os.sep)
+    return within and _SCRIPT.fullmatch(os.path.relpath(real, root)) is not None
 
 
 def _same(one: str, other: str) -> bool:
-    return os.path.realpath(os.path.expanduser(one)) == os.path.realpath(other)
+    """True for the same file, where `one` does not depend on where the command runs."""
+    full = os.path.expanduser(one)
+    return os.path.isabs(full) and os.path.realpath(full) == os.path.realpath(other)
 
 
 def _words(command: str) -> list[str]:

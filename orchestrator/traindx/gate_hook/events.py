@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -51,7 +52,8 @@ def _about(event: Event, at: Place) -> str | None:
         return here
     cwd = os.path.realpath(str(event.get("cwd") or at.workspace))
     given = event.get("tool_input")
-    paths = [str(v) for v in given.values() if isinstance(v, str)] if isinstance(given, Mapping) else []
+    named = ("file_path", "notebook_path", "path", "command")
+    paths = [str(given[n]) for n in named if isinstance(given.get(n), str)] if isinstance(given, Mapping) else []
     for workspace in at.store.workspaces():
         if _within(cwd, workspace) or any(_reaches(p, cwd, workspace) for p in paths):
             return workspace
@@ -59,10 +61,10 @@ def _about(event: Event, at: Place) -> str | None:
 
 
 def _reaches(text: str, cwd: str, workspace: str) -> bool:
-    """True for a path into the workspace, and for a command that names it."""
-    if "\0" in text or "\n" in text or len(text) > 4096:
-        return workspace in text
-    return _within(os.path.realpath(os.path.join(cwd, os.path.expanduser(text))), workspace) or workspace in text
+    """True for a path into the workspace, and for a command with such a path among its words."""
+    words = {text, *re.findall(r"[^\s'\";|&<>()=]+", text[:20_000])}
+    return workspace in text or any(_within(os.path.realpath(os.path.join(cwd, os.path.expanduser(word))), workspace)
+                                    for word in words if "\0" not in word and len(word) < 4096)
 
 
 def before_tool(event: Event, at: Place) -> Answer:

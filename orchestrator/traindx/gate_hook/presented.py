@@ -9,8 +9,8 @@ from zlib import adler32, crc32
 from traindx.gate_hook.state import Option, Place, Shown
 from traindx.sections import SECTIONS, empty
 
-_LINE = r"^[ \t]*(?:[#>*_\d.)]+[ \t]*)*{heading}[ \t]*[:*_]*[ \t]*(?P<rest>[^\n]*)$"
-_OPTION = re.compile(r"^[ \t]*(?:[-*>#+]+[ \t]*)*(?:\*\*|__)?(?:(?:option|fix)[ \t]+)?(?P<name>[AB])(?:\*\*|__)?"
+_LINE = r"^[#>*_\d.) \t]*{heading}[ \t]*[:*_]*[ \t]*(?P<rest>[^\n]*)$"
+_OPTION = re.compile(r"^[-*>#+_ \t]*(?:(?:option|fix)[ \t]+)?(?P<name>[AB])(?:\*\*|__)?"
                      r"[ \t]*(?:[:.)(]|[-\u2013\u2014] )", re.IGNORECASE | re.MULTILINE)
 _PLACE = re.compile(r"(?<![\w/.:-])(?P<path>(?:[\w.@+-]+/)*[\w.@+-]*\.\w+):(?P<first>\d{1,7})"
                     r"(?:[ \t]?[-\u2013][ \t]?(?P<last>\d{1,7}))?")

@@ -22,7 +22,6 @@ REFUSED = 2
 
 def main(name: str, plugin: str, text: str, environment: Mapping[str, str]) -> int:
     """Decides on one event; returns the exit code. Never raises: a failure refuses the tool call."""
-    _limit(name)
     try:
         event = json.loads(text)
         workspace = os.path.realpath(environment.get("CLAUDE_PROJECT_DIR") or str(event.get("cwd") or os.getcwd()))
@@ -60,7 +59,8 @@ def _closed(name: str, why: str) -> int:
     return REFUSED if name == "PreToolUse" else 1
 
 
-def _limit(name: str) -> None:
+def limit(name: str) -> None:
+    """From now on this process ends by itself with a refusal, unless it answers in time."""
     if not hasattr(signal, "SIGALRM"):
         return  # Windows: the launcher's own limit has to do
 

@@ -1,0 +1,313 @@
+"""A debug session as the plugin's hooks see it: opened, approved, verified, struck out, decided by the person."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from traindx.gate_hook.store import Store
+from traindx.model import Approach, Attempt
+from traindx.strikes import Ledger
+
+
+def test_without_a_session_nothing_is_said(talk, work: Path) -> None:
+    assert talk.edit() == ""
+    assert talk.prompt("approve A") == ""
+    assert talk.event("SubagentStart", agent_id="a", agent_type="x") == {}
+    assert talk.event("SessionStart", source="startup") == {}
+    assert not talk.store.workspaces()
+
+
+@pytest.mark.parametrize("skill", ["ml-debug", "traindx:ml-debug"])
+def test_calling_the_skill_opens_a_session(talk, skill: str) -> None:
+    assert talk.call("Skill", skill=skill) == ""
+    assert "nothing is written before an approved Gate 4" in talk.edit()
+    assert "approve A" in talk.event("PostToolUse", tool_name="Skill", tool_input={"skill": skill})["additionalContext"]
+
+
+def test_another_skill_opens_none(talk) -> None:
+    talk.call("Skill", skill="pytorch-debugging")
+    assert talk.edit() == ""
+
+
+def test_a_subagent_opens_none(talk) -> None:
+    talk.event("PreToolUse", tool_name="Skill", tool_input={"skill": "ml-debug"}, agent_id="a1")
+    assert talk.edit() == ""
+
+
+def test_a_person_opens_and_closes_one_with_a_phrase(talk) -> None:
+    assert "a debug session is open" in talk.prompt("open a debug session")
+    assert talk.edit() != ""
+    assert "closed" in talk.prompt("close the debug session")
+    assert talk.edit() == ""
+
+
+def test_approval_opens_the_lines_that_were_shown_and_nothing_else(talk, work: Path) -> None:
+    talk.opens()
+    assert talk.shows() == ""
+    assert "option A of diagnosis" in talk.prompt("approve A")
+    assert "outside the approved change" in talk.edit(old="1.0 - p + EPS", new="1.0 - p + 1e-6")
+    assert "outside the approved change" in talk.edit("other.py", "", "x = 1\n")
+    assert talk.edit() == ""
+    assert "EPS = 1e-6" in (work / "train.py").read_text()
+
+
+def test_several_edits_are_judged_together_by_the_lines_that_were_shown(talk, work: Path) -> None:
+    talk.opens()
+    talk.shows()
+    talk.prompt("approve B")
+    assert talk.edit(old="def loss(p):\n", new='def loss(p):\n    """Log loss."""\n    p = float(p)\n') == ""
+    assert talk.edit(old='    """Log loss."""\n', new='    """The log loss, finite for p = 1."""\n') == ""
+    assert talk.edit(old="-math.log(1.0 - p + EPS)", new="-math.log1p(-p)") == ""
+    assert "outside the approved change" in talk.edit()
+    assert talk.edit("tests/test_loss.py", "", "def test_loss():\n    pass\n") == ""
+    assert talk.edit("tests/test_loss.py", "pass", "assert True") == ""
+
+
+def test_a_task_given_before_the_diagnosis_approves_nothing(talk) -> None:
+    talk.opens()
+    assert "no complete diagnosis was shown" in talk.prompt("approve A")
+    assert talk.edit() != ""
+
+
+def test_an_incomplete_diagnosis_cannot_be_approved_and_the_person_hears_why(talk) -> None:
+    talk.opens()
+    assert "What This Fix Will NOT Fix" in talk.shows("## Root Cause\ntrain.py:3\n## Proposed Fix\nA: train.py:3\n")
+    assert "not approved" in talk.prompt("approve A")
+
+
+def test_with_two_options_the_person_says_which(talk) -> None:
+    talk.opens()
+    talk.shows()
+    assert "say which option" in talk.prompt("approved")
+    assert talk.edit() != ""
+
+
+def test_a_mood_is_no_approval_and_the_agent_is_told_what_to_ask(talk) -> None:
+    talk.opens()
+    talk.shows()
+    assert "approves nothing" in talk.prompt("looks good, go ahead")
+    assert talk.edit() != ""
+
+
+def test_a_diagnosis_of_another_conversation_is_not_what_this_person_saw(talk) -> None:
+    talk.opens()
+    talk.shows()
+    talk.store.write(talk.state._replace(shown=talk.state.shown._replace(conversation="c2")))
+    assert "no complete diagnosis was shown in this conversation" in talk.prompt("approve A")
+
+
+def test_the_question_tool_approves_with_the_persons_answer(talk) -> None:
+    talk.opens()
+    talk.shows()
+    said = talk.event("PostToolUse", tool_name="AskUserQuestion", tool_input={"questions": []},
+                      tool_response={"answers": {"Which fix?": "approve A"}})
+    assert "option A of diagnosis" in said["additionalContext"]
+    assert talk.edit() == ""
+
+
+def test_the_diagnosis_before_a_question_is_read_from_the_conversation(talk, tmp_path: Path) -> None:
+    from traindx.gate_hook.presented import looks_like_one
+
+    talk.opens()
+    text = "\n".join(f"## {h}\n{t}" for h, t in (
+        ("Symptom", "The loss is NaN."), ("Root Cause", "train.py:7 takes the log of 0"),
+        ("Why This Happens", "EPS vanishes in float32"), ("Proposed Fix", "A: train.py:3: EPS = 1e-6"),
+        ("What This Fix Will Change", "values near 1"), ("What This Fix Will NOT Fix", "a high learning rate")))
+    assert looks_like_one(text)
+    record = tmp_path / "record.jsonl"
+    entries = [{"type": "user", "message": {"content": "why NaN?"}},
+               {"type": "assistant", "message": {"content": [{"type": "text", "text": text}]}},
+               {"type": "assistant", "message": {"content": [{"type": "tool_use", "name": "AskUserQuestion"}]}}]
+    record.write_text("\n".join(map(json.dumps, entries)) + "\n{torn")
+    said = talk.event("PostToolUse", tool_name="AskUserQuestion", transcript_path=str(record),
+                      tool_response={"answers": {"ok?": "approve A"}})
+    assert "option A of diagnosis" in said["additionalContext"]
+
+
+def test_a_question_that_answers_itself_is_refused(talk) -> None:
+    talk.opens()
+    assert "asks nobody" in talk.call("AskUserQuestion", questions=[], answers={"Which?": "approve A"})
+    assert talk.call("AskUserQuestion", questions=[]) == ""
+
+
+def test_an_answer_in_a_subagent_approves_nothing(talk) -> None:
+    talk.opens()
+    talk.shows()
+    talk.event("PostToolUse", tool_name="AskUserQuestion", agent_id="a1",
+               tool_response={"answers": {"Which fix?": "approve A"}})
+    assert talk.edit() != ""
+
+
+def test_a_failed_verification_takes_the_fix_back_and_counts_a_strike(talk, work: Path) -> None:
+    before = (work / "train.py").read_text()
+    talk.opens()
+    talk.shows()
+    talk.prompt("approve B")
+    talk.edit(old="1.0 - p + EPS", new="max(1.0 - p, EPS)")
+    talk.edit("tests/test_loss.py", "", "def test_loss():\n    pass\n")
+    said = talk.verifies("python -m pytest tests")
+    assert "Strike 1: more evidence" in said
+    assert (work / "train.py").read_text() == before
+    assert not (work / "tests" / "test_loss.py").exists()
+    assert talk.edit() != "", "the approval ended with the strike"
+    assert talk.state.phase == "gather"
+
+
+def test_what_somebody_else_changed_meanwhile_is_not_taken_back(talk, work: Path) -> None:
+    talk.opens()
+    talk.shows()
+    talk.prompt("approve A")
+    talk.edit()
+    (work / "train.py").write_text("# the person was here\n")
+    assert "Not restored, because somebody else changed it since: train.py" in talk.verifies()
+    assert (work / "train.py").read_text() == "# the person was here\n"
+
+
+def test_a_command_that_never_ran_or_was_another_one_is_no_strike(talk) -> None:
+    talk.opens()
+    talk.shows()
+    talk.prompt("approve A")
+    talk.edit()
+    assert talk.verifies(code=127) == ""
+    assert talk.verifies("python -c 'import sys; sys.exit(1)'") == ""
+    assert talk.state.strikes == ()
+
+
+def test_a_failure_before_the_fix_is_no_strike(talk) -> None:
+    """The failing test comes first."""
+    talk.opens()
+    talk.shows()
+    talk.prompt("approve A")
+    assert talk.verifies() == ""
+    assert talk.state.strikes == ()
+
+
+def test_three_failed_fixes_close_the_gate_until_the_person_decides(talk) -> None:
+    talk.opens()
+    for attempt in range(3):
+        talk.shows()
+        assert "is approved" in talk.prompt("approve A")
+        assert talk.edit(new=f"EPS = 1e-{6 - attempt}") == ""
+        said = talk.verifies()
+    assert "3 fixes of this approach failed" in said
+    talk.shows()
+    assert "No further variation" in talk.prompt("approve A")
+    assert "3 fixes failed their verification" in talk.edit()
+    assert talk.state.phase == "halted"
+    assert "different approach" in talk.prompt("try a different approach")
+    talk.shows()
+    assert "No further variation" in talk.prompt("approve A"), "the struck lines stay refused"
+    talk.prompt("try a different approach")
+    talk.shows()
+    assert "is approved" in talk.prompt("approve B"), "other lines are another approach"
+    assert talk.edit(old="1.0 - p + EPS", new="max(1.0 - p, EPS)") == ""
+
+
+def test_strikes_outlive_the_session_and_are_reopened_with_a_reason(talk) -> None:
+    talk.opens()
+    for _ in range(3):
+        talk.shows()
+        talk.prompt("approve A")
+        talk.edit()
+        talk.prompt("the fix failed")
+    talk.prompt("close the debug session")
+    talk.opens()
+    talk.shows()
+    assert "No further variation" in talk.prompt("approve A")
+    assert "say what is different now" in talk.prompt("reopen the approach")
+    talk.prompt("reopen the approach because the wrong file was verified")
+    talk.shows()
+    assert "is approved" in talk.prompt("approve A")
+
+
+def test_a_strike_is_in_the_ledger_that_the_orchestrator_counts(talk, work: Path) -> None:
+    talk.opens()
+    talk.shows()
+    talk.prompt("approve A")
+    talk.edit()
+    talk.verifies()
+    attempt = Attempt(number=1, diagnosis_digest="d", option="A", summary="again", places=(("train.py", 3, 3),),
+                      approach=Approach(failure_mode="another name", component="train.py"))
+    counted = Ledger(work).strikes(attempt.approach, attempt)
+    assert [s.places for s in counted] == [(("train.py", 3, 3),)]
+    assert "exit code 1" in counted[0].learned[0]
+
+
+def test_the_next_fix_waits_for_the_verification_of_the_last(talk) -> None:
+    talk.opens()
+    talk.shows()
+    talk.prompt("approve A")
+    talk.edit()
+    talk.shows()
+    assert "was not verified" in talk.prompt("approve B")
+    assert "exit code 0" in talk.verifies(code=0)
+    assert "is approved" in talk.prompt("approve B")
+
+
+def test_switched_off_by_phrase_it_is_silent(talk) -> None:
+    talk.opens()
+    talk.prompt("traindx: off")
+    assert talk.edit() == ""
+    talk.prompt("traindx: on")
+    assert talk.edit(new="EPS = 1e-5", old="EPS = 1e-6") != ""
+
+
+def test_subagents_and_restarted_conversations_are_told_where_it_stands(talk) -> None:
+    talk.opens()
+    said = talk.event("SubagentStart", agent_id="a", agent_type="x")["additionalContext"]
+    assert "skip the workflow" in said
+    assert "phase gather" in said
+    assert "protected.py" in talk.event("SessionStart", source="compact")["additionalContext"]
+
+
+def test_other_projects_of_the_machine_are_left_alone(talk, work: Path, elsewhere: Callable[[Path], object],
+                                                      tmp_path: Path) -> None:
+    talk.opens()
+    (tmp_path / "other").mkdir()
+    other = elsewhere(tmp_path / "other")
+    assert other.edit("x.py", "", "x = 1\n") == ""
+    assert other.call("Bash", command="sed -i s/a/b/ x.py") == ""
+    assert "Gate 4" in other.call("Edit", file_path=str(work / "train.py"), old_string="a", new_string="b")
+    assert other.call("Bash", command=f"sed -i s/a/b/ {work}/train.py") != ""
+    assert other.call("Bash", command="sed -i s/a/b/ ../work/train.py") != ""
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"format": 2}', '{"format": 1}'])
+def test_a_damaged_state_refuses_and_closing_repairs_it(talk, damage: str) -> None:
+    talk.opens()
+    next((talk.store.folder / "workspaces").iterdir()).write_text(damage)
+    talk.call("Edit", file_path="train.py")
+    assert talk.code == 2
+    talk.prompt("close the debug session")
+    assert talk.code == 0
+    talk.call("Edit", file_path="train.py")
+    assert talk.code == 0
+
+
+def test_a_state_that_is_gone_refuses(talk) -> None:
+    talk.opens()
+    next((talk.store.folder / "workspaces").iterdir()).unlink()
+    assert "has no state" in talk.edit()
+
+
+@pytest.mark.parametrize("broken", [OSError("disk"), RuntimeError("defect"), RecursionError()])
+def test_a_gate_that_fails_refuses(talk, broken: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(self: Store) -> list[str]:
+        raise broken
+
+    talk.opens()
+    monkeypatch.setattr(Store, "workspaces", fails)
+    talk.event("PreToolUse", tool_name="Edit", tool_input={})
+    assert talk.code == 2
+    talk.event("UserPromptSubmit", prompt="approve A")
+    assert talk.code == 1, "a person's prompt is never swallowed"
+
+
+def test_an_event_that_is_no_json_refuses(talk) -> None:
+    from traindx.gate_hook import program
+
+    assert program.main("PreToolUse", "/", "no json", talk.environment) == 2
