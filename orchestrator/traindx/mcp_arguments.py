@@ -60,6 +60,10 @@ class AuditCode(Arguments):
 
     paths: Paths
     rule: str = Field("", max_length=60, description="Only rules whose id begins so: 'C1', 'C501'.")
+    ignore: list[Annotated[str, Field(max_length=60)]] = Field(
+        default_factory=list, max_length=50, description="Not rules whose id begins so.")
+    diff: str = Field("", max_length=200, description=(
+        "Only what belongs to the difference from this commit or branch ('HEAD': work that is not committed)."))
     min_severity: Severity = Field("low", description="Leave out what is less severe.")
     patches: bool = Field(False, description="Show the proposed changes too. They are proposals: nothing is applied.")
 

@@ -121,6 +121,26 @@ def test_the_audit_quotes_the_line(root: Path) -> None:
     assert "criterion(model(x), y)" in found["where"]["quote"]
 
 
+def test_the_audit_of_a_difference_and_without_rules(root: Path) -> None:
+    import subprocess
+
+    def git(*arguments: str) -> None:
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b.c", *arguments], cwd=root, check=True)
+
+    with pytest.raises(BadUsage, match="git repository"):
+        ask(root, "audit_code", paths=["code"], diff="HEAD")
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-q", "-m", "all")
+    assert ask(root, "audit_code", paths=["code"], diff="HEAD").startswith("0 of 0 findings in 0 of ")
+    script = root / "code" / "train.py"
+    script.write_text(script.read_text().replace("criterion(model(x), y)", "criterion(model(x),  y)"))
+    assert json.loads(ask(root, "audit_code", paths=["code"], diff="HEAD").splitlines()[1])["rule"] == "C102"
+    assert '"C102"' not in ask(root, "audit_code", paths=["code"], ignore=["C102"])
+    with pytest.raises(BadUsage, match="Q1"):
+        ask(root, "audit_code", paths=["code"], ignore=["Q1"])
+
+
 @pytest.mark.parametrize(("wrong", "hint"), [
     ({"family": "nan"}, "nan_inf"), ({"symptom": "purple"}, "nonfinite"),
 ])
