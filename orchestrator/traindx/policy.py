@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, Protocol
 from traindx.covering import Placed, covers
 from traindx.phases import PHASES
 from traindx.scratch import SCRATCH
-from traindx.shell_policy import refused_command
 
 WALKED_AT_MOST = 20_000
 """Files looked at for secrets below a searched folder; a larger folder must be searched in parts."""
@@ -291,6 +290,8 @@ def _place_covered(fix: Approved, path: str, start: int, stop: int, before: list
 
 
 def _bash(arguments: Mapping[str, Any], phase: str, scope: Scope) -> Verdict:
+    from traindx.shell_policy import refused_command  # its patterns take a while to compile
+
     command = _text(arguments, "command")
     if arguments.get("run_in_background"):
         return _no("nothing runs in the background during a diagnosis", "run it in the foreground")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 STRIKES_OUT = 3
 """After so many failed fixes an approach is refused (the three-strike rule)."""
 
 
-@dataclass(frozen=True)
-class Level:
+class Level(NamedTuple):
     """The rule at a number of strikes, in words for a person and for an investigator."""
 
     title: str

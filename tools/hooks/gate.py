@@ -14,7 +14,7 @@ CHECKOUT = [os.path.join(PLUGIN, "orchestrator"), os.path.join(PLUGIN, "tools")]
 PACK = [os.path.dirname(os.path.dirname(PLUGIN))]
 """In a wheel the plugin's root is `traindx/_pack`."""
 
-sys.path[:0] = CHECKOUT if os.path.isdir(CHECKOUT[0]) else PACK
+sys.path += CHECKOUT if os.path.isdir(CHECKOUT[0]) else PACK
 
 from traindx.gate_hook.program import limit, main  # noqa: E402
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from traindx.gate_hook.commands import judge_command
 from traindx.gate_hook.state import State
 from traindx.policy import Scope, Verdict, allowed
 from traindx.strike_levels import STRIKES_OUT
@@ -40,6 +39,8 @@ def judge(tool: str, arguments: Mapping[str, Any], state: State, cwd: str, plugi
     if tool.startswith("mcp__"):
         return _mcp(tool)
     if tool == "Bash":
+        from traindx.gate_hook.commands import judge_command
+
         return judge_command(arguments, cwd, plugin, runs=state.runs)
     if tool in _WRITERS:
         return _written(tool, arguments, state, cwd)

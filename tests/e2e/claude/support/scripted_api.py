@@ -36,6 +36,14 @@ class Use:
     arguments: Mapping[str, Any]
 
 
+@dataclass(frozen=True)
+class Both:
+    """The assistant says something and calls a tool in the same message."""
+
+    text: str
+    use: Use
+
+
 def answer(body: Mapping[str, Any]) -> Use:
     """The assistant hands its answer over in the asked form."""
     return Use("StructuredOutput", body)
@@ -210,29 +218,39 @@ def _block(step: Step, number: int) -> dict[str, Any]:
     return {"type": "text", "text": step.text if isinstance(step, Text) else "broken off"}
 
 
+def _blocks(step: Step, number: int) -> list[dict[str, Any]]:
+    return [_block(Text(step.text), number), _block(step.use, number)] if isinstance(step, Both) else [
+        _block(step, number)]
+
+
 def _stop(step: Step) -> str:
-    return "tool_use" if isinstance(step, Use) else step.stop_reason if isinstance(step, Text) else "end_turn"
+    return "tool_use" if isinstance(step, (Use, Both)) else step.stop_reason if isinstance(step, Text) else "end_turn"
 
 
 def _whole(step: Step, body: dict[str, Any], number: int, usage: dict[str, int]) -> dict[str, Any]:
     return {"id": f"msg_{time.monotonic_ns()}", "type": "message", "role": "assistant", "model": body.get("model"),
-            "content": [_block(step, number)], "stop_reason": _stop(step), "stop_sequence": None, "usage": usage}
+            "content": _blocks(step, number), "stop_reason": _stop(step), "stop_sequence": None, "usage": usage}
 
 
 def _events(step: Step, body: dict[str, Any], number: int, usage: dict[str, int]) -> Iterator[tuple[str, Any]]:
-    block = _block(step, number)
-    empty = {**block, "input": {}} if block["type"] == "tool_use" else {**block, "text": ""}
-    delta = ({"type": "input_json_delta", "partial_json": json.dumps(block["input"])} if block["type"] == "tool_use"
-             else {"type": "text_delta", "text": block["text"]})
     message = {**_whole(step, body, number, {**usage, "output_tokens": 1}), "content": [], "stop_reason": None}
-    for event in ({"type": "message_start", "message": message},
-                  {"type": "content_block_start", "index": 0, "content_block": empty},
-                  {"type": "content_block_delta", "index": 0, "delta": delta},
-                  {"type": "content_block_stop", "index": 0},
-                  {"type": "message_delta", "delta": {"stop_reason": _stop(step), "stop_sequence": None},
-                   "usage": {"output_tokens": usage["output_tokens"]}},
-                  {"type": "message_stop"}):
-        yield event["type"], event
+    yield "message_start", {"type": "message_start", "message": message}
+    for index, block in enumerate(_blocks(step, number)):
+        for event in _parts(index, block):
+            yield event["type"], event
+    yield "message_delta", {"type": "message_delta", "delta": {"stop_reason": _stop(step), "stop_sequence": None},
+                            "usage": {"output_tokens": usage["output_tokens"]}}
+    yield "message_stop", {"type": "message_stop"}
+
+
+def _parts(index: int, block: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    calls = block["type"] == "tool_use"
+    empty = {**block, "input": {}} if calls else {**block, "text": ""}
+    delta = ({"type": "input_json_delta", "partial_json": json.dumps(block["input"])} if calls
+             else {"type": "text_delta", "text": block["text"]})
+    yield {"type": "content_block_start", "index": index, "content_block": empty}
+    yield {"type": "content_block_delta", "index": index, "delta": delta}
+    yield {"type": "content_block_stop", "index": index}
 
 
 @contextmanager

@@ -1,0 +1,78 @@
+"""What the gate costs: the time of one hook call, while no debug session is open and while one is.
+
+    python benchmarks/hook_latency.py [RUNS]
+
+Prints the median and the 90th percentile of RUNS (default 25) calls of the launcher as Claude Code makes them,
+beside an
+empty Python of the same machine in the same run. The limit is 60 ms a call while a session is open; the start of Python
+is most of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+LAUNCHER = Path(__file__).resolve().parents[1] / "tools" / "hooks" / "gate.sh"
+LIMIT_MS = 60.0
+SHOWN = ("# Diagnosis (Gate 4)\n## Symptom\nThe loss is NaN from step 1175.\n## Root Cause\ntrain.py:1 makes it zero.\n"
+         "## Why This Happens\nIt is below the resolution.\n## Proposed Fix\nA: train.py:1: x = 2.\n"
+         "## What This Fix Will Change\nValues near 1.\n## What This Fix Will NOT Fix\nA high learning rate.\n")
+
+
+def milliseconds(command: list[str], text: str, environment: dict[str, str]) -> float:
+    start = time.perf_counter()
+    subprocess.run(command, input=text.encode(), check=False, capture_output=True, env=environment)
+    return (time.perf_counter() - start) * 1e3
+
+
+def main() -> int:
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 25
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder, "work")
+        work.mkdir()
+        (work / "train.py").write_text("x = 1\n" * 400)
+        environment = {"PATH": os.environ["PATH"], "HOME": folder, "CLAUDE_PROJECT_DIR": str(work)}
+
+        def event(name: str, **fields: object) -> tuple[list[str], str]:
+            said = {"session_id": "c1", "cwd": str(work), "hook_event_name": name, **fields}
+            return ["sh", str(LAUNCHER), name], json.dumps(said, separators=(",", ":"))
+
+        edit = event("PreToolUse", tool_name="Edit", tool_input={
+            "file_path": str(work / "train.py"), "old_string": "x = 1\n" * 400,
+            "new_string": "x = 2\n" + "x = 1\n" * 399})
+        shell = event("PreToolUse", tool_name="Bash", tool_input={"command": "git diff --stat && grep -n x train.py"})
+        typed = event("UserPromptSubmit", prompt="why is the loss NaN?")
+        python = "/usr/bin/python3" if Path("/usr/bin/python3").exists() else shutil.which("python3") or sys.executable
+
+        def measure(name: str, call: tuple[list[str], str]) -> float:
+            taken = sorted(milliseconds(*call, environment) for _ in range(runs))
+            print(f"{name:42}{statistics.median(taken):10.1f}{taken[int(0.9 * (runs - 1))]:10.1f}")
+            return statistics.median(taken)
+
+        print(f"{'ms a call':42}{'median':>10}{'90 %':>10}")
+        measure("python -I -S -c pass", ([python, "-I", "-S", "-c", "pass"], ""))
+        for name, call in (("no session: Edit", edit), ("no session: Bash", shell), ("no session: a prompt", typed)):
+            measure(name, call)
+        milliseconds(*event("UserPromptSubmit", prompt="open a debug session"), environment)
+        slowest = [measure(f"open: {name}", call) for name, call in (("Edit, refused", edit), ("Bash that reads",
+                                                                                               shell),
+                                                                     ("a prompt", typed))]
+        for name, fields in (("Stop", {"last_assistant_message": SHOWN}),
+                             ("UserPromptSubmit", {"prompt": "approve A"})):
+            command, text = event(name, **fields)
+            milliseconds(command, text, environment)
+        slowest.append(measure("approved: Edit, judged line by line", edit))
+        print(f"limit {LIMIT_MS:.0f} ms: {'kept' if max(slowest) < LIMIT_MS else 'EXCEEDED'}")
+        return 0 if max(slowest) < LIMIT_MS else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
