@@ -14,7 +14,7 @@ from typing import TypeVar
 from traindx_tools.finding import Location
 from traindx_tools.on_code.configured import literal
 from traindx_tools.on_code.names import canonical
-from traindx_tools.on_code.source import SourceFile
+from traindx_tools.on_code.source import SourceFile, children
 
 Node = TypeVar("Node", bound=ast.AST)
 FunctionNode = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -62,7 +62,7 @@ class Syntax:
         queue: list[ast.AST] = [self.file.tree]
         for node in queue:
             kinds.setdefault(type(node), []).append(node)
-            for child in ast.iter_child_nodes(node):
+            for child in children(node):
                 parents[id(child)] = node
                 queue.append(child)
         for nodes in kinds.values():
@@ -191,15 +191,31 @@ class Syntax:
         return []
 
     def origin(self, node: ast.expr) -> ast.expr:
-        """Where a value comes from: names and attributes of self followed through single assignments."""
+        """Where a value comes from: names and attributes of self followed through the assignments that reach them."""
         for _ in range(_MOST_STEPS):
-            if not isinstance(node, (ast.Name, ast.Attribute)):
+            before = self.assigned(node)
+            if before is None or before is node:
                 return node
-            before = [v for s, v in self.bindings(node)]
-            if len(before) != 1 or before[0] is node:
-                return node
-            node = before[0]
+            node = before
         return node
+
+    def assigned(self, node: ast.AST) -> ast.expr | None:
+        """The value that a name holds at this point, where one assignment certainly reaches it."""
+        if not isinstance(node, (ast.Name, ast.Attribute)):
+            return None
+        bound = self.bindings(node)
+        if len(bound) <= 1:
+            return bound[0][1] if bound else None
+        here = self.statement(node)
+        if here is None or isinstance(node, ast.Attribute):
+            return None
+        around = {id(a) for a in self.above(node)}
+        earlier = [(s, v) for s, v in bound if s.lineno < here.lineno]
+        if not earlier or id(self.parent(earlier[-1][0])) not in around:
+            return None
+        loops = {id(x) for x in self.loops(node)} - {id(x) for x in self.loops(earlier[-1][0])}
+        later = [s for s, _ in bound if s.lineno >= here.lineno and loops & {id(x) for x in self.loops(s)}]
+        return None if later else earlier[-1][1]
 
     def number(self, node: ast.AST | None) -> float | None:
         """The number of an expression: constants, arithmetic, single assignments, defaults, options of argparse."""
@@ -218,8 +234,8 @@ class Syntax:
             inner = self._number(node.operand, left - 1)
             return None if inner is None else -inner
         values = [v for _, v in self.bindings(node)] if isinstance(node, (ast.Name, ast.Attribute)) else []
-        if len(values) == 1:
-            return self._number(values[0], left - 1)
+        if values:
+            return self._number(self.assigned(node), left - 1)
         if isinstance(node, ast.Name) and not values:
             return self._number(self.default(node), left - 1)
         if isinstance(node, ast.Attribute) and not values:

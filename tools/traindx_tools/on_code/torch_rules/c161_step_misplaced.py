@@ -48,8 +48,10 @@ def _judged(loop: TrainingLoop, step: Place, optimizer: Value) -> Iterator[Findi
     if not backwards or not clearing:
         return
     before = [p for p in clearing if p.order < step.order]
-    if before and all(b.order > step.order for b in backwards) and not any(
-        _conditional(p, inner) or p.order > step.order for p in clearing
+    if (
+        before
+        and all(b.order > step.order for b in backwards)
+        and not any(_conditional(p, inner) or p.order > step.order for p in clearing)
     ):
         yield _finding(
             step,

@@ -40,7 +40,8 @@ def check(project: Project) -> Iterator[Finding]:
         if pair is None:
             continue
         groups = isinstance(made.args[0] if made.args else None, Bag) and any(
-            isinstance(i, Table) for i in made.args[0].items  # type: ignore[union-attr]
+            isinstance(i, Table)
+            for i in made.args[0].items  # type: ignore[union-attr]
         )
         yield RULE.finding(
             f"{made.short} at {event.file.path}:{event.line} is given the parameters of the module made at "

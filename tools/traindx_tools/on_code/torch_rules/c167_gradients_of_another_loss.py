@@ -39,9 +39,7 @@ def check(project: Project) -> Iterator[Finding]:
             yield from _judged(loop, place, optimizer, steps)
 
 
-def _judged(
-    loop: TrainingLoop, step: Place, optimizer: Value, steps: list[tuple[Place, Value]]
-) -> Iterator[Finding]:
+def _judged(loop: TrainingLoop, step: Place, optimizer: Value, steps: list[tuple[Place, Value]]) -> Iterator[Finding]:
     inner = innermost(step, loop)
     if any(b.kind in ("branch", "loop") for b in step.path[step.path.index(inner) + 1 :]):
         return

@@ -1,0 +1,102 @@
+"""Something that shapes training is made and never used.
+
+Class weights that are computed and given to no loss, a sampler that no loader gets, a scheduler that nobody steps, an
+average of the weights that nobody updates: the code says what was meant, and the run does without.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code.names import is_scheduler
+from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.syntax import Syntax, last_name, syntax
+from traindx_tools.rules import Rule
+
+RULE = Rule(
+    id="C181",
+    name="made-and-not-used",
+    title="Something that shapes training is made and never used",
+    severity=Severity.MEDIUM,
+    sees="Weights of a loss, a sampler, a scheduler or an average that is bound to a name which nothing reads.",
+    matters="The run trains without what was meant: unweighted, unbalanced, at a constant learning rate.",
+    alike=("a name that is read by other code through globals or getattr",),
+    confirm=("python -m pyflakes or ruff F841 on the file", "grep for the name"),
+)
+_WEIGHTS = re.compile(r"(class|pos|sample|loss|label|focal|instance|example|category)_?weights?|weights?_(per|by)_\w+")
+_SAMPLERS = frozenset(
+    {"WeightedRandomSampler", "DistributedSampler", "BatchSampler", "RandomSampler", "SubsetRandomSampler"}
+)
+_AVERAGES = frozenset({"AveragedModel", "ExponentialMovingAverage", "ModelEmaV2", "ModelEma"})
+
+
+def check(project: Project) -> Iterator[Finding]:
+    """Look at every name that is bound and never read."""
+    for file in project.files:
+        if "torch" not in file.text:
+            continue
+        code = syntax(file)
+        read: dict[int, set[str]] = {}
+        for node in code.of(ast.Assign):
+            target = node.targets[0]
+            if len(node.targets) != 1 or not isinstance(target, ast.Name) or target.id.startswith("_"):
+                continue
+            kind = _kind(code, target.id, node.value)
+            scope = code.scope(node)
+            if kind is None or (
+                kind == "weights" and not isinstance(scope, ast.FunctionDef) and _is_shared(project, file.path)
+            ):
+                continue
+            if id(scope) not in read:
+                read[id(scope)] = {
+                    n.id for n in ast.walk(scope) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
+                }
+            if target.id not in read[id(scope)] and not _exported(code, scope, target.id):
+                yield _finding(code, node, target.id, kind)
+
+
+def _kind(code: Syntax, name: str, value: ast.expr) -> str | None:
+    made = last_name(value.func) if isinstance(value, ast.Call) else ""
+    if made and is_scheduler(code.qualified(value.func) if isinstance(value, ast.Call) else ""):
+        return "scheduler"
+    if made in _SAMPLERS:
+        return "sampler"
+    if made in _AVERAGES:
+        return "average"
+    if _WEIGHTS.fullmatch(name.lower()) and isinstance(value, (ast.Call, ast.BinOp, ast.ListComp)):
+        return "weights" if made not in ("add_argument", "getattr", "get", "pop") else None
+    return None
+
+
+def _is_shared(project: Project, path: str) -> bool:
+    """Whether other files may import what stands at the top level."""
+    return len(project.files) > 1
+
+
+def _exported(code: Syntax, scope: ast.AST, name: str) -> bool:
+    """Whether it may be read from elsewhere: declared global or nonlocal, or through locals()."""
+    for node in ast.walk(scope):
+        if isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
+            return True
+        if isinstance(node, ast.Call) and last_name(node.func) in ("locals", "globals", "vars", "eval", "exec"):
+            return True
+    return isinstance(scope, ast.Module) and "__all__" in code.file.text
+
+
+def _finding(code: Syntax, node: ast.Assign, name: str, kind: str) -> Finding:
+    what = {
+        "weights": "is computed and given to no loss",
+        "sampler": "is made and given to no loader",
+        "scheduler": "is made and never stepped: the learning rate stays as it is",
+        "average": "is made and never updated or used",
+    }[kind]
+    return RULE.finding(
+        f"{name} at {code.at(node)} {what}",
+        code.place(node),
+        code.file.path,
+        strength=Strength.DIRECT,
+        measured={"kind": kind, "name": name},
+    )

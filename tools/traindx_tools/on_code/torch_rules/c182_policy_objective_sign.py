@@ -1,0 +1,206 @@
+"""A policy's objective points the wrong way.
+
+Four mistakes of hand-written PPO and its kin. The ratio as exp(old - new), which rises where the policy moves away
+from what was good. The clipped surrogate min(ratio * A, clip(ratio) * A) as a loss without a minus. The larger instead
+of the smaller of the two, which removes the bound. The entropy added to the loss, which minimises it, so that
+exploration ends at once.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
+from traindx_tools.rules import Rule
+
+RULE = Rule(
+    id="C182",
+    name="policy-objective-sign",
+    title="A policy's objective points the wrong way",
+    severity=Severity.HIGH,
+    sees="exp(old - new) as a ratio; min of ratio * advantage without a minus, or max with one; a loss plus entropy.",
+    matters="The policy gets worse with every update, or its entropy collapses.",
+    alike=("rewards of the wrong sign", "an objective that is maximised by maximize=True"),
+    confirm=("one update on a batch with one positive advantage: that action's probability has to rise",),
+)
+_OLD = re.compile(r"old|behav|rollout|sampling|prev|\bmu\b", re.IGNORECASE)
+_LOG = re.compile(r"log_?p|logprob|lp\b|logps|log_pi|logpi", re.IGNORECASE)
+_RATIO = re.compile(r"ratio|rho|importance|\biw\b|is_weight", re.IGNORECASE)
+_ADVANTAGE = re.compile(r"adv|\bA\b|gae|\bdelta", re.IGNORECASE)
+
+
+def check(project: Project) -> Iterator[Finding]:
+    """Look at ratios, surrogates and entropies."""
+    for file in project.files:
+        if not ("ratio" in file.text or "entropy" in file.text or "logp" in file.text or "log_prob" in file.text):
+            continue
+        if "maximize=True" in file.text:
+            continue
+        code = syntax(file)
+        yield from _ratios(code)
+        yield from _surrogates(code)
+        yield from _entropies(code)
+
+
+def _ratios(code: Syntax) -> Iterator[Finding]:
+    for node in code.of(ast.Assign):
+        call, name = node.value, last_name(node.targets[0])
+        if not (isinstance(call, ast.Call) and last_name(call.func) == "exp" and _RATIO.search(name)):
+            continue
+        inner: ast.expr = (
+            call.args[0] if call.args else call.func.value if isinstance(call.func, ast.Attribute) else call
+        )
+        inner = code.origin(inner) if isinstance(inner, ast.Name) else inner
+        if not (isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Sub)):
+            continue
+        left, right = written(inner.left), written(inner.right)
+        logs = _LOG.search(left) and _LOG.search(right)
+        if logs and _OLD.search(left) and not _OLD.search(right):
+            yield _finding(code, node, f"{name} is exp(old - new): it has to be exp(new - old)", "ratio")
+
+
+def _surrogates(code: Syntax) -> Iterator[Finding]:
+    for call in code.calls("min", "max", "minimum", "maximum"):
+        if len(call.args) != 2 or code.qualified(call.func).partition(".")[0] not in ("torch", "jax"):
+            continue
+        sides = [code.origin(a) for a in call.args]
+        if not all(_is_surrogate(code, s) for s in sides) or not any(_clipped(code, s) for s in sides):
+            continue
+        negative = any(isinstance(n, ast.UnaryOp) and isinstance(n.op, ast.USub) for s in sides for n in _outer(s))
+        sign, top = _sign_outside(code, call)
+        larger = last_name(call.func) in ("max", "maximum")
+        flips = (sign < 0) != negative
+        if larger == negative and not flips and _is_loss(code, top):
+            yield _finding(code, call, "the clipped surrogate is used as a loss without a minus", "surrogate")
+        elif larger and not negative and flips:
+            yield _finding(code, call, "the larger of the two surrogates is maximised: clipping bounds nothing", "max")
+
+
+def _outer(node: ast.expr) -> Iterator[ast.AST]:
+    """The factors of a product."""
+    yield node
+    if isinstance(node, ast.BinOp):
+        yield from _outer(node.left)
+        yield from _outer(node.right)
+
+
+def _is_surrogate(code: Syntax, node: ast.expr) -> bool:
+    product = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
+    text = written(node)
+    return product and _ADVANTAGE.search(text) is not None and (_RATIO.search(text) is not None or "cl" in text)
+
+
+def _clipped(code: Syntax, node: ast.expr) -> bool:
+    parts = [n for n in ast.walk(node) if isinstance(n, (ast.Call, ast.Name))]
+    names = [
+        last_name(p.func) if isinstance(p, ast.Call) else last_name(getattr(code.origin(p), "func", None))
+        for p in parts
+    ]
+    return any(n in ("clamp", "clip") for n in names)
+
+
+def _sign_outside(code: Syntax, call: ast.Call) -> tuple[int, ast.AST]:
+    sign, top = 1, call
+    below: ast.AST = call
+    for up in code.above(call):
+        if (isinstance(up, ast.UnaryOp) and isinstance(up.op, ast.USub)) or (
+            isinstance(up, ast.BinOp) and isinstance(up.op, ast.Sub) and up.right is below
+        ):
+            sign = -sign
+        elif isinstance(up, ast.BinOp) and isinstance(up.op, (ast.Mult, ast.Div)):
+            number = code.number(up.right if up.left is below else up.left)
+            sign = -sign if number is not None and number < 0 else sign
+        if isinstance(up, ast.stmt):
+            return sign, up
+        below = up
+    return sign, top
+
+
+def _is_loss(code: Syntax, statement: ast.AST) -> bool:
+    """Whether the value is bound to a loss that nobody negates later."""
+    if not isinstance(statement, ast.Assign):
+        return False
+    name = last_name(statement.targets[0])
+    if "loss" not in name.lower():
+        return False
+    for use in (n for n in ast.walk(code.scope(statement)) if isinstance(n, ast.Name) and n.id == name):
+        up = code.parent(use)
+        negated = isinstance(up, ast.UnaryOp) and isinstance(up.op, ast.USub)
+        subtracted = isinstance(up, ast.BinOp) and isinstance(up.op, ast.Sub) and up.right is use
+        if negated or subtracted:
+            return False
+    return True
+
+
+def _entropies(code: Syntax) -> Iterator[Finding]:
+    """`loss = policy_loss + c * entropy` where entropy is a mean of .entropy()."""
+    for node in code.of(ast.Assign):
+        name = last_name(node.targets[0])
+        if "loss" not in name.lower() or "entropy" in name.lower():
+            continue
+        for sign, term in _addends(node.value, 1):
+            entropy = next((n for n in ast.walk(term) if _is_entropy(code, n)), None)
+            if entropy is None or sign < 0:
+                continue
+            factor = _factor(code, term)
+            if factor is not None and factor <= 0:
+                continue
+            yield _finding(
+                code, node, f"{name} adds {written(term)}: the entropy is minimised instead of rewarded", "entropy"
+            )
+            break
+
+
+def _addends(node: ast.expr, sign: int) -> Iterator[tuple[int, ast.expr]]:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
+        yield from _addends(node.left, sign)
+        yield from _addends(node.right, sign if isinstance(node.op, ast.Add) else -sign)
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        yield from _addends(node.operand, -sign)
+    else:
+        yield sign, node
+
+
+def _is_entropy(code: Syntax, node: ast.AST) -> bool:
+    """Whether it is, or comes straight from, `distribution.entropy()`, without a minus."""
+    if isinstance(node, ast.Name) and "loss" not in node.id:
+        origin = code.origin(node)
+        if origin is node or not isinstance(origin, ast.Call):
+            return False
+        node = origin
+    if not isinstance(node, ast.Call):
+        return False
+    while isinstance(node, ast.Call) and last_name(node.func) in ("mean", "sum"):
+        node = node.func.value if isinstance(node.func, ast.Attribute) and not code.qualified(node.func) else (
+            node.args[0] if node.args else node)  # fmt: skip
+        if isinstance(node, ast.Name):
+            return _is_entropy(code, node)
+    return isinstance(node, ast.Call) and last_name(node.func) == "entropy" and not node.args
+
+
+def _factor(code: Syntax, term: ast.expr) -> float | None:
+    """The product of the numbers in a term, None where one of its factors is not known."""
+    if isinstance(term, ast.BinOp) and isinstance(term.op, ast.Mult):
+        left, right = _factor(code, term.left), _factor(code, term.right)
+        return left * right if left is not None and right is not None else None
+    if isinstance(term, ast.UnaryOp) and isinstance(term.op, ast.USub):
+        inner = _factor(code, term.operand)
+        return None if inner is None else -inner
+    known = code.number(term)
+    if known is not None:
+        return known
+    return 1.0 if any(_is_entropy(code, n) for n in ast.walk(term)) else None
+
+
+def _finding(code: Syntax, node: ast.AST, why: str, kind: str) -> Finding:
+    return RULE.finding(
+        f"At {code.at(node)} {why}",
+        code.place(node),
+        code.file.path,
+        strength=Strength.DIRECT,
+        measured={"kind": kind},
+    )
