@@ -1,0 +1,52 @@
+"""Single steps take many times as long as the others.
+
+At a fixed interval: a checkpoint, an evaluation, a log that reads many values. At random: the file system, a garbage
+collection, another process, a data worker that met a large sample. Reported where it costs a noticeable share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.rules import Rule, Threshold
+
+FACTOR, SHARE, STEPS, LEAST = 5.0, 0.2, 50, 3
+
+RULE = Rule(
+    id="T854",
+    name="straggling-steps",
+    title="Single steps take many times as long as the others",
+    severity=Severity.LOW,
+    sees="host seconds a step after the first ten",
+    matters="the share of time that these steps take beyond the usual one",
+    alike=("evaluation and checkpoints at an interval: planned, and reported as a remark",),
+    confirm=("log the time of each step with what it did besides training",),
+    thresholds={
+        "slow": Threshold(FACTOR, "x the median step", "beyond the jitter of a shared machine"),
+        "share": Threshold(SHARE, "of the run's time", "a fifth is worth a look"),
+    },
+)
+
+
+def check(steps: Sequence[int], seconds: Sequence[float], source: str, rank: int) -> Iterator[Finding]:
+    """Host times by step. Steps at a constant interval are a remark (INFO), irregular ones a LOW finding."""
+    if len(steps) < STEPS:
+        return
+    took, median = np.asarray(seconds), float(np.median(seconds))
+    slow = np.flatnonzero(took > FACTOR * median)
+    lost = float((took[slow] - median).sum() / took.sum()) if len(slow) else 0.0
+    if len(slow) < LEAST or lost < SHARE:
+        return
+    at = [int(steps[i]) for i in slow]
+    gaps = np.diff(at)
+    regular = bool(len(gaps) and gaps.min() == gaps.max() and gaps[0] > 1)
+    when = f"every {gaps[0]} steps" if regular else f"at steps {', '.join(map(str, at[:5]))}" + (
+        " ..." if len(at) > 5 else "")
+    yield RULE.finding(
+        f"{len(slow)} of {len(steps)} steps take more than {FACTOR:g} times the median of {1000 * median:.1f} ms, "
+        f"{when}: {lost:.0%} of the time", Location(step=at[0], end_step=at[-1], rank=rank), source,
+        strength=Strength.DIRECT, severity=Severity.INFO if regular else None,
+        measured={"steps": len(slow), "share": round(lost, 3), "regular": regular})

@@ -1,0 +1,54 @@
+"""How often `torch.compile` compiled a function again, and which guard made it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Recompiled:
+    """One function of the user: how often it was compiled beyond the first time, and the guards that failed."""
+
+    function: str
+    file: str
+    line: int
+    times: int
+    guard: str
+    """The guard that failed most, as dynamo writes it: `s == 4.0`, `tensor 'x' size mismatch at index 0 ...`."""
+    limit_reached: bool
+    """Dynamo gave up on it: it runs eagerly from then on."""
+
+
+def recompilations() -> tuple[Recompiled, ...]:
+    """What dynamo recorded, the most recompiled first; () where nothing was compiled or there is no record."""
+    utils = sys.modules.get("torch._dynamo.utils")
+    read = getattr(utils, "get_compilation_metrics", None)
+    if read is None:
+        return ()
+    by_frame: dict[str, list[Any]] = {}
+    for metric in read():
+        frame = str(getattr(metric, "compile_id", "") or "").split("/")[0].strip("[]")
+        by_frame.setdefault(frame, []).append(metric)
+    found = (_of(metrics) for metrics in by_frame.values())
+    return tuple(sorted((r for r in found if r is not None), key=lambda r: -r.times))
+
+
+def _of(metrics: list[Any]) -> Recompiled | None:
+    reasons = [r for m in metrics if (r := getattr(m, "recompile_reason", None))]
+    named = next((m for m in metrics if getattr(m, "co_filename", None)), None)
+    if not reasons or named is None:
+        return None
+    guards = Counter(_guard(r) for r in reasons)
+    limit = any("limit" in str(getattr(m, "fail_reason", "") or "") for m in metrics)
+    return Recompiled(str(named.co_name), str(named.co_filename), int(named.co_firstlineno or 1), len(reasons),
+                      guards.most_common(1)[0][0], limit)
+
+
+def _guard(reason: str) -> str:
+    """The failing guard without its numbers' history: the part after the compile id, before the source comment."""
+    first = reason.splitlines()[0]
+    return re.sub(r"^\d+/\d+:\s*", "", first).split("  #")[0].strip()[:160]
