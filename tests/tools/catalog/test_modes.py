@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from traindx.cli import COMMANDS
 from traindx_tools.catalog.catalog import MODES, FailureMode, Step, load_catalog
 from traindx_tools.catalog.page import without_values
 from traindx_tools.rules import all_rules
 
 CATALOG = load_catalog()
 
-TRAINDX_COMMANDS = {"diagnose", "debug", "log", "plot", "explain", "doctor"}
 PROGRAMS = {
     "python", "pip", "torchrun", "traindx", "grep", "df", "du", "ls", "ps", "ss", "env", "dmesg", "nvidia-smi",
     "py-spy", "compute-sanitizer",
@@ -124,7 +124,7 @@ def _is_shell(command: str) -> bool:
     if words[0] not in PROGRAMS:
         return False
     if words[0] == "traindx":
-        return words[1] in TRAINDX_COMMANDS
+        return words[1] in COMMANDS
     if words[:2] == ["python", "-c"]:
         return _is_python(words[2])
     return True
