@@ -7,6 +7,7 @@ decide anything. Every phrase may be written with `traindx:` before it.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 _BEFORE = (r"(?:/?traindx[:,]?\s+)?"
@@ -14,26 +15,25 @@ _BEFORE = (r"(?:/?traindx[:,]?\s+)?"
 _END = r"(?=\s*(?:$|[.,;:!)\n]|please\b|and\b|with\b|for\b|because\b|to me\b))"
 _SESSION = r"(?:the |this |a |an |my |new )*(?:ml )?debug(?:ging)? session"
 
-_PHRASES: tuple[tuple[str, re.Pattern[str]], ...] = tuple((kind, re.compile(_BEFORE + pattern, re.IGNORECASE)) for
-                                                          kind, pattern in (
-    ("approve", r"(?:i |we )?(?:hereby )?approved?[:,]?\s+(?:(?:the )?(?:option|fix)\s+)?"
-                r"[\"'`*]*(?P<option>A|B|targeted|broader)"
-                rf"\b[\"'`*]*(?: fix| option)?{_END}"),
-    ("approve", rf"(?:i |we )?(?:hereby )?approved?(?: it| this| the fix| the diagnosis)?{_END}"),
-    ("open", rf"(?:open|start|begin) {_SESSION}"),
-    ("open", r"/(?:traindx:)?ml-debug\b"),
-    ("close", rf"(?:close|end|finish|stop) {_SESSION}"),
-    ("strike", rf"(?:(?:the |that )?(?:fix|verification) (?:has )?(?:failed|did(?: not|n't) (?:work|help))"
-               rf"|(?:count )?a strike){_END}"),
-    ("verified", rf"(?:the |that )?(?:fix (?:works|worked|is verified)|verification passed){_END}"),
-    ("different", rf"(?:try|take|choose) (?:a )?(?:fundamentally )?different approach{_END}"),
-    ("reopen", r"reopen (?:the |this )?approach\b[,:]?\s*(?:because)?\s*(?P<reason>.*)"),
-    ("runs", rf"(?:allow runs|you may run (?:the )?code){_END}"),
-))
-_WITH_NAME_ONLY: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (kind, re.compile(rf"/?traindx[:,]?\s+{word}{_END}", re.IGNORECASE))
-    for kind, word in (("off", "off"), ("on", "on"), ("open", "open"), ("close", "close"), ("strike", "strike"),
-                       ("verified", "verified"), ("different", "different")))
+_PHRASES: tuple[tuple[str, str, str], ...] = (
+    ("approve", "approve", r"(?:i |we )?(?:hereby )?approved?[:,]?\s+(?:(?:the )?(?:option|fix)\s+)?[\"'`*]*"
+                           rf"(?P<option>A|B|targeted|broader)\b[\"'`*]*(?: fix| option)?{_END}"),
+    ("approve", "approve", rf"(?:i |we )?(?:hereby )?approved?(?: it| this| the fix| the diagnosis)?{_END}"),
+    ("open", "session", rf"(?:open|start|begin) {_SESSION}"),
+    ("open", "ml-debug", r"/(?:traindx:)?ml-debug\b"),
+    ("close", "session", rf"(?:close|end|finish|stop) {_SESSION}"),
+    ("strike", "fail", rf"(?:the |that )?(?:fix|verification) (?:has )?failed{_END}"),
+    ("strike", "fix", rf"(?:the |that )?fix did(?: not|n't) (?:work|help){_END}"),
+    ("strike", "strike", rf"(?:count )?a strike{_END}"),
+    ("verified", "fix", rf"(?:the |that )?fix (?:works|worked|is verified){_END}"),
+    ("verified", "verification", rf"(?:the |that )?verification passed{_END}"),
+    ("different", "different", rf"(?:try|take|choose) (?:a )?(?:fundamentally )?different approach{_END}"),
+    ("reopen", "reopen", r"reopen (?:the |this )?approach\b[,:]?\s*(?:because)?\s*(?P<reason>.*)"),
+    ("runs", "run", rf"(?:allow runs|you may run (?:the )?code){_END}"),
+)
+"""What is decided, a word that must occur (a pattern is compiled only then: every prompt starts the hook anew), how."""
+
+_WITH_NAME_ONLY = ("off", "on", "open", "close", "strike", "verified", "different")
 
 _LONGEST = 4_000
 """Characters of a prompt that are looked at: a phrase stands at the beginning."""
@@ -41,8 +41,8 @@ _LONGEST = 4_000
 _NO_PERSON = re.compile(r"\s*<[\w-]+[^>]*>")
 """A prompt that begins with a tag was written by the host (a finished task, a reminder), not by a person."""
 
-_ALMOST = re.compile(r"\W*(?:(?:yes|yep|ok(?:ay)?|sure|go(?: ahead| for it)?|do it|lgtm|looks good|sounds "
-                     r"good|proceed|apply(?: it)?|fix it|a|b)\b\W*)+$", re.IGNORECASE)
+_ALMOST = (r"\W*(?:(?:yes|yep|ok(?:ay)?|sure|go(?: ahead| for it)?|do it|lgtm|looks good|sounds good|proceed"
+           r"|apply(?: it)?|fix it|a|b)\b\W*)+$")
 
 
 class Said(NamedTuple):
@@ -58,13 +58,19 @@ def said(prompt: str) -> Said | None:
     text = prompt[:_LONGEST].strip()
     if _NO_PERSON.match(text):
         return None
-    for kind, pattern in (*_WITH_NAME_ONLY, *_PHRASES):
-        found = pattern.match(text)
+    for kind, pattern in _candidates(text.lower()):
+        found = re.match(pattern, text, re.IGNORECASE)
         if found is not None and not _asks(text[found.end():]):
             given = found.groupdict()
             option = {"A": "A", "B": "B", "TARGETED": "A", "BROADER": "B"}.get((given.get("option") or "").upper(), "")
             return Said(kind, option, (given.get("reason") or "").strip())
     return None
+
+
+def _candidates(text: str) -> Iterator[tuple[str, str]]:
+    if text.startswith(("traindx", "/traindx")):
+        yield from ((word, rf"/?traindx[:,]?\s+{word}{_END}") for word in _WITH_NAME_ONLY)
+    yield from ((kind, _BEFORE + pattern) for kind, word, pattern in _PHRASES if word in text)
 
 
 def _asks(rest: str) -> bool:
@@ -74,4 +80,4 @@ def _asks(rest: str) -> bool:
 
 def almost(prompt: str) -> bool:
     """True for a prompt that sounds like an approval and names none."""
-    return len(prompt) < 200 and not _NO_PERSON.match(prompt) and _ALMOST.match(prompt) is not None
+    return len(prompt) < 200 and not _NO_PERSON.match(prompt) and re.match(_ALMOST, prompt, re.IGNORECASE) is not None

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -129,3 +130,23 @@ def test_large_and_odd_input_is_judged(launch: Launcher) -> None:
     for content in ("x" * 2_000_000, "\\n$(rm -rf .)`'\"%s\\c\n\t", "\u2028\U0001f525\ud800"):
         assert launch.denied({"tool_name": "Write", "tool_input": {"file_path": "train.py", "content": content}})
     assert "EPS" in (launch.work / "train.py").read_text()
+
+
+@pytest.mark.parametrize(("name", "event"), [
+    ("PreToolUse", EDIT), ("PreToolUse", {"tool_name": "Bash", "tool_input": {"command": "git diff --stat"}}),
+    ("UserPromptSubmit", {"prompt": "why is it NaN?"})])
+def test_a_call_imports_little(launch: Launcher, name: str,
+                                                             event: dict[str, Any]) -> None:
+    """The time itself is measured by benchmarks/hook_latency.py: a loaded machine would make a test of it lie."""
+    launch("PreToolUse", SKILL)
+    code = ("import runpy, sys; sys.argv = sys.argv[1:]\ntry: runpy.run_path(sys.argv[0], run_name='__main__')\n"
+            "except SystemExit: pass\nprint('', *sorted(sys.modules), sep='\\n')")
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", code, str(HOOKS / "gate.py"), name], check=True, text=True,
+                          input=json.dumps({"cwd": str(launch.work), **event}), capture_output=True, timeout=60,
+                          env=launch.environment)
+    modules = set(done.stdout.split("\n"))
+    assert "traindx.gate_hook.program" in modules
+    slow = {"dataclasses", "inspect", "hashlib", "subprocess", "difflib", "numpy", "pydantic", "traindx.gate",
+            "traindx.machine", "traindx_tools", "tempfile", "asyncio", "logging"}
+    assert not modules & slow
+    assert sum(m.startswith("traindx") for m in modules) <= 15
