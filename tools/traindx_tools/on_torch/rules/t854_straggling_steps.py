@@ -40,7 +40,7 @@ def check(steps: Sequence[int], seconds: Sequence[float], source: str, rank: int
     lost = float((took[slow] - median).sum() / took.sum()) if len(slow) else 0.0
     if len(slow) < LEAST or lost < SHARE:
         return
-    at = [int(steps[i]) for i in slow]
+    at = [int(steps[i]) for i in slow.tolist()]
     gaps = np.diff(at)
     regular = bool(len(gaps) and gaps.min() == gaps.max() and gaps[0] > 1)
     when = f"every {gaps[0]} steps" if regular else f"at steps {', '.join(map(str, at[:5]))}" + (
