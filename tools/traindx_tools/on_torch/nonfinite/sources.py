@@ -1,0 +1,53 @@
+"""Remembers for each storage that holds non-finite values where they came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+
+from traindx_tools.on_torch.nonfinite.events import Event
+
+
+def storage_key(tensor: torch.Tensor) -> int:
+    """Identifies the memory that a tensor looks at; views share it."""
+    return int(tensor.untyped_storage()._cdata)
+
+
+def covers_storage(tensor: torch.Tensor) -> bool:
+    """Whether the tensor is all that its memory holds."""
+    return tensor.numel() * tensor.element_size() >= tensor.untyped_storage().nbytes()
+
+
+class Sources:
+    """Events by storage, and what is known of the tensors that were there before tracing began.
+
+    Keys are addresses: memory that is freed and given out again is written by the operation that gets it, and with that
+    its old event goes or is replaced.
+    """
+
+    def __init__(self) -> None:
+        self._events: dict[int, Event] = {}
+        self._names: dict[int, tuple[str, str]] = {}
+
+    def of(self, tensor: torch.Tensor) -> Event | None:
+        """Where the non-finite values of this memory came from; None where nobody saw them come."""
+        return self._events.get(storage_key(tensor))
+
+    def put(self, tensor: torch.Tensor, event: Event) -> None:
+        """The tensor's memory holds non-finite values from here."""
+        self._events[storage_key(tensor)] = event
+
+    def clear(self, tensor: torch.Tensor) -> None:
+        """The tensor has been written and is finite: nothing is left, where it is all of its memory."""
+        if self._events and covers_storage(tensor):
+            self._events.pop(storage_key(tensor), None)
+
+    def name(self, tensors: Iterable[tuple[str, torch.Tensor]], kind: str) -> None:
+        """These tensors are the program's parameters or buffers."""
+        for path, tensor in tensors:
+            self._names.setdefault(storage_key(tensor), (kind, path))
+
+    def named(self, tensor: torch.Tensor) -> tuple[str, str] | None:
+        """Kind and path of a parameter or buffer, None for other memory."""
+        return self._names.get(storage_key(tensor))
