@@ -20,8 +20,8 @@ ROOT = HERE.parents[1]
 AGENT_PLUGIN_FIELDS = {"$schema", "name", "version", "description", "author", "homepage", "repository", "license",
                        "keywords", "extensions"}
 """The closed set of Agent Plugins 1.0.0 (agent-plugins.org/specification)."""
-SKILLS_CLI = "skills@1.5.15"
-"""The last release that runs on Node 20."""
+SKILLS_CLI = {"node20": ("skills@1.5.15", None), "node22": ("skills@latest", "node@22")}
+"""The last release that runs on Node 20, and the newest on a Node 22 that npm itself brings."""
 
 _spec = importlib.util.spec_from_file_location("bare_python", HERE / "bare_python.py")
 assert _spec is not None
@@ -50,6 +50,9 @@ def test_manifests_have_what_their_hosts_ask_for() -> None:
     assert isinstance(portable["author"], dict)
     claude = manifest(".claude-plugin/plugin.json")
     assert isinstance(claude["author"], dict)
+    assert (ROOT / claude["hooks"]).is_file()
+    assert (ROOT / claude["mcpServers"]).is_file()
+    assert (ROOT / claude["experimental"]["evals"]).is_dir()
     market = manifest(".claude-plugin/marketplace.json")
     assert {"name", "owner", "plugins"} <= set(market)
     assert [p["source"] for p in market["plugins"]] == ["./"]
@@ -62,7 +65,8 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     to = tmp_path_factory.mktemp("tree")
     for part in ("skills", "agents", "tools", "orchestrator", "templates", ".claude-plugin"):
         shutil.copytree(ROOT / part, to / part, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE", "plugin.json"):
+    for name in ("pyproject.toml", "README.md", "LICENSE", "plugin.json", "mcp.json", ".mcp.json",
+                 "gemini-extension.json"):
         shutil.copy(ROOT / name, to / name)
     return to
 
@@ -83,6 +87,9 @@ def test_the_wheel_holds_the_skills_and_the_instruments_once(wheel: list[zipfile
     for skill in (tree / "skills").glob("*/SKILL.md"):
         inside = [p for p in skill.parent.rglob("*") if p.is_file() and "vendor" not in p.parts]
         assert {f"traindx/_pack/{p.relative_to(tree).as_posix()}" for p in inside} <= names
+    assert {f"traindx/_pack/{n}" for n in (".mcp.json", ".claude-plugin/plugin.json", "tools/mcp/serve.py",
+                                           *(f"tools/hooks/{h}" for h in ("hooks.json", "gate.sh", "gate.py",
+                                                                          "protected.py")))} <= names
 
 
 def test_the_source_archive_holds_the_instruments_once(tree: Path, tmp_path: Path) -> None:
@@ -102,40 +109,57 @@ def tree_of(folder: Path) -> set[str]:
             for f in files}
 
 
-@pytest.mark.slow
-def test_npx_installs_skills_that_work_alone(tree: Path, tmp_path: Path) -> None:
-    npx = shutil.which("npx")
-    if npx is None:
-        pytest.fail("npx was not found: install Node 20 or newer")
-    home, project = tmp_path / "home", tmp_path / "project"
+def npm_environment(home: Path) -> dict[str, str]:
+    """An empty HOME; npm's own settings (registry, certificates) stay: they belong to the machine, not to the install."""
     home.mkdir()
-    project.mkdir()
-    # npm's own settings (registry, certificates) stay: they belong to the machine, not to the install.
-    settings = {k: v for k, v in os.environ.items()
-                if k.lower().startswith("npm_config_") or k == "NODE_EXTRA_CA_CERTS"}
     real = Path.home() / ".npmrc"
     if real.is_file():
         shutil.copy(real, home / ".npmrc")
-    done = subprocess.run([npx, "-y", SKILLS_CLI, "add", str(tree), "--copy", "-y", "-a", "claude-code"], cwd=project,
-                          capture_output=True, text=True, timeout=110, check=False, stdin=subprocess.DEVNULL,
-                          env={"PATH": os.environ["PATH"], "HOME": str(home), "DISABLE_TELEMETRY": "1", "CI": "1",
-                               **settings})
+    settings = {k: v for k, v in os.environ.items()
+                if k.lower().startswith("npm_config_") or k == "NODE_EXTRA_CA_CERTS"}
+    return {"PATH": os.environ["PATH"], "HOME": str(home), "DISABLE_TELEMETRY": "1", "CI": "1", **settings}
+
+
+def npm(command: list[str], cwd: Path, environment: dict[str, str]) -> None:
+    """Runs npm or npx; a failure says so in words, and what to look at."""
+    program = shutil.which(command[0], path=environment["PATH"])
+    if program is None:
+        pytest.fail(f"{command[0]} was not found: install Node 20 or newer")
+    done = subprocess.run([program, *command[1:]], cwd=cwd, capture_output=True, text=True, timeout=300, check=False,
+                          stdin=subprocess.DEVNULL, env=environment)
     if done.returncode != 0:
-        pytest.fail(f"`npx -y {SKILLS_CLI} add` failed; is the npm registry reachable?\n{done.stderr[-2000:]}"
+        pytest.fail(f"`{' '.join(command)}` failed; is the npm registry reachable?\n{done.stderr[-2000:]}"
                     f"{done.stdout[-2000:]}")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("node", SKILLS_CLI)
+def test_npx_installs_skills_that_work_alone(node: str, tree: Path, tmp_path: Path) -> None:
+    release, runtime = SKILLS_CLI[node]
+    environment, project = npm_environment(tmp_path / "home"), tmp_path / "project"
+    project.mkdir()
+    if runtime is not None:
+        (tmp_path / "node").mkdir()
+        npm(["npm", "install", "--no-save", "--prefix", str(tmp_path / "node"), runtime], tmp_path / "node",
+            environment)
+        environment["PATH"] = f"{tmp_path / 'node' / 'node_modules' / '.bin'}:{environment['PATH']}"
+    npm(["npx", "-y", release, "add", str(tree), "--copy", "-y", "-a", "claude-code"], project, environment)
     installed = project / ".claude" / "skills"
-    assert tree_of(installed) == tree_of(tree / "skills") - {".gitkeep"}
+    assert tree_of(installed) == tree_of(tree / "skills")
+    assert {p.name for p in project.iterdir()} <= {".claude", "skills-lock.json"}, "nothing else lands in the project"
     assert not [p for p in installed.rglob("*") if p.is_symlink()]
 
     packages = bare.bare_folder(tmp_path / "packages")
     (project / "train.log").write_text("\n".join(
         f"step {s} loss {2.0 if s < 100 else float('nan')} lr 0.1" for s in range(200)), encoding="utf-8")
     for skill in sorted(installed.iterdir()):
-        script = skill / "scripts" / "traindx_run.py"
-        assert bare.run_bare(packages, script, "--help", cwd=project).returncode == 0
-        seen = bare.run_bare(packages, script, "diagnose", "train.log", cwd=project)
+        for script in sorted((skill / "scripts").glob("*.py")):
+            assert bare.run_bare(packages, script, "--help", cwd=project).returncode == 0
+        seen = bare.run_bare(packages, skill / "scripts" / "traindx_run.py", "diagnose", "train.log", cwd=project)
         assert seen.returncode in (1, 3), seen.stderr
         assert json.loads(seen.stdout)["engine"] == "bundled"
+        assert "L101" in {f["rule"] for f in json.loads(seen.stdout)["findings"]}
 
 
 @pytest.mark.slow
@@ -149,3 +173,6 @@ def test_claude_code_accepts_the_plugin(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     for skill in (ROOT / "skills").glob("*/SKILL.md"):
         assert f"traindx:{skill.parent.name}" in done.stdout
+    for event in ("PreToolUse", "UserPromptSubmit", "SubagentStart"):
+        assert f"hooks: {event}" in done.stdout
+    assert "mcpServers: traindx" in done.stdout
