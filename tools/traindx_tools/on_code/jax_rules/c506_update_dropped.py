@@ -42,8 +42,10 @@ def check(project: Project) -> Iterator[Finding]:
             continue
         for body in _scopes(file):
             nodes = list(own_nodes(body))
-            read = {n.id for n in _deep(body) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
             repeated = {id(n) for loop in nodes if isinstance(loop, (ast.For, ast.While)) for n in below(loop)}
+            if not repeated:
+                continue
+            read = {n.id for n in _deep(body) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
             for node in nodes:
                 if id(node) not in repeated:
                     continue

@@ -9,6 +9,7 @@ beyond their frequencies.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -31,6 +32,9 @@ RULE = Rule(
 
 _PAIRING = frozenset({"TensorDataset", "zip", "fit", "train_test_split", "list_zip", "from_tensor_slices", "savez"})
 
+_CHANGES_ORDER = re.compile(r"\b(shuffle|sort|sorted|permutation|randperm)\s*\(")
+"""What a file says in which `_order` finds something."""
+
 
 @dataclass(frozen=True)
 class Order:
@@ -46,7 +50,7 @@ class Order:
 def check(project: Project) -> Iterator[Finding]:
     """Look at every function, and every module's top level."""
     for file in project.files:
-        if not any(word in file.text for word in ("shuffle", "sort", "perm")):
+        if not _CHANGES_ORDER.search(file.text):
             continue
         scopes: list[list[ast.stmt]] = [file.tree.body]
         scopes += [n.body for n in below(file.tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
