@@ -1,0 +1,46 @@
+"""Most of the parameters are embeddings and little is left to compute with them.
+
+A table of token vectors learns the frequency of tokens. If the trunk behind it is starved (a vocabulary of 50,000 on a
+width of 512 with two blocks), the cheapest solution is the most frequent token for every input: the loss falls to the
+unigram entropy and stays. Large tables are right in recommenders and in small models with large vocabularies that still
+have depth; alone this is a remark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.rules import Rule, Threshold
+
+if TYPE_CHECKING:
+    from traindx_tools.on_torch.architecture.analysis import Architecture
+
+SHARE, FEWEST = 0.7, 10_000
+
+RULE = Rule(
+    id="T901",
+    name="embedding-heavy",
+    title="Most parameters are embeddings",
+    severity=Severity.LOW,
+    sees="parameter counts by kind of layer, tied tensors once",
+    matters="a starved trunk answers with the most frequent token whatever the input",
+    alike=("recommenders, whose tables are the model", "embeddings tied to the output, counted once here"),
+    confirm=("outputs for different inputs are the same token", "a trunk twice as deep lowers the loss at once"),
+    thresholds={"share": Threshold(SHARE, "of all parameters",
+                                   "one part with more than 70 to 80 % of the parameters and a starved trunk")},
+)
+
+
+def check(architecture: Architecture, source: str) -> Iterator[Finding]:
+    """One finding where embeddings hold at least 70 % of the parameters."""
+    share = architecture.share("embedding")
+    if share < SHARE or architecture.parameters < FEWEST:
+        return
+    trunk = architecture.parameters - architecture.by_kind["embedding"]
+    path = next(p for p, *_ in architecture.largest)
+    yield RULE.finding(
+        f"{share:.0%} of the {architecture.parameters:,} parameters are embeddings (largest: {path}); the rest of the "
+        f"model has {trunk:,}", Location(module=path.rpartition(".")[0] or path), source, strength=Strength.PATTERN,
+        measured={"share": round(share, 3), "parameters": architecture.parameters, "trunk": trunk})
