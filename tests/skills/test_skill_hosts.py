@@ -110,7 +110,7 @@ def tree_of(folder: Path) -> set[str]:
 
 
 def npm_environment(home: Path) -> dict[str, str]:
-    """An empty HOME; npm's own settings (registry, certificates) stay: they belong to the machine, not to the install."""
+    """An empty HOME. npm keeps its own settings (registry, certificates): they belong to the machine."""
     home.mkdir()
     real = Path.home() / ".npmrc"
     if real.is_file():
