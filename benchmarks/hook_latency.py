@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
 import statistics
 import subprocess
@@ -27,10 +28,12 @@ SHOWN = ("# Diagnosis (Gate 4)\n## Symptom\nThe loss is NaN from step 1175.\n## 
          "## What This Fix Will Change\nValues near 1.\n## What This Fix Will NOT Fix\nA high learning rate.\n")
 
 
-def milliseconds(command: list[str], text: str, environment: dict[str, str]) -> float:
-    start = time.perf_counter()
+def milliseconds(command: list[str], text: str, environment: dict[str, str]) -> tuple[float, float]:
+    """Passed time and processor time of one call."""
+    start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(command, input=text.encode(), check=False, capture_output=True, env=environment)
-    return (time.perf_counter() - start) * 1e3
+    passed, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return passed * 1e3, (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime) * 1e3
 
 
 def main() -> int:
@@ -52,12 +55,16 @@ def main() -> int:
         typed = event("UserPromptSubmit", prompt="why is the loss NaN?")
         python = "/usr/bin/python3" if Path("/usr/bin/python3").exists() else shutil.which("python3") or sys.executable
 
-        def measure(name: str, call: tuple[list[str], str]) -> float:
-            taken = sorted(milliseconds(*call, environment) for _ in range(runs))
-            print(f"{name:42}{statistics.median(taken):10.1f}{taken[int(0.9 * (runs - 1))]:10.1f}")
-            return statistics.median(taken)
+        busy = os.getloadavg()[0] > (os.cpu_count() or 1)
 
-        print(f"{'ms a call':42}{'median':>10}{'90 %':>10}")
+        def measure(name: str, call: tuple[list[str], str]) -> float:
+            taken = [milliseconds(*call, environment) for _ in range(runs)]
+            passed, worked = sorted(p for p, _ in taken), statistics.median(w for _, w in taken)
+            middle = statistics.median(passed)
+            print(f"{name:40}{middle:10.1f}{passed[int(0.9 * (runs - 1))]:10.1f}{worked:12.1f}")
+            return worked if busy else middle
+
+        print(f"{'ms a call':40}{'median':>10}{'90 %':>10}{'processor':>12}")
         measure("python -I -S -c pass", ([python, "-I", "-S", "-c", "pass"], ""))
         for name, call in (("no session: Edit", edit), ("no session: Bash", shell), ("no session: a prompt", typed)):
             measure(name, call)
@@ -70,7 +77,8 @@ def main() -> int:
             command, text = event(name, **fields)
             milliseconds(command, text, environment)
         slowest.append(measure("approved: Edit, judged line by line", edit))
-        print(f"limit {LIMIT_MS:.0f} ms: {'kept' if max(slowest) < LIMIT_MS else 'EXCEEDED'}")
+        held = f"processor time, the load is {os.getloadavg()[0]:.1f}" if busy else "time that passes"
+        print(f"limit {LIMIT_MS:.0f} ms ({held}): {'kept' if max(slowest) < LIMIT_MS else 'EXCEEDED'}")
         return 0 if max(slowest) < LIMIT_MS else 1
 
 

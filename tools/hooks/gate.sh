@@ -24,6 +24,16 @@ if [ -z "$open" ]; then
         *) exit 0 ;;
     esac
 fi
+case $event in
+    PostToolUse*)
+        # Before an approval only a loaded skill and an answered question matter afterwards.
+        fix=
+        for mark in "$state"/fix/*; do
+            [ -e "$mark" ] && fix=yes && break
+        done
+        [ -z "$fix" ] && case $input in *'"tool_name":"Skill"'* | *'"tool_name":"AskUserQuestion"'*) ;; *) exit 0 ;; esac
+        ;;
+esac
 
 here=$(dirname "$0")
 tried=

@@ -84,6 +84,7 @@ class Store:
         fresh = path.with_name(f"{path.name}.{os.getpid()}")
         fresh.write_text(json.dumps(state.to_json()), encoding="utf-8", errors="surrogateescape")
         os.replace(fresh, path)
+        self._mark("fix", state.workspace, there=opened and state.phase == "fix")
         self._mark("open", state.workspace, there=opened)
 
     @contextmanager
