@@ -20,6 +20,7 @@ from traindx.model import Diagnosis, Hypothesis
 from traindx.places import Places, common_root
 from traindx_tools import triage
 from traindx_tools.examine import Examination, examine
+from traindx_tools.live.reading import workspace_of
 from traindx_tools.on_code.anchors import Anchor
 
 EXIT_CODES = {"healthy": 0, "diagnosis_complete": 1, "needs_more_data": 3}
@@ -212,7 +213,7 @@ def diagnose(paths: Sequence[str | Path] | str | Path, *, symptom: str = "", std
     """
     if isinstance(paths, (str, Path)):
         paths = [paths]
-    here = root or common_root(paths)
+    here = root or workspace_of(paths) or common_root(paths)
     seen = examine(paths, symptom=symptom, stdin=stdin, root=here)
     places = Places(here.resolve(), seen.code, _anchors(seen.code))
     return Report(seen, places, typed(paths), tuple(missing))

@@ -1,22 +1,29 @@
 """`--run CMD`: the user's consent to run the training again, in a copy of the workspace, under a time and memory limit.
 
-The workspace itself is never run in and never written to. The new log is read with the same instruments, so that a
-fault that comes and goes is told apart from one that is always there, and a run without a log gets one.
+The workspace itself is never run in and never written to. The live instruments are attached to the new run, and where a
+value stopped being finite in it, a further run (in a fresh copy) traces the operation that did it. What they saw is
+weighed together with the old artifacts. The new log is read too, so that a fault that comes and goes is told apart from
+one that is always there, and a run without a log gets one.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from traindx.diagnose import Report, diagnose, typed
 from traindx.verify import Outcome, clean_environment, specification, supervised, verify_from
 from traindx_tools.errors import BadUsage, UnreadableInput
+from traindx_tools.examine import named_code
 from traindx_tools.finding import Finding, Severity
+from traindx_tools.live.reading import read_folder
+from traindx_tools.live.runner import EAGER, Enough, Job, arms, tripped
+from traindx_tools.live.settings import Settings, environment_for
 
 LEFT_OUT = frozenset({".git", ".hg", ".svn", ".venv", "venv", "env", "node_modules", "__pycache__", ".mypy_cache",
                       "scratch", ".pytest_cache", ".tox", "wandb"})  # fmt: skip
@@ -28,6 +35,10 @@ COPY_LIMIT = 4 * 2**30
 DEFAULT_TIMEOUT = 600.0
 """Seconds that the command may take."""
 
+PROBES = ("all",)
+"""The live instruments of a run that was made to find something out: all that watch."""
+POLL_SECONDS = 0.2
+
 
 @dataclass(frozen=True)
 class Rerun:
@@ -37,6 +48,8 @@ class Rerun:
     copy: Path
     outcome: Outcome
     written: tuple[Path, ...]
+    seen: tuple[Finding, ...] = ()
+    """What the live instruments saw, with files as seen from the workspace."""
 
     @property
     def log(self) -> Path:
@@ -85,18 +98,54 @@ def _stamps(root: Path) -> dict[Path, tuple[int, int]]:
 
 
 def run_in_copy(command: str, workspace: Path, folder: Path, timeout: float = DEFAULT_TIMEOUT) -> Rerun:
-    """Runs the command in a copy of the workspace below `folder`, without the secrets of this environment."""
+    """Runs the command in a copy of the workspace below `folder`, without the secrets of this environment.
+
+    The live instruments are attached; what they see is in the result.
+    """
+    copy, live = folder / "copy", folder / "live"
+    copy_workspace(workspace, copy)
+    before = _stamps(copy)
+    job = Job((command,), live, PROBES)
+    outcome = asyncio.run(_attached(command, copy, folder / "run", timeout, job.settings()))
+    after = _stamps(copy)
+    written = tuple(sorted(f for f, stamp in after.items() if before.get(f) != stamp))
+    seen = read_folder(live).seen_from(copy.resolve())
+    origins = () if outcome.cancelled else _origins(command, workspace, folder, timeout, job, seen)
+    return Rerun(command, copy, outcome, written, (*seen, *origins))
+
+
+def _origins(command: str, workspace: Path, folder: Path, timeout: float, job: Job,
+             seen: Sequence[Finding]) -> tuple[Finding, ...]:
+    """What passes with tracing name, each in a fresh copy, where a value stopped being finite."""
+    for number, arm in enumerate(arms(tripped(seen)), 1):
+        copy = folder / f"copy{number}"
+        copy_workspace(workspace, copy)
+        settings = job.tracing(number, arm)
+        asyncio.run(_attached(command, copy, folder / f"run{number}", timeout, settings, tracing=True))
+        found = [f for f in read_folder(Path(settings.folder)).seen_from(copy.resolve()) if f.rule != "T102"]
+        if found:
+            return tuple(found)
+    return ()
+
+
+async def _attached(command: str, copy: Path, run: Path, timeout: float, settings: Settings, *,
+                    tracing: bool = False) -> Outcome:
+    """One run under limits with the instruments attached; one with tracing ends as soon as it has named the origin."""
     how = verify_from({"command": command, "timeout": timeout})
     assert how is not None, "fields were given"
-    copy, run = folder / "copy", folder / "run"
-    copy_workspace(workspace, copy)
     run.mkdir(parents=True)
-    before = _stamps(copy)
-    limits = specification(how, copy)
-    environment = {**clean_environment(os.environ), "PYTHONUNBUFFERED": "1"}
-    outcome = asyncio.run(supervised(run, limits, environment))
-    after = _stamps(copy)
-    return Rerun(command, copy, outcome, tuple(sorted(f for f, stamp in after.items() if before.get(f) != stamp)))
+    environment = {**environment_for(settings, clean_environment(os.environ)), "PYTHONUNBUFFERED": "1",
+                   **(EAGER if tracing else {})}
+    running = asyncio.ensure_future(supervised(run, specification(how, copy), environment))
+    enough = Enough(Path(settings.folder))
+    while tracing and not running.done():
+        await asyncio.wait([running], timeout=POLL_SECONDS)
+        if enough():
+            running.cancel()
+            break
+    with contextlib.suppress(asyncio.CancelledError):
+        return await running
+    return Outcome(run, None, False, False, True, 0.0)
 
 
 def diagnose_rerun(rerun: Rerun, symptom: str) -> Report:
@@ -131,14 +180,30 @@ def compare(old: Report, new: Report, rerun: Rerun) -> str:
 
 
 def with_rerun(old: Report, command: str, workspace: Path, folder: Path, timeout: float = DEFAULT_TIMEOUT) -> Report:
-    """The better of the old diagnosis and that of a new run, with a note on whether it was reproduced."""
+    """The old diagnosis together with what a new run shows, and a note on whether it was reproduced.
+
+    The findings of the live instruments join those of the old artifacts in one triage. Of the new log only what the old
+    artifacts were silent about counts: they are the user's own case.
+    """
     rerun = run_in_copy(command, workspace, folder, timeout)
     try:
         new = diagnose_rerun(rerun, old.seen.symptom)
     except UnreadableInput as error:
         note = f"`{command}` was run again in a copy and {rerun.ended}; nothing of it could be read: {error}"
-        return replace(old, remarks=(*old.remarks, note))
+        return replace(_joined(old, rerun.seen, 0), remarks=(*old.remarks, note))
     note = compare(old, new, rerun)
-    # The old artifacts are the user's own case; the new run speaks where they were silent.
-    better = new if old.status != "diagnosis_complete" and new.status == "diagnosis_complete" else old
+    silent = not _serious(old.seen.findings)
+    on_log = [f for f in new.seen.findings if silent and f.rule[0] == "L"]
+    better = _joined(old, (*rerun.seen, *on_log), new.seen.records if silent else 0)
+    if better.status != "diagnosis_complete":
+        anew = _joined(new, rerun.seen, 0)
+        better = anew if anew.status == "diagnosis_complete" else better
     return replace(better, remarks=(*old.remarks, note))
+
+
+def _joined(report: Report, more: Sequence[Finding], records: int) -> Report:
+    """The report with further findings, weighed anew; the code that they point at is known by its lines."""
+    code = named_code(more, report.places.root.resolve())
+    places = replace(report.places, code=tuple(dict.fromkeys([*report.places.code, *code])))
+    return Report(report.seen.joined(more, records), places, report.subject, report.missing, report.extra_checks,
+                  report.remarks)

@@ -11,9 +11,11 @@ from pathlib import Path
 
 from traindx_tools.catalog.catalog import load_catalog
 from traindx_tools.finding import Finding
+from traindx_tools.live.reading import read_files
 from traindx_tools.on_code import audit
 from traindx_tools.on_logs import read_run
 from traindx_tools.on_logs.judge import judge_run
+from traindx_tools.on_logs.readers.live_records import FORMAT as LIVE
 from traindx_tools.on_logs.run import Run
 from traindx_tools.symptoms import unseen_symptoms
 from traindx_tools.triage import Verdict, judge
@@ -35,6 +37,14 @@ class Examination:
     verdict: Verdict
     notes: tuple[str, ...]
 
+    def joined(self, more: Sequence[Finding], records: int = 0) -> Examination:
+        """With findings of instruments that ran elsewhere, all weighed anew in one triage."""
+        findings = tuple({(f.rule, str(f.where), f.statement): f for f in (*self.findings, *more)}.values())
+        recorded = frozenset(s.name for s in self.run.series) | frozenset(s.group for s in self.run.series)
+        verdict = judge(findings, load_catalog(), self.symptom, records=self.records + records,
+                        unseen=unseen_symptoms(self.symptom, recorded))
+        return replace(self, findings=findings, verdict=verdict)
+
     @cached_property
     def records(self) -> int:
         """How many metric values were read."""
@@ -47,6 +57,13 @@ def code_files(paths: Sequence[str | Path], run: Run) -> tuple[Path, ...]:
     logs = [Path(p) for p in paths if str(p) != "-" and "://" not in str(p) and os.path.isfile(p)]
     beside = [p for log in logs if log.suffix != ".py" for p in sorted(log.parent.glob("*.py")) if _stays(p)]
     return tuple(dict.fromkeys([*named, *beside]))[:MOST_CODE_FILES]
+
+
+def named_code(findings: Sequence[Finding], root: Path) -> tuple[Path, ...]:
+    """The Python files below the root that findings of a live process point at: their lines are quoted and audited."""
+    files = [root / f.where.file for f in findings if f.where.file is not None and f.where.file.endswith(".py")]
+    inside = [f for f in files if f.is_file() and f.resolve().is_relative_to(root)]
+    return tuple(dict.fromkeys(inside))
 
 
 def _stays(path: Path) -> bool:
@@ -88,10 +105,13 @@ def examine(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | No
     run = read_run(paths, stdin=stdin)
     failures: list[str] = []
     on_logs = judge_run(run, failures)
-    files = code_files(paths, run)
+    live = read_files(a.path for a in run.artifacts if a.format == LIVE)
+    base = (root or Path.cwd()).resolve()
+    told = live.seen_from(base)
+    files = tuple(dict.fromkeys([*code_files(paths, run), *named_code(told, base)]))[:MOST_CODE_FILES]
     code = audit(files)
-    here = _prefixes((root or Path.cwd()).resolve())
-    findings = tuple(_short(f, here) for f in (*on_logs, *code.findings))
+    here = _prefixes(base)
+    findings = tuple(_short(f, here) for f in (*on_logs, *code.findings, *told))
     read = (*run.artifacts, *code.notes)
     run = replace(run, artifacts=tuple(replace(a, path=_inside(a.path, here)) for a in run.artifacts))
     recorded = frozenset(s.name for s in run.series) | frozenset(s.group for s in run.series)

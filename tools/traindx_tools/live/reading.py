@@ -16,6 +16,8 @@ MAX_BYTES = 64 * 2**20
 """Bytes of one file that are read; a recorder writes at most a quarter of it."""
 MAX_FILES = 4_096
 RUN_FILE = "run.json"
+TRACING = "origin"
+"""How the folders of passes with tracing begin."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,8 @@ class LiveFile:
     cwd: str = ""
     findings: tuple[Finding, ...] = ()
     last_step: float | None = None
+    started: float = 0.0
+    """Seconds since the epoch."""
     ended: str | None = None
     """"ok", the error with which it ended, or None where it was killed."""
 
@@ -43,8 +47,13 @@ class LiveRun:
     @property
     def findings(self) -> tuple[Finding, ...]:
         """The findings of all processes, each once, with their files as seen from where the command ran."""
+        return self.seen_from()
+
+    def seen_from(self, root: Path | None = None) -> tuple[Finding, ...]:
+        """The same with files below the root as seen from there."""
         found = [(f.cwd, finding) for f in self.files for finding in f.findings]
-        short = [_from(cwd, finding) for cwd, finding in found]
+        near = [_from(str(root), finding) if root is not None else finding for _, finding in found]
+        short = [_from(cwd, finding) for (cwd, _), finding in zip(found, near, strict=True)]
         return tuple({(f.rule, str(f.where), f.statement): f for f in without_echoes(short)}.values())
 
     @property
@@ -82,7 +91,39 @@ def read_file(path: Path) -> LiveFile | None:
         elif kind == "end":
             ended = str(record.get("how"))
     return LiveFile(path, _whole(start.get("rank")), str(start.get("mode")), str(start.get("cwd") or ""),
-                    tuple(findings), last if isinstance(last, (int, float)) else None, ended)
+                    tuple(replace(f, source=str(path)) for f in findings),
+                    last if isinstance(last, (int, float)) else None, _number(start.get("started")), ended)
+
+
+def read_files(paths: Iterable[str | Path]) -> LiveRun:
+    """What those of these files tell that are ours; of several runs only the one that started last."""
+    runs: dict[Path, list[LiveFile]] = {}
+    for path in map(Path, paths):
+        file = read_file(path) if path.suffix == ".jsonl" else None
+        if file is not None:
+            runs.setdefault(run_folder_of(path), []).append(file)
+    if not runs:
+        return LiveRun()
+    folder = max(runs, key=lambda f: max(x.started for x in runs[f]))
+    return LiveRun(tuple(runs[folder]), _run_record(folder / RUN_FILE))
+
+
+def run_folder_of(path: Path) -> Path:
+    """The run folder that a rank's file belongs to: a pass with tracing lies one folder deeper."""
+    return path.parent.parent if path.parent.name.startswith(TRACING) else path.parent
+
+
+def workspace_of(paths: Iterable[str | Path]) -> Path | None:
+    """Where the command ran, for the one run folder that was named: a folder that holds it, or the current one."""
+    named = [Path(p) for p in paths]
+    if len(named) != 1 or not named[0].is_dir():
+        return None
+    cwd = read_folder(named[0]).cwd if (named[0] / RUN_FILE).is_file() else ""
+    workspace = Path(cwd).resolve() if cwd else None
+    if workspace is None or not workspace.is_dir():
+        return None
+    near = named[0].resolve().is_relative_to(workspace) or workspace == Path.cwd().resolve()
+    return workspace if near else None
 
 
 def without_echoes(findings: Iterable[Finding]) -> list[Finding]:
@@ -125,6 +166,10 @@ def _run_record(path: Path) -> Mapping[str, Any]:
     except (OSError, ValueError, RecursionError):
         return {}
     return record if isinstance(record, dict) and record.get("traindx") == "live-run" else {}
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, (int, float)) else 0.0
 
 
 def _whole(value: Any) -> int:

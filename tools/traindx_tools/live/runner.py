@@ -11,7 +11,7 @@ import json
 import os
 import shlex
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,8 @@ GRACE = 3.0
 EAGER = {"TORCHDYNAMO_DISABLE": "1", "TORCH_COMPILE_DISABLE": "1", "PYTHONUNBUFFERED": "1"}
 """Under tracing compiled regions run eagerly: an operation inside a fused kernel cannot be seen."""
 
-Start = Callable[[Sequence[str], Mapping[str, str]], "int | None"]
+OUTPUT = ".output.log"
+"""What a pass with tracing prints; hidden, so that it is not read as a second log of the run."""
 
 
 @dataclass(frozen=True)
@@ -89,15 +90,9 @@ def search_origin(job: Job, environment: Mapping[str, str], *, asked: bool = Tru
     if not asked:
         return (f"the origin was not searched; `traindx run --origin {shlex.quote(str(job.folder))}` runs the command "
                 "again and names the operation",)
-    earliest = min(seen)
-    for number, arm in enumerate((max(0, earliest - MARGIN), 0)[:PASSES], 1):
-        if number > 1 and arm >= max(0, earliest - MARGIN):
-            break
-        found = trace(job, environment, number, arm)
-        if any(f.rule == "T101" for f in found):
+    for number, arm in enumerate(arms(seen), 1):
+        if any(f.rule == "T101" for f in trace(job, environment, number, arm)):
             return ()
-        again = tripped(found)
-        earliest = min([earliest, *again])
     return ("the run was repeated with tracing and the values stayed finite: it does not take the same course twice "
             "(unseeded randomness, data order, timing)",)
 
@@ -108,7 +103,7 @@ def trace(job: Job, environment: Mapping[str, str], number: int, arm: int) -> tu
     folder = Path(settings.folder)
     folder.mkdir(parents=True, exist_ok=True)
     given = {**environment_for(settings, environment), **EAGER}
-    launch_until(job.command, given, folder / "output.log", _Enough(folder), job.seconds)
+    launch_until(job.command, given, folder / OUTPUT, Enough(folder), job.seconds)
     return read_folder(folder).findings
 
 
@@ -117,7 +112,15 @@ def tripped(findings: Sequence[Finding]) -> list[int]:
     return [b for f in findings if f.rule == "T102" for b in [f.measured.get("backward")] if isinstance(b, int)]
 
 
-class _Enough:
+def arms(seen: Sequence[int]) -> tuple[int, ...]:
+    """The backward pass from which each pass with tracing watches: a few before the place, then from the start."""
+    if not seen:
+        return ()
+    near = max(0, min(seen) - MARGIN)
+    return (near, 0)[:PASSES] if near else (0,)
+
+
+class Enough:
     """Whether every process that records has named an origin, or the first one did so a while ago."""
 
     def __init__(self, folder: Path) -> None:

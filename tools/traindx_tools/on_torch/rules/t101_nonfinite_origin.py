@@ -108,6 +108,8 @@ def _measured(origin: Origin) -> dict[str, Value]:
         if math.isfinite(first.least):
             found |= {"input_min": first.least, "input_max": first.most,
                       "input_largest": max(abs(first.least), abs(first.most))}
+    if len(event.inputs) > 1 or origin.reason.id == "zero-by-zero":
+        found["divisor_size"] = event.inputs[1].count if len(event.inputs) > 1 else 1
     if event.output is not None:
         out = event.output
         found |= {"dtype": out.dtype, "nan_share": out.nans / out.count, "inf_share": out.infs / out.count}
