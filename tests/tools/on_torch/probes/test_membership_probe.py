@@ -1,0 +1,230 @@
+"""Whom parameters belong to, what reaches them, and the mode that their modules are in."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from torch import nn  # noqa: E402
+from torch.nn import functional as F  # noqa: E402
+
+from traindx_tools.on_torch.probes.membership import MembershipProbe  # noqa: E402
+from traindx_tools.on_torch.rules import t301_in_no_optimizer  # noqa: E402
+from traindx_tools.on_torch.rules.membership import Membership  # noqa: E402
+
+
+class Net(nn.Module):
+    def __init__(self, cut=False, dropout=0.0):
+        super().__init__()
+        self.encoder = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 16))
+        self.norm, self.drop = nn.BatchNorm1d(16), nn.Dropout(dropout)
+        self.head, self.spare = nn.Linear(16, 4), nn.Linear(16, 4)
+        self.cut = cut
+
+    def forward(self, x):
+        h = self.encoder(x)
+        return self.head(self.drop(self.norm(h.detach() if self.cut else h)))
+
+
+def step(model, optimizer):
+    x = torch.randn(16, 8)
+    loss = F.cross_entropy(model(x), x.argmax(-1) % 4)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+
+def run(watching, model, optimizer, steps=10):
+    with watching(MembershipProbe) as seen:
+        for _ in range(steps):
+            step(model, optimizer)
+    return seen
+
+
+def sgd(parameters):
+    return torch.optim.SGD(parameters, 0.1)
+
+
+def test_a_head_that_no_optimizer_holds(watching):
+    model = Net()
+    seen = run(watching, model, sgd([*model.encoder.parameters(), *model.norm.parameters()]))
+    found = seen.one("T301")
+    assert found.measured["kind"] == "left-out"
+    assert found.where.module == "head"
+    assert found.severity.value == "critical"
+
+
+def test_a_head_that_was_replaced_after_the_optimizer_was_built(watching):
+    model = Net()
+    optimizer = sgd(model.parameters())
+    model.head = nn.Linear(16, 4)
+    assert run(watching, model, optimizer).one("T301").measured["module"] == "head"
+
+
+def test_a_backbone_that_is_used_as_it_is_is_no_alarm(watching):
+    model = Net()
+    seen = run(watching, model, sgd(model.head.parameters()))
+    assert seen.loud == []
+    assert seen.one("T301").measured["kind"] == "backbone"
+
+
+def test_layers_in_a_plain_list(watching):
+    class Listed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers, self.head = [nn.Linear(8, 8) for _ in range(3)], nn.Linear(8, 4)
+
+        def forward(self, x):
+            for layer in self.layers:
+                x = torch.tanh(layer(x))
+            return self.head(x)
+
+    model = Listed()
+    found = run(watching, model, sgd(model.parameters())).one("T301")
+    assert found.measured["kind"] == "unregistered"
+    assert found.measured["parameters"] == 6
+
+
+def test_an_optimizer_that_is_never_stepped(watching):
+    a, b = nn.Linear(8, 16), nn.Linear(16, 4)
+    first, second = sgd(a.parameters()), sgd(b.parameters())
+    with watching(MembershipProbe) as seen:
+        for _ in range(6):
+            x = torch.randn(8, 8)
+            F.cross_entropy(b(a(x)), x.argmax(-1) % 4).backward()
+            first.step()
+            first.zero_grad()
+            second.zero_grad()
+    found = seen.one("T301")
+    assert found.measured["kind"] == "never-stepped"
+    assert "SGD" in found.statement
+
+
+def test_an_optimizer_over_another_instance(watching):
+    model = Net()
+    other = copy.deepcopy(model)
+    found = run(watching, model, sgd(other.parameters())).one("T307")
+    assert found.measured["kind"] == "another-instance"
+
+
+def test_weights_changed_by_hand_are_somebodys(watching):
+    model = Net()
+    optimizer = sgd(model.encoder.parameters())
+    with watching(MembershipProbe) as seen:
+        for _ in range(6):
+            step(model, optimizer)
+            with torch.no_grad():
+                for p in [*model.norm.parameters(), *model.head.parameters()]:
+                    p -= 0.1 * p.grad
+                    p.grad = None
+    assert seen.loud == []
+
+
+def test_a_graph_that_is_cut(watching):
+    model = Net(cut=True)
+    seen = run(watching, model, sgd(model.parameters()))
+    cut = [f for f in seen.findings if f.rule == "T302" and f.measured["kind"] == "cut"]
+    assert [f.where.module for f in cut] == ["encoder.0"]
+    assert cut[0].severity.value == "high"
+
+
+def test_a_layer_that_is_never_called_is_a_remark(watching):
+    model = Net()
+    seen = run(watching, model, sgd(model.parameters()))
+    assert seen.one("T302").measured == {"kind": "not-called", "module": "spare", "parameters": 2, "values": 68}
+    assert seen.loud == []
+
+
+def test_tied_weights_that_come_apart(watching):
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embed, self.head = nn.Embedding(20, 8), nn.Linear(8, 20, bias=False)
+            self.head.weight = self.embed.weight
+
+        def forward(self, x):
+            return self.head(self.embed(x))
+
+    model = Tied()
+    optimizer = sgd(model.parameters())
+    with watching(MembershipProbe) as seen:
+        for k in range(6):
+            ids = torch.randint(0, 20, (8,))
+            F.cross_entropy(model(ids), ids).backward()
+            optimizer.step()
+            if k == 2:
+                model.head.weight = nn.Parameter(model.head.weight.detach().clone())
+    found = seen.one("T305")
+    assert found.measured["kind"] == "came-apart"
+
+
+def test_an_output_layer_that_was_copied_from_the_embedding(watching):
+    embed, head = nn.Embedding(20, 8), nn.Linear(8, 20, bias=False)
+    model = nn.Sequential(embed, head)
+    head.weight.data.copy_(embed.weight.data)
+    optimizer = sgd(model.parameters())
+    with watching(MembershipProbe) as seen:
+        for _ in range(4):
+            ids = torch.randint(0, 20, (8,))
+            F.cross_entropy(model(ids), ids).backward()
+            optimizer.step()
+    assert seen.one("T305").measured["kind"] == "copied"
+
+
+def test_eval_mode_that_is_never_undone(watching):
+    model = Net(dropout=0.2)
+    optimizer = sgd(model.parameters())
+    with watching(MembershipProbe) as seen:
+        for k in range(20):
+            step(model, optimizer)
+            if k == 7:
+                model.eval()
+                with torch.no_grad():
+                    model(torch.randn(8, 8))
+    found = seen.one("T308")
+    assert found.measured["kind"] == "never-undone"
+    assert found.where.step == 8
+    assert "T309" not in seen.rules
+
+
+def test_batchnorm_in_eval_mode_with_statistics_nobody_measured(watching):
+    model = Net().eval()
+    found = run(watching, model, sgd(model.parameters())).one("T308")
+    assert found.measured["kind"] == "statistics"
+    assert found.where.module == "norm"
+
+
+def test_frozen_batchnorm_is_left_alone(watching):
+    model = Net(dropout=0.1)
+    for _ in range(3):
+        model(torch.randn(16, 8))
+    optimizer = sgd(model.parameters())
+    with watching(MembershipProbe) as seen:
+        for _ in range(10):
+            model.train()
+            model.norm.eval()
+            step(model, optimizer)
+    assert seen.loud == []
+
+
+@pytest.mark.parametrize(("in_eval", "found"), [(False, ["T309"]), (True, [])])
+def test_evaluation_in_train_mode(in_eval, found, watching):
+    model = Net(dropout=0.2)
+    optimizer = sgd([p for n, p in model.named_parameters() if "spare" not in n])
+    model.spare.requires_grad_(False)
+    with watching(MembershipProbe) as seen:
+        for _ in range(3):
+            model.train()
+            for _ in range(5):
+                step(model, optimizer)
+            model.train(not in_eval)
+            with torch.no_grad():
+                for _ in range(4):
+                    model(torch.randn(8, 8))
+    assert seen.rules == found
+
+
+def test_a_model_without_parameters_in_use_says_nothing():
+    assert list(t301_in_no_optimizer.check(Membership((), 10, 10))) == []

@@ -1,0 +1,53 @@
+"""The gradient norm sits at the bound of a clip in practically every measured step.
+
+A norm that is the same to three digits step after step while the norm after `backward` varies is the bound of
+`clip_grad_norm_`. If the gradients are hundreds of times the bound, direction is all that is left of them, and a
+learning rate that fits the clipped ones hides a scale that is wrong at its source. A bound that is touched is normal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_torch.rules.gradients import SOURCE, GradientCourse, short
+from traindx_tools.rules import Rule, Threshold
+
+ROWS, SAME, SHARE, FAR, VARIES = 12, 1e-3, 0.95, 1e3, 0.02
+
+RULE = Rule(
+    id="T206",
+    name="always-clipped",
+    title="Gradients are clipped in every step",
+    severity=Severity.LOW,
+    sees="the norm of all gradients after backward and as the optimizer takes them",
+    matters="what is always clipped has lost its size: warm-up, schedules and spikes no longer mean what they say",
+    alike=("the first hundred steps of a transformer: clipped often, then less",),
+    confirm=("Log what `clip_grad_norm_` returns: it is the norm of before.",),
+    thresholds={
+        "share": Threshold(SHARE, "of at least 12 measured steps at one value", "arithmetic"),
+        "far": Threshold(FAR, "times the bound", "three decades: the scale is wrong where it comes from"),
+    },
+)
+
+
+def check(course: GradientCourse) -> Iterator[Finding]:
+    """At most one finding."""
+    total, raw = course.total, course.unclipped
+    if len(total) < ROWS or not np.isfinite(total).all():
+        return
+    bound = float(np.median(total))
+    at = np.abs(total - bound) <= SAME * bound
+    known = np.isfinite(raw) & at & (raw > 0)
+    if bound <= 0 or at.mean() < SHARE or known.sum() < ROWS or np.std(raw[known]) < VARIES * np.mean(raw[known]):
+        return
+    ratio = float(np.median(raw[known]) / bound)
+    if ratio <= 1.0:
+        return
+    yield RULE.finding(
+        f"the gradient norm is {short(bound)} in {int(at.sum())} of {len(at)} measured steps, {short(ratio)} times "
+        "less than right after backward: it is clipped in every step", course.at(None), SOURCE,
+        strength=Strength.CIRCUMSTANTIAL, severity=Severity.MEDIUM if ratio >= FAR else Severity.LOW,
+        measured={"bound": bound, "ratio": ratio, "share": float(at.mean())})
