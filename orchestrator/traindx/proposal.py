@@ -12,7 +12,7 @@ from traindx.places import Places
 from traindx_tools import triage
 from traindx_tools.catalog.catalog import FixPlan, Step
 from traindx_tools.examine import Examination
-from traindx_tools.finding import Finding, Patch, Severity
+from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.phrases import fill, show
 
 MOST_VALUES = 6
@@ -74,7 +74,7 @@ def code_place(found: triage.Hypothesis, places: Places) -> tuple[str, int] | No
 
     The user's frame of a traceback is only where it surfaced: a line that the failure mode itself is about is better.
     """
-    seen = [places.code_place(w.finding.where) for w in found.speaks_for if w.finding.rule[0] == "C"]
+    seen = [places.code_place(w.finding.where) for w in found.speaks_for if _proves_a_line(w)]
     direct = next((p for p in seen if p is not None), None)
     if direct is not None:
         return direct
@@ -82,6 +82,12 @@ def code_place(found: triage.Hypothesis, places: Places) -> tuple[str, int] | No
     if anchor is not None:
         return places.name(anchor.file), anchor.line
     return places.code_place(found.location)
+
+
+def _proves_a_line(weighed: triage.Weighed) -> bool:
+    """Whether it was found in the code, or seen directly at that line of the running program."""
+    return weighed.finding.rule[0] == "C" or (
+        weighed.finding.rule[0] in "TJ" and weighed.strength is Strength.DIRECT)
 
 
 def location_text(found: triage.Hypothesis, places: Places) -> str | None:
