@@ -113,7 +113,11 @@ class Attachment:
 
         @functools.wraps(original)
         def call(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
-            if torch.compiler.is_compiling() or here.inside or here.in_backward or here._quiet():
+            if torch.compiler.is_compiling():
+                return original(self, *args, **kwargs)
+            if here.inside and here.scene.inner and not here.moments.busy:
+                return here.observed(original, self, args, kwargs)
+            if here.inside or here.in_backward or here._quiet():
                 return original(self, *args, **kwargs)
             return here.outermost(original, self, args, kwargs)
 
@@ -128,10 +132,22 @@ class Attachment:
         self.moments.tell("before_forward", model, args, kwargs)
         self.inside = True
         try:
-            output = original(module, *args, **kwargs)
+            output = self.observed(original, module, args, kwargs)
         finally:
             self.inside = False
         self.moments.tell("after_forward", model, output)
+        return output
+
+    def observed(self, original: Callable[..., Any], module: torch.nn.Module, args: tuple[Any, ...],
+                 kwargs: dict[str, Any]) -> Any:
+        """The call of a module, shown to those who asked for it; one who raises is never asked again."""
+        output = original(module, *args, **kwargs)
+        for listen in tuple(self.scene.inner):
+            try:
+                listen(module, args, kwargs, output)
+            except Exception as error:  # noqa: BLE001 - a fault of a probe must not become the training's
+                self.scene.inner.remove(listen)
+                say(f"a probe no longer looks into modules: {type(error).__name__}: {error}; the training goes on")
         return output
 
     def _found(self, module: torch.nn.Module) -> torch.nn.Module:

@@ -8,7 +8,7 @@ never changes a value, a gradient, the RNG or the mode of a module, never synchr
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,10 @@ class Scene:
     parameter_paths: dict[int, str] = field(default_factory=dict)
     """Parameter path by `id(parameter)`."""
     options: dict[str, Any] = field(default_factory=dict)
+    inner: list[Callable[[torch.nn.Module, tuple[Any, ...], dict[str, Any], Any], None]] = field(default_factory=list)
+    """What is called with module, arguments and output after each module within an outermost call, and that itself;
+    empty most of the time: a probe adds itself in `before_forward` of a step that it samples. Compiled regions are
+    not seen. Unlike hooks of modules these are not copied, pickled or guarded on by `torch.compile`."""
 
 
 class TorchProbe:

@@ -7,11 +7,10 @@ from typing import Any
 
 import torch
 from torch.multiprocessing import reductions
-from torch.nn.modules import module as torch_module
 
 
 class Usage:
-    """Listens to every module for a few forward passes. `begin` and `end` enclose what it hears."""
+    """Listens to every module for a few forward passes, as `Scene.inner`."""
 
     def __init__(self) -> None:
         self.with_gradients: dict[int, torch.nn.Module] = {}
@@ -19,29 +18,19 @@ class Usage:
         self.without_gradients: set[int] = set()
         self.consumed: set[int] = set()
         """Modules whose output, or a view of it, was given to a module that was called later."""
-        self._handle: Any = None
         self._made: dict[int, tuple[Any, int]] = {}
 
-    def begin(self) -> None:
-        """Starts to listen."""
-        if self._handle is None:
-            self._handle = torch_module.register_module_forward_hook(self._called)
-
-    def end(self) -> None:
-        """Stops, and forgets what was made."""
-        if self._handle is not None:
-            self._handle.remove()
-            self._handle = None
+    def forget(self) -> None:
+        """What was made in a pass is of no use after it."""
         self._made.clear()
 
-    def _called(self, module: torch.nn.Module, args: Any, output: Any) -> None:
-        if torch.compiler.is_compiling():
-            return
+    def called(self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+        """A module has returned."""
         if not torch.is_grad_enabled():
             self.without_gradients.add(id(module))
             return
         self.with_gradients.setdefault(id(module), module)
-        for tensor in _tensors(args):
+        for tensor in _tensors((*args, *kwargs.values())):
             made = self._made.get(tensor.untyped_storage()._cdata)
             if made is not None and not made[0].expired() and made[1] != id(module):
                 self.consumed.add(made[1])

@@ -121,12 +121,13 @@ class MembershipProbe(TorchProbe):
         heard = self._listened.get(id(model), 0)
         if heard < LISTENED:
             self._listened[id(model)] = heard + grad
-            self._usage.begin()
+            if self._usage.called not in self.scene.inner:
+                self.scene.inner.append(self._usage.called)
 
     def after_forward(self, model: torch.nn.Module, output: Any) -> None:
         """Stops to listen."""
-        if all(n >= LISTENED for n in self._listened.values()):
-            self._usage.end()
+        if self._usage.called in self.scene.inner:
+            self.scene.inner.remove(self._usage.called)
 
     def before_backward(self, loss: torch.Tensor) -> None:
         """What was called with gradients since the last backward pass is being trained."""
@@ -137,6 +138,7 @@ class MembershipProbe(TorchProbe):
     def after_backward(self, loss: torch.Tensor) -> None:
         """Whom the gradients reach."""
         self._backwards += 1
+        self._usage.forget()
         if self._cadence.due(self._backwards - 1):
             self._had_gradient.update(id(p) for p in self._parameters() if p.grad is not None)
 
@@ -156,7 +158,6 @@ class MembershipProbe(TorchProbe):
 
     def finish(self) -> Iterable[Finding]:
         """Judges."""
-        self._usage.end()
         for modes in self._modes.values():
             modes.end_run()
         yield from self._findings()

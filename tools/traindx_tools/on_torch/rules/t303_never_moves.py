@@ -3,7 +3,8 @@
 Sampled values whose gradient is not zero are compared bit by bit over the measured steps. `kind` says why they stay:
 "undone" where every step changes them and they are back before the next one (weights that are copied back, clamped,
 restored from an average); "below-resolution" where the learning rate is below half a unit in the last place of the
-weights; "still" where no step changes them otherwise (a step that is skipped or does nothing). Weights in 16 bits whose updates are rounded away are T304.
+weights; "still" where no step changes them otherwise (a step that is skipped or does nothing). Weights in 16 bits whose
+updates are rounded away are T304.
 """
 
 from __future__ import annotations
