@@ -11,10 +11,10 @@ import ast
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
-from traindx_tools.on_code.containers import depends_on_rank
 from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.ranks import tests_rank
 from traindx_tools.on_code.trace import Block, Place, walk
-from traindx_tools.on_code.values import Bag, Operation, Symbol, Tensor, Value, number, parts
+from traindx_tools.on_code.values import Bag, Tensor, Value
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -69,7 +69,7 @@ def _is_collective(place: Place) -> bool:
 def _under_rank(root: Block, place: Place) -> Iterator[Finding]:
     event = place.event
     for block in place.branches:
-        if block.subject is None or not _tests_rank(block.subject):
+        if block.subject is None or not tests_rank(block.subject):
             continue
         others = [b for b in _siblings(place, block) if event.method in b.methods]
         if others or _in_both_arms(block, event.method):
@@ -84,20 +84,6 @@ def _under_rank(root: Block, place: Place) -> Iterator[Finding]:
             measured={"kind": "rank", "condition_line": block.line},
         )
         return
-
-
-def _tests_rank(test: Value) -> bool:
-    if isinstance(test, Operation) and test.op == "compare":
-        if any((number(o) or 0.0) < 0 for o in test.operands):
-            return False  # rank > -1: whether the run is distributed at all
-        return depends_on_rank(test) and not any(isinstance(p, Symbol) and "world_size" in p.name for p in parts(test))
-    return isinstance(test, Symbol) and test.name in (
-        "is_main_process",
-        "is_local_main_process",
-        "is_global_zero",
-        "is_world_process_zero",
-        "is_last_process",
-    )
 
 
 def _in_both_arms(block: Block, method: str) -> bool:

@@ -44,8 +44,8 @@ def check(project: Project) -> Iterator[Finding]:
                 passed = _passed_on(code, function, name.id)
                 if passed is not None and not _estimated(function, name.id):
                     yield RULE.finding(
-                        f"{name.id}, looked up at {code.at(name)}, is passed on at line {passed.lineno} as it is: argmin "
-                        "has no gradient, so nothing behind it trains the encoder",
+                        f"{name.id}, looked up at {code.at(name)}, is passed on at line {passed.lineno} as it is: "
+                        "argmin has no gradient, so nothing behind it trains the encoder",
                         code.place(passed),
                         file.path,
                         strength=Strength.DIRECT,

@@ -62,8 +62,8 @@ def _judged(code: Syntax, function: ast.AST, draws: list[ast.Call]) -> Iterator[
         mixed = [c for c in draws if c is not call and _mixes(code, c)]
         if uses and len(compared) == len(uses) and mixed:
             yield RULE.finding(
-                f"{target.id}, drawn at {code.at(call)}, is only the target of the loss (line {compared[0].lineno}), and "
-                f"the input is made with another draw at line {mixed[0].lineno}: the two are independent",
+                f"{target.id}, drawn at {code.at(call)}, is only the target of the loss (line {compared[0].lineno}), "
+                f"and the input is made with another draw at line {mixed[0].lineno}: the two are independent",
                 code.place(mixed[0]),
                 code.file.path,
                 strength=Strength.DIRECT,

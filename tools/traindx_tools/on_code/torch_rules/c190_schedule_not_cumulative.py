@@ -38,8 +38,8 @@ def check(project: Project) -> Iterator[Finding]:
             schedule = _mixture(code, node)
             if schedule is not None and _is_single_step(code, schedule):
                 yield RULE.finding(
-                    f"{code.file.segment(node)} at {code.at(node)} mixes with {written(schedule)}, which is 1 - beta of "
-                    "one step and not the cumulative product of all steps so far",
+                    f"{code.file.segment(node)} at {code.at(node)} mixes with {written(schedule)}, which is 1 - beta "
+                    "of one step and not the cumulative product of all steps so far",
                     code.place(node),
                     file.path,
                     strength=Strength.DIRECT,

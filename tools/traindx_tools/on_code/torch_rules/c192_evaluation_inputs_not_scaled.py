@@ -1,0 +1,152 @@
+"""Evaluation inputs are not scaled as the training inputs were.
+
+The model is trained on scaled inputs (a fitted scaler, a mean and a standard deviation, a Normalize) and evaluated on
+raw ones: every prediction is made outside the range that was trained. The training loss is fine, the evaluation is far
+off from the first epoch. The rule compares what is given to the same model (or data set class), and the lists of
+transforms for training and evaluation.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
+from traindx_tools.rules import Rule
+
+RULE = Rule(
+    id="C192",
+    name="evaluation-inputs-not-scaled",
+    title="Evaluation inputs are not scaled as the training inputs",
+    severity=Severity.HIGH,
+    sees="Two inputs of one model that are made alike, one through a scaler and one without it.",
+    matters="Evaluation is far worse than training although the data come from one distribution.",
+    alike=("overfitting, which begins small and grows", "a shift between training and evaluation data"),
+    confirm=("print(x_train.mean(), x_train.std(), x_eval.mean(), x_eval.std())",),
+)
+_TRAIN = re.compile(r"(^|_)(x|inputs?|features?)?_?(train|tr|trn|fit|t)(ing)?($|_)|^xt$|^xtr$", re.IGNORECASE)
+_HELD = re.compile(r"(val|valid|test|te|ev|eval|dev|held|holdout|xv|xe|xte)", re.IGNORECASE)
+_SCALERS = re.compile(r"Scaler|Normali[sz]er|Standardi[sz]er|PowerTransformer|QuantileTransformer")
+_METHODS = frozenset({"transform", "fit_transform", "normalize", "normalise", "standardize", "scale", "__call__"})
+_LIBRARIES = ("np.", "numpy.", "torch.", "jnp.", "F.")
+_PLAIN = frozenset({"print", "len", "isinstance", "range", "enumerate", "zip", "list", "tuple", "set", "sorted", "max",
+                    "min", "sum", "float", "int", "str", "shape", "permutation", "randperm", "arange"})  # fmt: skip
+
+
+def check(project: Project) -> Iterator[Finding]:
+    """Look at pairs of inputs, and at pairs of transforms."""
+    for file in project.files:
+        if "torch" not in file.text and "jax" not in file.text:
+            continue
+        if not re.search(r"[Ss]cal|[Nn]ormal|[Ss]tandard|std|Compose", file.text):
+            continue
+        code = syntax(file)
+        yield from _inputs(code)
+        yield from _transforms(code)
+
+
+def _inputs(code: Syntax) -> Iterator[Finding]:
+    """Pairs of names that are given to the same callee at the same position."""
+    given: dict[tuple[int, str], dict[str, ast.Name]] = {}
+    for call in code.of(ast.Call):
+        callee = written(call.func) if isinstance(call.func, (ast.Name, ast.Attribute)) else ""
+        if not call.args or not callee or last_name(call.func) in _PLAIN or callee.startswith(_LIBRARIES):
+            continue
+        first = call.args[0]
+        while isinstance(first, ast.Subscript):
+            first = first.value
+        if isinstance(first, ast.Name):
+            given.setdefault((id(code.scope(call)), callee), {}).setdefault(first.id, first)
+    seen: set[str] = set()
+    for (_, callee), names in given.items():
+        for one in names.values():
+            for other in names.values():
+                if one is other or not _HELD.search(other.id) or other.id in seen or _HELD.search(one.id):
+                    continue
+                scaled, raw = code.assigned(one), code.assigned(other)
+                if scaled is None or raw is None or not _differs_by_scaling(code, scaled, raw):
+                    continue
+                seen.add(other.id)
+                why = f"{other.id} is given to {callee} as it is, and {one.id} (line {scaled.lineno}) was scaled"
+                yield _finding(code, raw, why, "inputs")
+
+
+def _differs_by_scaling(code: Syntax, scaled: ast.expr, raw: ast.expr) -> bool:
+    """Whether the two are made alike but for a scaling that only the first has."""
+    wanted = _form(code, raw, None)
+    if any(_inner(code, n) is not None for n in ast.walk(raw)):
+        return False
+    return any(
+        (inner := _inner(code, node)) is not None and _form(code, scaled, (node, inner)) == wanted
+        for node in ast.walk(scaled)
+        if isinstance(node, ast.expr)
+    )
+
+
+def _inner(code: Syntax, node: ast.AST) -> ast.expr | None:
+    """x of `scaler.transform(x)`, `scaler(x)`, `(x - mean) / std`."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        left = node.left
+        if isinstance(left, ast.BinOp) and isinstance(left.op, ast.Sub) and not isinstance(left.right, ast.Constant):
+            return left.left
+        return None
+    if not (isinstance(node, ast.Call) and len(node.args) == 1):
+        return None
+    owner = node.func.value if isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS else node.func
+    made = code.origin(owner) if isinstance(owner, (ast.Name, ast.Attribute)) else owner
+    while isinstance(made, ast.Call) and last_name(made.func) == "fit" and isinstance(made.func, ast.Attribute):
+        made = made.func.value
+    return node.args[0] if isinstance(made, ast.Call) and _SCALERS.search(last_name(made.func)) else None
+
+
+def _form(code: Syntax, node: ast.expr, without: tuple[ast.expr, ast.expr] | None) -> str:
+    """The form of an expression: names and numbers left out, one call replaced by its argument."""
+
+    def of(one: ast.AST) -> str:
+        if without is not None and one is without[0]:
+            one = without[1]
+        if isinstance(one, ast.Name):
+            made = code.assigned(one) if one is not node else None
+            if isinstance(made, ast.Subscript) and isinstance(made.value, ast.Call):
+                return of(made)
+            return "name"
+        if isinstance(one, ast.Constant):
+            return "constant"
+        if isinstance(one, ast.Attribute):
+            return f"{of(one.value)}.{one.attr}"
+        inner = (c for c in ast.iter_child_nodes(one) if not isinstance(c, (ast.expr_context, ast.Slice)))
+        parts = [of(c) for c in inner]
+        return f"{type(one).__name__}({','.join(parts)})"
+
+    return of(node)
+
+
+def _transforms(code: Syntax) -> Iterator[Finding]:
+    """Two lists of transforms in one scope, of which only the training one normalises."""
+    found: dict[int, list[tuple[str, ast.Call]]] = {}
+    for call in code.calls("Compose"):
+        up = code.parent(call)
+        name = last_name(up.targets[0]) if isinstance(up, ast.Assign) else ""
+        if name:
+            found.setdefault(id(code.scope(call)), []).append((name, call))
+    for pairs in found.values():
+        train = [c for n, c in pairs if re.search(r"train|(^|_)tr(_|$)", n) and "Normalize(" in written(c)]
+        for name, call in pairs:
+            text = written(call)
+            held = _HELD.search(name) and "train" not in name
+            if train and held and "Normalize" not in text and "ToTensor" in text and "Lambda" not in text:
+                why = f"{name} does not normalise, and the training transforms at line {train[0].lineno} do"
+                yield _finding(code, call, why, "transforms")
+
+
+def _finding(code: Syntax, node: ast.AST, why: str, kind: str) -> Finding:
+    return RULE.finding(
+        f"At {code.at(node)} {why}: the model is evaluated on another scale",
+        code.place(node),
+        code.file.path,
+        strength=Strength.DIRECT,
+        measured={"kind": kind},
+    )

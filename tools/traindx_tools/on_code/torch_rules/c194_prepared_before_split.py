@@ -1,0 +1,90 @@
+"""Data are prepared before they are split.
+
+Oversampling before the split puts copies (or blends) of one sample on both sides: validation measures memory. A scaler
+that is fitted on all data before the split, or fitted once more on the test data, uses statistics of what should be
+unseen; the effect is small, and a second fit also puts training and test on different scales.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.syntax import Syntax, last_name, names_in, syntax, written
+from traindx_tools.rules import Rule
+
+RULE = Rule(
+    id="C194",
+    name="prepared-before-split",
+    title="Data are oversampled or scaled before they are split",
+    severity=Severity.HIGH,
+    sees="fit_resample or resample before train_test_split; fit_transform of test data.",
+    matters="Validation looks too good and says nothing about new data.",
+    alike=("oversampling of the training part alone",),
+    confirm=("look for equal rows in both parts",),
+)
+_HELD = re.compile(r"(^|_)(val|valid|test|te|ev|eval|dev|holdout)(_|$)", re.IGNORECASE)
+
+
+def check(project: Project) -> Iterator[Finding]:
+    """Look at what happens to data before and after a split."""
+    for file in project.files:
+        if "train_test_split" not in file.text and "fit_transform" not in file.text and "random_split" not in file.text:
+            continue
+        code = syntax(file)
+        yield from _oversampled(code)
+        yield from _refitted(code)
+
+
+def _oversampled(code: Syntax) -> Iterator[Finding]:
+    for split in code.calls("train_test_split", "random_split"):
+        scope, given = code.scope(split), set().union(*(names_in(a) for a in split.args)) if split.args else set()
+        for call in code.calls("fit_resample", "resample", "fit_sample"):
+            statement = code.statement(call)
+            if code.scope(call) is not scope or call.lineno >= split.lineno or not isinstance(statement, ast.Assign):
+                continue
+            if code.loops(call) != code.loops(split):
+                continue
+            if names_in(statement.targets[0]) & given:
+                yield _finding(
+                    code,
+                    split,
+                    f"{written(split)[:70]} splits data that were oversampled at line {call.lineno}: copies of one "
+                    "sample lie on both sides",
+                    "oversampled",
+                    Severity.HIGH,
+                )
+                break
+
+
+def _refitted(code: Syntax) -> Iterator[Finding]:
+    """`fit_transform` of test data by a scaler that is fitted on training data as well."""
+    for call in code.calls("fit_transform"):
+        owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+        first = call.args[0] if call.args else None
+        if owner is None or not isinstance(first, (ast.Name, ast.Attribute)) or not _HELD.search(last_name(first)):
+            continue
+        if "train" in last_name(first).lower():
+            continue
+        yield _finding(
+            code,
+            call,
+            f"{written(call)} fits the scaler on held-out data: it uses their statistics, and training and evaluation "
+            "are put on different scales",
+            "refitted",
+            Severity.MEDIUM,
+        )
+
+
+def _finding(code: Syntax, node: ast.AST, why: str, kind: str, severity: Severity) -> Finding:
+    return RULE.finding(
+        f"At {code.at(node)} {why}",
+        code.place(node),
+        code.file.path,
+        strength=Strength.DIRECT,
+        severity=severity,
+        measured={"kind": kind},
+    )

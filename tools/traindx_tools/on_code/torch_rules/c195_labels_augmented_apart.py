@@ -1,0 +1,69 @@
+"""Image and mask are transformed by different random draws.
+
+A random crop, flip or rotation draws its parameters at each call. Called once for the image and once for the mask (or
+box, depth, flow), the two no longer lie on each other: half of the flips leave a mask on the wrong side. Joint
+transforms (torchvision's v2, albumentations) or drawn parameters that are applied twice keep them together.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
+from traindx_tools.rules import Rule
+
+RULE = Rule(
+    id="C195",
+    name="labels-augmented-apart",
+    title="Image and mask are augmented by different random draws",
+    severity=Severity.HIGH,
+    sees="One random transform called on the image and once more on its mask.",
+    matters="Labels lie on the wrong pixels: the model learns blurred shapes.",
+    alike=("a transform without randomness, such as resize and ToTensor",),
+    confirm=("plot ten samples with their masks over them",),
+)
+_LABEL = re.compile(r"mask|label|target|seg|annot|depth|flow|heatmap|gt|lbl|bbox|boxes", re.IGNORECASE)
+_IMAGE = re.compile(r"im(age|g)?s?|x|rgb|frame|picture|photo|scan|slice_?|patch|sample", re.IGNORECASE)
+_SEEDED = ("manual_seed", "random.seed", "get_params", "set_state", "seed(")
+
+
+def check(project: Project) -> Iterator[Finding]:
+    """Look at every __getitem__ that transforms twice."""
+    random = any(re.search(r"Random(Crop|ResizedCrop|HorizontalFlip|VerticalFlip|Rotation|Affine|Perspective)", f.text)
+                 for f in project.files)  # fmt: skip
+    if not random or any("albumentations" in f.text or "transforms.v2" in f.text for f in project.files):
+        return
+    for file in project.files:
+        if "__getitem__" not in file.text:
+            continue
+        code = syntax(file)
+        for function in code.of(ast.FunctionDef):
+            if function.name == "__getitem__" and not any(s in written(function) for s in _SEEDED):
+                yield from _judged(code, function)
+
+
+def _judged(code: Syntax, function: ast.FunctionDef) -> Iterator[Finding]:
+    used: dict[str, ast.Call] = {}
+    for call in (n for n in ast.walk(function) if isinstance(n, ast.Call)):
+        callee = written(call.func)
+        if not re.search(r"transform|augment|\btf\b|\baug\b", callee, re.IGNORECASE) or len(call.args) != 1:
+            continue
+        name = last_name(call.args[0])
+        if not name or "target" in callee or "mask" in callee:
+            continue
+        if _LABEL.search(name) and callee in used:
+            yield RULE.finding(
+                f"{written(call)} at {code.at(call)} draws other random parameters than "
+                f"{written(used[callee])} at line {used[callee].lineno}: image and {name} no longer lie on each other",
+                code.place(call),
+                code.file.path,
+                strength=Strength.CIRCUMSTANTIAL,
+                measured={"kind": "apart"},
+            )
+            return
+        if _IMAGE.fullmatch(name):
+            used[callee] = call

@@ -1,0 +1,170 @@
+"""A setting is written down and never read.
+
+Two ways. A configuration file beside the code sets a key that no code knows, while the code reads the same setting
+under another name (`learning_rate` in the file, `lr` in the code): a merge that drops unknown keys, or a `get` with a
+default, uses the default instead. Or an option of argparse is defined and nobody reads it: the value that is used is
+written into the code somewhere else.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.on_code.configuration import read
+from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import SourceFile
+from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax
+from traindx_tools.on_code.values import Const, Site, Table
+from traindx_tools.rules import Rule
+
+RULE = Rule(
+    id="C199",
+    name="option-ignored",
+    title="A setting is written down and never read",
+    severity=Severity.HIGH,
+    sees="Keys of configuration files that the code names, and options of argparse, that no code reads.",
+    matters="The run trains with another value than the one that was chosen.",
+    alike=("a key for another program", "an option that is passed on as a whole (vars(args), **config)"),
+    confirm=("print the resolved configuration at the start", "change the setting: the log stays the same"),
+)
+_SAME = (
+    ("lr", "learning_rate", "base_lr", "max_lr", "init_lr", "initial_lr", "peak_lr"),
+    ("weight_decay", "wd", "decay", "l2"),
+    ("batch_size", "bs", "batch", "train_batch_size", "batchsize"),
+    ("epochs", "num_epochs", "n_epochs", "max_epochs"),
+    ("steps", "num_steps", "max_steps", "total_steps", "iters", "iterations"),
+    ("dropout", "drop", "dropout_rate", "p_drop", "dropout_p", "drop_prob"),
+    ("warmup", "warmup_steps", "num_warmup_steps", "warmup_epochs", "warmup_ratio"),
+    ("hidden", "hidden_size", "hidden_dim", "width", "dim"),
+    ("layers", "num_layers", "n_layers", "depth", "n_layer"),
+    ("clip", "grad_clip", "max_grad_norm", "clip_norm", "clip_grad", "gradient_clip"),
+    ("label_smoothing", "smoothing"),
+    ("momentum", "mom", "beta1"),
+    ("seed", "random_seed", "manual_seed"),
+    ("accumulate", "grad_accum", "gradient_accumulation_steps", "accum_steps", "accumulation_steps"),
+    ("ema_decay", "ema"),
+    ("num_workers", "workers"),
+)
+_NAMES = frozenset(n for group in _SAME for n in group)
+_WHOLE = re.compile(
+    r"vars\(|__dict__|asdict|\*\*|setattr\(|getattr\(|OmegaConf|hydra|instantiate|parse_args_into|dataclass"
+)
+
+
+def check(project: Project) -> Iterator[Finding]:
+    """Look at configuration files, then at options."""
+    known = _words(project)
+    for file in project.files:
+        if ".yaml" in file.text or ".yml" in file.text or ".json" in file.text:
+            yield from _in_files(file, known, project)
+        if "add_argument" in file.text:
+            yield from _options(file, project)
+
+
+def _words(project: Project) -> set[str]:
+    """Every name, attribute, keyword and text of the project's code."""
+    found: set[str] = set()
+    for file in project.files:
+        code = syntax(file)
+        found |= {n.id for n in code.of(ast.Name)} | {n.attr for n in code.of(ast.Attribute)}
+        found |= {str(n.arg) for n in code.of(ast.keyword)} | {n.arg for n in code.of(ast.arg)}
+        found |= {n.value for n in code.of(ast.Constant) if isinstance(n.value, str)}
+    return found
+
+
+def _in_files(file: SourceFile, known: set[str], project: Project) -> Iterator[Finding]:
+    code = syntax(file)
+    if any(re.search(r"\*\*|setattr\(|OmegaConf|hydra|from_dict|parse_obj", f.text) for f in project.files):
+        return
+    names = {
+        n.value
+        for n in code.of(ast.Constant)
+        if isinstance(n.value, str) and n.value.endswith((".yaml", ".yml", ".json"))
+    }
+    for name in sorted(names):
+        table = read(name, file.path, Site(file.path, 1))
+        if not isinstance(table, Table):
+            continue
+        for key, value in _leaves(table):
+            group = next((g for g in _SAME if key in g), None)
+            if group is None or key in known:
+                continue
+            other = next((o for o in group if o in known), None)
+            if other is not None:
+                yield _ignored(code, name, key, value, other)
+
+
+def _leaves(table: Table, depth: int = 0) -> Iterator[tuple[str, object]]:
+    for key, value in table.items.items():
+        if isinstance(value, Table) and depth < 6:
+            yield from _leaves(value, depth + 1)
+        elif isinstance(value, Const):
+            yield str(key), value.value
+
+
+def _ignored(code: Syntax, name: str, key: str, value: object, other: str) -> Finding:
+    node = _home(code, other)
+    path = str(Path(code.file.path).with_name(name))
+    line = getattr(node, "lineno", 1)
+    return RULE.finding(
+        f"{name} sets {key} = {value}, which no code reads: the code knows the setting as {other} (line {line}), so "
+        "the value in the file is ignored",
+        code.place(node) if node is not None else Location(file=path),
+        path,
+        strength=Strength.DIRECT,
+        measured={"kind": "configuration", "name": key, "known_as": other, "value": str(value)},
+    )
+
+
+def _home(code: Syntax, name: str) -> ast.AST | None:
+    """Where the code first writes the name: a default if there is one."""
+    for table in code.of(ast.Dict):
+        for key, value in zip(table.keys, table.values, strict=True):
+            if isinstance(key, ast.Constant) and key.value == name and isinstance(value, ast.Constant):
+                return key
+    for text in code.of(ast.Constant):
+        if text.value == name:
+            return text
+    return next((n for n in code.of(ast.Attribute) if n.attr == name), None)
+
+
+def _options(file: SourceFile, project: Project) -> Iterator[Finding]:
+    """Options that shape training and that nobody reads."""
+    if _WHOLE.search(file.text):
+        return
+    code = syntax(file)
+    read_names = {n.attr for f in project.files for n in syntax(f).of(ast.Attribute)}
+    read_names |= {n.value for f in project.files for n in syntax(f).of(ast.Constant) if isinstance(n.value, str)}
+    for call in code.calls("add_argument"):
+        texts = [a.value for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+        if not texts or not max(texts, key=len).startswith("--") or argument(call, 99, "dest") is not None:
+            continue
+        name = max(texts, key=len).lstrip("-").replace("-", "_")
+        if name in _NAMES and name not in read_names and _parsed_here(code):
+            yield RULE.finding(
+                f"The option --{name.replace('_', '-')} at {code.at(call)} is never read: its value has no effect",
+                code.place(call),
+                file.path,
+                strength=Strength.DIRECT,
+                severity=Severity.MEDIUM,
+                measured={"kind": "option", "name": name},
+            )
+
+
+def _parsed_here(code: Syntax) -> bool:
+    """Whether the options are parsed in this file and not handed on as a whole."""
+    parsed = code.calls("parse_args", "parse_known_args")
+    if not parsed:
+        return False
+    names = {last_name(t) for c in parsed if isinstance(s := code.statement(c), ast.Assign) for t in s.targets}
+    own = {f.name for f in code.of(ast.FunctionDef)}
+    for call in code.of(ast.Call):
+        if last_name(call.func) in own | {"print", "vars"}:
+            continue
+        if any(isinstance(a, ast.Name) and a.id in names for a in (*call.args, *(k.value for k in call.keywords))):
+            return False
+    return True

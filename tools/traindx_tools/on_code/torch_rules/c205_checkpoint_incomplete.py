@@ -1,0 +1,68 @@
+"""A checkpoint that is resumed from lacks a part of the state.
+
+The script saves a step or an epoch and goes on from it, and what it saves has no optimizer state, or no average of the
+weights (EMA) although one is kept: after a resumption Adam's moments are empty, the average starts from scratch.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.syntax import Syntax, argument, syntax, written
+from traindx_tools.rules import Rule
+
+RULE = Rule(
+    id="C205",
+    name="checkpoint-incomplete",
+    title="A checkpoint lacks a part of the training state",
+    severity=Severity.MEDIUM,
+    sees="The keys of what torch.save writes in a script that also resumes, beside what is trained and averaged.",
+    matters="Every resumption is visible: a jump in the loss, an average that starts anew.",
+    alike=("a file of weights for use, beside a complete checkpoint",),
+    confirm=("print(torch.load(path, weights_only=True).keys())",),
+)
+_POSITION = re.compile(r"epoch|step|iteration", re.IGNORECASE)
+_AVERAGE = re.compile(
+    r"\bema\w*\s*=\s*(EMA|ExponentialMovingAverage|AveragedModel|ModelEma)|\bself\.ema\w*\s*=\s*\w*(EMA|Ema|Averag)"
+)
+
+
+def check(project: Project) -> Iterator[Finding]:
+    """Look at every dictionary that is saved."""
+    texts = "\n".join(f.text for f in project.files if "torch" in f.text)
+    if "torch.load" not in texts or not re.search(r"\[[\"'](epoch|step|iteration|global_step)[\"']\]", texts):
+        return
+    saved = [
+        (code, c, t) for f in project.files if "torch.save" in f.text for code in [syntax(f)] for c, t in _saved(code)
+    ]
+    everything = " ".join(written(t) for _, _, t in saved)
+    for code, call, table in saved:
+        keys = [str(k.value) for k in table.keys if isinstance(k, ast.Constant)]
+        if not any(_POSITION.search(k) for k in keys) or any(k is None for k in table.keys):
+            continue
+        if "optim" not in everything.lower() and "opt" not in " ".join(keys) and "optim" in code.file.text:
+            yield _finding(code, call, "the optimizer's state", "optimizer")
+        if _AVERAGE.search(code.file.text) and "ema" not in everything.lower():
+            yield _finding(code, call, "the average of the weights (EMA)", "ema")
+
+
+def _saved(code: Syntax) -> Iterator[tuple[ast.Call, ast.Dict]]:
+    for call in code.calls("save"):
+        content = argument(call, 0, "obj")
+        made = code.origin(content) if content is not None else None
+        if code.qualified(call.func) == "torch.save" and isinstance(made, ast.Dict):
+            yield call, made
+
+
+def _finding(code: Syntax, call: ast.Call, what: str, kind: str) -> Finding:
+    return RULE.finding(
+        f"The checkpoint saved at {code.at(call)} holds a position to resume from and not {what}",
+        code.place(call),
+        code.file.path,
+        strength=Strength.DIRECT,
+        measured={"kind": kind},
+    )
