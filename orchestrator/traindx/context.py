@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, JsonValue, field_validator
 
@@ -82,3 +82,9 @@ class DiagnosisResult(Model):
     quick_fixes: tuple[str, ...] = ()
     next_checks: tuple[str, ...] = ()
     analysis_artifacts: dict[str, str] = Field(default_factory=dict)
+    comparison: dict[str, JsonValue] | None = None
+    """The run beside one that works (`--against`): see `traindx_tools.against`."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; `comparison` only where there is one."""
+        return {k: v for k, v in super().to_json().items() if k != "comparison" or v is not None}

@@ -19,6 +19,7 @@ from traindx.context import DiagnosisResult, RankedHypothesis, RootCause
 from traindx.model import Diagnosis, Hypothesis
 from traindx.places import Places, common_root
 from traindx_tools import triage
+from traindx_tools.against import Comparison
 from traindx_tools.examine import Examination, examine
 from traindx_tools.live.reading import workspace_of
 from traindx_tools.on_code.anchors import Anchor
@@ -43,6 +44,8 @@ class Report:
     extra_checks: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     """What a person should know of how this came about, such as whether a new run showed the same."""
+    comparison: Comparison | None = None
+    """This run beside one that works, where one was given."""
 
     @cached_property
     def exhibits(self) -> proposal.Exhibits:
@@ -125,6 +128,7 @@ class Report:
             quick_fixes=self.quick_fixes(),
             next_checks=self.next_checks,
             analysis_artifacts={**self._analyses(), **(artifacts or {})},
+            comparison=self.comparison.to_json() if self.comparison is not None else None,
         )
 
     @property

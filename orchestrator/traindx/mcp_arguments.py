@@ -29,6 +29,8 @@ class DiagnoseRun(Arguments):
 
     paths: Paths
     symptom: str = Field("", max_length=4000, description="What the person saw, in their words. A hint, never a cause.")
+    against: list[Annotated[str, Field(max_length=4096)]] = Field(default_factory=list, max_length=20, description=(
+        "Paths of a run that works: metrics, settings, versions and code are compared with it."))
     detail: Literal["brief", "full"] = Field("brief", description="full: mechanisms, checks and patches as well.")
 
 

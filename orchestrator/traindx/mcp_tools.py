@@ -109,6 +109,10 @@ def diagnose_run(reach: Reach, given: asked.DiagnoseRun, say: Say) -> str:
     admitted = _logs(reach, given.paths, say)
     say("judging curves, errors and code, weighing failure modes")
     report = replace(diagnose(admitted.files, symptom=given.symptom, root=reach.root), subject=" ".join(given.paths))
+    if given.against:
+        from traindx.against import with_comparison
+
+        report = with_comparison(report, _logs(reach, given.against, say).files)
     notes = {"notes": _notes(admitted.left_out, report.notes)}
     return _json({**report.to_json(), **notes} if given.detail == "full" else {**_brief(report), **notes})
 
@@ -131,7 +135,16 @@ def _brief(report: Report) -> dict[str, Any]:
         "findings": [f"[{report.exhibits[f]}] {f.severity.value}, {f.strength.value}: {f.statement} "
                      f"({report.places.describe(f)})" for f in report.seen.findings],
         "next_checks": result["next_checks"],
+        **({"comparison": _brief_comparison(result["comparison"])} if "comparison" in result else {}),
     }
+
+
+def _brief_comparison(comparison: dict[str, Any]) -> dict[str, Any]:
+    """Where the runs part and what differs, as sentences."""
+    ranked = comparison["ranked"][:12]
+    return {"parted": [m["statement"] for m in comparison["metrics"] if m["step"] is not None][:8],
+            "differences": [f"{e['kind']}: {e['statement']} ({'; '.join(e['why'])})" for e in ranked],
+            "remarks": comparison["remarks"]}
 
 
 def _weight(report: Report, weighed: Weighed) -> str:

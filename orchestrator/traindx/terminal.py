@@ -10,6 +10,7 @@ from typing import Any
 from traindx.diffs import diff_of
 from traindx.model import Diagnosis, Fix
 from traindx.safe_text import block, line
+from traindx.terminal_against import comparison_lines
 from traindx.view import Moment, View, Weight, percent, weights_of
 from traindx_tools.on_logs.run import Run
 
@@ -34,7 +35,7 @@ def render_terminal(
     """The diagnosis as plain text of `width` columns; `colour` for a terminal. Ends with a line break."""
     view = View(result, run, diagnosis, reason, notes, {k: str(v) for k, v in (files or {}).items()})
     page = _Page(width, colour)
-    parts = [list(part(view, page)) for part in (_read, _timeline, _hypotheses, _verdict, _files)]
+    parts = [list(part(view, page)) for part in (_read, _timeline, _hypotheses, _against, _verdict, _files)]
     return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
 
 
@@ -139,6 +140,10 @@ def _weights(word: str, texts: Sequence[str], page: _Page) -> Iterator[str]:
 
 def _cited(said: Weight) -> str:
     return f"{said.text.rstrip('.')} [{said.id}, {said.strength}]" if said.id else said.text
+
+
+def _against(view: View, page: _Page) -> Iterator[str]:
+    yield from comparison_lines(view.comparison, page)
 
 
 def _verdict(view: View, page: _Page) -> Iterator[str]:

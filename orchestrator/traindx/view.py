@@ -147,6 +147,12 @@ class View:
         return tuple(self.result.get("next_checks", ()))
 
     @property
+    def comparison(self) -> Mapping[str, Any] | None:
+        """This run beside one that works; None where none was given."""
+        found: Mapping[str, Any] | None = self.result.get("comparison")
+        return found
+
+    @property
     def remarks(self) -> list[str]:
         """What a person should know about the analysis itself."""
         missing = self.result.get("analysis_artifacts", {}).get("missing_artifacts")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from traindx.mcp_metrics import thinned
 from traindx.mcp_page import page
-from traindx.mcp_paths import Reach
+from traindx.mcp_paths import Reach, Refused
 from traindx.mcp_tools import TOOLS, call, read_only_names
 from traindx.policy import Scope, allowed
 from traindx_tools.errors import BadUsage
@@ -119,6 +119,15 @@ def test_the_audit_quotes_the_line(root: Path) -> None:
     assert found["rule"] == "C102"
     assert (found["where"]["file"], found["where"]["line"]) == ("code/train.py", 9)
     assert "criterion(model(x), y)" in found["where"]["quote"]
+
+
+def test_a_run_beside_one_that_works(root: Path) -> None:
+    (root / "good.log").write_text("".join(f"step {i} loss {1 / (i + 1):.3f}\n" for i in range(40)))
+    (root / "worse.log").write_text("".join(f"step {i} loss {1 / (i + 1) if i < 9 else 9:.3f}\n" for i in range(40)))
+    found = json.loads(ask(root, "diagnose_run", paths=["worse.log"], against=["good.log"]))["comparison"]
+    assert "parts at step 9" in found["parted"][0]
+    with pytest.raises(Refused):
+        ask(root, "diagnose_run", paths=["worse.log"], against=["/etc"])
 
 
 def test_the_audit_of_a_difference_and_without_rules(root: Path) -> None:

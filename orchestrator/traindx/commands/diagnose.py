@@ -129,10 +129,13 @@ def _write(report: Report, out: str | None, as_json: bool) -> dict[str, str]:
 @click.option("--run", "run_command", help="Your consent to run the training again, in a copy, with CMD.",
               metavar="CMD")
 @click.option("--timeout", default=600.0, show_default=True, help="Seconds that --run may take.")
+@click.option("--against", multiple=True, metavar="GOOD",
+              help="A run that works: metrics, settings, versions and code are compared with it. May be repeated for "
+                   "the paths of that one run.")
 @click.option("--out", type=str, help="Folder for the files (default: scratch/debug/diagnose-TIME).")
 @click.option("--json", "as_json", is_flag=True, help="The result as JSON on standard output, and nothing else there.")
 def command(paths: tuple[str, ...], symptom: str, context: str | None, run_command: str | None, timeout: float,
-            out: str | None, as_json: bool) -> int:
+            against: tuple[str, ...], out: str | None, as_json: bool) -> int:
     """Read PATHS (files, folders, globs, URLs, - for standard input) and name the cause.
 
     Read-only unless --run is given, and then only a copy is run. Files go to scratch/debug.
@@ -155,6 +158,10 @@ def command(paths: tuple[str, ...], symptom: str, context: str | None, run_comma
             from traindx.rerun import with_rerun
 
             report = with_rerun(report, run_command, report.places.root, Path(scratch) / "rerun", timeout)
+        if against:
+            from traindx.against import with_comparison
+
+            report = with_comparison(report, against)
         files = _write(report, out, as_json)
         if as_json:
             click.echo(json.dumps(report.to_json(files), indent=1, allow_nan=False))
