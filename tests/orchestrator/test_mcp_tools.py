@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from traindx.mcp_metrics import thinned
 from traindx.mcp_page import page
-from traindx.mcp_paths import Reach, Refused
+from traindx.mcp_paths import Reach
 from traindx.mcp_tools import TOOLS, call, read_only_names
 from traindx.policy import Scope, allowed
 from traindx_tools.errors import BadUsage
@@ -126,7 +126,7 @@ def test_a_run_beside_one_that_works(root: Path) -> None:
     (root / "worse.log").write_text("".join(f"step {i} loss {1 / (i + 1) if i < 9 else 9:.3f}\n" for i in range(40)))
     found = json.loads(ask(root, "diagnose_run", paths=["worse.log"], against=["good.log"]))["comparison"]
     assert "parts at step 9" in found["parted"][0]
-    with pytest.raises(Refused):
+    with pytest.raises(BadUsage, match="outside"):
         ask(root, "diagnose_run", paths=["worse.log"], against=["/etc"])
 
 
