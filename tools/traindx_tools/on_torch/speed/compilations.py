@@ -23,6 +23,12 @@ class Recompiled:
     """Dynamo gave up on it: it runs eagerly from then on."""
 
 
+def compiles() -> bool:
+    """Whether dynamo has compiled anything in this process."""
+    counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", None)
+    return bool(counters and counters.get("frames", {}).get("total", 0))
+
+
 def recompilations() -> tuple[Recompiled, ...]:
     """What dynamo recorded, the most recompiled first; () where nothing was compiled or there is no record."""
     utils = sys.modules.get("torch._dynamo.utils")

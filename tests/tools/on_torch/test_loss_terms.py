@@ -1,0 +1,198 @@
+"""The terms of a loss: taken apart, named as the program names them, dead or dominating ones reported."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from traindx_tools.on_torch.loss_terms import LossTrace  # noqa: E402
+from traindx_tools.on_torch.loss_terms.names import name_at  # noqa: E402
+from traindx_tools.on_torch.probe import Scene  # noqa: E402
+from traindx_tools.on_torch.probes.loss_terms import LossPullProbe, LossTermsProbe  # noqa: E402
+
+functional = torch.nn.functional
+
+
+def terms_of(make):
+    with LossTrace() as trace:
+        loss = make()
+    return {t.name: (t.factor, float(t.tensor.detach())) for t in trace.terms(loss)}, float(loss.detach())
+
+
+def divergence(mu, logvar):
+    return -0.5 * (1 + logvar - mu.pow(2) - logvar.exp()).sum(1).mean()
+
+
+def evidence_bound():
+    x, mu = torch.randn(4, 3), torch.randn(4, 2, requires_grad=True)
+    logvar = torch.zeros(4, 2, requires_grad=True)
+    reconstruction = functional.mse_loss(mu.sum(1, keepdim=True) + x, x)
+    kl = divergence(mu, logvar)
+    beta = 0.25
+    loss = reconstruction + beta * kl
+    return loss  # noqa: RET504 - a variable as programs have it
+
+
+def test_a_weighted_sum_is_taken_apart_with_its_factors_and_names():
+    terms, loss = terms_of(evidence_bound)
+    assert set(terms) == {"reconstruction", "divergence"}
+    assert terms["divergence"][0] == 0.25
+    assert sum(f * v for f, v in terms.values()) == pytest.approx(loss, rel=1e-6)
+
+
+def test_running_sums_stacks_differences_and_accumulation_are_followed():
+    w = torch.ones(3, requires_grad=True)
+
+    def running():
+        total = torch.zeros(())
+        total = total + w.sum()
+        total += 2 * w.pow(2).mean()
+        return total / 4
+
+    def stacked():
+        first = w.sum()
+        second = w.pow(2).mean()
+        return torch.stack([first, second]).mean() - w.prod()
+
+    terms, loss = terms_of(running)
+    assert {0.25, 0.5} <= {f for f, _ in terms.values()}
+    assert sum(f * v for f, v in terms.values()) == pytest.approx(loss)
+    terms, loss = terms_of(stacked)
+    assert sorted(f for f, _ in terms.values()) == [-1.0, 0.5, 0.5]
+    assert sum(f * v for f, v in terms.values()) == pytest.approx(loss)
+
+
+def test_one_term_is_one_term_and_a_stranger_has_none():
+    terms, _ = terms_of(lambda: functional.cross_entropy(torch.randn(4, 3, requires_grad=True), torch.arange(4) % 3))
+    assert len(terms) == 1
+    with LossTrace() as trace:
+        pass
+    assert trace.terms(torch.ones(())) == ()
+
+
+def test_names_come_from_the_line():
+    lines = open(__file__, encoding="utf-8").read().splitlines()  # noqa: SIM115
+    at = next(i for i, text in enumerate(lines, 1) if text.strip().startswith("kl = divergence"))
+    assert name_at(__file__, at) == "kl"
+    assert name_at("/does/not/exist.py", 1) is None
+
+
+class Notes:
+    rank = 0
+
+    def __init__(self):
+        self.findings, self.numbers = [], []
+
+    def metrics(self, step, values):
+        self.numbers.append((step, dict(values)))
+
+    def finding(self, finding):
+        self.findings.append(finding)
+
+
+def train(make, kind=LossTermsProbe, steps=30, lr=1e-3):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3))
+    optimizer = torch.optim.SGD(model.parameters(), lr)
+    here = Scene(Notes(), models=[model], optimizers=[optimizer])
+    probe, losses = kind(here), []
+    for step in range(steps):
+        loss = make(model, torch.randn(16, 6), step)
+        optimizer.zero_grad()
+        probe.before_backward(loss)
+        loss.backward()
+        optimizer.step()
+        here.step += 1
+        losses.append(loss.item())
+        probe.after_step(optimizer)
+    found = list(probe.finish())
+    return found, here.recorder.numbers, losses
+
+
+def balanced(model, x, step):
+    out = model(x)
+    fit = (out - x[:, :3]).square().mean()
+    smooth = out.square().mean()
+    return fit + 0.5 * smooth
+
+
+def test_balanced_terms_are_recorded_and_left_alone():
+    found, numbers, _ = train(balanced, LossPullProbe)
+    assert found == []
+    assert set(numbers[0][1]) == {"loss/fit", "loss/smooth"}
+    assert [s for s, _ in numbers] == [2, 5, 10, 20]
+
+
+def test_results_are_bitwise_those_without_the_probe():
+    class Silent(LossTermsProbe):
+        def before_backward(self, loss):
+            pass
+
+        def after_step(self, optimizer):
+            pass
+
+    assert train(balanced, LossPullProbe)[2] == train(balanced, Silent)[2]
+
+
+def test_a_sum_beside_means_dominates():
+    def loss(model, x, step):
+        out = model(x)
+        fit = (out - x[:, :3]).square().mean()
+        penalty = (out + 30).square().sum()
+        return fit + 10 * penalty
+
+    (finding,) = train(loss, lr=1e-8)[0]
+    assert finding.rule == "T401"
+    assert finding.measured["term"] == "penalty"
+    assert finding.where.file == __file__
+
+
+def test_a_regulariser_with_a_small_weight_is_a_remark():
+    def loss(model, x, step):
+        out = model(x)
+        fit = (out - x[:, :3] - 5).square().mean()
+        penalty = out.square().mean()
+        return fit + 1e-4 * penalty
+
+    assert [(f.rule, f.severity.value) for f in train(loss)[0]] == [("T401", "info")]
+
+
+def test_dead_terms_zero_or_without_a_graph():
+    def loss(model, x, step):
+        out = model(x)
+        fit = (out - x[:, :3]).square().mean()
+        masked = (out.square() * torch.zeros_like(out)).mean()
+        with torch.no_grad():
+            auxiliary = out.abs().mean()
+        return fit + masked + auxiliary
+
+    kinds = {f.measured["term"]: f.measured["kind"] for f in train(loss)[0] if f.rule == "T402"}
+    assert kinds == {"masked": "zero", "auxiliary": "detached"}
+
+
+def test_a_weight_that_is_warmed_up_is_no_dead_term():
+    def loss(model, x, step):
+        out = model(x)
+        fit = (out - x[:, :3]).square().mean()
+        kl = out.square().mean()
+        return fit + min(1.0, step / 1000) * kl
+
+    assert train(loss)[0] == []
+
+
+def test_terms_that_oppose_each_other_and_terms_that_pull_unequally():
+    def opposed(model, x, step):
+        out = model(x)
+        up = (out - 5).square().mean()
+        down = (out + 5).square().mean()
+        return up + down
+
+    def unequal(model, x, step):
+        out = model(x)
+        strong = (out - 5).square().mean()
+        weak = 1e-4 * (out - 4).square().mean()
+        return strong + weak
+
+    assert {f.rule for f in train(opposed, LossPullProbe)[0]} == {"T403"}
+    assert "T404" in {f.rule for f in train(unequal, LossPullProbe)[0]}

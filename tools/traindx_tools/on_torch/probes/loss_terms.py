@@ -1,0 +1,102 @@
+"""The loss-terms probes: values of the terms at sampled steps always, their gradients on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+from traindx_tools.finding import Finding
+from traindx_tools.on_torch.loss_terms.expression import LossTrace, Term
+from traindx_tools.on_torch.loss_terms.pull import Pull, pull_of
+from traindx_tools.on_torch.probe import Scene, TorchProbe
+from traindx_tools.on_torch.rules import t401_term_dominates, t402_term_zero, t403_terms_conflict, t404_pull_disparity
+from traindx_tools.on_torch.speed.compilations import compiles
+
+SOURCE = "loss-terms probe"
+LOOKS_AT = (2, 5, 10, 20, 50)
+"""Steps that are looked at; after them each `INTERVAL`-th."""
+INTERVAL = 100
+
+
+class LossTermsProbe(TorchProbe):
+    """Traces one step now and then from its start to the call of backward. A program that compiles is left alone."""
+
+    name = "loss-terms"
+    always_on = True
+    pulls = False
+
+    def __init__(self, scene: Scene) -> None:
+        super().__init__(scene)
+        self._trace: Any = None
+        self._values: list[tuple[int, dict[str, float]]] = []
+        self._weighted: list[tuple[int, dict[str, float]]] = []
+        self._factors: list[dict[str, float]] = []
+        self._pulls: list[tuple[int, Pull]] = []
+        self._late: tuple[int, tuple[Term, ...], torch.Tensor] | None = None
+        self._places: dict[str, tuple[str, int]] = {}
+        self._with_graph: set[str] = set()
+
+    def before_backward(self, loss: torch.Tensor) -> None:
+        if self._trace is None:
+            return
+        trace = self._stop()
+        terms = trace.terms(loss) if trace is not None and loss.numel() == 1 else ()
+        if len(terms) < 2:
+            return
+        self._places.update({t.name: (t.file, t.line) for t in terms})
+        self._with_graph |= {t.name for t in terms if t.has_graph}
+        if self.pulls:
+            parameters = [p for m in self.scene.models for p in m.parameters()]
+            self._pulls = [*self._pulls[-8:], (self.scene.step + 1, pull_of(terms, parameters))]
+        values = torch.stack([t.tensor.detach().float().flatten()[0].to(loss.device) for t in terms])
+        plain = tuple(Term(t.name, t.file, t.line, t.factor, torch.empty(0)) for t in terms)
+        self._late = self.scene.step + 1, plain, values
+
+    def after_step(self, optimizer: torch.optim.Optimizer) -> None:
+        self._stop()
+        self._read()
+        following = self.scene.step + 1
+        if (following in LOOKS_AT or following % INTERVAL == 0) and not compiles():
+            self._trace = LossTrace()
+            self._trace.__enter__()
+
+    def finish(self) -> Iterable[Finding]:
+        self._stop()
+        self._read()
+        rank = self.scene.recorder.rank
+        detached = frozenset(self._places) - frozenset(self._with_graph)
+        yield from t401_term_dominates.check(self._weighted, self._factors, self._places, SOURCE, rank)
+        yield from t402_term_zero.check(self._values, detached, self._places, SOURCE, rank)
+        yield from t403_terms_conflict.check([(s, p.cosines) for s, p in self._pulls], self._places, SOURCE, rank)
+        yield from t404_pull_disparity.check([(s, p.norms) for s, p in self._pulls], self._places, SOURCE, rank)
+
+    def _stop(self) -> LossTrace | None:
+        trace: Any = self._trace
+        self._trace = None
+        if trace is not None:
+            trace.__exit__(None, None, None)
+        return trace if isinstance(trace, LossTrace) else None
+
+    def _read(self) -> None:
+        """Reads the values of the last look, a step late: by then they are there without waiting."""
+        if self._late is None:
+            return
+        step, terms, values = self._late
+        self._late = None
+        numbers = dict(zip([t.name for t in terms], values.tolist(), strict=True))
+        weighted = {t.name: t.factor * numbers[t.name] for t in terms}
+        self._values.append((step, numbers))
+        self._weighted.append((step, weighted))
+        self._factors.append({t.name: t.factor for t in terms})
+        self.scene.recorder.metrics(step, {f"loss/{name}": value for name, value in weighted.items()})
+
+
+class LossPullProbe(LossTermsProbe):
+    """The same with one backward pass a term at each look: how hard each pulls, and which oppose each other."""
+
+    name = "loss-pull"
+    always_on = False
+    pulls = True
+
