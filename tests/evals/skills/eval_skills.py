@@ -1,0 +1,156 @@
+"""Evaluates the skills on a model: are they called when they should be, and do they hold under pressure?
+
+    python tests/evals/skills/eval_skills.py --model MODEL [--runs 3] [--only NAME ...] [--json FILE]
+    python tests/evals/skills/eval_skills.py --export DIR     # the triggers as cases for `claude plugin eval`
+
+Every scenario runs with the skill and without it, several times each; rules grade first, a judge second. The key comes
+from the environment, as the `anthropic` package takes it; each run costs money: the tokens are printed, and the dollars
+where --price names the model's prices. The scenarios are in the format of `claude plugin eval` as well:
+
+    claude plugin eval . --tag pressure --no-publish
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from skill_asking import Asker, as_json, dollars
+from skill_cases import Case, Trigger, export_triggers, load_cases, load_triggers, skills
+from skill_grading import Grade, grade, triggered
+
+ARMS = ("with", "without")
+
+
+@dataclass(frozen=True)
+class Score:
+    """The share of passed runs of one case in one arm, and why the others failed."""
+
+    name: str
+    arm: str
+    passes: tuple[bool, ...]
+    failed: tuple[str, ...] = ()
+
+    @property
+    def share(self) -> float:
+        return sum(self.passes) / len(self.passes)
+
+
+def pressed(asker: Asker, cases: Sequence[Case], runs: int, map_: Callable[..., Iterable[Any]] = map) -> list[Score]:
+    """Every scenario, with and without the skill, `runs` times."""
+    jobs = [(case, arm) for case in cases for arm in ARMS for _ in range(runs)]
+
+    def one(job: tuple[Case, str]) -> Grade:
+        return grade(job[0], asker.pressed(job[0], with_skill=job[1] == "with"), asker.judge)
+
+    grades = list(map_(one, jobs))
+    scores = []
+    for start in range(0, len(jobs), runs):
+        got, (case, arm) = grades[start:start + runs], jobs[start]
+        scores.append(Score(case.name, arm, tuple(g.passed for g in got),
+                            tuple(dict.fromkeys(f for g in got for f in g.failed))))
+    return scores
+
+
+def called(asker: Asker, triggers: Sequence[Trigger], runs: int,
+           map_: Callable[..., Iterable[Any]] = map) -> list[Score]:
+    """Every prompt, `runs` times: is the right skill called, and none where none fits?"""
+    jobs = [t for t in triggers for _ in range(runs)]
+    hits = list(map_(lambda t: triggered(t, asker.triggered(t), list(asker.skills)), jobs))
+    return [Score(t.id, t.kind, tuple(hits[i * runs:(i + 1) * runs])) for i, t in enumerate(triggers)]
+
+
+def spread(values: Sequence[float]) -> str:
+    """Mean and standard deviation of the shares of the single runs."""
+    deviation = statistics.stdev(values) if len(values) > 1 else 0.0
+    return f"{statistics.fmean(values):.0%} +- {deviation:.0%}"
+
+
+def by_run(scores: Sequence[Score]) -> list[float]:
+    """The share of passed cases in run 1, in run 2 and so on: what differs between two whole evaluations."""
+    runs = min(len(s.passes) for s in scores)
+    return [statistics.fmean(s.passes[i] for s in scores) for i in range(runs)]
+
+
+def report(pressure: Sequence[Score], triggers: Sequence[Score]) -> str:
+    """The tables."""
+    lines = []
+    if pressure:
+        lines.append(f"{'pressure scenario':34}{'with':>7}{'without':>9}  what failed with the skill")
+        for with_, without in zip(pressure[::2], pressure[1::2], strict=True):
+            lines.append(f"{with_.name:34}{with_.share:>7.0%}{without.share:>9.0%}  {', '.join(with_.failed)}")
+        for arm in ARMS:
+            lines.append(f"all, {arm:29}{spread(by_run([s for s in pressure if s.arm == arm]))}  (mean and spread "
+                         f"over runs)")
+    for kind in dict.fromkeys(s.arm for s in triggers):
+        of = [s for s in triggers if s.arm == kind]
+        missed = [s.name for s in of if s.share < 1]
+        lines.append(f"triggers, {kind:24}{spread(by_run(of))}  of {len(of)}" + (f"; missed: {', '.join(missed)}" if missed
+                                                                                else ""))
+    return "\n".join(lines)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options."""
+    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("--model", help="the model that is evaluated")
+    made.add_argument("--judge-model", help="the model that judges (default: the same)")
+    made.add_argument("--runs", type=int, default=3, help="runs of each case and arm")
+    made.add_argument("--only", nargs="+", default=[], metavar="NAME", help="these scenarios or triggers only")
+    made.add_argument("--part", choices=("all", "pressure", "triggers"), default="all")
+    made.add_argument("--at-once", type=int, default=4, help="requests side by side")
+    made.add_argument("--price", nargs=3, action="append", default=[], metavar=("MODEL", "IN", "OUT"),
+                      help="dollars per million tokens")
+    made.add_argument("--json", type=Path, metavar="FILE", help="the whole result")
+    made.add_argument("--export", type=Path, metavar="DIR", help="write the triggers as cases for `claude plugin eval`")
+    return made
+
+
+def main(arguments: Sequence[str] | None = None, client: Any = None) -> int:
+    """Runs the evaluation; returns 0, or 2 where it could not run."""
+    options = parser().parse_args(arguments)
+    if options.export is not None:
+        print(f"{export_triggers(load_triggers(), options.export)} cases in {options.export}")
+        return 0
+    if not options.model or options.runs < 1:
+        print("eval-skills: name a model (--model) and at least one run", file=sys.stderr)
+        return 2
+    if client is None:
+        try:
+            import anthropic
+
+            client = anthropic.Anthropic(max_retries=6)
+        except Exception as error:  # noqa: BLE001 - no package or no key: either way there is nothing to run with
+            print(f"eval-skills: no model can be asked ({error}). It needs `pip install anthropic` and your key in "
+                  "the environment", file=sys.stderr)
+            return 2
+    asker = Asker(client, options.model, options.judge_model or options.model, skills())
+    chosen = set(options.only)
+    cases = [c for c in load_cases() if not chosen or c.name in chosen] if options.part != "triggers" else []
+    prompts = [t for t in load_triggers() if not chosen or t.id in chosen] if options.part != "pressure" else []
+    with ThreadPoolExecutor(options.at_once) as pool:
+        pressure = pressed(asker, cases, options.runs, pool.map)
+        triggers = called(asker, prompts, options.runs, pool.map)
+    print(report(pressure, triggers))
+    prices = {m: (float(i), float(o)) for m, i, o in options.price}
+    cost = dollars(asker.spent, prices)
+    for model, (tokens_in, tokens_out) in asker.spent.items():
+        print(f"{model}: {tokens_in} tokens in, {tokens_out} out")
+    print("cost: " + (f"${cost:.2f}" if cost is not None else "unknown: name the prices with --price MODEL IN OUT"))
+    if options.json is not None:
+        options.json.write_text(as_json({"model": options.model, "runs": options.runs, "tokens": asker.spent,
+                                         "dollars": cost,
+                                         "scores": [vars(s) for s in (*pressure, *triggers)]}), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
