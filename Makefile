@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 CASES ?= tests/evals/cases
+RUNS ?= 3
 
-.PHONY: demo test test-slow lint skills eval bench clean
+.PHONY: demo test test-slow lint skills eval eval-skills bench clean
 
 $(VENV)/.base: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -35,9 +36,13 @@ skills: $(VENV)/.base ## render the skills' reference pages from the catalog and
 eval: $(VENV)/.dev ## diagnose every case of CASES and print the score
 	$(BIN)/python tests/evals/eval_cases.py $(CASES) -v
 
+eval-skills: $(VENV)/.dev ## the skills on a model, with and without: needs your key in the environment, and MODEL=
+	$(BIN)/python tests/evals/skills/eval_skills.py --model "$(MODEL)" --runs $(RUNS) $(ARGS)
+
 bench: $(VENV)/.dev ## start-up and reading speed, as ratios
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/read_speed.py
+	$(BIN)/python benchmarks/hook_latency.py
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

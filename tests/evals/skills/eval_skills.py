@@ -88,13 +88,13 @@ def report(pressure: Sequence[Score], triggers: Sequence[Score]) -> str:
         for with_, without in zip(pressure[::2], pressure[1::2], strict=True):
             lines.append(f"{with_.name:34}{with_.share:>7.0%}{without.share:>9.0%}  {', '.join(with_.failed)}")
         for arm in ARMS:
-            lines.append(f"all, {arm:29}{spread(by_run([s for s in pressure if s.arm == arm]))}  (mean and spread "
-                         f"over runs)")
+            of_arm = [s for s in pressure if s.arm == arm]
+            lines.append(f"all, {arm:29}{spread(by_run(of_arm))}  (mean and spread over runs)")
     for kind in dict.fromkeys(s.arm for s in triggers):
         of = [s for s in triggers if s.arm == kind]
         missed = [s.name for s in of if s.share < 1]
-        lines.append(f"triggers, {kind:24}{spread(by_run(of))}  of {len(of)}" + (f"; missed: {', '.join(missed)}" if missed
-                                                                                else ""))
+        named = f"; missed: {', '.join(missed)}" if missed else ""
+        lines.append(f"triggers, {kind:24}{spread(by_run(of))}  of {len(of)}{named}")
     return "\n".join(lines)
 
 
