@@ -1,0 +1,51 @@
+"""Python branches on a traced value.
+
+Under jit, vmap and scan an argument has a shape and a type and no value. `if x > 0`, `while err > tol`, `assert` and
+`and` need one: tracing stops with a TracerBoolConversionError. `jnp.where`, `lax.cond` and `lax.while_loop` decide on
+the device; an argument that is a setting and no array belongs into `static_argnames`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.syntax import syntax, written
+from traindx_tools.on_code.tracing import depends, own_nodes_of, traced, values_traced
+from traindx_tools.rules import Rule
+
+RULE = Rule(
+    id="C511",
+    name="branch-on-tracer",
+    title="Python branches on a traced value",
+    severity=Severity.HIGH,
+    sees="if, while, assert or a conditional expression in a traced function whose test depends on a traced argument.",
+    matters="Tracing stops with TracerBoolConversionError at the first call.",
+    alike=("a test of a shape, a type or None, which is static", "a static argument"),
+    confirm=("call the function once",),
+)
+_WORDS = {ast.If: "if", ast.While: "while", ast.IfExp: "if", ast.Assert: "assert"}
+
+
+def check(project: Project) -> Iterator[Finding]:
+    """Look at every traced function."""
+    for file in project.files:
+        if "jax" not in file.text:
+            continue
+        code = syntax(file)
+        for one in traced(code):
+            names = values_traced(one)
+            for node in own_nodes_of(one):
+                test = node.test if isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)) else None
+                if test is not None and depends(test, names):
+                    yield RULE.finding(
+                        f"{_WORDS[type(node)]} {written(test)} at {code.at(node)} needs the value of a traced argument "
+                        f"of {one.node.name} ({one.how}): there is none while tracing",
+                        code.place(test),
+                        file.path,
+                        strength=Strength.DIRECT,
+                        measured={"kind": "branch", "function": one.node.name, "how": one.how},
+                    )
+                    break

@@ -1,0 +1,83 @@
+"""A side effect inside a traced function.
+
+Python code in a traced function runs once, while tracing. A draw from numpy's or Python's generator, the clock, a write
+to `self`, to a global or into a list outside happens at that time only: the same "random" number for ever, a counter
+that stays at 1, a tracer that leaks out and fails when it is used.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
+from traindx_tools.on_code.tracing import Traced, depends, own_nodes_of, traced, values_traced
+from traindx_tools.rules import Rule
+
+RULE = Rule(
+    id="C512",
+    name="side-effect-under-jit",
+    title="A side effect inside a traced function",
+    severity=Severity.HIGH,
+    sees="np.random, random, time, writes to self or globals, appends to outer lists, print, in traced functions.",
+    matters="It happens once, at tracing: constant noise, stale counters, leaked tracers.",
+    alike=("jax.debug.print and jax.debug.callback, which run every time",),
+    confirm=("jax.checking_leaks()", "call twice and compare"),
+)
+_RANDOM = ("numpy.random.", "random.")
+_CLOCK = ("time.time", "time.perf_counter", "datetime.datetime.now")
+
+
+def check(project: Project) -> Iterator[Finding]:
+    """Look at every traced function."""
+    for file in project.files:
+        if "jax" not in file.text:
+            continue
+        code = syntax(file)
+        for one in traced(code):
+            names = values_traced(one)
+            own = {n.id for n in ast.walk(one.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+            seen: set[str] = set()
+            for node in own_nodes_of(one):
+                found = _effect(code, one, node, names, own | names)
+                if found is not None and found[0] not in seen:
+                    seen.add(found[0])
+                    yield _finding(code, one, node, *found)
+
+
+def _effect(code: Syntax, one: Traced, node: ast.AST, names: set[str], own: set[str]) -> tuple[str, str] | None:
+    if isinstance(node, ast.Call):
+        name = code.qualified(node.func)
+        if name.startswith(_RANDOM) and not name.startswith("random.PRNG"):
+            return "random", f"{written(node)} is drawn once, while tracing: every call uses the same numbers"
+        if name in _CLOCK:
+            return "clock", f"{written(node)} is read once, while tracing"
+        if last_name(node.func) == "print" and isinstance(node.func, ast.Name):
+            shown = any(depends(a, names) for a in node.args)
+            return ("print", f"{written(node)} prints a tracer, once") if shown else None
+        owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+        if last_name(node.func) == "append" and node.args and depends(node.args[0], names):
+            if isinstance(owner, ast.Name) and owner.id not in own:
+                return "append", f"{written(node)} puts a tracer into a list outside: it leaks"
+            if isinstance(owner, ast.Attribute) and written(owner.value) == "self":
+                return "append", f"{written(node)} puts a tracer into an attribute: it leaks"
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AugAssign) else []
+    for target in targets:
+        if isinstance(target, ast.Attribute) and written(target.value) == "self" and "nnx" not in one.how:
+            return "attribute", f"{written(target)} is written once, while tracing"
+    if isinstance(node, ast.Global):
+        return "global", f"the global {', '.join(node.names)} is written once, while tracing"
+    return None
+
+
+def _finding(code: Syntax, one: Traced, node: ast.AST, kind: str, why: str) -> Finding:
+    return RULE.finding(
+        f"In {one.node.name} ({one.how}), at {code.at(node)}: {why}",
+        code.place(node),
+        code.file.path,
+        strength=Strength.DIRECT,
+        severity=Severity.LOW if kind == "print" else Severity.MEDIUM if kind == "clock" else Severity.HIGH,
+        measured={"kind": kind, "function": one.node.name},
+    )

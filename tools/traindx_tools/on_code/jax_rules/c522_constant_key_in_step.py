@@ -1,0 +1,90 @@
+"""A key is made from a constant in every step.
+
+`jax.random.PRNGKey(0)` in the training loop, or inside the jitted step, is the same key each time: dropout always drops
+the same units, noise and shuffling repeat. The key has to be carried and split, or folded with the step.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.syntax import Syntax, argument, syntax, written
+from traindx_tools.on_code.tracing import traced
+from traindx_tools.rules import Rule
+
+RULE = Rule(
+    id="C522",
+    name="constant-key-in-step",
+    title="A key is made from a constant in every step",
+    severity=Severity.HIGH,
+    sees="PRNGKey(constant) inside a loop that trains, or inside a jitted function.",
+    matters="Every step draws the same numbers: one dropout mask, one batch, one noise.",
+    alike=("a key for initialisation, made once", "an evaluation that is repeatable on purpose"),
+    confirm=("print one draw in two steps",),
+)
+_TRAINS = (
+    "apply_updates",
+    "apply_gradients",
+    "value_and_grad",
+    "optimizer.update",
+    "opt.update",
+    "tx.update",
+    "train_step(",
+    "update(",
+    "update_step(",
+)
+
+
+def check(project: Project) -> Iterator[Finding]:
+    """Look at every key that is made from a constant."""
+    for file in project.files:
+        if "jax" not in file.text or not ("PRNGKey" in file.text or "random.key(" in file.text):
+            continue
+        code = syntax(file)
+        inside = {id(n) for one in traced(code) if "jit" in one.how or "pmap" in one.how for n in ast.walk(one.node)}
+        for call in code.calls("PRNGKey", "key"):
+            seed = argument(call, 0, "seed")
+            constant = isinstance(seed, ast.Constant) and code.qualified(call.func) in (
+                "jax.random.PRNGKey",
+                "jax.random.key",
+            )
+            if not constant or _prepares(code, call):
+                continue
+            loop = next((x for x in code.loops(call) if any(t in written(x) for t in _TRAINS)), None)
+            if loop is not None and not _repeated_run(code, call):
+                yield _finding(
+                    code, call, f"in every iteration of the loop at line {getattr(loop, 'lineno', 1)}", "loop"
+                )
+            elif id(call) in inside:
+                yield _finding(code, call, "in every call of the jitted function", "jitted")
+
+
+def _prepares(code: Syntax, call: ast.Call) -> bool:
+    """Whether the key initialises something, or is folded with something that changes."""
+    for up in code.above(call):
+        if isinstance(up, ast.Call):
+            text = written(up.func)
+            if text.endswith((".init", "fold_in", "create_train_state", "init_fn")) or "init" in text or "eval" in text:
+                return True
+        if isinstance(up, ast.stmt):
+            name = written(up.targets[0]) if isinstance(up, ast.Assign) else ""
+            return "init" in name or "eval" in name
+    return False
+
+
+def _repeated_run(code: Syntax, call: ast.Call) -> bool:
+    """Whether the loop repeats whole runs: it also makes the optimizer's state anew."""
+    return any(".init(" in written(x) for x in code.loops(call))
+
+
+def _finding(code: Syntax, call: ast.Call, where: str, kind: str) -> Finding:
+    return RULE.finding(
+        f"{code.file.segment(call)} at {code.at(call)} makes the same key {where}: all draws repeat",
+        code.place(call),
+        code.file.path,
+        strength=Strength.DIRECT,
+        measured={"kind": kind},
+    )

@@ -1,0 +1,80 @@
+"""The gradient is taken with respect to the wrong argument, or its result unpacked wrongly.
+
+`jax.grad(f)` differentiates the first argument. Where that is the batch and the parameters come second, the
+"gradients" have the batch's shape. A loss that returns (value, extras) needs `has_aux=True`.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.syntax import Syntax, argument, parameters, syntax
+from traindx_tools.on_code.tracing import differentiated
+from traindx_tools.rules import Rule
+
+RULE = Rule(
+    id="C523",
+    name="gradient-of-wrong-argument",
+    title="The gradient is taken of the wrong argument or result",
+    severity=Severity.HIGH,
+    sees="The first argument of a differentiated function beside one of parameters; what it returns, and has_aux.",
+    matters="A shape error, a TypeError, or an update by something that is no gradient of the parameters.",
+    alike=("a gradient with respect to the input on purpose (a penalty, an attack)",),
+    confirm=("jax.tree.map(jnp.shape, grads) has to equal that of params",),
+)
+_PARAMETERS = re.compile(r"params|parameters|weights|theta|variables|model|ws?", re.IGNORECASE)
+_DATA = re.compile(r"x|xs|x_batch|batch|inputs?|data|images?|features|obs|y|targets?|labels?|key|rng", re.IGNORECASE)
+_INPUTS = re.compile(
+    r"penalty|jacobian|attack|saliency|score|energy|force|hessian|potential|velocity|pde|residual", re.I
+)
+
+
+def check(project: Project) -> Iterator[Finding]:
+    """Look at every differentiated function."""
+    for file in project.files:
+        if "jax" not in file.text or "grad" not in file.text:
+            continue
+        code = syntax(file)
+        for call, function in differentiated(code):
+            yield from _argument(code, call, function)
+            yield from _result(code, call, function)
+
+
+def _argument(code: Syntax, call: ast.Call, function: ast.FunctionDef) -> Iterator[Finding]:
+    names = [n for n in parameters(function) if n != "self"]
+    if argument(call, 1, "argnums") is not None or len(names) < 2 or _INPUTS.search(function.name):
+        return
+    trained = [n for n in names[1:] if _PARAMETERS.fullmatch(n) and n.lower() not in ("w", "ws")]
+    if _DATA.fullmatch(names[0]) and trained and "loss" in function.name.lower():
+        yield _finding(
+            code,
+            call,
+            f"differentiates {function.name} with respect to {names[0]}, its first argument; the parameters are "
+            f"{trained[0]} (argnums={names.index(trained[0])})",
+            "argument",
+        )
+
+
+def _result(code: Syntax, call: ast.Call, function: ast.FunctionDef) -> Iterator[Finding]:
+    returns = [n for n in ast.walk(function) if isinstance(n, ast.Return) and code.function(n) is function]
+    aux = argument(call, 2, "has_aux")
+    pairs = [n for n in returns if isinstance(n.value, ast.Tuple)]
+    if returns and len(pairs) == len(returns) and aux is None:
+        yield _finding(
+            code, call, f"differentiates {function.name}, which returns a tuple (line {pairs[0].lineno}), without "
+            "has_aux=True", "aux",
+        )  # fmt: skip
+
+
+def _finding(code: Syntax, call: ast.Call, why: str, kind: str) -> Finding:
+    return RULE.finding(
+        f"{code.file.segment(call)} at {code.at(call)} {why}",
+        code.place(call),
+        code.file.path,
+        strength=Strength.DIRECT,
+        measured={"kind": kind},
+    )

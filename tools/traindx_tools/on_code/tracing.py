@@ -1,0 +1,162 @@
+"""Which functions JAX traces, as it is written (a decorator, jit(f), scan(f, ...)), and what is traced in them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from traindx_tools.on_code.syntax import Syntax, argument, last_name, parameters
+
+_ABSTRACT = {"jax.jit", "jax.pmap", "jax.vmap", "equinox.filter_jit", "equinox.filter_pmap", "equinox.filter_vmap",
+             "flax.nnx.jit", "jax.pjit"}  # fmt: skip
+"""Transformations under which a value is not known while tracing."""
+_CONTROL = {"jax.lax.scan": (0,), "jax.lax.fori_loop": (2,), "jax.lax.while_loop": (0, 1), "jax.lax.cond": (1, 2),
+            "jax.lax.map": (0,)}  # fmt: skip
+GRADIENTS = {"jax.grad", "jax.value_and_grad", "equinox.filter_grad", "equinox.filter_value_and_grad", "jax.jacrev",
+             "jax.jacfwd", "jax.hessian", "flax.nnx.grad", "flax.nnx.value_and_grad"}  # fmt: skip
+_STATIC_ATTRIBUTES = frozenset({"shape", "ndim", "dtype", "size", "aval", "weak_type", "sharding"})
+_STATIC_CALLS = frozenset({"len", "isinstance", "hasattr", "callable", "type", "shape", "ndim", "issubclass", "getattr",
+                           "tree_structure", "id", "range", "size"})  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A function that is traced: `how` is the transformation's name, `static` its arguments that are not traced."""
+
+    node: ast.FunctionDef
+    how: str
+    static: frozenset[str]
+
+
+def traced(code: Syntax) -> list[Traced]:
+    """Every function of a file whose values are abstract while it runs; each once."""
+    found: dict[int, Traced] = {}
+    for function in code.of(ast.FunctionDef):
+        for decorator in function.decorator_list:
+            made = _transformation(code, decorator)
+            if made is not None and made[0] in _ABSTRACT:
+                static = _static(code, function, made[1])
+                if static is not None:
+                    found.setdefault(id(function), Traced(function, made[0], static))
+    for call in code.of(ast.Call):
+        name = code.qualified(call.func)
+        places = (0,) if name in _ABSTRACT else _CONTROL.get(name, ())
+        for place in places:
+            given = function_of(code, argument(call, place, "f", "fun", "body_fun", "cond_fun"))
+            static = _static(code, given, call) if given is not None else None
+            if given is not None and static is not None:
+                found.setdefault(id(given), Traced(given, name, static))
+    return list(found.values())
+
+
+def differentiated(code: Syntax) -> Iterator[tuple[ast.Call, ast.FunctionDef]]:
+    """(call of jax.grad or a relative, the function) for every function that is known."""
+    for call in code.of(ast.Call):
+        if code.qualified(call.func) in GRADIENTS:
+            function = function_of(code, argument(call, 0, "fun", "f"))
+            if function is not None:
+                yield call, function
+    for function in code.of(ast.FunctionDef):
+        for decorator in function.decorator_list:
+            made = _transformation(code, decorator)
+            if made is not None and made[0] in GRADIENTS and isinstance(decorator, ast.Call):
+                yield decorator, function
+
+
+def _transformation(code: Syntax, node: ast.expr) -> tuple[str, ast.Call | None] | None:
+    """(name, call with its options) of `@jax.jit`, `@jax.jit(...)`, `@partial(jax.jit, ...)`."""
+    if isinstance(node, ast.Call):
+        if last_name(node.func) == "partial" and node.args:
+            return code.qualified(node.args[0]), node
+        return code.qualified(node.func), node
+    return code.qualified(node), None
+
+
+def _static(code: Syntax, function: ast.FunctionDef, call: ast.Call | None) -> frozenset[str] | None:
+    """The names of static arguments; None where they are not written as constants."""
+    if call is None:
+        return frozenset()
+    names = list(parameters(function))
+    static: set[str] = set()
+    for keyword in call.keywords:
+        if keyword.arg not in ("static_argnums", "static_argnames", "static_broadcasted_argnums"):
+            continue
+        values = keyword.value.elts if isinstance(keyword.value, (ast.Tuple, ast.List)) else [keyword.value]
+        for value in values:
+            if not isinstance(value, ast.Constant):
+                return None
+            if isinstance(value.value, str):
+                static.add(value.value)
+            elif isinstance(value.value, int) and value.value < len(names):
+                static.add(names[value.value])
+    return frozenset(static)
+
+
+def function_of(code: Syntax, node: ast.AST | None) -> ast.FunctionDef | None:
+    """The function of this file that a name means, in the nearest scope that defines it."""
+    if not isinstance(node, ast.Name):
+        return None
+    known = [f for f in code.of(ast.FunctionDef) if f.name == node.id]
+    around = {id(a) for a in code.above(node)}
+    inner = [f for f in known if id(code.parent(f)) in around]
+    return inner[-1] if inner else None
+
+
+def values_traced(one: Traced) -> set[str]:
+    """Names that hold traced values in the function: its arguments and what is computed from them."""
+    names = {n for n in parameters(one.node) if n not in one.static and n not in ("self", "cls")}
+    own = list(_own(one.node))
+    for _ in range(3):
+        before = len(names)
+        for node in own:
+            if isinstance(node, ast.Assign) and depends(node.value, names):
+                names |= {n.id for t in node.targets for n in ast.walk(t) if isinstance(n, ast.Name)
+                          and isinstance(n.ctx, ast.Store)}  # fmt: skip
+        if len(names) == before:
+            break
+    return names
+
+
+def _own(function: ast.FunctionDef) -> Iterator[ast.AST]:
+    """The nodes of a function's own body, without those of functions defined in it."""
+    stack: list[ast.AST] = list(function.body)
+    while stack:
+        node = stack.pop(0)
+        yield node
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            stack[:0] = list(ast.iter_child_nodes(node))
+
+
+def own_nodes_of(one: Traced) -> list[ast.AST]:
+    """The nodes of the function's own body, in order."""
+    return list(_own(one.node))
+
+
+def depends(node: ast.AST, names: set[str]) -> bool:
+    """Whether the value of an expression, not only its shape or type, depends on traced names.
+
+    An attribute of an argument may be static (a field of a dataclass) and counts as not traced.
+    """
+    if isinstance(node, ast.Name):
+        return node.id in names
+    if isinstance(node, ast.Attribute):
+        if node.attr in _STATIC_ATTRIBUTES or isinstance(node.value, ast.Name):
+            return False
+        return depends(node.value, names)
+    if isinstance(node, ast.Call):
+        if last_name(node.func) in _STATIC_CALLS:
+            return False
+        own = isinstance(node.func, ast.Attribute) and depends(node.func.value, names)
+        return own or any(depends(a, names) for a in (*node.args, *(k.value for k in node.keywords)))
+    if isinstance(node, ast.Compare):
+        if all(isinstance(o, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for o in node.ops):
+            return False
+        return any(depends(c, names) for c in (node.left, *node.comparators))
+    if isinstance(node, (ast.Lambda, ast.ListComp, ast.DictComp, ast.GeneratorExp, ast.SetComp)):
+        return False
+    if isinstance(node, (ast.Tuple, ast.List, ast.Dict)):
+        return any(depends(c, names) for c in ast.iter_child_nodes(node))
+    if isinstance(node, ast.Subscript):
+        return depends(node.value, names)
+    return any(depends(c, names) for c in ast.iter_child_nodes(node) if isinstance(c, ast.expr))
