@@ -135,6 +135,34 @@ def test_results_are_bitwise_those_without_the_probe():
     assert train(balanced, LossPullProbe)[2] == train(balanced, Silent)[2]
 
 
+def test_backward_is_a_torch_call_itself_and_the_trace_survives_it(tmp_path):
+    import subprocess
+    import sys
+
+    script = tmp_path / "train.py"
+    script.write_text("""
+import torch
+model = torch.nn.Linear(6, 3)
+optimizer = torch.optim.SGD(model.parameters(), 1e-3)
+for step in range(12):
+    x = torch.randn(16, 6)
+    out = model(x)
+    fit = (out - x[:, :3]).square().mean()
+    smooth = out.square().mean()
+    loss = fit + 0.5 * smooth
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""")
+    done = subprocess.run([sys.executable, "-m", "traindx", "run", "--probe", "loss-terms", "--out",
+                           str(tmp_path / "records"), "--", sys.executable, str(script)], capture_output=True, text=True,
+                          check=False)
+    assert done.returncode == 0, done.stderr
+    assert "is off" not in done.stderr
+    records = (tmp_path / "records" / "rank00000.jsonl").read_text()
+    assert "loss/fit" in records
+
+
 def test_a_sum_beside_means_dominates():
     def loss(model, x, step):
         out = model(x)

@@ -66,9 +66,13 @@ class LossTrace(TorchFunctionMode):
         super().__init__()
         self._records: dict[int, list[_Record]] = {}
         self._count = 0
+        self.resting = False
+        """Nothing is noted any more; the mode itself is left where it was entered, outside any torch call."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
+        if self.resting:
+            return result
         if isinstance(result, torch.Tensor) and self._count < MOST_RECORDS and result.numel() == 1 and (
                 result.is_floating_point()):
             self._note(func, (*args, *(kwargs or {}).values()), result)

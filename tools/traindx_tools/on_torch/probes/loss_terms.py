@@ -39,10 +39,10 @@ class LossTermsProbe(TorchProbe):
         self._with_graph: set[str] = set()
 
     def before_backward(self, loss: torch.Tensor) -> None:
-        if self._trace is None:
+        if self._trace is None or self._trace.resting:
             return
-        trace = self._stop()
-        terms = trace.terms(loss) if trace is not None and loss.numel() == 1 else ()
+        self._trace.resting = True  # `loss.backward` is itself a torch call: the mode cannot be left in here
+        terms = self._trace.terms(loss) if loss.numel() == 1 else ()
         if len(terms) < 2:
             return
         self._places.update({t.name: (t.file, t.line) for t in terms})
@@ -72,12 +72,11 @@ class LossTermsProbe(TorchProbe):
         yield from t403_terms_conflict.check([(s, p.cosines) for s, p in self._pulls], self._places, SOURCE, rank)
         yield from t404_pull_disparity.check([(s, p.norms) for s, p in self._pulls], self._places, SOURCE, rank)
 
-    def _stop(self) -> LossTrace | None:
+    def _stop(self) -> None:
         trace: Any = self._trace
         self._trace = None
         if trace is not None:
             trace.__exit__(None, None, None)
-        return trace if isinstance(trace, LossTrace) else None
 
     def _read(self) -> None:
         """Reads the values of the last look, a step late: by then they are there without waiting."""
