@@ -205,5 +205,4 @@ def _joined(report: Report, more: Sequence[Finding], records: int) -> Report:
     """The report with further findings, weighed anew; the code that they point at is known by its lines."""
     code = named_code(more, report.places.root.resolve())
     places = replace(report.places, code=tuple(dict.fromkeys([*report.places.code, *code])))
-    return Report(report.seen.joined(more, records), places, report.subject, report.missing, report.extra_checks,
-                  report.remarks)
+    return replace(report, seen=report.seen.joined(more, records), places=places)

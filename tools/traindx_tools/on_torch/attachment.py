@@ -159,6 +159,18 @@ class Attachment:
             self.moments.tell("model_found", model)
         return model
 
+    def introduce(self, model: torch.nn.Module | None, optimizer: torch.optim.Optimizer | None) -> None:
+        """Enters a model and an optimizer that the caller names before they show themselves."""
+        if model is not None and id(model) not in self._models:
+            self._found(model)
+        if optimizer is not None and id(optimizer) not in self._steps:
+            self._found_optimizer(optimizer)
+
+    def _found_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
+        self._steps[id(optimizer)] = 0
+        self._guarded(add_optimizer, self.scene, optimizer)
+        self.moments.tell("optimizer_found", optimizer)
+
     def _backward(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
@@ -210,9 +222,7 @@ class Attachment:
         if self._quiet():
             return
         if id(optimizer) not in self._steps:
-            self._steps[id(optimizer)] = 0
-            self._guarded(add_optimizer, self.scene, optimizer)
-            self.moments.tell("optimizer_found", optimizer)
+            self._found_optimizer(optimizer)
         self.moments.tell("before_step", optimizer)
         self.in_step = True
 

@@ -26,16 +26,27 @@ def plain(tensor: torch.Tensor) -> torch.Tensor:
     """The values that this process holds: the local part of a DTensor, the values of a sparse tensor."""
     local: Any = getattr(tensor, "_local_tensor", tensor)
     values: torch.Tensor = local._values() if local.is_sparse else local
-    return values
+    return torch.view_as_real(values) if values.is_complex() else values
 
 
-def largest(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
-    """The largest magnitude of tensors, one 0-d tensor a device and dtype; NaN where any value is NaN."""
+def witnesses(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
+    """0-d tensors, one a device and dtype, that are finite where all values are.
+
+    On a CPU the sum (a maximum norm is thirty times slower there), on a device the fused maximum norm. A sum of finite
+    values overflows only beyond 1e38.
+    """
     groups: dict[tuple[Any, Any], list[torch.Tensor]] = defaultdict(list)
     for tensor in tensors:
         if tensor.numel():
             groups[tensor.device, tensor.dtype].append(tensor)
-    return [torch.stack(list(torch._foreach_norm(g, math.inf))).amax() for g in groups.values()]
+    return [_witness(device.type, dtype, group) for (device, dtype), group in groups.items()]
+
+
+def _witness(device: str, dtype: torch.dtype, group: list[torch.Tensor]) -> torch.Tensor:
+    if device != "cpu":
+        return torch.stack(list(torch._foreach_norm(group, math.inf))).amax()
+    wide = torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
+    return torch.stack([t.sum(dtype=wide) for t in group]).sum()
 
 
 class NonfiniteSentinel(TorchProbe):
@@ -76,11 +87,11 @@ class NonfiniteSentinel(TorchProbe):
         self.backwards += 1
 
     def before_step(self, optimizer: torch.optim.Optimizer) -> None:
-        """Sends the largest gradient on its way."""
+        """Sends a witness of the gradients on its way."""
         if self.tripped:
             return
         with torch.no_grad():
-            for value in largest(plain(g) for g in self._gradients()):
+            for value in witnesses(plain(g) for g in self._gradients()):
                 self._lagged.submit((GRADIENT, self.scene.step + 1, self.backwards - 1), [value])
 
     def after_step(self, optimizer: torch.optim.Optimizer) -> None:

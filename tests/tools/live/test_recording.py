@@ -1,0 +1,116 @@
+"""The recorder: bounded, findings kept, readable after a kill, silent when the disk refuses."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.live.reading import read_file, read_files, read_folder
+from traindx_tools.live.recording import FileRecorder
+
+
+def finding(rule: str = "T101", step: int = 3, line: int = 4) -> Finding:
+    return Finding(rule, "t", Severity.CRITICAL, Strength.DIRECT, f"step {step}: it broke",
+                   Location(file="/job/train.py", line=line, step=step), "here", {"value": math.inf})
+
+
+def test_ten_thousand_steps_stay_below_the_bound_and_findings_stay(tmp_path: Path) -> None:
+    recorder = FileRecorder(tmp_path, bound=200_000)
+    recorder.finding(finding())
+    for step in range(10_000):
+        recorder.metrics(step, {"loss": 1 / (step + 1), "grad_norm": math.nan})
+    recorder.end("ok")
+    path = tmp_path / "rank00000.jsonl"
+    assert path.stat().st_size <= 200_000
+    read = read_file(path)
+    assert read is not None
+    assert (read.last_step, read.ended, [f.rule for f in read.findings]) == (9_999, "ok", ["T101"])
+    steps = [r["step"] for r in map(json.loads, path.read_text().splitlines()) if r.get("kind") == "metrics"]
+    assert steps == list(range(steps[0], 10_000))
+
+
+def test_a_repeated_finding_is_counted(tmp_path: Path) -> None:
+    recorder = FileRecorder(tmp_path)
+    for step in range(5):
+        recorder.finding(finding(step=step))
+    recorder.finding(finding(line=9))
+    assert [f.where.line for f in recorder.findings] == [4, 9]
+    summary = json.loads((tmp_path / "rank00000.summary.json").read_text())
+    assert [f["count"] for f in summary["findings"]] == [5, 1]
+
+
+def test_nothing_is_written_before_there_is_something_to_write(tmp_path: Path) -> None:
+    recorder = FileRecorder(tmp_path / "run")
+    recorder.metrics(1, {})
+    recorder.end("ok")
+    assert not (tmp_path / "run").exists()
+
+
+def test_two_processes_of_one_rank_do_not_share_a_file(tmp_path: Path) -> None:
+    for _ in range(2):
+        FileRecorder(tmp_path).metrics(1, {"loss": 1.0})
+    assert len(list(tmp_path.glob("rank00000*.jsonl"))) == 2
+
+
+def test_a_folder_that_cannot_be_made_switches_it_off_with_one_line(tmp_path: Path,
+                                                                   capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("in the way")
+    recorder = FileRecorder(tmp_path / "file" / "run")
+    for step in range(3):
+        recorder.metrics(step, {"loss": 1.0})
+    assert capsys.readouterr().err.count("traindx:") == 1
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from traindx_tools.finding import *
+from traindx_tools.live.recording import FileRecorder
+r = FileRecorder(Path(sys.argv[1]))
+r.metrics(1, {"loss": 1.0})
+r.finding(Finding("T101", "t", Severity.HIGH, Strength.DIRECT, "it broke", Location(step=1), "here"))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_kill_does_not_lose_a_finding(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    (read,) = read_folder(tmp_path).files
+    assert (read.ended, [f.rule for f in read.findings]) == (None, ["T101"])
+    assert json.loads((tmp_path / "rank00000.summary.json").read_text())["findings"]
+
+
+def test_damaged_and_foreign_files_are_left_out(tmp_path: Path) -> None:
+    recorder = FileRecorder(tmp_path)
+    recorder.finding(finding())
+    with (tmp_path / "rank00000.jsonl").open("ab") as file:
+        file.write(b'{"kind": "finding", "finding": {"rule": "nonsense"}}\n\xff\xfe{"kind": "fin')
+    (tmp_path / "other.jsonl").write_text('{"loss": 1}\n')
+    assert [f.rule for f in read_folder(tmp_path).findings] == ["T101"]
+    assert read_file(tmp_path / "missing.jsonl") is None
+
+
+def test_files_are_named_as_seen_from_where_the_command_ran(tmp_path: Path) -> None:
+    recorder = FileRecorder(tmp_path)
+    own = os.path.join(os.getcwd(), "train.py")
+    recorder.finding(Finding("T101", "t", Severity.HIGH, Strength.DIRECT, f"log at {own}:3 broke",
+                             Location(file=own, line=3), "here"))
+    (found,) = read_folder(tmp_path).findings
+    assert (found.where.file, found.statement) == ("train.py", "log at train.py:3 broke")
+
+
+def test_of_several_runs_the_last_one_counts(tmp_path: Path) -> None:
+    for name, rule in (("a", "T101"), ("b", "T102")):
+        recorder = FileRecorder(tmp_path / name)
+        recorder._started = {"a": 1.0, "b": 2.0}[name]
+        recorder.finding(finding(rule))
+    assert [f.rule for f in read_files(tmp_path.rglob("*.jsonl")).findings] == ["T102"]

@@ -1,0 +1,55 @@
+"""`with Monitor(model, optimizer) as m:` the instruments of `traindx run` around a part of a program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from traindx_tools.live.folders import new_run_folder
+from traindx_tools.live.session import Session, close_session, current_session, open_session
+from traindx_tools.live.settings import Settings
+from traindx_tools.on_torch.attachment import attach, attached, detach
+
+if TYPE_CHECKING:
+    import torch
+
+    from traindx_tools.finding import Finding
+
+
+class Monitor:
+    """Attaches the probes on entry and takes them out again on exit; results stay bitwise the same.
+
+    `model` and `optimizer` may be left out: they are found when they are used. `out`: folder for the files, by default
+    `traindx-run/TIME`. Inside `traindx run` (or another Monitor) it adds nothing and leaves what is attached alone.
+    """
+
+    def __init__(self, model: torch.nn.Module | None = None, optimizer: torch.optim.Optimizer | None = None, *,
+                 out: str | Path | None = None, probes: tuple[str, ...] = ("always",)) -> None:
+        self._model, self._optimizer, self._probes = model, optimizer, probes
+        self.folder = Path(out) if out is not None else new_run_folder()
+        self._session: Session | None = None
+        self._mine = False
+
+    def __enter__(self) -> Monitor:
+        self._mine = current_session() is None
+        self._session = current_session() or open_session(Settings(str(self.folder.resolve()), self._probes))
+        attach(self._session)
+        here = attached()
+        if here is not None:
+            here.introduce(self._model, self._optimizer)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        if not self._mine or self._session is None:
+            return
+        if error is not None:
+            self._session.failed(error)
+        close_session()
+        detach()
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What was seen so far; complete after exit."""
+        return () if self._session is None else self._session.recorder.findings
