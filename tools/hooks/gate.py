@@ -22,4 +22,7 @@ if __name__ == "__main__":
     limit(sys.argv[1])
     sys.stdin.reconfigure(encoding="utf-8", errors="surrogateescape")
     sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
-    sys.exit(main(sys.argv[1], PLUGIN, sys.stdin.read(), os.environ))
+    code = main(sys.argv[1], PLUGIN, sys.stdin.read(), os.environ)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # taking the interpreter down by itself costs more than the judgement

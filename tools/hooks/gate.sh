@@ -19,8 +19,9 @@ if [ -z "$open" ]; then
     case $event:$input in
         UserPromptSubmit:*[Tt][Rr][Aa][Ii][Nn][Dd][Xx]* | UserPromptSubmit:*ml-debug*) ;;
         UserPromptSubmit:*[Dd]ebug*session*) ;;
-        PreToolUse:*ml-debug*) case $input in *'"tool_name":"Skill"'*) ;; *) exit 0 ;; esac ;;
-        PreToolUse:*traindx* | PreToolUse:*TRAINDX_GATE*) case $input in *'"tool_name":"Bash"'*) ;; *) exit 0 ;; esac ;;
+        PreToolUse:*Skill*ml-debug* | PreToolUse:*ml-debug*Skill*) ;;
+        PreToolUse:*traindx*approve* | PreToolUse:*traindx*reject* | PreToolUse:*traindx*revise*) ;;
+        PreToolUse:*traindx.session* | PreToolUse:*traindx/gate/* | PreToolUse:*TRAINDX_GATE*) ;;
         *) exit 0 ;;
     esac
 fi
@@ -31,7 +32,7 @@ case $event in
         for mark in "$state"/fix/*; do
             [ -e "$mark" ] && fix=yes && break
         done
-        [ -z "$fix" ] && case $input in *'"tool_name":"Skill"'* | *'"tool_name":"AskUserQuestion"'*) ;; *) exit 0 ;; esac
+        [ -z "$fix" ] && case $input in *Skill* | *AskUserQuestion*) ;; *) exit 0 ;; esac
         ;;
 esac
 

@@ -20,9 +20,12 @@ HARMLESS = frozenset({
 """Tools that change no file of the project and type nothing in the person's name. A tool that is not known is
 refused."""
 
-_OURS = re.compile(r"mcp__(?:plugin_traindx_)?traindx__\w+")
+_OURS = re.compile(r"mcp__plugin_traindx_traindx__\w+|mcp__traindx__(?:diagnose_run|plot_run)")
+"""The plugin's own server, which writes pictures below scratch/debug at most; elsewhere its tools pass by their names."""
+
 _READS = frozenset({"get", "list", "read", "search", "query", "fetch", "describe", "show", "view", "find", "lookup",
-                    "count", "explain", "diagnose", "extract", "audit", "resolve", "check", "status", "inspect",
+                    "count", "explain", "extract", "analyze", "compare", "audit", "resolve", "check", "status",
+                    "inspect",
                     "browse"})
 _WRITES = frozenset({"write", "edit", "create", "update", "delete", "remove", "move", "rename", "set", "put", "post",
                      "apply", "patch", "replace", "insert", "append", "execute", "exec", "run", "commit", "push",

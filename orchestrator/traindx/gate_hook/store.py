@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
+from types import TracebackType
 from zlib import crc32
 
 from traindx.gate_hook.state import State, StateDamaged, state_from
@@ -21,8 +21,7 @@ def state_folder(environment: Mapping[str, str]) -> Path:
     named = environment.get("TRAINDX_GATE_STATE")
     if named:
         return Path(named)
-    base = environment.get("XDG_STATE_HOME") or os.path.join(environment.get("HOME") or os.path.expanduser("~"),
-                                                             ".local", "state")
+    base = environment.get("XDG_STATE_HOME") or f"{environment.get('HOME', '')}/.local/state"
     return Path(base) / "traindx" / "gate"
 
 
@@ -35,6 +34,25 @@ def name_of(workspace: str) -> str:
 def mark_of(content: bytes) -> str:
     """A short mark of a file's content: whether somebody else changed it since."""
     return f"{len(content)}-{crc32(content):08x}"
+
+
+class _Lock:
+    """Held in a `with` block. (contextlib would cost a call of the hook more than this class.)"""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._file = (folder / "lock").open("w")
+
+    def __enter__(self) -> None:
+        try:
+            import fcntl
+        except ImportError:  # Windows: a change that is lost closes the gate, it never opens it
+            return
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self._file.close()
 
 
 class Store:
@@ -87,18 +105,9 @@ class Store:
         self._mark("fix", state.workspace, there=opened and state.phase == "fix")
         self._mark("open", state.workspace, there=opened)
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> _Lock:
         """One event at a time changes a state: tool calls of subagents run side by side."""
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with (self.folder / "lock").open("w") as lock:
-            try:
-                import fcntl
-            except ImportError:  # Windows: a change that is lost closes the gate, it never opens it
-                yield
-                return
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
+        return _Lock(self.folder)
 
     def _path(self, workspace: str) -> Path:
         return self.folder / "workspaces" / f"{name_of(workspace)}.json"

@@ -124,6 +124,16 @@ def test_what_writes_nothing_of_the_project_is_left_alone(opened: Any, work: Pat
     assert opened.call(tool, **json.loads(json.dumps(arguments).replace("{work}", str(work)))) == ""
 
 
+def test_every_tool_of_our_own_server_may_be_called(opened: Any) -> None:
+    from traindx.mcp_tools import TOOLS
+
+    for tool in TOOLS:
+        name = tool if isinstance(tool, str) else tool.name
+        assert opened.call(f"mcp__plugin_traindx_traindx__{name}") == ""
+        assert opened.call(f"mcp__traindx__{name}") == "", name
+    assert opened.call("mcp__traindx__write_file") != "", "a server that only has our name"
+
+
 def test_subagents_are_judged_alike(opened: Any, work: Path) -> None:
     said = opened.event("PreToolUse", tool_name="Write", agent_id="a1", agent_type="general-purpose",
                         tool_input={"file_path": str(work / "x.py"), "content": "x"})

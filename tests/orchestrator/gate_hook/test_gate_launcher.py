@@ -139,8 +139,9 @@ def test_a_call_imports_little(launch: Launcher, name: str,
                                                              event: dict[str, Any]) -> None:
     """The time itself is measured by benchmarks/hook_latency.py: a loaded machine would make a test of it lie."""
     launch("PreToolUse", SKILL)
-    code = ("import runpy, sys; sys.argv = sys.argv[1:]\ntry: runpy.run_path(sys.argv[0], run_name='__main__')\n"
-            "except SystemExit: pass\nprint('', *sorted(sys.modules), sep='\\n')")
+    code = ("import os, runpy, sys; os._exit = sys.exit; sys.argv = sys.argv[1:]\n"
+            "try: runpy.run_path(sys.argv[0], run_name='__main__')\nexcept SystemExit: pass\n"
+            "print('', *sorted(sys.modules), sep='\\n')")
     done = subprocess.run([sys.executable, "-I", "-S", "-c", code, str(HOOKS / "gate.py"), name], check=True, text=True,
                           input=json.dumps({"cwd": str(launch.work), **event}), capture_output=True, timeout=60,
                           env=launch.environment)
