@@ -184,7 +184,7 @@ def code_of(tmp_path: Path, here: str, there: str) -> list[tuple[str, tuple[str,
 
 @pytest.mark.parametrize(("old", "new", "functions"), [
     ("        opt.zero_grad()\n", "", ("train",)), ("# a comment", "# another", ()),
-    ("LR = 1e-3", "LR = 1", ("module level",)), ("self.value = value", "self.value += value", ("Tracker.update",)),
+    ("LR = 1e-3", "LR = 1", ("the top level",)), ("self.value = value", "self.value += value", ("Tracker.update",)),
     ("class Tracker:", "class Tracker(dict):", ("Tracker",)),
     ("import torch\n", "import torch (\n", ("the whole file (it cannot be parsed)",)),
 ])

@@ -21,7 +21,7 @@ MOST_LINES = 400
 class CodeDifference:
     """One file that differs. `here` and `there` are its paths in the two runs, None where it is missing.
 
-    `functions` are the functions (or "module level") in which the broken run's file differs in more than form; `lines`
+    `functions` are the functions (or "the top level") in which the broken run's file differs in more than form; `lines`
     the lines of it that are changed or new, `diff` the unified difference from the working run to the broken one.
     """
 
@@ -91,7 +91,7 @@ def _bodies(text: Text) -> dict[str, str] | None:
         return None
     found: dict[str, str] = {}
     rest = _collect(source.tree.body, "", found)
-    return {**found, "module level": "\n".join(rest)}
+    return {**found, "the top level": "\n".join(rest)}
 
 
 def _collect(statements: Sequence[ast.stmt], prefix: str, found: dict[str, str]) -> list[str]:
