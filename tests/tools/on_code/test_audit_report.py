@@ -332,6 +332,7 @@ def test_a_notebook_is_told_by_cell_and_line(project: Path) -> None:
         assert (found.where.cell, found.where.line, found.where.quote) == (2, 6, "opt.step()")
         assert str(found.where).startswith("a.ipynb:cell 2:6")
         assert "a.ipynb:cell 2:6" in found.statement
+        assert "backward() at line 5 " in found.statement
         assert not found.patch
         assert Finding.from_json(found.to_json()) == found
 

@@ -57,6 +57,12 @@ def in_cells(finding: Finding, path: str, cells: Sequence[int]) -> Finding:
     if where.file != path or where.line is None:
         return replace(finding, statement=statement, measured=measured)
     cell, line = cell_of(where.line, cells)
+
+    def beside(match: re.Match[str]) -> str:
+        other, at = cell_of(int(match[1]), cells)
+        return f"line {at}" if other == cell else f"line {at} of cell {other}"
+
+    statement = re.sub(r"\bline (\d+)\b", beside, statement)
     end = None if where.end_line is None else max(line, where.end_line - where.line + line)
     return replace(finding, statement=statement, measured=measured, patch=(),
                    where=replace(where, cell=cell, line=line, end_line=end))

@@ -84,8 +84,8 @@ def parse_source(path: str, text: str) -> SourceFile | Artifact:
     return SourceFile(path, text, tree)
 
 
-_LEAVES = frozenset({"ctx", "op", "ops", "id", "attr", "arg", "kind", "names", "module", "level", "asname", "conversion",
-                     "simple", "is_async", "rest", "type_comment", "type_ignores"})  # fmt: skip
+_LEAVES = frozenset({"ctx", "op", "ops", "id", "attr", "arg", "kind", "names", "module", "level", "asname", "simple",
+                     "conversion", "is_async", "rest", "type_comment", "type_ignores"})  # fmt: skip
 """Fields of syntax nodes that hold no statement or expression: names, numbers, operators, load or store."""
 
 
