@@ -66,5 +66,5 @@ def test_without_it_the_host_is_told_what_to_install(text: str | None, why: str,
 def test_every_host_gets_a_server_named_traindx(name: str) -> None:
     entry = json.loads((ROOT / name).read_text(encoding="utf-8"))["mcpServers"]["traindx"]
     for argument in entry["args"]:
-        path = argument.replace("${CLAUDE_PLUGIN_ROOT:-.}", str(ROOT)).replace("${extensionPath}", str(ROOT))
+        path = argument.replace("${CLAUDE_PLUGIN_ROOT}", str(ROOT)).replace("${extensionPath}", str(ROOT))
         assert argument == "mcp" or os.path.isfile(path)

@@ -176,3 +176,14 @@ def test_claude_code_accepts_the_plugin(tmp_path: Path) -> None:
     for event in ("PreToolUse", "UserPromptSubmit", "SubagentStart"):
         assert f"hooks: {event}" in done.stdout
     assert "mcpServers: traindx" in done.stdout
+
+
+def test_the_readme_says_in_one_line_how_each_host_gets_it() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| (.+?) \| (.+) \|$", readme.split("## In a coding agent")[1].split("\n## ")[0],
+                           re.MULTILINE))
+    for host, says in (("any agent with skills", "npx skills add"),
+                       ("Claude Code, as a plugin", "/plugin install traindx"),
+                       ("Gemini CLI", "gemini extensions install"), ("Codex, Cursor, Copilot, VS Code", "plugin.json"),
+                       ("OpenCode and others that read AGENTS.md", "-a opencode"), ("any MCP client", "traindx mcp")):
+        assert says in rows[host], host

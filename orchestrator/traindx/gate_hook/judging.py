@@ -17,16 +17,14 @@ HARMLESS = frozenset({
     "Agent", "Task", "Skill", "AskUserQuestion", "WebFetch", "WebSearch", "ToolSearch", "EnterPlanMode", "ExitPlanMode",
     "BashOutput", "TaskOutput", "TaskStop", "KillShell", "KillBash", "ListMcpResourcesTool", "ReadMcpResourceTool",
     "StructuredOutput", "ReportFindings", "ListAgents", "SendMessage", "CronList", "CronDelete", "ExitWorktree"})
-"""Tools that change no file of the project and type nothing in the person's name. A tool that is not known is
-refused."""
+"""Tools that change no file of the project and type nothing in the person's name. What is not known is refused."""
 
 _OURS = re.compile(r"mcp__plugin_traindx_traindx__\w+|mcp__traindx__(?:diagnose_run|plot_run)")
-"""The plugin's own server, which writes pictures below scratch/debug at most; elsewhere its tools pass by their names."""
+"""The plugin's own server writes pictures below scratch/debug at most; other servers pass by their tools' names."""
 
 _READS = frozenset({"get", "list", "read", "search", "query", "fetch", "describe", "show", "view", "find", "lookup",
                     "count", "explain", "extract", "analyze", "compare", "audit", "resolve", "check", "status",
-                    "inspect",
-                    "browse"})
+                    "inspect", "browse"})
 _WRITES = frozenset({"write", "edit", "create", "update", "delete", "remove", "move", "rename", "set", "put", "post",
                      "apply", "patch", "replace", "insert", "append", "execute", "exec", "run", "commit", "push",
                      "save", "add", "upload", "eval", "kill", "start", "stop", "submit", "merge"})

@@ -61,13 +61,26 @@ def eps(work: Path) -> str:
     return (work / "train.py").read_text().split("\n")[19].split("#")[0].strip()
 
 
-async def test_skills_and_agents_are_listed_and_the_server_says_what_to_install(project: Path, tmp_path: Path) -> None:
-    async with talking(project, tmp_path / "home", [Text("done")]) as talk:
-        await talk.types("hello")
+@pytest.mark.parametrize("installed", [False, True], ids=["without-traindx", "with-traindx"])
+async def test_skills_agents_and_the_server_are_listed(installed: bool, project: Path, tmp_path: Path) -> None:
+    """Without traindx the server is a stand-in that says what to install."""
+    path = "/usr/bin:/bin"
+    if installed:
+        program = tmp_path / "bin" / "traindx"
+        program.parent.mkdir()
+        program.write_text(f"#!{sys.executable}\nfrom traindx.cli import main\nmain()\n")
+        program.chmod(0o755)
+        path = f"{program.parent}:{path}"
+    tool = "explain" if installed else "how_to_install"
+    arguments = {"name": "L204"} if installed else {}
+    script = [bash("sleep 4"), Use("ToolSearch", {"query": "traindx", "max_results": 20}),
+              Use(f"mcp__plugin_traindx_traindx__{tool}", arguments), Text("done")]
+    async with talking(project, tmp_path / "home", script, path=path) as talk:
+        brought = await talk.types("hello")
     assert {f"traindx:{p.parent.name}" for p in (ROOT / "skills").glob("*/SKILL.md")} <= set(talk.init["skills"])
     assert {f"traindx:{p.stem}" for p in (ROOT / "agents").glob("*.md")} <= set(talk.init["agents"])
     assert not talk.init.get("plugin_errors")
-    assert "plugin:traindx:traindx" in {s["name"] for s in talk.init["mcp_servers"]}
+    assert ("How to confirm" if installed else "pip install 'traindx[mcp]'") in brought[-1][0].replace('\\"', "")
     assert "a debug session is open" not in talk.heard, "the gate is silent"
 
 

@@ -5,7 +5,7 @@ script, and the gate between them.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -60,8 +60,8 @@ class Talk:
 @asynccontextmanager
 async def talking(work: Path, home: Path, script: Any, answers: Callable[[dict[str, Any]], dict[str,
                                                                                                 str]] | None = None,
-                  plugin: Path = ROOT, more: Sequence[tuple[str, Any]] = ()) -> AsyncIterator[Talk]:
-    """A conversation in this workspace. `answers`: what the person answers to the question tool."""
+                  plugin: Path = ROOT, path: str = "") -> AsyncIterator[Talk]:
+    """A conversation in this workspace. `answers`: what the person answers to the question tool. `path`: its PATH."""
     from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, PermissionResultAllow
 
     async def allow(tool: str, arguments: dict[str, Any], context: Any) -> Any:
@@ -70,8 +70,9 @@ async def talking(work: Path, home: Path, script: Any, answers: Callable[[dict[s
             return PermissionResultAllow(updated_input={**arguments, "answers": answers(arguments)})
         return PermissionResultAllow(updated_input=arguments)
 
-    with scripted({"": script, **dict(more)}) as api:
-        options = ClaudeAgentOptions(cwd=str(work), env=environment(home, api.url), setting_sources=[],
+    with scripted({"": script}) as api:
+        settings = environment(home, api.url) | ({"PATH": path} if path else {})
+        options = ClaudeAgentOptions(cwd=str(work), env=settings, setting_sources=[],
                                      plugins=[{"type": "local", "path": str(plugin)}], can_use_tool=allow,
                                      permission_mode="acceptEdits")
         async with ClaudeSDKClient(options) as client:
