@@ -3,10 +3,10 @@
     python3 protected.py [--copy] [--] COMMAND ...
 
 Files can be read as always. They can be written only below `scratch/debug/probes` of the current folder (which is the
-folder for temporary files, too) and on devices such as /dev/null. With --copy the command runs in a copy of the current
-folder there, which it may change. Linux with Landlock (5.13 or newer), no privileges, no other program; where that is
-missing, nothing is run and exit code 75 says so. A process that runs already (a container engine, a notebook server) is
-outside of this protection.
+folder for temporary files, too), in caches of libraries (~/.cache and the like) and on devices such as /dev/null. With
+--copy the command runs in a copy of the current folder there, which it may change. Linux with Landlock (5.13 or newer),
+no privileges, no other program; where that is missing, nothing is run and exit code 75 says so. A process that runs
+already (a container engine, a notebook server) is outside of this protection.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import os
 import shutil
 import struct
 import sys
+from collections.abc import Mapping
 
 UNPROTECTED = 75
 PROBES = os.path.join("scratch", "debug", "probes")
@@ -26,8 +27,13 @@ LINKED_FROM = 32 * 2**20
 """Bytes; a larger file is linked into the copy: it can be read there and not written."""
 
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/pts", "/dev/nvidia*", "/dev/dri", "/dev/kfd",
-           "/dev/shm")
+           "/dev/infiniband", "/dev/shm")
 """What a training program writes to besides files; /dev/shm is where workers hand batches over."""
+
+CACHES = ("~/.cache", "~/.nv", "~/.triton", "~/.keras", "~/.cupy")
+CACHE_VARIABLES = ("XDG_CACHE_HOME", "HF_HOME", "TORCH_HOME", "TRITON_CACHE_DIR", "TRANSFORMERS_CACHE",
+                   "HF_DATASETS_CACHE")
+"""Libraries lock and fill their caches also when they only read: data sets and models would not load without."""
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 """System calls, the same number on every architecture of Linux that Landlock has."""
@@ -85,6 +91,20 @@ def probes_folder(here: str) -> str:
     return folder
 
 
+def caches(here: str, environment: Mapping[str, str]) -> list[str]:
+    """The caches that exist, without one that holds the project or lies in it, or that holds the gate's own state."""
+    state = environment.get("TRAINDX_GATE_STATE") or os.path.join(
+        environment.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state"), "traindx", "gate")
+    kept = [os.path.realpath(here), os.path.realpath(state)]
+    named = [*map(os.path.expanduser, CACHES), *(environment.get(v, "") for v in CACHE_VARIABLES)]
+    found = dict.fromkeys(os.path.realpath(folder) for folder in named if folder and os.path.isdir(folder))
+    return [f for f in found if not any(_within(k, f) or _within(f, k) for k in kept)]
+
+
+def _within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
+
+
 def copy_of(here: str, probes: str) -> str:
     """A copy of the folder that the command may change; large files are linked."""
     number = 1
@@ -123,7 +143,7 @@ def main(arguments: list[str]) -> int:
         if copy:
             os.chdir(copy_of(here, probes))
         devices = {path: path == "/dev/shm" for pattern in DEVICES for path in glob.glob(pattern)}
-        protect({probes: True, **devices})
+        protect({probes: True, **devices, **dict.fromkeys(caches(here, os.environ), True)})
     except (CannotProtect, OSError, shutil.Error) as error:
         print(f"protected: not run, the project could not be protected ({error}). On Linux 5.13 or newer the kernel's "
               'Landlock does it; elsewhere the person can agree to runs without it: "allow runs".', file=sys.stderr)

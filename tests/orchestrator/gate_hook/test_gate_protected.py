@@ -75,6 +75,21 @@ def test_a_copy_may_be_changed_and_large_files_are_linked_not_copied(kept: Path)
     assert "copy-2" in run(kept, "--copy", "--", "pwd").stdout
 
 
+def test_caches_of_libraries_may_be_filled_but_not_where_they_hold_the_project(kept: Path) -> None:
+    cache = kept.parent / ".cache"
+    cache.mkdir()
+    assert run(kept, "--", "sh", "-c", "echo x > ~/.cache/lock").returncode == 0
+    assert (cache / "lock").exists()
+    inner = cache / "project"
+    shutil.copytree(kept, inner, ignore=shutil.ignore_patterns("scratch"))
+    code = ["sh", "-c", f"echo x > {inner}/train.py"]
+    env = {"PATH": os.environ["PATH"], "HOME": str(kept.parent), "HF_HOME": str(inner)}
+    done = subprocess.run([sys.executable, str(RUNNER), "--", *code], cwd=inner, env=env, check=False, timeout=60,
+                          capture_output=True)
+    assert done.returncode != 0
+    assert "EPS" in (inner / "train.py").read_text()
+
+
 def test_a_link_in_place_of_the_folder_is_refused(kept: Path) -> None:
     shutil.rmtree(kept / "scratch")
     (kept / "scratch").symlink_to(kept.parent)
