@@ -251,7 +251,18 @@ def test_equal_runs_leave_nothing_to_explain(runs: Path) -> None:
     found = compared(runs)
     assert not found.ranked
     assert "no metric of the two runs differs beyond noise" in found.remarks[0]
-    assert "nothing that was read differs" in found.remarks[1]
+    assert found.remarks[1].startswith("no setting, version or line of code")
+
+
+def test_a_worse_run_without_a_fault_of_its_own_is_told(tmp_path: Path) -> None:
+    for name, level in (("good", 0.0), ("bad", 0.4)):
+        (tmp_path / name).mkdir()
+        rows = [f"step {10 * i} loss {v + level:.4f}" for i, v in enumerate(curve(1, noise=0.01))]
+        (tmp_path / name / "log.txt").write_text("\n".join(rows) + "\n")
+        (tmp_path / name / "config.yaml").write_text(f"label_smoothing: {level}\n")
+    found = compared(tmp_path)
+    assert found.ranked[0].undo == "set label_smoothing to 0.0"
+    assert any(r.startswith("by itself the first run shows no fault") for r in found.remarks)
 
 
 def test_runs_without_anything_in_common(tmp_path: Path) -> None:

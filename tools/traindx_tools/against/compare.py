@@ -114,9 +114,11 @@ def _remarks(here: Examination, there: Examination, metrics: Sequence[MetricDiff
         said.append("the runs log no metric in common at comparable steps")
     elif all(m.step is None for m in metrics):
         said.append("no metric of the two runs differs beyond noise: is the first one really the worse?")
+    elif here.verdict.status == "healthy" and differ:
+        said.append("by itself the first run shows no fault; where it is worse, one of these differences made it so")
     if not differ:
-        said.append("nothing that was read differs besides the metrics: what is left is data, seed, hardware and "
-                    "versions that neither run prints")
+        said.append("no setting, version or line of code that was read differs: what is left is data, seed, hardware and "
+                    "what neither run prints")
     if not here.code or not there.code:
         which = "either run" if not here.code and not there.code else \
             "the broken run" if not here.code else "the run that works"
