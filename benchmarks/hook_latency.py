@@ -41,7 +41,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder, "work")
         work.mkdir()
-        (work / "train.py").write_text("x = 1\n" * 400)
+        lines = [f"value_{i} = compute({i}, previous)" for i in range(400)]
+        (work / "train.py").write_text("\n".join(lines) + "\n")
         environment = {"PATH": os.environ["PATH"], "HOME": folder, "CLAUDE_PROJECT_DIR": str(work)}
 
         def event(name: str, **fields: object) -> tuple[list[str], str]:
@@ -49,8 +50,7 @@ def main() -> int:
             return ["sh", str(LAUNCHER), name], json.dumps(said, separators=(",", ":"))
 
         edit = event("PreToolUse", tool_name="Edit", tool_input={
-            "file_path": str(work / "train.py"), "old_string": "x = 1\n" * 400,
-            "new_string": "x = 2\n" + "x = 1\n" * 399})
+            "file_path": str(work / "train.py"), "old_string": lines[0], "new_string": lines[0] + "  # checked"})
         shell = event("PreToolUse", tool_name="Bash", tool_input={"command": "git diff --stat && grep -n x train.py"})
         typed = event("UserPromptSubmit", prompt="why is the loss NaN?")
         python = "/usr/bin/python3" if Path("/usr/bin/python3").exists() else shutil.which("python3") or sys.executable

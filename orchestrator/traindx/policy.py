@@ -263,18 +263,32 @@ def _writable_now(path: str, real: Path, phase: str, scope: Scope) -> Verdict | 
 
 def _covered(path: str, old: str, new: str, scope: Scope) -> Verdict:
     """Are all changed lines within the approved option?"""
-    import difflib  # slow to import, and seldom reached
-
     assert scope.fix is not None, "_writable_now refuses without a fix"
     relative = resolve(path, scope.workspace).relative_to(scope.workspace.resolve()).as_posix()
     before, after = scope.baseline.get(relative, old).split("\n"), new.split("\n")
+    within = Verdict(True, f"within option {scope.fix.option} of the approved diagnosis")
+    start, stop, last = _differing(before, after)
+    if start == stop == last or _place_covered(scope.fix, relative, start, stop, before, after[start:last]):
+        return within
     if len(before) * len(after) > 10**8:
         return _no(f"{path} is too large to compare", "let the session apply the approved patch")
+    import difflib  # slow to import, and seldom reached
+
     for kind, start, stop, first, last in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         if kind != "equal" and not _place_covered(scope.fix, relative, start, stop, before, after[first:last]):
             return _no(f"{path}:{start + 1}-{max(stop, start + 1)} is outside the approved change",
                        "change only the approved lines; for more, present a new diagnosis")
-    return Verdict(True, f"within option {scope.fix.option} of the approved diagnosis")
+    return within
+
+
+def _differing(before: Sequence[str], after: Sequence[str]) -> tuple[int, int, int]:
+    """The lines between the common beginning and end: where they start, and where they stop in each text."""
+    start, stop, last = 0, len(before), len(after)
+    while start < min(stop, last) and before[start] == after[start]:
+        start += 1
+    while stop > start and last > start and before[stop - 1] == after[last - 1]:
+        stop, last = stop - 1, last - 1
+    return start, stop, last
 
 
 def _place_covered(fix: Approved, path: str, start: int, stop: int, before: list[str], new: list[str]) -> bool:
