@@ -110,7 +110,7 @@ def command(paths: tuple[str, ...], base: str | None, shape: str, as_json: bool,
     touched = _touched(paths, base) if base is not None else None
     given = [_standard_input(stdin_filename)] if STDIN in paths else []
     report = audit_report([p for p in paths if p != STDIN], given=given, selection=chosen, touched=touched,
-                          cache=None if no_cache else _cache())
+                          cache=None if no_cache else _cache(), say=_say if sys.stderr.isatty() else None)
     _refuse_nothing(report, base)
     for note in report.notes:
         click.echo(f"traindx: {note.path}: {note.note}", err=True)
@@ -120,6 +120,10 @@ def command(paths: tuple[str, ...], base: str | None, shape: str, as_json: bool,
     else:
         click.echo(f"traindx: {_summary(report)}", err=True)
     return int(any(chosen.fails(f) for f in report.findings))
+
+
+def _say(text: str) -> None:
+    click.echo(f"traindx: {text}", err=True)
 
 
 def _sorted_out(paths: tuple[str, ...], base: str | None) -> tuple[tuple[str, ...], str | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +19,11 @@ from traindx_tools.on_code.source import NOT_PARSED, parse_texts
 from traindx_tools.on_code.suppression import Suppressed, heeded
 from traindx_tools.on_code.touched import Touched, belonging, related
 from traindx_tools.on_logs.run import Artifact
+
+LONG = 50_000
+"""Lines from which on a person is told that it takes a while."""
+LINES_A_SECOND = 8_000
+"""On one core of a machine of 2024, see benchmarks/audit_peers.md."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,11 +59,13 @@ def audit_report(
     selection: Selection | None = None,
     touched: Touched | None = None,
     cache: Cache | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> AuditReport:
     """Audit files and folders of Python code. Nothing of it is imported or run.
 
     `given`: texts that were read elsewhere (standard input). `selection`: which rules speak of which files. `touched`:
-    tell only what belongs to this change. `cache`: where results are remembered; None remembers nothing.
+    tell only what belongs to this change. `cache`: where results are remembered; None remembers nothing. `say` is told
+    what takes long.
     """
     chosen = selection or Selection()
     texts, notes = read_texts(paths, chosen.excludes)
@@ -68,7 +75,7 @@ def audit_report(
         else:
             notes.append(one)
     used = texts if touched is None else related(texts, touched)
-    judged, cached = _judged(used, cache)
+    judged, cached = _judged(used, cache, say or (lambda text: None))
     told, suppressed = heeded(judged.findings, used, rule_ids())
     told.sort(key=_order)
     if touched is not None:
@@ -82,7 +89,7 @@ def audit_report(
         (*notes, *judged.notes), tuple(used), len(texts), cached)
 
 
-def _judged(texts: Sequence[Text], cache: Cache | None) -> tuple[Judged, bool]:
+def _judged(texts: Sequence[Text], cache: Cache | None, say: Callable[[str], None]) -> tuple[Judged, bool]:
     """What the rules say of these files, and whether that was remembered."""
     if not texts:
         return Judged(), False
@@ -92,6 +99,8 @@ def _judged(texts: Sequence[Text], cache: Cache | None) -> tuple[Judged, bool]:
         return known, True
     notes: list[Artifact] = []
     lines = sum(t.text.count("\n") for t in texts)
+    if lines >= LONG:
+        say(f"following {len(texts):,} files, {lines:,} lines: about {lines // LINES_A_SECOND:,} s the first time")
     with undisturbed(), configuration.recording() as opened:
         result = audit_sources(parse_texts(texts, notes), processes_for(lines))
     judged = Judged(list(result.findings), [*notes, *result.notes])
