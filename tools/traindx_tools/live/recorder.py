@@ -20,6 +20,9 @@ class Recorder(Protocol):
     def rank(self) -> int:
         """The rank of this process: 0 where there is only one."""
 
+    def mark(self, kind: str, **fields: object) -> None:
+        """A record of a kind of its own."""
+
     def metrics(self, step: int, values: Mapping[str, float]) -> None:
         """Numbers of one optimizer step under canonical names, such as `grad_norm/<module>`; host values only."""
 

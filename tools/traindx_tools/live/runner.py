@@ -132,7 +132,7 @@ class Enough:
             return False
         processes = len(list(self._folder.glob("rank*.jsonl")))
         self._since = self._since or time.monotonic()
-        return len(told) >= processes == 1 or time.monotonic() - self._since > GRACE
+        return len(told) >= processes or time.monotonic() - self._since > GRACE
 
 
 def _note(job: Job, **fields: Any) -> None:

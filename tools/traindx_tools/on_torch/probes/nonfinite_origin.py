@@ -31,7 +31,7 @@ class NonfiniteOrigin(TorchProbe):
         self._phase = "forward"
         self._modules: list[str] = []
         self._handles: list[Any] = []
-        self._done = False
+        self._done = self._announced = False
         self.tracer: Tracer | None = None
         self._compile = EagerCompile()
         if self._arm_at == 0:
@@ -58,6 +58,9 @@ class NonfiniteOrigin(TorchProbe):
         """Judges the loss."""
         if self._done or self.scene.loss is None:
             return
+        if self.tracer is not None and not self._announced:
+            self._announced = True  # now the rank is known, and the runner knows for whom to wait
+            self.scene.recorder.mark("armed", backward=self.backwards)
         self._judge([("the loss", self.scene.loss)])
         self._phase = "backward"
 
@@ -158,7 +161,8 @@ class NonfiniteOrigin(TorchProbe):
         events = [e for _, values in bad for e in [self.tracer.sources.of(values)] if e is not None]
         event = culprit(events)
         world = _world_size()
-        if event is None and world > 1:
+        arrived = event is None or (event.kind == OUTSIDE and event.phase == "backward")
+        if arrived and world > 1:
             findings = t103_from_another_rank.check(bad[0][0], step, recorder.rank, world)
         else:
             event = event or self.tracer.met(bad[0][1], OUTSIDE) or Event(0, OUTSIDE)

@@ -1,0 +1,228 @@
+"""`traindx run` around whole programs in processes of their own: launchers, workers, kills, frameworks."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+from traindx_tools.live.reading import LiveRun, read_folder
+from traindx_tools.live.runner import Job, run
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+HEAD = """
+import os, sys, torch
+from torch import nn
+torch.manual_seed(0)
+torch.set_num_threads(1)
+"""
+
+WORKERS = HEAD + """
+from torch.utils.data import DataLoader, TensorDataset
+def main():
+    model = nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    data = TensorDataset(torch.randn(32, 4))
+    for epoch in range(2):
+        for (x,) in DataLoader(data, batch_size=8, num_workers=2, multiprocessing_context=sys.argv[1]):
+            optimizer.zero_grad()
+            loss = model(x).pow(2).mean()
+            loss.backward()
+            optimizer.step()
+            print(loss.item().hex())
+if __name__ == "__main__":
+    main()
+"""
+
+TWO_RANKS = HEAD + """
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+model = DistributedDataParallel(nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1)))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+torch.manual_seed(rank)
+for step in range(7):
+    p = torch.sigmoid(model(torch.randn(8, 4)))
+    if rank == 1 and step == 4:
+        p = p * 0
+    loss = -torch.log(p).mean()  # <- origin
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+dist.destroy_process_group()
+"""
+
+CRASH = HEAD + """
+model = nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(20):
+    optimizer.zero_grad()
+    (model(torch.randn(2, 4)).sum() * (float("nan") if step == 3 else 1.0)).backward()
+    optimizer.step()
+    if step == 8:
+        os.kill(os.getpid(), 9)
+"""
+
+COMPILED = HEAD + """
+@torch.compile(backend="aot_eager")
+def loss_of(weight, x, scale):
+    return torch.log(torch.sigmoid(x @ weight) * scale).mean()  # <- origin
+weight = nn.Parameter(torch.zeros(4))
+optimizer = torch.optim.SGD([weight], lr=0.1)
+for step in range(7):
+    optimizer.zero_grad()
+    loss_of(weight, torch.randn(8, 4), torch.tensor(0.0 if step == 4 else 1.0)).backward()
+    optimizer.step()
+"""
+
+
+def program(folder: Path, text: str) -> Path:
+    path = folder / "train.py"
+    path.write_text(text)
+    return path
+
+
+def marked(text: str) -> int:
+    return next(i for i, line in enumerate(text.splitlines(), 1) if "# <- origin" in line)
+
+
+def ran(folder: Path, *command: str, expect: int = 0) -> LiveRun:
+    found = run(Job(tuple(command), folder / "run"))
+    assert found.exit_code == expect
+    return found.seen
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_workers_do_not_record_and_nothing_changes(method: str, tmp_path: Path,
+                                                   capfd: pytest.CaptureFixture[str]) -> None:
+    script = program(tmp_path, WORKERS)
+    bare = subprocess.run([sys.executable, str(script), method], capture_output=True, text=True, check=True).stdout
+    capfd.readouterr()
+    seen = ran(tmp_path, sys.executable, str(script), method)
+    assert capfd.readouterr().out == bare
+    assert [f.path.name for f in seen.files] == ["rank00000.jsonl"]
+    assert seen.files[0].last_step == 8
+
+
+def test_two_ranks_of_torchrun(tmp_path: Path) -> None:
+    script = program(tmp_path, TWO_RANKS)
+    seen = ran(tmp_path, sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
+               str(script))
+    (origin,) = [f for f in seen.findings if f.rule == "T101"]
+    assert (origin.measured["op"], origin.where.line, origin.where.rank) == ("log", marked(TWO_RANKS), 1)
+    assert {f.where.rank for f in seen.findings if f.rule == "T102"} == {0, 1}
+    assert not [f for f in seen.findings if f.rule == "T103"]
+
+
+def test_a_program_that_is_killed_leaves_what_was_seen_and_its_origin(tmp_path: Path) -> None:
+    seen = ran(tmp_path, sys.executable, str(program(tmp_path, CRASH)), expect=128 + signal.SIGKILL)
+    assert {"T101", "T102"} <= {f.rule for f in seen.findings}
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["exit_code"] == 128 + signal.SIGKILL
+
+
+def test_a_compiled_region_is_traced_eagerly_and_said_so(tmp_path: Path) -> None:
+    seen = ran(tmp_path, sys.executable, str(program(tmp_path, COMPILED)))
+    (origin,) = [f for f in seen.findings if f.rule == "T101"]
+    assert (origin.measured["op"], origin.where.line) == ("log", marked(COMPILED))
+    assert "eagerly" in origin.statement
+
+
+def test_the_diagnosis_of_the_run_folder_names_the_line(tmp_path: Path) -> None:
+    from traindx.diagnose import diagnose
+
+    script = program(tmp_path, COMPILED)
+    subprocess.run([sys.executable, "-m", "traindx", "run", "--out", "run", "--", sys.executable, script.name],
+                   cwd=tmp_path, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    report = diagnose([tmp_path / "run"])
+    first = report.root_causes()[0]
+    assert (first.failure_mode, first.location) == ("loss.log-of-zero", f"train.py:{marked(COMPILED)}")
+
+
+LIGHTNING = HEAD + """
+import lightning.pytorch as pl, logging
+logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
+class Lit(pl.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(4, 1)
+    def training_step(self, batch, index):
+        loss = self.net(batch[0]).pow(2).mean()
+        print("loss", loss.item().hex())
+        return loss
+    def configure_optimizers(self):
+        return torch.optim.Adam(self.parameters(), lr=0.1)
+data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.randn(32, 4)), batch_size=8)
+pl.Trainer(max_epochs=2, accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False,
+           enable_model_summary=False).fit(Lit(), data)
+"""
+
+TRANSFORMERS = HEAD + """
+from transformers import Trainer, TrainingArguments
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(4, 1)
+    def forward(self, x, labels=None):
+        loss = (self.net(x).squeeze(-1) - labels).pow(2).mean()
+        print("loss", loss.item().hex())
+        return {"loss": loss}
+data = [{"x": torch.randn(4), "labels": torch.randn(())} for _ in range(32)]
+Trainer(Net(), TrainingArguments(sys.argv[1], max_steps=8, report_to=[], use_cpu=True, save_strategy="no",
+        disable_tqdm=True, logging_steps=100), train_dataset=data).train()
+"""
+
+ACCELERATE = HEAD + """
+from accelerate import Accelerator
+accelerator = Accelerator(cpu=True, gradient_accumulation_steps=2)
+model = nn.Linear(4, 1)
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.randn(64, 4)), batch_size=4, shuffle=True)
+model, optimizer, data = accelerator.prepare(model, optimizer, data)
+for (x,) in data:
+    with accelerator.accumulate(model):
+        loss = model(x).pow(2).mean()
+        print("loss", loss.item().hex())
+        accelerator.backward(loss)
+        optimizer.step()
+        optimizer.zero_grad()
+"""
+
+
+@pytest.mark.parametrize(("package", "text"), [("lightning", LIGHTNING), ("transformers", TRANSFORMERS),
+                                               ("accelerate", ACCELERATE)])
+def test_frameworks_train_the_same_and_are_seen(package: str, text: str, tmp_path: Path,
+                                                capfd: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip(package)
+    script = program(tmp_path, text)
+    command = (sys.executable, str(script), str(tmp_path / "output"))
+    bare = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stdout
+    capfd.readouterr()
+    seen = ran(tmp_path, *command)
+    losses = re.findall(r"loss (\S+)", capfd.readouterr().out)
+    assert losses == re.findall(r"loss (\S+)", bare)
+    assert len(losses) >= 8
+    assert seen.files[0].last_step == 8
+    assert not [f for f in seen.findings if f.rule.startswith("T1")]
+
+
+def test_an_import_in_a_notebook_is_enough(tmp_path: Path) -> None:
+    text = "import torch\nimport traindx_tools.live.attach\n" + HEAD + """
+weight = nn.Parameter(torch.ones(3))
+optimizer = torch.optim.SGD([weight], lr=0.1)
+for _ in range(3):
+    weight.pow(2).sum().backward()
+    optimizer.step()
+"""
+    subprocess.run([sys.executable, str(program(tmp_path, text))], check=True, cwd=tmp_path)
+    (folder,) = (tmp_path / "traindx-run").iterdir()
+    assert read_folder(folder).files[0].last_step == 3
