@@ -73,7 +73,7 @@ class Report:
         """The Gate 4 diagnosis of the first cause, or None where no cause is sure enough."""
         if self.status != "diagnosis_complete":
             return None
-        return proposal.diagnosis(self.seen.verdict.hypotheses[0], self.seen, self.exhibits, self.places)
+        return proposal.diagnosis(self.seen.verdict.hypotheses[0], self.seen, self.exhibits, self.places, self.command)
 
     @cached_property
     def next_checks(self) -> tuple[str, ...]:

@@ -181,6 +181,10 @@ class Instruction(Model):
         return self.line if self.end_line is None else self.end_line
 
 
+SURE = 0.80
+"""Below, one more observation is asked for before a fix (over 80 % confidence or ask for more data)."""
+
+
 class Fix(Model):
     """One way to remove the cause, and how to see that it worked."""
 
@@ -196,6 +200,8 @@ class Fix(Model):
     """What to try next if it does not."""
     fragile: str = ""
     """What stays fragile after this option."""
+    change: Quoted = ""
+    """The change in words, for where no line of code is known to put it at."""
 
     @property
     def places(self) -> tuple[tuple[str, int, int], ...]:
@@ -236,6 +242,8 @@ class Diagnosis(Model):
     evidence: tuple[Evidence, ...]
     """The cited evidence itself, so that a diagnosis can be read alone and its digest covers the values."""
     options: tuple[Fix, ...]
+    first_check: Quoted = ""
+    """The observation that would raise the confidence most, asked for below `SURE`."""
 
     @property
     def approach(self) -> Approach:
@@ -262,10 +270,20 @@ class Diagnosis(Model):
                   if self.options else "No option is offered.")
         return (
             f"I believe the root cause is: {(self.claim or self.root_cause).rstrip('.')}, because {because}. "
-            "Does this match what you see?",
+            f"Does this match what you see?{self._doubt}",
             choice + fragile,
             f"This also changes: {'; '.join(c.rstrip('.') for c in self.will_change)}. Is that acceptable?",
         )
+
+
+    @property
+    def _doubt(self) -> str:
+        """What is said with the first question below `SURE`: look first, then fix."""
+        if self.confidence >= SURE:
+            return ""
+        check = self.first_check.rstrip(".") or "add logging that shows the cause itself"
+        return (f" It is {self.confidence:.0%} sure, below {SURE:.0%}: before a fix, add one more observation "
+                f"({check}).")
 
 
 class NeedsData(Model):

@@ -169,6 +169,7 @@ def _option(name: str, plan: FixPlan, found: triage.Hypothesis, places: Places, 
         verify=fill(plan.verify, measured),
         otherwise=fill(plan.otherwise, measured),
         fragile=fragile,
+        change="" if edits or told else fill(plan.change, measured),
     )
 
 
@@ -185,6 +186,7 @@ def fix_text(option: Fix) -> str:
     lines = [option.summary.rstrip(".") + "."]
     lines += [f"{e.path}:{e.line}: {_change(e)}" for e in option.edits]
     lines += [f"{i.path}:{i.line}: {i.text}" for i in option.instructions]
+    lines += [option.change] if option.change else []
     return "\n".join(lines)
 
 
@@ -207,8 +209,9 @@ def _distinct(found: triage.Hypothesis) -> tuple[Finding, ...]:
     return tuple({id(w.finding): w.finding for w in found.speaks_for}.values())
 
 
-def diagnosis(found: triage.Hypothesis, seen: Examination, exhibits: Exhibits, places: Places) -> Diagnosis:
-    """The Gate 4 diagnosis of a hypothesis that findings speak for."""
+def diagnosis(found: triage.Hypothesis, seen: Examination, exhibits: Exhibits, places: Places,
+              command: Callable[[str], str] = str) -> Diagnosis:
+    """The Gate 4 diagnosis of a hypothesis that findings speak for. `command` puts the user's paths into a check."""
     offered = options(found, seen.findings, places)
     place = code_place(found, places)
     cited = _distinct(found)
@@ -228,6 +231,7 @@ def diagnosis(found: triage.Hypothesis, seen: Examination, exhibits: Exhibits, p
         cites=tuple(exhibits[f] for f in cited),
         evidence=tuple(evidence(f, exhibits[f], places) for f in cited),
         options=offered,
+        first_check=step_text(found.mode.confirm[0], command) if found.mode.confirm else "",
     )
 
 

@@ -173,7 +173,8 @@ def find_session(session: str | Path, workspace: Path | None = None) -> SessionF
     if len(names) == 1:
         return SessionFolder(scratch / names[0])
     found = f"{len(names)} sessions begin with it" if names else "there is none"
-    raise NoSuchSession(f"no session {name!r} in {scratch}: {found}. `traindx sessions` lists them.")
+    raise NoSuchSession(f"no session {name!r} in {scratch}: {found}. `traindx sessions` lists those of this folder; "
+                        "for another one give --workspace FOLDER.")
 
 
 def folders(scratch: Path) -> list[Path]:

@@ -188,6 +188,8 @@ def _option(fix: Fix, page: _Page) -> Iterator[str]:
     yield from (_diff_line(text, page) for text in diff_of(fix).splitlines())
     for step in fix.instructions:
         yield from page.wrap(f"{step.path}:{step.line}: {step.text}", "         ", "       - ")
+    if fix.change:
+        yield from page.wrap(fix.change, "         ", "       - ")
     for word, said in (("should move", fix.metric), ("verify", fix.verify), ("if not", fix.otherwise)):
         if said:
             yield from page.wrap(f"{word}: {said}", "         ", "       - ")

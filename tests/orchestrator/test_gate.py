@@ -103,6 +103,15 @@ def test_an_approval_without_an_option_cannot_be_made():
         Decision(verdict="approve", diagnosis_digest="x")
 
 
+def test_below_80_percent_one_more_observation_is_asked_for_before_a_fix():
+    unsure = diagnosis(confidence=0.74, first_check="Gradient norm before step 40: `traindx log run`")
+    first = unsure.questions[0]
+    assert "74% sure, below 80%" in first
+    assert "before a fix, add one more observation (Gradient norm before step 40" in first
+    assert "add logging that shows the cause itself" in diagnosis(confidence=0.74).questions[0]
+    assert "below" not in diagnosis(confidence=0.80).questions[0]
+
+
 def test_the_three_questions_name_cause_evidence_options_and_side_effects():
     b = fix(option="B", summary="Read the rate from the configuration",
             instructions=[Instruction(path="train.py", line=4, text="read it from the configuration")])

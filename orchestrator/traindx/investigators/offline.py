@@ -61,7 +61,7 @@ class OfflineInvestigator:
                 if proposal.code_place(found, report.places) is None:
                     return _needs_code(found, report)
                 exhibits = known_ids(report, case.evidence)
-                return proposal.diagnosis(found, report.seen, exhibits, report.places)
+                return proposal.diagnosis(found, report.seen, exhibits, report.places, report.command)
         return _needs_data(report, failed)
 
     async def report(self, case: Case) -> Report:

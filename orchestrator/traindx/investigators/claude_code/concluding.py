@@ -38,7 +38,7 @@ def of_engine(case: Case, report: Report, found: Round) -> Diagnosis | None:
             if placed is None or not placed.speaks_for:
                 return None
             exhibits = known_ids(report, case.evidence)
-            made = proposal.diagnosis(placed, report.seen, exhibits, report.places)
+            made = proposal.diagnosis(placed, report.seen, exhibits, report.places, report.command)
             return _with_claims(made, case, found)
     return None
 
