@@ -54,9 +54,9 @@ def test_a_fix_without_a_place_in_code_still_says_what_to_change(tmp_path):
     from traindx.diagnose import diagnose
 
     log = tmp_path / "run.log"
-    log.write_text("step 0 loss 10.8\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a "
-                   "total capacity of 15.78 GiB of which 3.10 GiB is free. Of the allocated memory 12.01 GiB is allocated "
-                   "by PyTorch, and 210.00 MiB is reserved by PyTorch but unallocated.\n")
+    log.write_text("step 0 loss 10.8\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 "
+                   "has a total capacity of 15.78 GiB of which 3.10 GiB is free. Of the allocated memory 12.01 GiB is "
+                   "allocated by PyTorch, and 210.00 MiB is reserved by PyTorch but unallocated.\n")
     said = diagnose([log]).diagnosis
     assert said is not None
     option = said.option("A")
