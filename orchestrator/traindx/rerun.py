@@ -120,7 +120,7 @@ def _origins(command: str, workspace: Path, folder: Path, timeout: float, job: J
     for number, arm in enumerate(arms(tripped(seen)), 1):
         copy = folder / f"copy{number}"
         copy_workspace(workspace, copy)
-        settings = job.tracing(number, arm)
+        settings = job.tracing(number, arm, seen)
         asyncio.run(_attached(command, copy, folder / f"run{number}", timeout, settings, tracing=True))
         found = [f for f in read_folder(Path(settings.folder)).seen_from(copy.resolve()) if f.rule != "T102"]
         if found:

@@ -15,8 +15,9 @@ from traindx_tools import __version__
 EXTRAS = (
     ("mcp", "mcp", "the instruments as an MCP server (traindx mcp)"),
     ("claude_agent_sdk", "agent", "specialists on the Claude Agent SDK (traindx debug --backend claude)"),
-    ("torch", "torch", "only to run PyTorch code again (--run, --verify)"),
-    ("jax", "jax", "only to run JAX code again (--run, --verify)"),
+    ("anthropic", "api", "specialists over the Messages API alone (traindx debug --backend api)"),
+    ("torch", "torch", "instruments in a running PyTorch training (traindx run, --run)"),
+    ("jax", "jax", "instruments in a running JAX training (traindx run, --run)"),
 )
 """Module, extra, and what it is for. Reading logs and code needs none of them, event files of TensorBoard included."""
 

@@ -51,12 +51,17 @@ class Job:
 
     def settings(self) -> Settings:
         """What the processes of the first pass are told."""
-        return Settings(str(self.folder.resolve()), self.probes, bound=self.bound, options=dict(self.options))
+        options = {**self.options, "searched": self.second_pass != "never"}
+        return Settings(str(self.folder.resolve()), self.probes, bound=self.bound, options=options)
 
-    def tracing(self, number: int, arm: int) -> Settings:
-        """What the processes of a pass with tracing are told: `arm` is the backward pass from which they trace."""
+    def tracing(self, number: int, arm: int, seen: Sequence[Finding] = ()) -> Settings:
+        """What the processes of a pass with tracing are told: `arm` is the backward pass from which they trace.
+
+        Where a GradScaler skipped step after step, scaled gradients are judged too: else their overflow is no fault.
+        """
+        scaled = any(f.rule == "T102" and f.measured.get("what") == "skipped" for f in seen)
         folder = self.folder.resolve() / f"origin{number}"
-        return Settings(str(folder), (), ORIGIN, self.bound, {**self.options, "arm": arm})
+        return Settings(str(folder), (), ORIGIN, self.bound, {**self.options, "arm": arm, "scaled_gradients": scaled})
 
 
 @dataclass(frozen=True)
@@ -84,22 +89,23 @@ def run(job: Job, environment: Mapping[str, str] | None = None) -> Result:
 
 def search_origin(job: Job, environment: Mapping[str, str], *, asked: bool = True) -> tuple[str, ...]:
     """The passes with tracing, where the first pass saw a value that is not finite. Returns remarks for a person."""
-    seen = tripped(read_folder(job.folder).findings)
-    if not seen:
+    before = read_folder(job.folder).findings
+    if not tripped(before):
         return ()
     if not asked:
         return (f"the origin was not searched; `traindx run --origin {shlex.quote(str(job.folder))}` runs the command "
                 "again and names the operation",)
-    for number, arm in enumerate(arms(seen), 1):
-        if any(f.rule == "T101" for f in trace(job, environment, number, arm)):
+    for number, arm in enumerate(arms(tripped(before)), 1):
+        if any(f.rule == "T101" for f in trace(job, environment, number, arm, before)):
             return ()
     return ("the run was repeated with tracing and the values stayed finite: it does not take the same course twice "
             "(unseeded randomness, data order, timing)",)
 
 
-def trace(job: Job, environment: Mapping[str, str], number: int, arm: int) -> tuple[Finding, ...]:
+def trace(job: Job, environment: Mapping[str, str], number: int, arm: int,
+          before: Sequence[Finding] = ()) -> tuple[Finding, ...]:
     """One pass with tracing from the backward pass `arm` on, ended when every process has said what it saw."""
-    settings = job.tracing(number, arm)
+    settings = job.tracing(number, arm, before)
     folder = Path(settings.folder)
     folder.mkdir(parents=True, exist_ok=True)
     given = {**environment_for(settings, environment), **EAGER}

@@ -78,6 +78,7 @@ class Attachment:
         self._replace(torch_dataloader._BaseDataLoaderIter, "__next__", self._next_batch)
         scaler = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler
         self._replace(scaler, "scale", self._scale)
+        self._replace(scaler, "update", self._update_scaler)
         for handle in (torch_optimizer.register_optimizer_step_pre_hook(self._before_step),
                        torch_optimizer.register_optimizer_step_post_hook(self._after_step)):
             self._undo.append(handle.remove)
@@ -206,6 +207,16 @@ class Attachment:
             return scaled
 
         return scale
+
+    def _update_scaler(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def update(scaler: Any, *args: Any, **kwargs: Any) -> Any:
+            result = original(scaler, *args, **kwargs)
+            if not self._quiet():
+                self.moments.tell("scaler_updated", scaler)
+            return result
+
+        return update
 
     def _next_batch(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)

@@ -11,7 +11,7 @@ from traindx_tools.live.notice import say
 from traindx_tools.on_torch.probe import TorchProbe
 
 MOMENTS = ("model_found", "optimizer_found", "batch_given", "before_forward", "after_forward", "before_backward",
-           "after_backward", "before_step", "after_step")  # fmt: skip
+           "after_backward", "before_step", "after_step", "scaler_updated")  # fmt: skip
 
 
 class Moments:

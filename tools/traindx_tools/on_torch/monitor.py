@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from traindx_tools.live.folders import new_run_folder
 from traindx_tools.live.session import Session, close_session, current_session, open_session
-from traindx_tools.live.settings import Settings
+from traindx_tools.live.settings import ORIGIN, Settings
 from traindx_tools.on_torch.attachment import attach, attached, detach
 
 if TYPE_CHECKING:
@@ -21,11 +21,15 @@ class Monitor:
     """Attaches the probes on entry and takes them out again on exit; results stay bitwise the same.
 
     `model` and `optimizer` may be left out: they are found when they are used. `out`: folder for the files, by default
-    `traindx-run/TIME`. Inside `traindx run` (or another Monitor) it adds nothing and leaves what is attached alone.
+    `traindx-run/TIME`. `trace_from`: instead of watching, trace every operation from this backward pass on (slow, ten
+    times or more) until a value is not finite, and name what made it: for a notebook, where nothing can be run again.
+    Inside `traindx run` (or another Monitor) it adds nothing and leaves what is attached alone.
     """
 
     def __init__(self, model: torch.nn.Module | None = None, optimizer: torch.optim.Optimizer | None = None, *,
-                 out: str | Path | None = None, probes: tuple[str, ...] = ("always",)) -> None:
+                 out: str | Path | None = None, probes: tuple[str, ...] = ("always",),
+                 trace_from: int | None = None) -> None:
+        self._trace_from = trace_from
         self._model, self._optimizer, self._probes = model, optimizer, probes
         self.folder = Path(out) if out is not None else new_run_folder()
         self._session: Session | None = None
@@ -33,12 +37,18 @@ class Monitor:
 
     def __enter__(self) -> Monitor:
         self._mine = current_session() is None
-        self._session = current_session() or open_session(Settings(str(self.folder.resolve()), self._probes))
+        self._session = current_session() or open_session(self._settings())
         attach(self._session)
         here = attached()
         if here is not None:
             here.introduce(self._model, self._optimizer)
         return self
+
+    def _settings(self) -> Settings:
+        folder = str(self.folder.resolve())
+        if self._trace_from is not None:
+            return Settings(folder, (), ORIGIN, options={"arm": self._trace_from})
+        return Settings(folder, self._probes)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:

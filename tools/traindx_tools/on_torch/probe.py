@@ -80,6 +80,9 @@ class TorchProbe:
     def after_step(self, optimizer: torch.optim.Optimizer) -> None:
         """The optimizer has changed the parameters."""
 
+    def scaler_updated(self, scaler: torch.amp.GradScaler) -> None:
+        """A GradScaler ends a step; where it skipped the optimizer's, there was no `before_step`."""
+
     def failed(self, error: BaseException) -> Iterable[Finding]:
         """The program ends with this error: what the probe knows about it."""
         return ()

@@ -1,4 +1,4 @@
-"""`Trainer(callbacks=[TraindxCallback()])`: the instruments of `traindx run` for one run of the Hugging Face Trainer."""
+"""`Trainer(callbacks=[TraindxCallback()])`: the instruments of `traindx run` in the Hugging Face Trainer."""
 
 from __future__ import annotations
 

@@ -10,9 +10,9 @@ import torch
 
 from traindx_tools.finding import Finding
 from traindx_tools.live.reading import read_folder
-from traindx_tools.live.runner import MARGIN, tripped
+from traindx_tools.live.runner import Job, arms, tripped
 from traindx_tools.live.session import close_session, open_session
-from traindx_tools.live.settings import ORIGIN, Settings
+from traindx_tools.live.settings import Settings
 from traindx_tools.on_torch.attachment import attach, detach
 
 
@@ -31,8 +31,10 @@ def watched(run: Callable[[], None], settings: Settings) -> tuple[Finding, ...]:
 
 def origin_of(run: Callable[[], None], folder: Path) -> Finding | None:
     """The finding T101, None where none was made."""
-    seen = tripped(watched(run, Settings(str(folder / "watch"), ("nonfinite",))))
-    if not seen:
+    job = Job((), folder, ("nonfinite",))
+    seen = watched(run, job.settings())
+    places = arms(tripped(seen))
+    if not places:
         return None
-    found = watched(run, Settings(str(folder / "origin"), (), ORIGIN, options={"arm": max(0, min(seen) - MARGIN)}))
+    found = watched(run, job.tracing(1, places[0], seen))
     return next((f for f in found if f.rule == "T101"), None)

@@ -763,6 +763,21 @@ def scaled_loss_with_a_forward_overflow() -> None:
         scaler.update()
 
 
+@planted("half", "mul", "half-overflow-gradient", "backward")
+def every_step_is_skipped_by_the_scaler() -> None:
+    net = mlp(outputs=1)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+    scaler = torch.amp.GradScaler("cpu", init_scale=1.0, growth_interval=1000)
+    for step in range(40):
+        optimizer.zero_grad()
+        small = net(torch.randn(8, 6)).half() * 1e-4
+        gain = torch.tensor(60000.0 if step >= BAD_STEP else 1.0)
+        loss = (small * gain.half()).float().mul(1e-3).sum()  # <- origin
+        scaler.scale(loss * (1e12 if step >= BAD_STEP else 1.0)).backward()
+        scaler.step(optimizer)
+        scaler.update()
+
+
 # ---- checkpointed, compiled
 
 

@@ -19,7 +19,7 @@ SMALL = 2**12
 """Elements of a gradient that is looked at in every step."""
 BUDGET = 2**18
 """Elements of large gradients that are looked at in one step, in turn."""
-LOSS, GRADIENT = "loss", "gradient"
+LOSS, GRADIENT, SKIPPED = "loss", "gradient", "scaled gradient"
 
 
 def plain(tensor: torch.Tensor) -> torch.Tensor:
@@ -66,6 +66,7 @@ class NonfiniteSentinel(TorchProbe):
         self._large: list[torch.Tensor] = []
         self._turn = 0
         self._losses: tuple[int, list[float]] = (0, [])
+        self._skipped = 0
 
     def optimizer_found(self, optimizer: torch.optim.Optimizer) -> None:
         """Sorts its parameters by size."""
@@ -96,7 +97,14 @@ class NonfiniteSentinel(TorchProbe):
 
     def after_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Reads what has arrived."""
+        self._skipped = 0
         self._read()
+
+    def scaler_updated(self, scaler: Any) -> None:
+        """Counts the steps that a GradScaler skips one after the other: a scale that is too high needs only a few."""
+        self._skipped += 1
+        if self._skipped > t102_nonfinite_seen.SKIPPED and not self.tripped:
+            self._trip(SKIPPED, math.nan, self.scene.step + 1, self.backwards - 1)
 
     def finish(self) -> Iterable[Finding]:
         """Reads what is still on its way."""
@@ -145,4 +153,5 @@ class NonfiniteSentinel(TorchProbe):
         recorder = self.scene.recorder
         for finding in t102_nonfinite_seen.check(what, value, step, backward, self._last.get(what), recorder.rank):
             recorder.finding(finding)
-        say(f"the {what} is {value} in step {step}; the operation that did it is searched after this run")
+        later = "; the operation that did it is searched after this run" if self.scene.options.get("searched") else ""
+        say(f"the {what} is {value} in step {step}{later}")

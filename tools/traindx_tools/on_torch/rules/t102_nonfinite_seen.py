@@ -16,6 +16,9 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Location, Severity, Strength
 from traindx_tools.rules import Rule, Threshold
 
+SKIPPED = 30
+"""Steps in a row that a GradScaler skips before it is a fault."""
+
 RULE = Rule(
     id="T102",
     name="nonfinite-seen",
@@ -25,7 +28,7 @@ RULE = Rule(
     matters="one such step writes NaN into every weight; everything after it is wasted",
     alike=("overflows that a GradScaler notices and skips are no fault and are not reported",),
     confirm=("traindx run -- CMD searches the origin by itself and names the operation (T101)",),
-    thresholds={"skipped": Threshold(30, "steps in a row that a GradScaler skips",
+    thresholds={"skipped": Threshold(SKIPPED, "steps in a row that a GradScaler skips",
                                      "from its initial scale of 2^16 it needs 16 halvings to reach 1")},
 )
 
@@ -36,9 +39,20 @@ def check(what: str, value: float, step: int, backward: int, before: float | Non
     if math.isfinite(value):
         return
     kind = "nan" if math.isnan(value) else "inf"
+    if what == "scaled gradient":
+        yield from _skipped(step, backward, rank, source)
+        return
     last = f"; the last finite one was {before:.4g}" if before is not None else "; it was never finite"
     yield RULE.finding(
         f"the {what} is {value} in step {step} (backward pass {backward}){last}",
         Location(step=step, rank=rank), source, strength=Strength.CIRCUMSTANTIAL,
         measured={"what": what, "kind": kind, "step": step, "backward": backward, "last_finite": before,
                   "onset": "from-start" if before is None else "abrupt"})
+
+
+def _skipped(step: int, backward: int, rank: int | None, source: str) -> Iterator[Finding]:
+    yield RULE.finding(
+        f"the GradScaler has skipped {SKIPPED} steps one after the other up to step {step} (backward pass {backward}): "
+        "the gradients are not finite at any loss scale", Location(step=step, rank=rank), source,
+        strength=Strength.CIRCUMSTANTIAL,
+        measured={"what": "skipped", "kind": "skipped", "step": step, "backward": backward, "skipped": SKIPPED})
