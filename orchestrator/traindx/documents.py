@@ -52,6 +52,7 @@ def _write(folder: Path, texts: dict[str, str]) -> tuple[str, ...]:
 def retrospective(session: Session, seconds: float, seconds_to_cause: float) -> dict[str, object]:
     """How the session went, in numbers: what makes debugging better over time is what is counted."""
     failed = [a for a in session.attempts if a.verification is not None and not a.verification.passed]
+    last = session.attempts[-1].verification if session.attempts else None
     d = session.diagnosis
     return {
         "session": session.id,
@@ -64,6 +65,8 @@ def retrospective(session: Session, seconds: float, seconds_to_cause: float) -> 
                          for a in failed],
         "worked": next((a.summary for a in reversed(session.attempts)
                         if a.verification is not None and a.verification.passed), None),
+        "regressions": list(last.regressions) if last else [],
+        "steps_without_recurrence": last.steps_without_recurrence if last else None,
         "monitor": [f.metric for f in d.options if f.metric] if d else [],
         "regression_test": "turn the verification into a test of the project: the fault must not come back unseen",
     }

@@ -386,6 +386,12 @@ class Verification(Model):
     seconds: float = 0.0
     output: str | None = None
     """Path of the captured output, relative to the session's folder."""
+    regressions: tuple[str, ...] = ()
+    """What is worse than before: a finding of medium severity and above that is new, a metric that moved the wrong
+    way."""
+    steps_without_recurrence: float | None = None
+    """Steps that the new run went beyond the step where the old one failed (beyond 0 where that is not known), the
+    fewest of all runs; None where the fault came back or no steps are counted."""
 
 
 class Attempt(Model):

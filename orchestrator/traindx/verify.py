@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
 import os
 import re
 import signal
@@ -250,6 +251,39 @@ def _step_reasons(diagnosis: Diagnosis, after: NewRun, verify: Verify) -> tuple[
     return [f"the new run reached only step {after.last_step:g}; {needed:g} are needed to be past the old fault"], []
 
 
+HIGHER_IS_BETTER = frozenset({"accuracy", "r2", "reward", "throughput", "tokens_per_second", "mfu", "codebook_used",
+                              "codebook_perplexity"})
+LOWER_IS_BETTER = frozenset({"loss", "mse", "nll", "perplexity", "step_time", "data_time", "memory", "skipped_steps",
+                             "nan_steps"})
+WORSE = 0.05
+"""Share by which a metric's last value must be worse to count as a regression: beyond the noise of two runs."""
+
+
+def regressions(before: NewRun, after: NewRun) -> tuple[str, ...]:
+    """What the new run shows that is worse than in the old one."""
+    known = {f.rule for f in before.findings}
+    new = [f"new: {f.rule} {f.statement}" for f in _grave(after.findings) if f.rule not in known]
+    moved = [f"{name}: {_number(old)} before, {_number(now)} after" for name, old in before.metrics.items()
+             if (now := after.metrics.get(name)) is not None and _worse(name, old, now)]
+    return (*new, *moved)
+
+
+def _worse(name: str, old: float, now: float) -> bool:
+    base = name.split(" ")[-1]  # the group stands before the name: "validation loss"
+    if not (math.isfinite(old) and math.isfinite(now)):
+        return math.isfinite(old) and base in HIGHER_IS_BETTER | LOWER_IS_BETTER
+    margin = WORSE * max(abs(old), 1e-12)
+    return (base in LOWER_IS_BETTER and now > old + margin) or (base in HIGHER_IS_BETTER and now < old - margin)
+
+
+def steps_without_recurrence(diagnosis: Diagnosis, after: Sequence[NewRun]) -> float | None:
+    """How far every new run went beyond the old fault without showing it again; see `Verification`."""
+    old = _old_rules(diagnosis)
+    if not after or any(n.last_step is None or any(f.rule in old for f in _grave(n.findings)) for n in after):
+        return None
+    return max(0.0, min(n.last_step or 0.0 for n in after) - (failing_step(diagnosis) or 0.0))
+
+
 def table(before: NewRun, after: NewRun) -> tuple[MetricChange, ...]:
     """Last value of each metric, before and after, in the order of the old run."""
     names = list(dict.fromkeys([*before.metrics, *after.metrics]))
@@ -295,7 +329,9 @@ def judge(diagnosis: Diagnosis, verify: Verify, outcomes: Sequence[Outcome], bef
         command=None if verify.command is None else _shown(verify.command),
         exit_code=last.exit_code if last else None, timed_out=any(o.timed_out for o in outcomes),
         seconds=sum(o.seconds for o in outcomes),
-        output=(last.folder / "output.log").relative_to(session).as_posix() if last else None)
+        output=(last.folder / "output.log").relative_to(session).as_posix() if last else None,
+        regressions=tuple(dict.fromkeys(r for new in after for r in regressions(before, new))),
+        steps_without_recurrence=steps_without_recurrence(diagnosis, after))
 
 
 def _shown(command: str | tuple[str, ...]) -> str:

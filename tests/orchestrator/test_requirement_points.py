@@ -110,6 +110,8 @@ def test_a_solved_session_counts_its_time_and_its_tries(workspace: Path) -> None
     assert counted["fix_iterations"] == 2
     assert [d["summary"] for d in counted["did_not_work"]] == ["Set it to nine"]
     assert counted["monitor"] == ["loss falls below 1 within 20 steps"]
+    assert counted["regressions"] == []
+    assert "steps_without_recurrence" in counted
 
 
 def test_the_packages_of_the_card_are_named() -> None:

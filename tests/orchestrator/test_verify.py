@@ -255,6 +255,22 @@ def test_a_new_run_is_judged_by_its_findings_and_how_far_it_got(tmp_path: Path, 
     assert any(message in r for r in result.reasons), result.reasons
 
 
+def test_what_is_worse_than_before_and_how_far_it_got_are_counted(tmp_path: Path):
+    before = NewRun((finding(),), 60, 200,
+                    {"validation loss": 1.0, "accuracy": 0.9, "step_time": 0.1, "grad_norm": 1.0})
+    worse = NewRun((finding("L203", Severity.HIGH),), 200, None,
+                   {"validation loss": 1.2, "accuracy": 0.9, "step_time": 0.102, "grad_norm": 9.0})
+    found = judge(FAULT, Verify(command="x"), [outcome(tmp_path / "v")], before, [worse], tmp_path)
+    assert [r.split(" ")[0] for r in found.regressions] == ["new:", "validation"]
+    assert found.steps_without_recurrence == 160
+    better = NewRun((), 200, None, {"validation loss": 0.8, "accuracy": 0.95, "step_time": 0.1})
+    assert judge(FAULT, Verify(command="x"), [outcome(tmp_path / "w")], before, [better], tmp_path).regressions == ()
+    back = NewRun((finding(),), 200, None, {})
+    assert verdict(tmp_path, outcome(tmp_path / "x"), after=back).steps_without_recurrence is None
+    lost = NewRun((), 200, None, {"accuracy": float("nan")})
+    assert judge(FAULT, Verify(command="x"), [outcome(tmp_path / "y")], before, [lost], tmp_path).regressions
+
+
 @pytest.mark.parametrize("after", [
     NewRun((finding(severity=Severity.LOW),), 200, None, {"loss": 0.1}),
     NewRun((finding("L203", Severity.HIGH),), 200, None, {"loss": 0.1}),
