@@ -60,8 +60,21 @@ def trace_of(steps: Sequence[dict[str, Any]]) -> Trace:
 
 
 def failed_rules(case: Case, trace: Trace) -> tuple[str, ...]:
-    """The names of the rules that the conversation breaks."""
-    return tuple(rule["name"] for rule in case.rules if not _holds(rule, trace))
+    """The names of the rules that the conversation breaks; none where it is good enough for the judge.
+
+    What must not happen (an edit, a word that claims it) must not happen once. Of what should be said, a third may be
+    missing, or one thing: a pattern knows few of the ways to say it.
+    """
+    broken = [rule for rule in case.rules if not _holds(rule, trace)]
+    unsaid = [rule for rule in broken if _should_be_said(rule)]
+    allowed = max(1, sum(map(_should_be_said, case.rules)) // 3)
+    if len(unsaid) == len(broken) <= allowed:
+        return ()
+    return tuple(rule["name"] for rule in broken)
+
+
+def _should_be_said(rule: dict[str, Any]) -> bool:
+    return bool(rule["type"] == "regex" and rule.get("match", "contains") == "contains")
 
 
 def _holds(rule: dict[str, Any], trace: Trace) -> bool:

@@ -53,6 +53,7 @@ def test_rules_come_first_and_a_judge_second(case: Any) -> None:
 @each
 def test_the_rules_tell_a_good_and_a_bad_conversation_apart(case: Any) -> None:
     assert failed_rules(case, trace_of(case.transcript("good"))) == ()
+    assert failed_rules(case, trace_of(case.transcript("good_too"))) == (), "the same in other words"
     assert failed_rules(case, trace_of(case.transcript("bad")))
 
 
