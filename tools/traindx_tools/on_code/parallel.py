@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -73,7 +74,9 @@ class _Child:
 def _forked(modules: Sequence[RuleModule], project: Project) -> _Child | None:
     read, write = os.pipe()
     try:
-        pid = os.fork()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # threads of numerical libraries wait and hold no lock
+            pid = os.fork()
     except OSError:  # no room for another process
         os.close(read)
         os.close(write)
