@@ -21,6 +21,8 @@ class Answer(NamedTuple):
     """Added to what the agent reads."""
     notice: str = ""
     """Shown to the person."""
+    again: str = ""
+    """The agent's turn is not over yet, and why."""
 
 
 class Place(NamedTuple):
@@ -239,7 +241,10 @@ def turn_ended(event: Event, at: Place) -> Answer:
             return SILENT
         found = read_diagnosis(text, here, str(event.get("session_id") or ""))
         if not isinstance(found, Shown):
-            return Answer(notice=f"traindx gate: this diagnosis cannot be approved yet: {'; '.join(found)}")
+            lacking = f"traindx gate: this diagnosis cannot be approved yet: {'; '.join(found)}"
+            if event.get("stop_hook_active"):  # it was asked once: from here on it is the person's turn
+                return Answer(notice=lacking)
+            return Answer(notice=lacking, again=f"{lacking}. Show it again, complete, and wait for the person.")
         at.store.write(state._replace(shown=found))
     return SILENT
 

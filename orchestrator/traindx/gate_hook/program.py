@@ -48,6 +48,8 @@ def shape(name: str, answer: Answer) -> dict[str, Any] | None:
     if answer.context:
         specific["additionalContext"] = answer.context
     said: dict[str, Any] = {"hookSpecificOutput": specific} if len(specific) > 1 else {}
+    if answer.again:
+        said |= {"decision": "block", "reason": answer.again}
     return {**said, "systemMessage": answer.notice} if answer.notice else said
 
 

@@ -180,6 +180,18 @@ async def test_three_failed_verifications_close_it_until_the_person_decides(proj
     assert len((project / "scratch" / "debug" / "strikes.jsonl").read_text().splitlines()) == 3
 
 
+async def test_an_incomplete_diagnosis_is_completed_before_the_person_decides(project: Path, tmp_path: Path) -> None:
+    half = DIAGNOSIS.split("## What This Fix Will Change")[0]
+    read = Use("Read", {"file_path": str(project / "train.py")})
+    async with talking(project, tmp_path / "home", [OPEN, read, Text(half), Text(DIAGNOSIS), edit(project),
+                                                    Text("done")]) as talk:
+        await talk.types("the loss is NaN")
+        assert "section 'What This Fix Will Change' is missing" in talk.heard
+        brought = await talk.types("approve A")
+        assert not brought[0][1], brought
+    assert eps(project) == "EPS = 1e-6"
+
+
 async def test_a_typed_command_opens_a_session_and_a_phrase_closes_it(project: Path, tmp_path: Path) -> None:
     read = Use("Read", {"file_path": str(project / "train.py")})
     script = [read, edit(project), Text("no"), edit(project), Text("done")]

@@ -79,6 +79,16 @@ def test_an_incomplete_diagnosis_cannot_be_approved_and_the_person_hears_why(tal
     assert "not approved" in talk.prompt("approve A")
 
 
+def test_an_incomplete_diagnosis_is_asked_for_again_once(talk) -> None:
+    talk.opens()
+    half = "## Root Cause\ntrain.py:3\n## Proposed Fix\nA: train.py:3\n"
+    said = talk.event("Stop", last_assistant_message=half, stop_hook_active=False)
+    assert said["decision"] == "block"
+    assert "section 'Symptom' is missing" in said["reason"]
+    assert "decision" not in talk.event("Stop", last_assistant_message=half, stop_hook_active=True)
+    assert "decision" not in talk.event("Stop", last_assistant_message="I am still looking.", stop_hook_active=False)
+
+
 def test_with_two_options_the_person_says_which(talk) -> None:
     talk.opens()
     talk.shows()
