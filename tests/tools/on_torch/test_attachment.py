@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
+
+import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 

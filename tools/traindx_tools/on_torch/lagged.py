@@ -38,10 +38,10 @@ class Lagged:
         if not values:
             return
         device = values[0].device
-        if device.type == "cpu":
+        if _at_once(device):
             self._queue.append(_Pending(tag, None, [float(v) for v in values], None))
             return
-        if len(self._queue) >= self._most or _capturing(device):
+        if len(self._queue) >= self._most or capturing(device):
             return
         with torch.no_grad():
             stacked = torch.stack([v.detach().to(torch.float32).reshape(()) for v in values])
@@ -71,6 +71,11 @@ class Lagged:
         return torch.empty(size, dtype=torch.float32, pin_memory=device.type == "cuda")
 
 
+def _at_once(device: torch.device) -> bool:
+    """Whether a value of this device can be read without waiting."""
+    return device.type == "cpu"
+
+
 def _recorded(device: torch.device) -> Any:
     """An event behind what was submitted to the device's current stream so far."""
     module = getattr(torch, device.type)  # torch.cuda, torch.xpu, torch.mps
@@ -82,6 +87,6 @@ def _recorded(device: torch.device) -> Any:
     return stream(device).record_event()
 
 
-def _capturing(device: torch.device) -> bool:
+def capturing(device: torch.device) -> bool:
     """Whether a CUDA graph is being captured: nothing may be recorded or copied to the host then."""
     return device.type == "cuda" and torch.cuda.is_current_stream_capturing()

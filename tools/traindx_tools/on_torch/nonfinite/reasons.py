@@ -164,6 +164,15 @@ def _targets(event: Event) -> Reason | None:
     return None
 
 
+def _alignment(event: Event) -> Reason | None:
+    return Reason("infeasible-target", "no alignment exists: a target is longer than its input allows (repeated "
+                                       "symbols need a blank between them), so that its likelihood is 0")
+
+
+def _scaled_direction(event: Event) -> Reason | None:
+    return Reason("zero-by-zero", "0 / 0: a weight vector has the norm 0")
+
+
 def _matrix(event: Event) -> Reason | None:
     return Reason("singular-matrix", f"{event.op} met a matrix that is singular or badly conditioned")
 
@@ -188,6 +197,8 @@ _OPERATIONS: tuple[tuple[tuple[str, ...], Callable[[Event], Reason | None]], ...
     (("mean", "nanmean"), _mean),
     (("nll_loss_forward", "nll_loss2d_forward", "nll_loss_nd"), _targets),
     (("_softmax", "_log_softmax"), _softmax),
+    (("_ctc_loss", "ctc_loss", "_cudnn_ctc_loss"), _alignment),
+    (("_weight_norm_interface", "_weight_norm"), _scaled_direction),
 )
 _BY_NAME = {name: judge for names, judge in _OPERATIONS for name in names}
 _MATRIX = ("linalg_", "_linalg_", "cholesky", "inverse", "_cholesky", "lu_", "triangular_solve", "svd", "symeig")
@@ -248,7 +259,7 @@ def _overflow(event: Event) -> Reason | None:
         return None
     largest = max((max(abs(s.least), abs(s.most)) for s in event.inputs if math.isfinite(s.most)), default=math.nan)
     limit = LARGEST.get(event.output.dtype)
-    if limit is None:
+    if limit is None or not _can_grow_beyond(limit, event, largest):
         return None
     part = "gradient" if event.phase == "backward" else "result"
     kind = "half-overflow" if event.output.dtype == "float16" else "overflow"
@@ -257,10 +268,23 @@ def _overflow(event: Event) -> Reason | None:
                   f"{largest:.6g})")
 
 
+_GROWS = ("mul", "add", "sub", "mm", "linear", "conv", "dot", "sum", "prod", "pow", "square", "copy", "to", "norm",
+          "mean", "var", "lerp", "div", "mse_loss", "exp", "einsum")
+"""Parts of the names of operations whose result can be larger than their inputs."""
+
+
+def _can_grow_beyond(limit: float, event: Event, largest: float) -> bool:
+    """Whether the operation and its inputs can have led out of the range of the dtype."""
+    if any(part in event.op for part in _GROWS):
+        return True
+    count = max((s.count for s in event.inputs), default=1)
+    return math.isfinite(largest) and largest * largest * count >= limit
+
+
 def reasons() -> Iterable[str]:
     """Every reason's id, for the catalog's tests."""
     return ("data", "parameter", "buffer", "uninitialised", "constant", "python-number", "where-unsafe-branch",
             "masked-softmax-row", "masked-target", "infinity-times-zero", "log-of-negative", "log-of-zero",
             "sqrt-of-negative", "sqrt-at-zero", "division-by-zero", "zero-by-zero", "power-of-negative", "exp-overflow",
             "variance-of-one", "outside-domain", "empty-mean", "zero-count", "singular-matrix", "optimizer-division",
-            "half-overflow", "half-overflow-gradient", "overflow", "other")
+            "half-overflow", "half-overflow-gradient", "overflow", "infeasible-target", "other")

@@ -11,7 +11,7 @@ import torch
 
 from traindx_tools.finding import Finding
 from traindx_tools.live.notice import say
-from traindx_tools.on_torch.lagged import Lagged
+from traindx_tools.on_torch.lagged import Lagged, capturing
 from traindx_tools.on_torch.probe import TorchProbe
 from traindx_tools.on_torch.rules import t102_nonfinite_seen
 
@@ -89,10 +89,11 @@ class NonfiniteSentinel(TorchProbe):
 
     def before_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Sends a witness of the gradients on its way."""
-        if self.tripped:
+        gradients = [] if self.tripped else [plain(g) for g in self._gradients()]
+        if not gradients or capturing(gradients[0].device):
             return
         with torch.no_grad():
-            for value in witnesses(plain(g) for g in self._gradients()):
+            for value in witnesses(gradients):
                 self._lagged.submit((GRADIENT, self.scene.step + 1, self.backwards - 1), [value])
 
     def after_step(self, optimizer: torch.optim.Optimizer) -> None:
