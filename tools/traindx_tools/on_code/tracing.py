@@ -104,8 +104,12 @@ def function_of(code: Syntax, node: ast.AST | None) -> ast.FunctionDef | None:
 
 
 def values_traced(one: Traced) -> set[str]:
-    """Names that hold traced values in the function: its arguments and what is computed from them."""
-    names = {n for n in parameters(one.node) if n not in one.static and n not in ("self", "cls")}
+    """Names that hold traced values in the function: its arguments and what is computed from them.
+
+    An argument with a default is not counted: a caller that leaves it out passes no array.
+    """
+    given = {n for n, default in parameters(one.node).items() if default is None}
+    names = {n for n in given if n not in one.static and n not in ("self", "cls")}
     own = list(_own(one.node))
     for _ in range(3):
         before = len(names)

@@ -86,5 +86,6 @@ def _finding(code: Syntax, call: ast.Call, where: str, kind: str) -> Finding:
         code.place(call),
         code.file.path,
         strength=Strength.DIRECT,
+        severity=Severity.HIGH if kind == "loop" else Severity.MEDIUM,
         measured={"kind": kind},
     )

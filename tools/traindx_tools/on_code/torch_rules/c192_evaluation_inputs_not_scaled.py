@@ -105,20 +105,22 @@ def _inner(code: Syntax, node: ast.AST) -> ast.expr | None:
 def _form(code: Syntax, node: ast.expr, without: tuple[ast.expr, ast.expr] | None) -> str:
     """The form of an expression: names and numbers left out, one call replaced by its argument."""
 
-    def of(one: ast.AST) -> str:
+    def of(one: ast.AST, left: int = 40) -> str:
+        if left <= 0:
+            return "..."
         if without is not None and one is without[0]:
             one = without[1]
         if isinstance(one, ast.Name):
             made = code.assigned(one) if one is not node else None
             if isinstance(made, ast.Subscript) and isinstance(made.value, ast.Call):
-                return of(made)
+                return of(made, left - 8)
             return "name"
         if isinstance(one, ast.Constant):
             return "constant"
         if isinstance(one, ast.Attribute):
-            return f"{of(one.value)}.{one.attr}"
+            return f"{of(one.value, left - 1)}.{one.attr}"
         inner = (c for c in ast.iter_child_nodes(one) if not isinstance(c, (ast.expr_context, ast.Slice)))
-        parts = [of(c) for c in inner]
+        parts = [of(c, left - 1) for c in inner]
         return f"{type(one).__name__}({','.join(parts)})"
 
     return of(node)
