@@ -86,6 +86,7 @@ ROOMS = (
     "traindx_tools.on_code.torch_rules",
     "traindx_tools.on_code.jax_rules",
     "traindx_tools.on_torch.rules",
+    "traindx_tools.on_jax.rules",
 )
 """Packages that hold one rule a module."""
 

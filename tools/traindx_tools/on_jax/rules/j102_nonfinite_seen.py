@@ -1,0 +1,63 @@
+"""An output of a compiled function became NaN or infinite in the running process.
+
+The sentinel is always on. It keeps a reference to the scalar outputs of every call of a jitted function (or of an eager
+`grad` or `value_and_grad`) and a one-number summary of its small outputs, and reads them when they have arrived: it
+never waits for the device and keeps no arguments. It says in which call the first value that is not finite appeared;
+which equation made it is found by a second run that is traced around that call (J101).
+
+State that is fed back into the next call (parameters, optimizer state, statistics) and a loss count. A metric that is
+NaN by itself while the state stays finite (an accuracy over no examples) is only remarked, and so is an infinity that
+was there from the first call on: a start value, a mask.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.rules import Rule
+
+RULE = Rule(
+    id="J102",
+    name="jax-nonfinite-seen",
+    title="An output of a compiled function stopped being finite",
+    severity=Severity.CRITICAL,
+    sees="scalar outputs and small arrays among the outputs of every jitted call",
+    matters="one such call writes NaN into every parameter; everything after it is wasted",
+    alike=("a metric over no examples is NaN and harms nothing: it is remarked as INFO",),
+    confirm=("traindx run -- CMD searches the origin by itself and names the equation (J101)",),
+)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A value that is not finite. `call`: of all watched calls in this process; `step`: of this function (from 1)."""
+
+    function: str
+    output: str
+    value: float
+    call: int
+    step: int
+    before: float | None
+    """The last finite value of the same output, None where there was none."""
+    what: str
+    """"state", "loss" or "metric"."""
+    file: str | None = None
+    line: int | None = None
+    rank: int | None = None
+
+
+def check(seen: Seen) -> Iterator[Finding]:
+    """The finding for it; INFO for a metric."""
+    kind = "nan" if math.isnan(seen.value) else "inf"
+    last = f"; the last finite one was {seen.before:.4g}" if seen.before is not None else "; it was never finite"
+    harmless = seen.what == "metric"
+    about = "; the state that is carried on stayed finite" if harmless else ""
+    yield RULE.finding(
+        f"output {seen.output or 'of'} of {seen.function} ({seen.what}) is {seen.value} in its call {seen.step}{last}"
+        f"{about}", Location(file=seen.file, line=seen.line, step=seen.step, rank=seen.rank), "the running process",
+        strength=Strength.CIRCUMSTANTIAL, severity=Severity.INFO if harmless else None,
+        measured={"what": seen.what, "kind": kind, "step": seen.step, "call": seen.call, "function": seen.function,
+                  "last_finite": seen.before, "onset": "from-start" if seen.before is None else "abrupt"})

@@ -1,0 +1,134 @@
+"""From a function and its arguments to a jaxpr whose inputs and outputs have the names that the user knows."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from traindx_tools.on_jax import internals
+from traindx_tools.on_jax.places import is_users
+
+
+@dataclass(frozen=True, eq=False)
+class Traced:
+    """A traced function. `values` are the arrays for the jaxpr's inputs (types where only types were given)."""
+
+    name: str
+    jaxpr: Any
+    values: tuple[Any, ...]
+    inputs: tuple[str, ...]
+    """`params['enc']['w']`, one for each input."""
+    outputs: tuple[str, ...]
+    """`[0]['enc']['w']`, one for each output."""
+
+
+def trace(fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> Traced:
+    """Traces a function for these arguments (arrays, or types such as jax.ShapeDtypeStruct).
+
+    Leaves that are no arrays stay as they are; Python numbers become arrays unless the function needs them as numbers.
+    Raises what the function raises when it is traced.
+    """
+    import jax
+
+    internals.check()
+    given = (tuple(args), dict(kwargs or {}))
+    leaves, structure = jax.tree_util.tree_flatten_with_path(given)
+    known = unwrapped(fn)
+    names = _names(known, [path for path, _ in leaves])
+    static = _static(fn, names)
+    for traceable in (_is_array_or_number, _is_array):
+        dynamic = [i for i, (_, leaf) in enumerate(leaves) if traceable(leaf) and not static[i]]
+        try:
+            made, shape = _made(fn, [leaf for _, leaf in leaves], structure, dynamic)
+        except Exception:  # a number that decides about shapes or branches has to stay a number
+            if traceable is _is_array:
+                raise
+            continue
+        out = [_path(path) for path, _ in jax.tree_util.tree_flatten_with_path(shape)[0]]
+        return Traced(getattr(known, "__name__", type(known).__name__), made, tuple(leaves[i][1] for i in dynamic),
+                      tuple(names[i] for i in dynamic), tuple(out))
+    raise AssertionError("the last attempt returns or raises")
+
+
+def unwrapped(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """The function that the user wrote, below jit and the like."""
+    seen = 0
+    while hasattr(fn, "__wrapped__") and seen < 20:
+        fn, seen = fn.__wrapped__, seen + 1
+    return getattr(fn, "func", fn)
+
+
+def _made(fn: Callable[..., Any], leaves: list[Any], structure: Any, dynamic: list[int]) -> tuple[Any, Any]:
+    import jax
+
+    called = _without_jit(fn)
+
+    def of_arrays(*arrays: Any) -> Any:
+        filled = list(leaves)
+        for i, array in zip(dynamic, arrays, strict=True):
+            filled[i] = array
+        args, kwargs = jax.tree_util.tree_unflatten(structure, filled)
+        return called(*args, **kwargs)
+
+    with internals.fresh_sources(is_users):
+        made, shape = jax.make_jaxpr(of_arrays, return_shape=True)(*(leaves[i] for i in dynamic))
+    return made, shape
+
+
+def _without_jit(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """The function below an outermost jit: it is traced anew, so that no earlier trace answers."""
+    inner = getattr(fn, "__wrapped__", None)
+    jitted = callable(getattr(fn, "lower", None)) and callable(inner)
+    return inner if jitted and inner is not None else fn
+
+
+def _static(fn: Callable[..., Any], names: Sequence[str]) -> list[bool]:
+    """Which leaves belong to arguments that a watched jit was told to keep static."""
+    chosen: frozenset[str] = getattr(fn, "static_names", frozenset())
+    return [_root(n) in chosen for n in names]
+
+
+def _root(name: str) -> str:
+    return name.split("[")[0].split(".")[0]
+
+
+def _is_array(leaf: Any) -> bool:
+    return hasattr(leaf, "shape") and hasattr(leaf, "dtype")
+
+
+def _is_array_or_number(leaf: Any) -> bool:
+    return _is_array(leaf) or (isinstance(leaf, (int, float, complex, np.number)) and not isinstance(leaf, bool))
+
+
+def _names(fn: Callable[..., Any], paths: Sequence[Any]) -> list[str]:
+    """`params['w']` for the path of a leaf in `(args, kwargs)`."""
+    try:
+        parameters = list(inspect.signature(fn).parameters.values())
+    except (TypeError, ValueError):  # a function without a signature: built in
+        parameters = []
+    return [_name(parameters, path) for path in paths]
+
+
+def _name(parameters: Sequence[inspect.Parameter], path: Any) -> str:
+    which = path[0].idx
+    if which == 1:
+        return f"{path[1].key}{_path(path[2:])}"
+    index = path[1].idx
+    if index < len(parameters) and parameters[index].kind in (inspect.Parameter.POSITIONAL_ONLY,
+                                                              inspect.Parameter.POSITIONAL_OR_KEYWORD):
+        return f"{parameters[index].name}{_path(path[2:])}"
+    variadic = next((p for p in parameters if p.kind is inspect.Parameter.VAR_POSITIONAL), None)
+    if variadic is not None:
+        return f"{variadic.name}[{index - parameters.index(variadic)}]{_path(path[2:])}"
+    return f"argument {index}{_path(path[2:])}"
+
+
+def _path(path: Any) -> str:
+    import jax
+
+    found: str = jax.tree_util.keystr(tuple(path))
+    return found
