@@ -27,9 +27,8 @@ RULE = Rule(
 )
 _WHOLE = (255, 255.0, 256, 65535)
 _CASTS = frozenset({"long", "int", "byte", "short", "uint8"})
-_ARRAYS = frozenset(
-    "x xs img image images imgs frame frames pixels obs x_train x_test data batch inputs rgb gray".split()
-)
+_ARRAYS = frozenset({"x", "xs", "img", "image", "images", "imgs", "frame", "frames", "pixels", "obs", "x_train",
+                     "x_test", "data", "batch", "inputs", "rgb", "gray"})  # fmt: skip
 _INTEGER = ("uint8", "int8", "int16", "int32", "int64", "long", "int")
 
 

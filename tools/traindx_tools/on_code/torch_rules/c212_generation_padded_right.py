@@ -44,22 +44,17 @@ def check(project: Project) -> Iterator[Finding]:
             padding = argument(call, 99, "padding")
             batch = argument(call, 0, "text")
             pads = isinstance(padding, ast.Constant) and padding.value in (True, "longest", "max_length")
-            if (
-                pads
-                and "tok" in last_name(call.func).lower()
-                and batch is not None
-                and not isinstance(batch, ast.Constant)
-            ):
-                if _generates(code.scope(call)):
-                    yield RULE.finding(
-                        f"{file.segment(call)} at {code.at(call)} pads a batch that a causal model continues, and "
-                        "padding_side is set nowhere: the default of these tokenizers is the right side",
-                        code.place(call),
-                        file.path,
-                        strength=Strength.CIRCUMSTANTIAL,
-                        measured={"kind": "side"},
-                    )
-                    return
+            several = batch is not None and not isinstance(batch, ast.Constant)
+            if pads and several and "tok" in last_name(call.func).lower() and _generates(code.scope(call)):
+                yield RULE.finding(
+                    f"{file.segment(call)} at {code.at(call)} pads a batch that a causal model continues, and "
+                    "padding_side is set nowhere: the default of these tokenizers is the right side",
+                    code.place(call),
+                    file.path,
+                    strength=Strength.CIRCUMSTANTIAL,
+                    measured={"kind": "side"},
+                )
+                return
 
 
 def _generates(scope: ast.AST) -> bool:
