@@ -16,6 +16,7 @@ import click
 
 from traindx.investigators.choose import going_on
 from traindx.model import Attempt, Decision, Diagnosis, Direction
+from traindx.notices import Notice, as_lines
 from traindx.safe_text import block, line
 from traindx.session import confirm_fix, direct, record_knowledge, resume_session_sync
 from traindx.session_result import SessionResult
@@ -49,6 +50,11 @@ def interactive() -> bool:
 def say(text: str = "") -> None:
     """For a person: on standard error, so that standard output stays a program's."""
     click.echo(text, err=True)
+
+
+def hear(notice: Notice) -> None:
+    """What happens in a session, a line each."""
+    as_lines(lambda text: say(line(text)))(notice)
 
 
 def ask_approval(diagnosis: Diagnosis) -> Decision | None:
@@ -189,5 +195,5 @@ def exit_code(result: SessionResult) -> int:
 def finish(result: SessionResult, *, approve: bool) -> int:
     """Settles what can be settled here and returns the exit code."""
     asker = ask_approval if approve and interactive() else None
-    terminal = Terminal(lambda r: resume_session_sync(r.folder, approve=asker, **going_on(r.folder, say)))
+    terminal = Terminal(lambda r: resume_session_sync(r.folder, approve=asker, **going_on(r.folder, hear)))
     return exit_code(terminal.settle(result))

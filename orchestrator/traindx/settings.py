@@ -23,7 +23,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-BACKENDS = ("offline", "auto", "claude")
+BACKENDS = ("offline", "auto", "claude", "api")
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
 READ_AT_MOST = 2**20
 """Bytes of a pyproject.toml; a larger one is refused."""
@@ -47,6 +47,12 @@ class Settings:
     turns_each: int = 25
     dollars_each: float = 1.0
     dollars_all: float = 5.0
+    tokens_each: int = 400_000
+    tokens_all: int = 2_000_000
+    """Limits of the backend `api` where `token_prices` does not say what a token costs."""
+    token_prices: str = ""
+    """Dollars for a million tokens: "input,output" or "input,output,cache write,cache read"; for the backend `api`,
+    whose answers name no dollars."""
     retries: int = 3
     """Of a request that failed for a passing reason, with growing pauses, by the CLI itself."""
     web: bool = False
@@ -58,15 +64,18 @@ class Settings:
 
     def kept(self) -> dict[str, Any]:
         """What a session goes on with when it is resumed by another process: models and budgets, nothing else."""
-        return {n: getattr(self, n) for n in NAMES if n not in _BY_PERSON}
+        return {n: getattr(self, n) for n in NAMES if n not in _BY_PERSON - _KEPT}
 
 
-_COUNTS = {"concurrency": (1, 64), "turns_each": (1, 1000), "retries": (0, 10)}
+_COUNTS = {"concurrency": (1, 64), "turns_each": (1, 1000), "retries": (0, 10), "tokens_each": (1, 10**9),
+           "tokens_all": (1, 10**9)}
 _AMOUNTS = ("seconds_each", "seconds_all", "dollars_each", "dollars_all")
 _CHOICES = {"backend": BACKENDS, "effort": ("", *EFFORTS)}
-_BY_PERSON = frozenset({"backend", "web", "cli_path", "retries"})
+_BY_PERSON = frozenset({"backend", "web", "cli_path", "retries", "token_prices"})
 """Never taken from the workspace's own file."""
-_ONLY_LOWER = frozenset({"concurrency", "turns_each", *_AMOUNTS})
+_KEPT = frozenset({"backend", "token_prices"})
+"""A person's choices that hold for the whole session."""
+_ONLY_LOWER = frozenset({"concurrency", "turns_each", "tokens_each", "tokens_all", *_AMOUNTS})
 """Of these the workspace's own file may only ask for less."""
 _IN_CODE = frozenset({"environment"})
 NAMES = tuple(f.name for f in dataclasses.fields(Settings) if f.name not in _IN_CODE)
@@ -123,6 +132,8 @@ def _checked(name: str, value: Any, source: str) -> Any:
         return _number(name, value, source, int, least, most)
     if name in _AMOUNTS:
         return _number(name, value, source, float, 0.0, math.inf)
+    if name == "token_prices":
+        return _prices(value, source)
     if name == "web":
         return _truth(name, value, source)
     if not isinstance(value, str) or "\0" in value or len(value) > 4096:
@@ -149,3 +160,16 @@ def _truth(name: str, value: Any, source: str) -> bool:
     if found is None:
         raise BadUsage(f"{source}: {name} is {str(value)[:80]!r}, expected true or false")
     return found
+
+
+def _prices(value: Any, source: str) -> str:
+    if value == "":
+        return ""
+    try:
+        numbers = [float(part) for part in str(value).split(",")]
+    except ValueError:
+        numbers = []
+    if len(numbers) not in (2, 4) or not all(math.isfinite(n) and n >= 0 for n in numbers):
+        raise BadUsage(f"{source}: token_prices is {str(value)[:80]!r}, expected dollars for a million tokens: "
+                       "'input,output' or 'input,output,cache write,cache read'")
+    return ",".join(f"{n:g}" for n in numbers)

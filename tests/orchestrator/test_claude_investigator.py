@@ -17,8 +17,9 @@ import pytest
 from traindx.investigators import choose
 from traindx.investigators.base import Investigator
 from traindx.investigators.claude import ClaudeInvestigator
-from traindx.investigators.claude_code import asking, prompts, sdk
+from traindx.investigators.claude_code import asking, cli, prompts, sdk
 from traindx.investigators.claude_code.asking import Asker, Reply
+from traindx.investigators.claude_code.cli import CliAsker
 from traindx.investigators.claude_code.conversation import Conversations, Kept, Question
 from traindx.investigators.claude_code.failures import ADVICE, AGAIN, HOPELESS, Failure
 from traindx.investigators.claude_code.fixing import ClaudeFixer
@@ -121,7 +122,8 @@ def test_it_is_an_investigator():
 
 def test_two_readers_of_one_line_find_what_the_instruments_left_open(work: Path, replies: dict[str, Answer]):
     mode = mode_of(work)
-    replies["torch-logic-auditor"] = found(claim(mode, claim="randperm is drawn for the labels alone"))
+    documented = claim(mode, claim="labels that are drawn apart from their inputs", place="", source=mode)
+    replies["torch-logic-auditor"] = found(claim(mode, claim="randperm is drawn for the labels alone"), documented)
     replies["silent-bug-detector"] = found(claim(mode))
     replies["adversary"] = {"relation": "supports", "disproofs": []}
     result = run(work)
@@ -151,7 +153,8 @@ def test_claims_that_do_not_stand_make_no_diagnosis_and_are_counted(work: Path, 
 
 def test_a_disproof_that_stands_sends_the_session_for_more_data(work: Path, replies: dict[str, Answer]):
     mode = mode_of(work)
-    replies["torch-logic-auditor"] = replies["silent-bug-detector"] = found(claim(mode))
+    documented = claim(mode, claim="labels that are drawn apart from their inputs", place="", source=mode)
+    replies["torch-logic-auditor"] = replies["silent-bug-detector"] = found(claim(mode), documented)
     images = claim(mode, claim="the optimizer is never given the parameters", place="train.py:13",
                    quote="optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)", supports=False)
     replies["adversary"] = {"relation": "contradicts", "why": "see there", "disproofs": [
@@ -276,7 +279,7 @@ def test_without_the_sdk_the_offline_diagnosis_is_delivered(work: Path, monkeypa
     def missing() -> Any:
         raise MissingExtra("The Claude investigator", "claude-agent-sdk", "agent")
 
-    monkeypatch.setattr(asking, "sdk", missing)
+    monkeypatch.setattr(cli, "sdk", missing)
     monkeypatch.setattr("traindx.investigators.claude_code.guard.sdk", missing)
     result = run(work)
     assert result.status == "needs_more_data"
@@ -446,16 +449,16 @@ def block(kind: str, /, **fields: Any) -> Any:
 
 
 def test_only_what_was_really_fetched_is_a_source(tmp_path: Path):
-    ours = Asker(tmp_path, Settings(), Scope(tmp_path), Conversations.of(tmp_path), Purse(1.0, tmp_path / "spent"))
-    heard = asking._Heard()
+    ours = CliAsker(tmp_path, Settings(), Scope(tmp_path), Conversations.of(tmp_path), Purse(1.0, tmp_path / "spent"))
+    heard = asking.Heard()
     asks = [block("ToolUseBlock", id=str(n), name="WebFetch", input={"url": f"https://example.org/{n}"})
             for n in range(3)]
     came = [block("ToolResultBlock", tool_use_id="0", content="text", is_error=None),
             block("ToolResultBlock", tool_use_id="1", content="no", is_error=True),
             block("ToolResultBlock", tool_use_id="9", content="text", is_error=None)]
-    ours._hear(QUESTION, block("AssistantMessage", content=asks), heard)
-    ours._hear(QUESTION, block("UserMessage", content=came), heard)
-    ours._hear(QUESTION, block("UserMessage", content="only words"), heard)
+    ours.listen(QUESTION, block("AssistantMessage", content=asks), heard)
+    ours.listen(QUESTION, block("UserMessage", content=came), heard)
+    ours.listen(QUESTION, block("UserMessage", content="only words"), heard)
     assert heard.fetched == ["https://example.org/0"]
 
 

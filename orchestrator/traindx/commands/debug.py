@@ -20,9 +20,10 @@ from traindx_tools.errors import BadUsage
 @click.option("--good-commit", help="The last commit that is known to be good.")
 @click.option("--timeout", default=1800.0, show_default=True, help="Seconds for one run of --verify.")
 @click.option("--steps", type=int, help="Steps that the verified run must reach.")
-@click.option("--backend", type=click.Choice(["offline", "auto", "claude"]),
-              help="Who investigates; auto takes Claude when it can be reached (default: offline, or TRAINDX_BACKEND).")
-@click.option("--model", help="The Claude model (default: the CLI's).")
+@click.option("--backend", type=click.Choice(["offline", "auto", "claude", "api"]),
+              help="Who investigates: the instruments alone, Claude through its CLI, Claude over the Messages API, or "
+                   "(auto) Claude when it can be reached (default: offline, or TRAINDX_BACKEND).")
+@click.option("--model", help="The Claude model (default: the CLI's; the API has none).")
 @click.option("--dollars", type=float, help="What the specialists of this session may cost at most.")
 @click.option("--web", is_flag=True, default=None, help="Your consent to research on the web.")
 @click.option("--json", "as_json", is_flag=True, help="The session's result as JSON on standard output.")
@@ -34,7 +35,7 @@ def command(path: str, verify: str | None, symptom: str, artifacts: tuple[str, .
     Nothing is changed before you approve a diagnosis. Without a terminal the session waits on disk for
     `traindx approve`. Exit codes: 0 healthy or fixed, 1 a problem waits, 3 more data is needed.
     """
-    from traindx.at_terminal import ask_approval, exit_code, finish, interactive, say
+    from traindx.at_terminal import ask_approval, exit_code, finish, hear, interactive, say
     from traindx.investigators.choose import choose
     from traindx.session import run_debug_session_sync
     from traindx.settings import read_settings
@@ -52,7 +53,7 @@ def command(path: str, verify: str | None, symptom: str, artifacts: tuple[str, .
     check = None if verify is None else verify_from({"command": verify, "timeout": timeout, "steps": steps})
     settings = read_settings(workspace, {"backend": backend, "model": model, "dollars_all": dollars, "web": web},
                              os.environ)
-    chosen = choose(workspace, settings, lambda text: say(line(text)))
+    chosen = choose(workspace, settings, hear)
     if settings.backend != "offline":
         say(line(chosen.said))
     result = run_debug_session_sync(

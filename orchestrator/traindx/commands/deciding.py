@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from traindx.at_terminal import finish, say
+from traindx.at_terminal import finish, hear
 from traindx.gate import ApprovalRefused
 from traindx.investigators.choose import going_on
 from traindx.model import Decision
@@ -36,4 +36,4 @@ def go_on(result: SessionResult, wait: bool) -> int:
     """Resumes the session unless it is to wait; shows where it stands and returns the exit code."""
     if wait:
         return finish(result, approve=True)
-    return finish(resume_session_sync(result.folder, **going_on(result.folder, say)), approve=True)
+    return finish(resume_session_sync(result.folder, **going_on(result.folder, hear)), approve=True)

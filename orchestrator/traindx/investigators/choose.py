@@ -1,7 +1,8 @@
-"""Who investigates: `offline`, `claude`, or `auto`, which takes Claude when it can be reached and says which it took.
+"""Who investigates: `offline`, `claude` (the CLI), `api` (the Messages API alone), or `auto`, which takes the first of
+Claude's ways that answers, else the offline one, and says which it took.
 
-Nothing looks for keys here. Whether Claude can be reached is asked of Claude: one small question, through the CLI, with
-whatever the person has set up for it.
+Nothing looks for keys here. Whether Claude can be reached is asked of Claude: one small question, with whatever the
+person has set up for it.
 """
 
 from __future__ import annotations
@@ -10,20 +11,21 @@ import asyncio
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from traindx.investigators.base import Investigator
 from traindx.investigators.offline import OfflineInvestigator
+from traindx.notices import Hear, nobody
 from traindx.session_folder import SessionFolder
 from traindx.settings import Settings, read_settings
 from traindx.turn import Fixer
-from traindx_tools.errors import MissingExtra
+from traindx_tools.errors import BadUsage, MissingExtra
 
 PROBE_SECONDS = 30.0
 PROBE_DOLLARS = 0.05
+PROBE_TOKENS = 20_000
 
 
 @dataclass(frozen=True)
@@ -35,50 +37,72 @@ class Chosen:
     said: str
 
 
-def choose(workspace: Path, settings: Settings, say: Callable[[str], None] = lambda line: None) -> Chosen:
-    """The investigator for these settings. Raises MissingExtra for `claude` without the SDK.
+def choose(workspace: Path, settings: Settings, hear: Hear = nobody) -> Chosen:
+    """The investigator for these settings. Raises MissingExtra for a backend whose package is not installed.
 
     Outside of an event loop; inside of one await `chosen`.
     """
-    return asyncio.run(chosen(workspace, settings, say))
+    return asyncio.run(chosen(workspace, settings, hear))
 
 
-async def chosen(workspace: Path, settings: Settings, say: Callable[[str], None] = lambda line: None) -> Chosen:
+async def chosen(workspace: Path, settings: Settings, hear: Hear = nobody) -> Chosen:
     """The same inside an event loop."""
     if settings.backend == "offline":
         return _offline("the offline investigator: instruments and catalog, no model")
-    from traindx.investigators.claude_code.sdk import installed
+    if settings.backend != "auto":
+        _there(settings)
+        return _claude(workspace, settings, hear)
+    missing = []
+    for backend in ("claude", "api"):
+        made = replace(settings, backend=backend)
+        wrong = _lacking(made) or await unreachable(made)
+        if wrong is None:
+            return _claude(workspace, made, hear)
+        missing.append(f"{backend}: {wrong}")
+    return _offline(f"the offline investigator, because Claude cannot be reached ({'; '.join(missing)})")
 
-    if not installed():
-        missing = MissingExtra("The Claude investigator", "claude-agent-sdk", "agent")
-        if settings.backend == "claude":
-            raise missing
-        return _offline(f"the offline investigator, because Claude cannot be reached. {missing}")
-    if settings.backend == "auto":
-        wrong = await unreachable(settings)
-        if wrong is not None:
-            return _offline(f"the offline investigator, because Claude cannot be reached ({wrong})")
-    return _claude(workspace, settings, say)
+
+def _there(settings: Settings) -> None:
+    """Raises MissingExtra where the backend's package is not installed, BadUsage where the API has no model."""
+    from traindx.investigators.claude_code import sdk
+    from traindx.investigators.messages_api import client
+
+    if settings.backend == "claude" and not sdk.installed():
+        raise MissingExtra("The Claude investigator", "claude-agent-sdk", "agent")
+    if settings.backend == "api" and not client.installed():
+        raise MissingExtra("Asking over the Messages API", "anthropic", "api")
+    if settings.backend == "api" and not client.model_of(settings.model, settings):
+        raise BadUsage("the API has no default model: name one with --model, TRAINDX_MODEL or ANTHROPIC_MODEL")
 
 
-def going_on(folder: str | Path, say: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
+def _lacking(settings: Settings) -> str | None:
+    try:
+        _there(settings)
+    except (MissingExtra, BadUsage) as error:
+        return str(error)
+    return None
+
+
+def going_on(folder: str | Path, hear: Hear = nobody) -> dict[str, Any]:
     """The investigator and the fixer that a session goes on with, as options of `resume_session`.
 
     One that was begun with Claude goes on with it, with the same models and budgets, unless TRAINDX_BACKEND says
     "offline". Raises BadUsage for settings that make no sense.
     """
     from traindx.investigators.claude_code.conversation import kept_settings
-    from traindx.investigators.claude_code.sdk import installed
 
     kept = kept_settings(Path(folder))
     workspace = SessionFolder(Path(folder)).workspace
     environment = {k: v for k, v in os.environ.items() if k.startswith("TRAINDX_")}
-    if kept is None or environment.get("TRAINDX_BACKEND") == "offline" or not installed():
+    if kept is None or environment.get("TRAINDX_BACKEND") == "offline":
         return {}
     # Only what is ever kept: a file of the workspace must not name the program that is run.
     named = {k: kept[k] for k in Settings().kept() if k in kept and f"TRAINDX_{k.upper()}" not in environment}
-    settings = replace(read_settings(workspace, named, environment), backend="claude")
-    taken = _claude(workspace, settings, say)
+    settings = read_settings(workspace, named, environment)
+    settings = settings if settings.backend == "api" else replace(settings, backend="claude")
+    if _lacking(settings) is not None:
+        return {}
+    taken = _claude(workspace, settings, hear)
     return {"investigator": taken.investigator, "fixer": taken.fixer}
 
 
@@ -86,31 +110,43 @@ def _offline(said: str) -> Chosen:
     return Chosen(OfflineInvestigator(), None, f"Investigating with {said}")
 
 
-def _claude(workspace: Path, settings: Settings, say: Callable[[str], None]) -> Chosen:
+def _claude(workspace: Path, settings: Settings, hear: Hear) -> Chosen:
     from traindx.investigators.claude import ClaudeInvestigator
     from traindx.investigators.claude_code.fixing import ClaudeFixer
 
-    model = settings.model or "the CLI's default model"
-    said = (f"Investigating with Claude ({model}), at most ${settings.dollars_all:g} and "
+    said = (f"Investigating with Claude ({_model(settings)}), at most {_budget(settings)} and "
             f"{settings.seconds_all:g} s for specialists. No command is run by them, so no sandbox is used")
-    return Chosen(ClaudeInvestigator(settings, say), ClaudeFixer(workspace.absolute(), settings, say), said)
+    return Chosen(ClaudeInvestigator(settings, hear), ClaudeFixer(workspace.absolute(), settings, hear), said)
+
+
+def _model(settings: Settings) -> str:
+    if settings.backend == "claude":
+        return settings.model or "the CLI's default model"
+    from traindx.investigators.messages_api.client import model_of
+
+    return f"{model_of(settings.model, settings)} over the Messages API"
+
+
+def _budget(settings: Settings) -> str:
+    if settings.backend == "api" and not settings.token_prices:
+        return f"{settings.tokens_all:,} tokens (TRAINDX_TOKEN_PRICES turns them into dollars)"
+    return f"${settings.dollars_all:g}"
 
 
 async def unreachable(settings: Settings) -> str | None:
     """Why Claude gives no answer to a small question, or None where it does. Costs a fraction of a cent."""
-    from traindx.investigators.claude_code.asking import Asker
-    from traindx.investigators.claude_code.conversation import Conversations, Question
-    from traindx.investigators.claude_code.purse import Purse
+    from traindx.investigators.claude_code.askers import asker_of
+    from traindx.investigators.claude_code.conversation import Question
     from traindx.policy import Scope
 
     folder = Path(tempfile.mkdtemp(prefix="traindx-probe-"))
     form = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"],
             "additionalProperties": False}
     question = Question("probe", "Role: probe", "Answer ok: true, at once.", form, (), settings.model)
-    once = replace(settings, retries=0, turns_each=3, effort="")
+    once = replace(settings, retries=0, turns_each=3, effort="", dollars_all=min(PROBE_DOLLARS, settings.dollars_all),
+                   tokens_all=min(PROBE_TOKENS, settings.tokens_all))
     try:
-        asker = Asker(folder, once, Scope(folder), Conversations.of(folder), Purse(PROBE_DOLLARS, folder / "spent"))
-        reply = await asker.ask(question, PROBE_SECONDS)
+        reply = await asker_of(folder, once, Scope(folder), folder).ask(question, PROBE_SECONDS)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return None if reply.failure is None else f"{reply.failure.state}: {reply.failure.detail}"

@@ -20,16 +20,20 @@ from traindx.investigators.base import Case, Conclusion, Gathered, Hypotheses
 from traindx.investigators.claude_code import concluding, evidence, prompts, weighing
 from traindx.investigators.claude_code.adversary import challenge, doubted
 from traindx.investigators.claude_code.answers import HandOver
-from traindx.investigators.claude_code.asking import READING, Asker, Reply
-from traindx.investigators.claude_code.conversation import FOLDER, Conversations, keep_settings
-from traindx.investigators.claude_code.instruments import names
-from traindx.investigators.claude_code.purse import Purse
+from traindx.investigators.claude_code.askers import asker_of
+from traindx.investigators.claude_code.asking import READING, Reply
+from traindx.investigators.claude_code.conversation import keep_settings
+from traindx.investigators.claude_code.instruments import full_name, names
 from traindx.investigators.claude_code.round_file import read_round, write_json, write_round
 from traindx.investigators.claude_code.team import Round, Team, assignments
 from traindx.investigators.offline import OfflineInvestigator
 from traindx.model import Diagnosis, Healthy, NeedsData, Symptom
+from traindx.notices import Hear, Notice, nobody
 from traindx.policy import Scope
 from traindx.settings import Settings
+
+ADVERSARYS = ("extract_metrics", "list_findings", "audit_code", "explain")
+"""The instruments that look for what would disprove a cause."""
 
 SHARE_OF_STEP = 0.8
 """Of the session's remaining time that one step may use: the rest is for the offline result and the way back."""
@@ -37,10 +41,10 @@ SHARE_OF_STEP = 0.8
 
 @dataclass
 class ClaudeInvestigator:
-    """Implements `Investigator`. `say` hears one line for each thing that happens."""
+    """Implements `Investigator`. `hear` is told each thing that happens."""
 
     settings: Settings
-    say: Callable[[str], None] = lambda line: None
+    hear: Hear = nobody
     clock: Callable[[], float] = time.monotonic
     name: str = "claude"
     offline: OfflineInvestigator = field(default_factory=OfflineInvestigator)
@@ -87,7 +91,7 @@ class ClaudeInvestigator:
         sent = assignments(report.seen, case)
         if not sent:
             return Round()
-        self.say(f"specialists: {', '.join(a.agent for a in sent)}")
+        self.hear(Notice("said", text=f"specialists: {', '.join(a.agent for a in sent)}"))
         first = await team.round(case, sent, self._seconds(case))
         more = not_sent((h for w in first.works for h in w.hand_over), first, "a colleague")
         second = await team.round(case, more, self._seconds(case)) if more else Round()
@@ -115,7 +119,7 @@ class ClaudeInvestigator:
 
     async def _challenged(self, case: Case, made: Diagnosis, found: Round) -> Conclusion:
         team = self.team(case)
-        question = prompts.adversary(case, made, (*READING, *names()), self.settings.model)
+        question = prompts.adversary(case, made, (*READING, *map(full_name, ADVERSARYS)), self.settings.model)
         reply = await team.ask(question, self._seconds(case))
         result = challenge(reply, team.checker(case.evidence, reply.fetched))
         write_json(case, "adversary.json", result.to_json())
@@ -137,8 +141,7 @@ class ClaudeInvestigator:
         key = str(case.scratch)
         if key not in self._teams:
             s = self.settings
-            asker = Asker(case.workspace, s, self._scope(case), Conversations.of(case.scratch),
-                          Purse(s.dollars_all, case.scratch / FOLDER / "spent.jsonl"), self.say)
+            asker = asker_of(case.workspace, s, self._scope(case), case.scratch, self.hear)
             keep_settings(case.scratch, s)
             self._teams[key] = Team(asker, load_agents(), s.concurrency, s.seconds_each,
                                     s.specialist_model or s.model, s.web)

@@ -42,7 +42,7 @@ def test_auto_falls_back_and_says_why(work: Path, settings: Callable[..., Settin
     with scripted({"probe": [Fail(401, "authentication_error", "invalid x-api-key")]}) as api:
         result, said = debug(work, settings(api.url), "--backend", "auto")
     assert result["status"] == "awaiting_approval"
-    assert "offline investigator, because Claude cannot be reached (unauthorized" in said
+    assert "offline investigator, because Claude cannot be reached (claude: unauthorized" in said
     assert api.roles == {"probe"}
 
 

@@ -12,7 +12,7 @@ import pytest
 from one_question import Unfenced, asker, contents, denials, question
 from scripted_api import Text, Use, answer, scripted, system_text
 
-from traindx.investigators.claude_code import asking, guard
+from traindx.investigators.claude_code import cli, guard
 from traindx.policy import Verdict
 from traindx.settings import Settings
 
@@ -150,8 +150,8 @@ async def test_a_hook_that_fails_denies(broken: Any, work: Path, tmp_path: Path,
 
         return hook
 
-    monkeypatch.setattr(asking, "guard", broken_for_all_but_the_answer)
-    monkeypatch.setattr(asking, "SECONDS", 1.0)
+    monkeypatch.setattr(cli, "guard", broken_for_all_but_the_answer)
+    monkeypatch.setattr(cli, "SECONDS", 1.0)
     before = contents(work)
     script = [Use("Write", {"file_path": str(work / "new.py"), "content": "x"}),
               Use("Read", {"file_path": str(work / "train.py")}), answer({"ok": True})]

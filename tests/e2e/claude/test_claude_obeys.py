@@ -18,6 +18,7 @@ from scripted_api import Use, answer, scripted
 
 from traindx.investigators.claude import ClaudeInvestigator
 from traindx.investigators.claude_code.asking import Asker
+from traindx.investigators.claude_code.cli import CliAsker
 from traindx.model import Decision
 from traindx.session import run_debug_session
 from traindx.settings import Settings
@@ -73,7 +74,7 @@ def _last_result(body: dict[str, Any]) -> str:
     return content if isinstance(content, str) else "".join(b.get("text", "") for b in content)
 
 
-@pytest.mark.parametrize("kind", [Asker, Unfenced])
+@pytest.mark.parametrize("kind", [CliAsker, Unfenced])
 async def test_everything_it_is_told_is_refused(kind: type[Asker], hostile: Path, tmp_path: Path,
                                                 settings: Callable[..., Settings]) -> None:
     files = [str(hostile / name) for name in planted(hostile)]

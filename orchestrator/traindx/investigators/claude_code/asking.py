@@ -1,41 +1,29 @@
 """Puts one question to Claude and comes back with an answer in the asked form, or with the state that it ended in.
 
-Read-only by construction: the tools are Read, Grep, Glob and the instruments, no setting of the project or the user is
-loaded, the hook judges every call, and the CLI is disconnected whatever happens.
+What every way of asking shares: an answer that was paid for is read from the session's folder, an amount is set aside
+before a question is put and settled after it, the conversation is kept, and whatever happens ends in a state. How the
+conversation itself is held is `cli.py` (the Agent SDK and its CLI) or `messages_api/` (the Messages API alone).
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import math
 import time
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from traindx.investigators.claude_code import failures, instruments
+from traindx.investigators.claude_code import failures
 from traindx.investigators.claude_code.conversation import Conversations, Kept, Question
 from traindx.investigators.claude_code.failures import Failure
-from traindx.investigators.claude_code.guard import SECONDS, guard, hooks
 from traindx.investigators.claude_code.purse import Purse
-from traindx.investigators.claude_code.sdk import sdk
-from traindx.policy import Scope, Verdict
+from traindx.notices import Hear, Notice, nobody
+from traindx.policy import Scope
 from traindx.settings import Settings
 
 READING = ("Read", "Grep", "Glob")
 WEB = ("WebSearch", "WebFetch")
-NEVER = ("Bash", "Write", "Edit", "NotebookEdit", "Agent", "Task", "Skill", "SlashCommand", "KillShell", "BashOutput")
-"""Named besides not being offered, so that no default of a later CLI brings one back."""
-
-BUFFER = 32 * 2**20
-"""Bytes of one message from the CLI; the SDK's default of 1 MiB is less than a long file."""
-
-_ENVIRONMENT = {
-    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-    "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
-}
 
 
 @dataclass(frozen=True)
@@ -57,146 +45,123 @@ class Reply:
 
 
 @dataclass
-class _Heard:
-    """What one conversation brought."""
+class Heard:
+    """What one conversation brought so far."""
 
-    result: Any = None
+    answer: dict[str, Any] | None = None
+    over: bool = False
+    """The other side ended it: `failure` says how, None with an answer."""
+    failure: Failure | None = None
+    spent: float | None = None
+    """In the purse's unit; None while that is not known."""
+    dollars: float = 0.0
+    tokens: int = 0
     denied: list[str] = field(default_factory=list)
     asked_for: dict[str, str] = field(default_factory=dict)
+    """Addresses by the id of the call that asked for them."""
     fetched: list[str] = field(default_factory=list)
 
 
 @dataclass
 class Asker:
-    """Asks within one session's scope and purse. `say` hears one line for each thing that happens."""
+    """Asks within one session's scope and purse. `hear` is told each thing that happens."""
 
     workspace: Path
     settings: Settings
     scope: Scope
     conversations: Conversations
     purse: Purse
-    say: Callable[[str], None] = lambda line: None
+    hear: Hear = nobody
     phase: str = "gather"
+    backend: ClassVar[str] = ""
 
-    async def ask(self, question: Question, seconds: float, dollars: float = math.inf) -> Reply:
-        """The reply, within these seconds and dollars. Raises only StateNotWritable and CancelledError."""
+    @property
+    def most_each(self) -> float:
+        """What one question may take, in the purse's unit."""
+        return self.settings.dollars_each
+
+    async def converse(self, question: Question, most: float, heard: Heard) -> None:
+        """Hold the conversation, at most for this amount, and fill in what it brings."""
+        raise NotImplementedError
+
+    def estimated(self, question: Question) -> int:
+        """Tokens that the question has at least, without asking anybody."""
+        from traindx.agents import estimate_tokens
+
+        return estimate_tokens(question.system) + estimate_tokens(question.prompt)
+
+    async def first_tokens(self, question: Question) -> tuple[int, str]:
+        """Tokens of what is sent first, and whether they were counted or estimated."""
+        return self.estimated(question), "about"
+
+    async def ask(self, question: Question, seconds: float, most: float = math.inf) -> Reply:
+        """The reply, within these seconds and this amount. Raises only StateNotWritable and CancelledError."""
         kept = self.conversations.recall(question)
         if kept is not None:
-            self.say(f"{question.who}: answered earlier in this session")
+            self.hear(Notice("answered", question.who, "answered earlier in this session"))
             return Reply(question.who, kept.answer, tokens=kept.tokens, fetched=kept.fetched, remembered=True)
         deadline = time.monotonic() + seconds
-        self.say(f"{question.who}: asked")
-        reply = await self._once(question, seconds, dollars)
+        reply = await self._once(question, seconds, most)
         left = deadline - time.monotonic()
         if reply.failure is not None and reply.failure.state in failures.AGAIN and left > 1.0:
-            self.say(f"{question.who}: {reply.failure.detail}; asked once more")
-            reply = await self._once(question, left, dollars)
-        self.say(_told(reply))
+            self.hear(Notice("said", question.who, f"{reply.failure.detail}; asked once more"))
+            reply = await self._once(question, left, most)
+        self.hear(_told(reply))
         return reply
 
     async def _once(self, question: Question, seconds: float, most: float) -> Reply:
-        aside = self.purse.set_aside(min(most, self.settings.dollars_each))
+        aside = self.purse.set_aside(min(most, self.most_each))
         if aside is None:
-            spent = f"${self.purse.spent:.2f} of ${self.purse.total:.2f} are spent or set aside"
-            return Reply(question.who, failure=Failure("budget-all", spent))
-        number, dollars = aside
-        started, heard, cost = time.monotonic(), _Heard(), None
+            return Reply(question.who, failure=Failure("budget-all", self.purse.told))
+        number, amount = aside
+        started, heard = time.monotonic(), Heard()
         try:
-            failure = await self._heard(question, seconds, dollars, heard)
-            cost = heard.result.total_cost_usd if heard.result is not None else None
+            failure = await self._heard(question, seconds, amount, heard)
         finally:
-            self.purse.settle(number, cost)
+            self.purse.settle(number, heard.spent)
         took = time.monotonic() - started
-        reply = Reply(question.who, heard.result.structured_output if failure is None else None, failure,
-                      cost or 0.0, _tokens(heard.result), took, tuple(heard.fetched), tuple(heard.denied))
+        reply = Reply(question.who, heard.answer if failure is None else None, failure, heard.dollars, heard.tokens,
+                      took, tuple(heard.fetched), tuple(heard.denied))
         if reply.answer is not None:
             self.conversations.keep(question, Kept(reply.answer, reply.dollars, reply.tokens, took, reply.fetched))
         return reply
 
-    async def _heard(self, question: Question, seconds: float, dollars: float, heard: _Heard) -> Failure | None:
+    async def _heard(self, question: Question, seconds: float, most: float, heard: Heard) -> Failure | None:
         """Why there is no answer, or None; the conversation is kept as it comes."""
         self.conversations.note(question, "asked", {"system": question.system, "prompt": question.prompt,
                                                     "tools": question.tools, "model": question.model})
         try:
-            await asyncio.wait_for(self._converse(question, dollars, heard), seconds)
+            await asyncio.wait_for(self._begun(question, most, heard), seconds)
         except (TimeoutError, asyncio.TimeoutError):
             return self._ended(question, Failure("late", f"no answer within {seconds:.0f} s"))
-        except Exception as error:  # noqa: BLE001 - whatever the SDK raises ends in a state
-            if heard.result is None:
-                return self._ended(question, failures.of_exception(error))
-        if heard.result is None:
+        except Exception as error:  # noqa: BLE001 - whatever the other side raises ends in a state
+            if not heard.over:
+                return self._ended(question, self.failure_of(error))
+        if not heard.over:
             return self._ended(question, Failure("cli-broke-off", "the conversation ended without a result"))
-        return self._ended(question, failures.of_result(heard.result))
+        return self._ended(question, heard.failure)
+
+    async def _begun(self, question: Question, most: float, heard: Heard) -> None:
+        tokens, how = await self.first_tokens(question)
+        self.hear(Notice("asked", question.who, f"asked ({how} {tokens:,} tokens to begin with{self.worth(tokens)})"))
+        await self.converse(question, most, heard)
+
+    def worth(self, tokens: int) -> str:
+        """What so many tokens of a prompt cost, in words; "" where that is not known before."""
+        return ""
+
+    def failure_of(self, error: Exception) -> Failure:
+        """The state behind an exception."""
+        return failures.of_exception(error)
 
     def _ended(self, question: Question, failure: Failure | None) -> Failure | None:
         self.conversations.note(question, "ended", "answered" if failure is None else str(failure))
         return failure
 
-    async def _converse(self, question: Question, dollars: float, heard: _Heard) -> None:
-        client = sdk().ClaudeSDKClient(self.options(question, dollars, heard))
-        try:
-            await client.connect()
-            await client.query(question.prompt)
-            async for message in client.receive_response():
-                self._hear(question, message, heard)
-        finally:
-            with contextlib.suppress(Exception):  # the conversation is over; how its process ends changes nothing
-                await client.disconnect()
 
-    def _hear(self, question: Question, message: Any, heard: _Heard) -> None:
-        self.conversations.note(question, type(message).__name__, message)
-        if type(message).__name__ == "ResultMessage":
-            heard.result = message
-        content = getattr(message, "content", None)
-        for block in content if isinstance(content, list) else ():
-            name = type(block).__name__
-            if name == "ToolUseBlock" and block.name == "WebFetch":
-                heard.asked_for[block.id] = str(block.input.get("url", ""))
-            elif name == "ToolResultBlock" and not block.is_error and block.tool_use_id in heard.asked_for:
-                heard.fetched.append(heard.asked_for[block.tool_use_id])
-
-    def options(self, question: Question, dollars: float, heard: _Heard) -> Any:
-        """The SDK's options: nothing that writes, nothing from the project's or the user's settings."""
-
-        def told(tool: str, arguments: Mapping[str, Any], verdict: Verdict, agent: str) -> None:
-            if not verdict.allow:
-                heard.denied.append(f"{tool}: {verdict.reason}")
-                self.conversations.note(question, "denied", {"tool": tool, "arguments": arguments, "agent": agent,
-                                                             "reason": verdict.reason})
-
-        return sdk().ClaudeAgentOptions(
-            tools=[t for t in question.tools if not t.startswith("mcp__")],
-            allowed_tools=list(question.tools),
-            disallowed_tools=[t for t in NEVER if t not in question.tools],
-            system_prompt=question.system,
-            mcp_servers=instruments.servers(self.workspace, question.tools),
-            strict_mcp_config=True,
-            permission_mode="dontAsk",
-            setting_sources=[],
-            skills=[],
-            plugins=[],
-            cwd=str(self.workspace),
-            model=question.model or None,
-            effort=self.settings.effort or None,
-            max_turns=self.settings.turns_each,
-            max_budget_usd=dollars,
-            max_buffer_size=BUFFER,
-            verbatim_prompts=True,
-            hooks=hooks(guard(self.phase, self.scope, told), SECONDS),
-            output_format={"type": "json_schema", "schema": dict(question.schema)},
-            env={**_ENVIRONMENT, "CLAUDE_CODE_MAX_RETRIES": str(self.settings.retries), **self.settings.environment},
-            cli_path=self.settings.cli_path or None,
-            extra_args={"no-session-persistence": None},
-            stderr=lambda line: self.conversations.note(question, "stderr", line),
-        )
-
-
-def _tokens(result: Any) -> int:
-    usage = getattr(result, "usage", None) or {}
-    return sum(int(v) for k, v in usage.items() if k.endswith("_tokens") and isinstance(v, int))
-
-
-def _told(reply: Reply) -> str:
+def _told(reply: Reply) -> Notice:
     how = "answered" if reply.failure is None else str(reply.failure)
     refused = f", {len(reply.denied)} tool calls refused" if reply.denied else ""
-    return f"{reply.who}: {how} ({reply.seconds:.0f} s, {reply.tokens:,} tokens, ${reply.dollars:.4f}{refused})"
+    cost = f", ${reply.dollars:.4f}" if reply.dollars else ""
+    text = f"{how} ({reply.seconds:.0f} s, {reply.tokens:,} tokens{cost}{refused})"
+    return Notice("answered" if reply.failure is None else "failed", reply.who, text)

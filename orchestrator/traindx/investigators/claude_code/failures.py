@@ -20,15 +20,16 @@ ADVICE = {
     "cli-missing": "install the extra again, or name the Claude CLI with TRAINDX_CLI_PATH",
     "cli-too-old": "update with: pip install -U claude-agent-sdk",
     "unauthorized": "check the API key or log the Claude CLI in",
-    "no-model": "name another model with --model or TRAINDX_MODEL",
+    "no-model": "name a model with --model or TRAINDX_MODEL",
     "rate-limited": "wait, or lower TRAINDX_CONCURRENCY, and resume the session",
     "overloaded": "resume the session later",
     "server-error": "resume the session later",
     "unreachable": "check the network and resume the session",
     "stream-broken": "check the network and resume the session",
+    "too-long": "hand over fewer or smaller artifacts",
     "rejected": "the request was not accepted as it was: see the conversation",
-    "budget-each": "raise TRAINDX_DOLLARS_EACH to let it finish",
-    "budget-all": "raise TRAINDX_DOLLARS_ALL and resume the session",
+    "budget-each": "raise TRAINDX_DOLLARS_EACH (without prices: TRAINDX_TOKENS_EACH) to let it finish",
+    "budget-all": "raise TRAINDX_DOLLARS_ALL (without prices: TRAINDX_TOKENS_ALL) and resume the session",
     "turns": "raise TRAINDX_TURNS_EACH to let it finish",
     "late": "raise TRAINDX_SECONDS_EACH to wait longer",
     "refused": "the model declined to answer: look at the evidence yourself",
@@ -55,8 +56,8 @@ class Failure:
         return f"{self.state}: {self.detail}; {self.advice}"
 
 
-_BY_STATUS = {400: "rejected", 401: "unauthorized", 403: "unauthorized", 404: "no-model", 413: "rejected",
-              429: "rate-limited", 529: "overloaded"}
+_BY_STATUS = {400: "rejected", 401: "unauthorized", 402: "unauthorized", 403: "unauthorized", 404: "no-model",
+              413: "too-long", 429: "rate-limited", 529: "overloaded"}
 _BY_SUBTYPE = {"error_max_turns": "turns", "error_max_budget_usd": "budget-each",
                "error_max_structured_output_retries": "no-answer"}
 _BY_TEXT = (("not logged in", "unauthorized"), ("/login", "unauthorized"), ("authentication", "unauthorized"),
@@ -82,10 +83,16 @@ def of_result(result: Any) -> Failure | None:
 
 
 def _state(status: int | None, said: str) -> str:
-    if status in _BY_STATUS:
-        return _BY_STATUS[status]
-    if status is not None and status >= 500:
-        return "server-error"
+    return of_text(said) if status is None or (status < 400 and status not in _BY_STATUS) else of_status(status)
+
+
+def of_status(status: int) -> str:
+    """The state behind an HTTP status of 400 or more."""
+    return _BY_STATUS.get(status, "server-error" if status >= 500 else "rejected")
+
+
+def of_text(said: str) -> str:
+    """The state behind an error that names no status."""
     return next((state for text, state in _BY_TEXT if text in said.lower()), "cli-broke-off")
 
 

@@ -6,7 +6,6 @@ lines, and applies the rest itself. A patch that the reviewer blocks with a chec
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,12 +13,13 @@ from traindx import gate
 from traindx.agents import load_agents
 from traindx.investigators.claude_code import concluding, prompts
 from traindx.investigators.claude_code.answers import Objection, Option, Patch, Review, read
+from traindx.investigators.claude_code.askers import asker_of
 from traindx.investigators.claude_code.asking import Asker
 from traindx.investigators.claude_code.checking import Checker, place_of
-from traindx.investigators.claude_code.conversation import FOLDER, Conversations, Question
+from traindx.investigators.claude_code.conversation import Question
 from traindx.investigators.claude_code.instruments import names
-from traindx.investigators.claude_code.purse import Purse
 from traindx.model import Diagnosis, Fix, ProposedEdit
+from traindx.notices import Hear, nobody
 from traindx.policy import Scope
 from traindx.proposal import fix_text
 from traindx.safe_text import line
@@ -44,7 +44,7 @@ class ClaudeFixer:
 
     workspace: Path
     settings: Settings
-    say: Callable[[str], None] = lambda line: None
+    hear: Hear = nobody
     _asker: Asker | None = field(default=None, init=False)
 
     async def __call__(self, diagnosis: Diagnosis, option: Fix) -> tuple[ProposedEdit, ...]:
@@ -108,8 +108,7 @@ class ClaudeFixer:
     def _asker_of(self, diagnosis: Diagnosis) -> Asker:
         scratch = session_of(self.workspace, diagnosis)
         scope = Scope(self.workspace, mcp_read_only=frozenset(names()))
-        purse = Purse(self.settings.dollars_all, scratch / FOLDER / "spent.jsonl")
-        return Asker(self.workspace, self.settings, scope, Conversations.of(scratch), purse, self.say, phase="gate")
+        return asker_of(self.workspace, self.settings, scope, scratch, self.hear, phase="gate")
 
 
 _BY_HAND = "Resume the session without a fixer (`traindx resume`) to make the approved change by hand"

@@ -23,6 +23,7 @@ from traindx.investigators.claude_code.checking import Checker, Dropped, Proven
 from traindx.investigators.claude_code.conversation import Question
 from traindx.investigators.claude_code.failures import Failure
 from traindx.model import Evidence
+from traindx.notices import Notice
 from traindx_tools.catalog.catalog import load_catalog
 from traindx_tools.examine import Examination
 
@@ -121,7 +122,7 @@ class Team:
     def __post_init__(self) -> None:
         self._places = asyncio.Semaphore(self.concurrency)
 
-    async def ask(self, question: Question, seconds: float, dollars: float = math.inf) -> Reply:
+    async def ask(self, question: Question, seconds: float, most: float = math.inf) -> Reply:
         """One question, when its turn has come and while there is hope."""
         begun = time.monotonic()
         try:
@@ -132,7 +133,7 @@ class Team:
             if self.hopeless is not None:
                 return Reply(question.who, failure=Failure("not-asked", self.hopeless.detail))
             left = min(self.seconds_each, seconds - (time.monotonic() - begun))
-            reply = await self.asker.ask(question, max(left, 0.001), dollars)
+            reply = await self.asker.ask(question, max(left, 0.001), most)
         finally:
             self._places.release()
         if reply.failure is not None and reply.failure.state in failures.HOPELESS:
@@ -160,7 +161,10 @@ class Team:
             wrong = checker.row(row)
             rows += [row] if wrong is None else []
             bad += [Dropped(reply.who, row.finding, wrong)] if wrong is not None else []
-        self.asker.say(f"{reply.who}: {len(proven)} claims stand, {len(dropped) + len(bad)} were dropped")
+        self.asker.hear(Notice("checked", reply.who, f"{len(proven)} claims stand, {len(dropped) + len(bad)} were "
+                                                     "dropped"))
+        for p in proven:
+            self.asker.hear(Notice("evidence", reply.who, f"{p.place}: {p.claim}"))
         return Work(reply.who, report.answer, proven, (*dropped, *bad), tuple(rows), report.unknown, report.hand_over,
                     dollars=reply.dollars, tokens=reply.tokens)
 

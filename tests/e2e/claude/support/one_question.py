@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from traindx.investigators.claude_code.asking import READING, Asker, Reply
+from traindx.investigators.claude_code.cli import CliAsker
 from traindx.investigators.claude_code.conversation import Conversations, Question
 from traindx.investigators.claude_code.instruments import names
 from traindx.investigators.claude_code.purse import Purse
@@ -20,7 +21,7 @@ EVERYTHING = ("Read", "Grep", "Glob", "Edit", "Write", "NotebookEdit", "Bash", "
 
 
 @dataclasses.dataclass
-class Unfenced(Asker):
+class Unfenced(CliAsker):
     """Offers every tool and accepts edits, as a careless change of the options would: only the hook is left."""
 
     more: dict[str, Any] = dataclasses.field(default_factory=dict)
@@ -33,15 +34,15 @@ class Unfenced(Asker):
         return dataclasses.replace(made, **{**open_, **self.more})
 
 
-def asker(work: Path, scratch: Path, settings: Settings, kind: type[Asker] = Asker, **more: Any) -> Asker:
+def asker(work: Path, scratch: Path, settings: Settings, kind: type[Asker] = CliAsker, **more: Any) -> Asker:
     """An asker of one session."""
     return kind(work, settings, Scope(work, mcp_read_only=frozenset(names())), Conversations.of(scratch),
                 Purse(settings.dollars_all, scratch / "spent.jsonl"), **more)
 
 
-def question(role: str = "tester", tools: tuple[str, ...] = (*READING, *names())) -> Question:
+def question(role: str = "tester", tools: tuple[str, ...] = (*READING, *names()), model: str = "") -> Question:
     """A question whose answer is {"ok": true}."""
-    return Question(role, f"Role: {role}", "Look at the run.", FORM, tools)
+    return Question(role, f"Role: {role}", "Look at the run.", FORM, tools, model)
 
 
 def denials(reply: Reply) -> str:

@@ -7,6 +7,7 @@ request: the server keeps no conversation and serves parallel specialists. Every
 from __future__ import annotations
 
 import json
+import math
 import re
 import threading
 import time
@@ -56,6 +57,21 @@ class Fail:
     status: int
     kind: str = "api_error"
     message: str = "scripted failure"
+    retry_after: str = ""
+
+
+@dataclass(frozen=True)
+class Several:
+    """The assistant calls several tools in one message."""
+
+    uses: Sequence[Use]
+
+
+@dataclass(frozen=True)
+class ErrorInStream:
+    """The stream begins with status 200 and then brings an error of the API."""
+
+    kind: str = "overloaded_error"
 
 
 @dataclass(frozen=True)
@@ -100,6 +116,8 @@ class Api:
     url: str
     scripts: dict[str, Script]
     asked: list[Asked] = field(default_factory=list)
+    counted: list[Asked] = field(default_factory=list)
+    """Requests for a count of tokens."""
     usage: dict[str, int] = field(default_factory=lambda: {"input_tokens": 10, "output_tokens": 20})
     in_flight: Counter[str] = field(default_factory=Counter)
     most_at_once: int = 0
@@ -126,6 +144,12 @@ def step_of(script: Script, body: dict[str, Any]) -> Step:
     return script(body) if callable(script) else script[min(number, len(script) - 1)]
 
 
+def tokens_of(body: Mapping[str, Any]) -> int:
+    """What a request holds in tokens, for want of a tokenizer: all that the model reads, 3.6 characters a token."""
+    read = {k: body[k] for k in ("system", "tools", "messages") if k in body}
+    return math.ceil(len(json.dumps(read, ensure_ascii=False, separators=(",", ":"))) / 3.6)
+
+
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: _Server
@@ -141,6 +165,10 @@ class _Handler(BaseHTTPRequestHandler):
         api, begun = self.server.api, time.monotonic()
         found = ROLE.search(system_text(body))
         role = found[1] if found else ""
+        if "/count_tokens" in self.path:
+            api.counted.append(Asked(role, 0, body, dict(self.headers), begun, time.monotonic()))
+            self._json(200, {"input_tokens": tokens_of(body)})
+            return
         number = sum(m["role"] == "assistant" for m in body.get("messages", ()))
         with api.lock:
             api.in_flight[role] += 1
@@ -159,7 +187,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _say(self, step: Step, body: dict[str, Any], number: int, api: Api) -> None:
         if isinstance(step, Fail):
-            self._json(step.status, {"type": "error", "error": {"type": step.kind, "message": step.message}})
+            more = {"retry-after": step.retry_after} if step.retry_after else {}
+            self._json(step.status, {"type": "error", "error": {"type": step.kind, "message": step.message}}, more)
             return
         if isinstance(step, (Drop, Garbage)) and not body.get("stream"):
             # The CLI falls back to a request without streaming: that one fails as well.
@@ -175,6 +204,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("transfer-encoding", "chunked")
         self.end_headers()
         for kind, event in _events(step, body, number, api.usage):
+            if isinstance(step, ErrorInStream) and kind != "message_start":
+                error = {"type": "error", "error": {"type": step.kind, "message": "scripted"}}
+                self._chunk(f"event: error\ndata: {json.dumps(error)}\n\n".encode())
+                break
             if isinstance(step, Garbage) and kind != "message_start":
                 self._chunk(b"event: content_block_start\ndata: {\"type\": \"content_blo\n\nhello\n\n")
                 break
@@ -191,11 +224,13 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(f"{len(content):x}\r\n".encode() + content + b"\r\n")
         self.wfile.flush()
 
-    def _json(self, status: int, body: dict[str, Any]) -> None:
-        self._raw(status, json.dumps(body).encode(), "application/json")
+    def _json(self, status: int, body: dict[str, Any], more: Mapping[str, str] | None = None) -> None:
+        self._raw(status, json.dumps(body).encode(), "application/json", more)
 
-    def _raw(self, status: int, content: bytes, kind: str) -> None:
+    def _raw(self, status: int, content: bytes, kind: str, more: Mapping[str, str] | None = None) -> None:
         self.send_response(status)
+        for name, value in (more or {}).items():
+            self.send_header(name, value)
         self.send_header("content-type", kind)
         self.send_header("content-length", str(len(content)))
         self.end_headers()
@@ -219,12 +254,16 @@ def _block(step: Step, number: int) -> dict[str, Any]:
 
 
 def _blocks(step: Step, number: int) -> list[dict[str, Any]]:
+    if isinstance(step, Several):
+        return [{**_block(use, number), "id": f"toolu_{number}_{n}"} for n, use in enumerate(step.uses)]
     return [_block(Text(step.text), number), _block(step.use, number)] if isinstance(step, Both) else [
         _block(step, number)]
 
 
 def _stop(step: Step) -> str:
-    return "tool_use" if isinstance(step, (Use, Both)) else step.stop_reason if isinstance(step, Text) else "end_turn"
+    if isinstance(step, (Use, Both, Several)):
+        return "tool_use"
+    return step.stop_reason if isinstance(step, Text) else "end_turn"
 
 
 def _whole(step: Step, body: dict[str, Any], number: int, usage: dict[str, int]) -> dict[str, Any]:

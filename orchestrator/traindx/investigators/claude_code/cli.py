@@ -1,0 +1,108 @@
+"""Asks through the Claude Agent SDK and its CLI.
+
+Read-only by construction: the tools are Read, Grep, Glob and the instruments, no setting of the project or the user is
+loaded, the hook judges every call, and the CLI is disconnected whatever happens.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from traindx.investigators.claude_code import failures, instruments
+from traindx.investigators.claude_code.asking import Asker, Heard
+from traindx.investigators.claude_code.conversation import Question
+from traindx.investigators.claude_code.guard import SECONDS, guard, hooks
+from traindx.investigators.claude_code.sdk import sdk
+from traindx.notices import Notice
+from traindx.policy import Verdict
+
+NEVER = ("Bash", "Write", "Edit", "NotebookEdit", "Agent", "Task", "Skill", "SlashCommand", "KillShell", "BashOutput")
+"""Named besides not being offered, so that no default of a later CLI brings one back."""
+
+BUFFER = 32 * 2**20
+"""Bytes of one message from the CLI; the SDK's default of 1 MiB is less than a long file."""
+
+_ENVIRONMENT = {
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
+}
+
+
+@dataclass
+class CliAsker(Asker):
+    """One conversation is one process of the CLI."""
+
+    backend: ClassVar[str] = "claude"
+
+    async def converse(self, question: Question, most: float, heard: Heard) -> None:
+        """Hold it, and see the CLI off whatever happens."""
+        client = sdk().ClaudeSDKClient(self.options(question, most, heard))
+        try:
+            await client.connect()
+            await client.query(question.prompt)
+            async for message in client.receive_response():
+                self.listen(question, message, heard)
+        finally:
+            with contextlib.suppress(Exception):  # the conversation is over; how its process ends changes nothing
+                await client.disconnect()
+
+    def listen(self, question: Question, message: Any, heard: Heard) -> None:
+        """Take one message of the SDK in."""
+        self.conversations.note(question, type(message).__name__, message)
+        if type(message).__name__ == "ResultMessage":
+            _take(message, heard)
+        content = getattr(message, "content", None)
+        for block in content if isinstance(content, list) else ():
+            name = type(block).__name__
+            if name == "ToolUseBlock" and block.name == "WebFetch":
+                heard.asked_for[block.id] = str(block.input.get("url", ""))
+            elif name == "ToolResultBlock" and not block.is_error and block.tool_use_id in heard.asked_for:
+                heard.fetched.append(heard.asked_for[block.tool_use_id])
+
+    def options(self, question: Question, dollars: float, heard: Heard) -> Any:
+        """The SDK's options: nothing that writes, nothing from the project's or the user's settings."""
+
+        def told(tool: str, arguments: Mapping[str, Any], verdict: Verdict, agent: str) -> None:
+            self.hear(Notice("working", question.who, tool if verdict.allow else f"{tool} refused"))
+            if not verdict.allow:
+                heard.denied.append(f"{tool}: {verdict.reason}")
+                self.conversations.note(question, "denied", {"tool": tool, "arguments": arguments, "agent": agent,
+                                                             "reason": verdict.reason})
+
+        return sdk().ClaudeAgentOptions(
+            tools=[t for t in question.tools if not t.startswith("mcp__")],
+            allowed_tools=list(question.tools),
+            disallowed_tools=[t for t in NEVER if t not in question.tools],
+            system_prompt=question.system,
+            mcp_servers=instruments.servers(self.workspace, question.tools),
+            strict_mcp_config=True,
+            permission_mode="dontAsk",
+            setting_sources=[],
+            skills=[],
+            plugins=[],
+            cwd=str(self.workspace),
+            model=question.model or None,
+            effort=self.settings.effort or None,
+            max_turns=self.settings.turns_each,
+            max_budget_usd=dollars,
+            max_buffer_size=BUFFER,
+            verbatim_prompts=True,
+            hooks=hooks(guard(self.phase, self.scope, told), SECONDS),
+            output_format={"type": "json_schema", "schema": dict(question.schema)},
+            env={**_ENVIRONMENT, "CLAUDE_CODE_MAX_RETRIES": str(self.settings.retries), **self.settings.environment},
+            cli_path=self.settings.cli_path or None,
+            extra_args={"no-session-persistence": None},
+            stderr=lambda line: self.conversations.note(question, "stderr", line),
+        )
+
+
+def _take(result: Any, heard: Heard) -> None:
+    """What the SDK's ResultMessage tells."""
+    heard.over, heard.failure = True, failures.of_result(result)
+    heard.answer = result.structured_output if heard.failure is None else None
+    heard.spent, heard.dollars = result.total_cost_usd, result.total_cost_usd or 0.0
+    usage = getattr(result, "usage", None) or {}
+    heard.tokens = sum(int(v) for k, v in usage.items() if k.endswith("_tokens") and isinstance(v, int))

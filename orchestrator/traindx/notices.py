@@ -1,0 +1,48 @@
+"""What a session tells while it works: one notice for each thing that happens.
+
+In a pipe a notice is a line; at a terminal the live view puts them together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["phase", "said", "asked", "working", "answered", "failed", "checked", "evidence"]
+
+
+@dataclass(frozen=True)
+class Notice:
+    """`who` is a specialist, "" for the session itself. `tokens` and `dollars` are those of this notice alone."""
+
+    kind: Kind
+    who: str = ""
+    text: str = ""
+    tokens: int = 0
+    dollars: float = 0.0
+
+    @property
+    def line(self) -> str:
+        """As one line of a pipe."""
+        return f"{self.who}: {self.text}" if self.who else self.text
+
+
+Hear = Callable[[Notice], None]
+
+IN_A_PIPE = frozenset({"phase", "said", "asked", "answered", "failed", "checked"})
+"""Kinds that are worth a line; the others would fill a log with every file that a specialist opens."""
+
+
+def nobody(notice: Notice) -> None:
+    """Nobody listens."""
+
+
+def as_lines(say: Callable[[str], None]) -> Hear:
+    """A listener that says each notice as a line."""
+
+    def hear(notice: Notice) -> None:
+        if notice.kind in IN_A_PIPE:
+            say(notice.line)
+
+    return hear

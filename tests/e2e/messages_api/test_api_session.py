@@ -1,0 +1,187 @@
+"""Whole sessions over the Messages API: from symptom to verified fix, side by side, three strikes, nothing paid twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import itertools
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from answers_for import doubt, said
+from one_case import FIXED, LINE, SPECIALISTS, VERIFY, deciding, line_of, scripts
+from scripted_api import Api, Fail, Wait, answer, scripted, tokens_of
+
+from traindx.investigators.choose import chosen
+from traindx.investigators.claude import ClaudeInvestigator
+from traindx.investigators.claude_code.fixing import ClaudeFixer
+from traindx.model import Decision
+from traindx.notices import Hear, nobody
+from traindx.session import resume_session, run_debug_session
+from traindx.session_result import SessionResult
+from traindx.settings import Settings
+
+Made = Callable[..., Settings]
+FIXED_PROMPTS = 12_000
+"""Tokens of all that is the same in every session (system texts, tools, forms of answers): of the three specialists and
+the adversary of a typical session."""
+WITH_AUTHOR = 15_000
+"""The same where the fix is told in words and an author and a reviewer make edits of it."""
+
+
+async def run(work: Path, settings: Settings, *answers: str, hear: Hear = nobody) -> SessionResult:
+    return await run_debug_session(
+        "loss is nan", work, verify=VERIFY, allow_run=True, approve=deciding(*answers), report=False,
+        investigator=ClaudeInvestigator(settings, hear), fixer=ClaudeFixer(work, settings, hear))
+
+
+async def test_from_the_symptom_to_a_verified_fix(work: Path, settings: Made) -> None:
+    with scripted(scripts(work)) as api:
+        result = await run(work, settings(api.url), "revise", "B")
+    assert result.status == "fixed", result.reason
+    assert FIXED in (work / "train.py").read_text()
+    assert api.roles == {*SPECIALISTS, "adversary", "fix-author", "fix-reviewer"}
+    assert result.diagnosis is not None
+    ours = [e for e in result.diagnosis.evidence if e.source == "read by data-flow-tracer"]
+    assert [(e.place, e.value, e.strength) for e in ours] == [
+        (f"train.py:{line_of(work, LINE)}", LINE.strip(), "circumstantial")]
+    assert "4 claims of specialists did not stand the check" in result.diagnosis.root_cause
+
+
+async def test_the_fixed_prompts_of_a_typical_session_are_counted_and_bounded(work: Path, settings: Made) -> None:
+    with scripted(scripts(work)) as api:
+        await run(work, settings(api.url), "revise", "B")
+    first = {a.role: a.body for a in reversed(api.asked)}
+    assert set(first) == {*SPECIALISTS, "adversary", "fix-author", "fix-reviewer"}
+    fixed = {role: tokens_of({k: body[k] for k in ("system", "tools")}) for role, body in first.items()}
+    assert sum(fixed[role] for role in (*SPECIALISTS, "adversary")) < FIXED_PROMPTS, fixed
+    assert sum(fixed.values()) < WITH_AUTHOR, fixed
+    assert {c.role for c in api.counted} == set(first), "every prompt is counted before it is sent"
+    evidence = [str(body["messages"]).count("[L101-1] ") for role, body in first.items() if role in SPECIALISTS]
+    assert evidence == [1] * len(evidence), "each piece of evidence is sent once, by id"
+
+
+async def test_specialists_are_at_work_at_the_same_time(work: Path, settings: Made) -> None:
+    meeting = threading.Event()
+
+    def all_there(api: Api) -> None:
+        if sum(api.in_flight[s] for s in SPECIALISTS) == len(SPECIALISTS):
+            meeting.set()
+
+    held = {name: [Wait(steps[-1], meeting)] for name, steps in scripts(work).items() if name in SPECIALISTS}
+    with scripted(scripts(work, **held)) as api:
+        api.together = all_there
+        result = await run(work, settings(api.url), "revise", "later")
+    assert result.status == "awaiting_approval", result.reason
+    assert meeting.is_set(), "they were never on their way together"
+    first = [api.of(s)[0] for s in SPECIALISTS]
+    assert all(max(a.begun, b.begun) < min(a.ended, b.ended) for a, b in itertools.combinations(first, 2))
+
+
+async def test_three_strikes_in_a_workspace_halt_the_session(work: Path, settings: Made) -> None:
+    code = (work / "train.py").read_text()
+    nobody_found = {name: [said(name, status="not_found")] for name in (*SPECIALISTS, "silent-bug-detector")}
+    lead = {"ml-debugger-specialist": [said("ml-debugger-specialist", status="needs_data")]}
+    statuses = []
+    with scripted(scripts(work, **nobody_found, **lead)) as api:
+        for _ in range(3):
+            result = await run_debug_session(
+                "loss is nan", work, verify="exit 1", allow_run=True, report=False,
+                approve=lambda d: Decision(verdict="approve", diagnosis_digest=d.digest(), option="A"),
+                investigator=ClaudeInvestigator(settings(api.url)))
+            statuses.append(result.status)
+            assert (work / "train.py").read_text() == code, "a failed fix is taken back"
+    assert statuses[-1] == "three_strikes", statuses
+    assert "three_strikes" not in statuses[:-1]
+
+
+async def test_a_session_that_was_killed_pays_nothing_twice(work: Path, settings: Made) -> None:
+    released = threading.Event()
+    slow = {"torch-logic-auditor": [Wait(scripts(work)["torch-logic-auditor"][0], released)]}
+    with scripted(scripts(work, **slow)) as api:
+        made = settings(api.url)
+        await asyncio.to_thread(_killed_when_two_have_answered, work, made)
+        paid = {s: len(api.of(s)) for s in SPECIALISTS[:2]}
+        folder = next((work / "scratch" / "debug").glob("*/journal.jsonl")).parent
+        released.set()
+        result = await resume_session(folder, approve=deciding("later"), report=False,
+                                      investigator=ClaudeInvestigator(made))
+    assert result.status == "awaiting_approval", result.reason
+    assert {s: len(api.of(s)) for s in SPECIALISTS[:2]} == paid
+    ledger = [json.loads(line) for line in (folder / "conversation" / "spent-tokens.jsonl").read_text().splitlines()]
+    begun, ended = ({e["n"] for e in ledger if e["what"] == what} for what in ("set-aside", "spent"))
+    assert len(begun - ended) == 1, "what was under way counts as spent"
+
+
+def _killed_when_two_have_answered(work: Path, made: Settings) -> None:
+    script = Path(__file__).parents[1] / "claude" / "support" / "drive_session.py"
+    child = subprocess.Popen([sys.executable, str(script), str(work), json.dumps(dataclasses.asdict(made))],
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        until = time.monotonic() + 90
+        while len(list(work.glob("scratch/debug/*/conversation/answers/*.json"))) < 3:  # the adversary's, and two
+            assert child.poll() is None, "the session ended before it could be killed"
+            assert time.monotonic() < until, "two specialists should have answered by now"
+            time.sleep(0.02)
+    finally:
+        child.kill()
+        child.wait()
+
+
+async def test_a_session_without_an_answer_delivers_the_offline_diagnosis(work: Path, settings: Made) -> None:
+    unauthorized = [Fail(401, "authentication_error", "invalid x-api-key")]
+    with scripted(dict.fromkeys((*SPECIALISTS, "adversary"), unauthorized)) as api:
+        result = await run(work, settings(api.url), "revise", "later")
+    assert result.status == "awaiting_approval", result.reason
+    assert result.diagnosis is not None
+    assert "Not looked at by: failure-mode-researcher (not-asked" in result.diagnosis.root_cause
+    assert len(api.asked) == 1, "after a key that is not valid nobody else is asked"
+
+
+def debug(work: Path, settings: Settings, *more: str) -> tuple[dict[str, object], str]:
+    """The session's result and what was said beside it."""
+    environment = {**os.environ, **settings.environment, "TRAINDX_RETRIES": "0"}
+    done = subprocess.run([sys.executable, "-m", "traindx", "debug", ".", "--symptom", "loss is nan", "--json", *more],
+                          cwd=work, env=environment, capture_output=True, text=True, check=False, timeout=110,
+                          stdin=subprocess.DEVNULL)
+    assert "Traceback" not in done.stderr, done.stderr
+    return json.loads(done.stdout or "{}"), done.stderr
+
+
+def test_the_command_says_who_is_asked_and_goes_on_with_them(work: Path, settings: Made) -> None:
+    with scripted(scripts(work)) as api:
+        made = settings(api.url)
+        waiting, told = debug(work, made, "--backend", "api", "--model", "claude-test-model", "--verify", VERIFY)
+        assert waiting["status"] == "awaiting_approval"
+        assert "Investigating with Claude (claude-test-model over the Messages API), at most 2,000,000 tokens" in told
+        assert "adversary: asked (exactly" in told
+        assert "adversary: answered" in told
+        done = subprocess.run([sys.executable, "-m", "traindx", "approve", str(waiting["session"]), "--option", "B"],
+                              cwd=work, env={**os.environ, **made.environment}, capture_output=True, text=True,
+                              check=False, timeout=110, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stderr
+    assert "fix-author: answered" in done.stderr
+    assert FIXED in (work / "train.py").read_text()
+
+
+def test_without_a_model_the_command_says_what_to_name(work: Path, settings: Made) -> None:
+    _, told = debug(work, settings("http://127.0.0.1:9"), "--backend", "api")
+    assert "no default model" in told
+    assert "--model" in told
+
+
+async def test_auto_takes_the_api_where_the_cli_is_not_installed(work: Path, settings: Made,
+                                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("traindx.investigators.claude_code.sdk.installed", lambda: False)
+    with scripted({"probe": [answer({"ok": True})], "adversary": [doubt()]}) as api:
+        taken = await chosen(work, settings(api.url, backend="auto"))
+    assert taken.investigator.name == "claude"
+    assert "over the Messages API" in taken.said
