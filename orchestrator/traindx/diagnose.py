@@ -150,7 +150,8 @@ class Report:
         from traindx_tools.plots import draw_pictures
 
         folder.mkdir(parents=True, exist_ok=True)
-        pictures = draw_pictures(self.seen.run, self.seen.findings, folder / "plots")
+        pictures = {**draw_pictures(self.seen.run, self.seen.findings, folder / "plots"),
+                    **self._beside(folder / "plots" / "comparison.png")}
         files = {name: str(path) for name, path in pictures.items()}
         if self.diagnosis is not None:
             files["diagnosis"] = str(folder / "diagnosis.md")
@@ -162,6 +163,17 @@ class Report:
         Path(files["report"]).write_text(page, encoding="utf-8")
         Path(files["result"]).write_text(json.dumps(self.to_json(files), indent=1) + "\n", encoding="utf-8")
         return files
+
+    def _beside(self, out: Path) -> dict[str, Path]:
+        """The picture of both runs, where there are two."""
+        from traindx_tools.against.picture import draw_comparison
+        from traindx_tools.plots.picture import drawn
+
+        if self.comparison is None:
+            return {}
+        metrics, runs = self.comparison.metrics, self.comparison.runs
+        picture = drawn(lambda: draw_comparison(metrics, *runs, out))
+        return {} if picture is None else {"comparison": picture}
 
     def _analyses(self) -> dict[str, str]:
         found = {"gradient_analysis": gradient_summary(self.seen), "missing_artifacts": ", ".join(self.missing)}

@@ -72,6 +72,7 @@ def test_the_block_on_the_terminal_and_in_the_page(runs: Path, capsys: pytest.Ca
     assert "git diff --no-index good/train.py bad/train.py" in said
     page = (runs / "out" / "report.html").read_text()
     assert "Beside the run that works" in page
+    assert (runs / "out" / "plots" / "comparison.png").read_bytes().startswith(b"\x89PNG")
     assert "take train.py from the working run" in page
     assert json.loads((runs / "out" / "diagnosis.json").read_text())["comparison"]["code"][0]["functions"] == ["train"]
 

@@ -17,10 +17,12 @@ from traindx_tools.against import Comparison, compare
 from traindx_tools.against.code import code_differences
 from traindx_tools.against.families import family_of
 from traindx_tools.against.metrics import metric_differences
+from traindx_tools.against.picture import draw_comparison
 from traindx_tools.against.settings import same, setting_differences
 from traindx_tools.against.versions import versions_in
 from traindx_tools.examine import examine
 from traindx_tools.on_logs.run import Run, Series
+from traindx_tools.plots.picture import drawn
 
 CODE = """\
 import torch
@@ -122,6 +124,22 @@ def test_any_values_are_compared(here: list[float], there: list[float]) -> None:
     for found in shared:
         found.statement()
         assert found.step is None or found.step in series(here).step
+
+
+@given(st.lists(st.floats(), min_size=3, max_size=12), st.lists(st.floats(), min_size=3, max_size=12))
+@hypothesis_settings(max_examples=12, deadline=None)
+def test_any_values_are_drawn_or_left_out(tmp_path_factory: pytest.TempPathFactory, here: list[float],
+                                          there: list[float]) -> None:
+    one, other = Run((series(here),)), Run((series(there),))
+    out = tmp_path_factory.mktemp("pictures") / "comparison.png"
+    made = drawn(lambda: draw_comparison(metric_differences(one, other)[0], one, other, out))
+    assert made == out
+    assert out.read_bytes().startswith(b"\x89PNG")
+
+
+def test_without_a_metric_in_common_there_is_no_picture(tmp_path: Path) -> None:
+    one, other = Run((series([1, 2, 3], "kl"),)), Run((series([1, 2, 3], "reward"),))
+    assert draw_comparison(metric_differences(one, other)[0], one, other, tmp_path / "x.png") is None
 
 
 # settings, versions, code

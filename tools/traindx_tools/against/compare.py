@@ -15,6 +15,7 @@ from traindx_tools.against.versions import versions_in
 from traindx_tools.against.weigh import Explanation, explanations
 from traindx_tools.examine import Examination
 from traindx_tools.finding import Severity
+from traindx_tools.on_logs.run import Run
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +35,8 @@ class Comparison:
     """Every difference, the likeliest to explain what is wrong first."""
     remarks: tuple[str, ...]
     """What limits the comparison: findings that the working run shows too, nothing in common, the same everywhere."""
+    runs: tuple[Run, Run]
+    """Both runs as they were read, the broken one first."""
 
     @property
     def parting(self) -> MetricDifference | None:
@@ -69,7 +72,7 @@ def compare(here: Examination, there: Examination) -> Comparison:
     code.sort(key=lambda d: order.index(d.statement()))
     remarks = tuple(_remarks(here, there, metrics, bool(ranked)))
     return Comparison(here.paths, there.paths, tuple(metrics), tuple(only_here), tuple(only_there), tuple(settings),
-                      tuple(versions), tuple(code), tuple(ranked), remarks)
+                      tuple(versions), tuple(code), tuple(ranked), remarks, (here.run, there.run))
 
 
 def _once(settings: Sequence[SettingDifference]) -> list[SettingDifference]:

@@ -64,13 +64,13 @@ class MetricDifference:
 
 def metric_differences(here: Run, there: Run) -> tuple[list[MetricDifference], list[str], list[str]]:
     """Every metric of both runs, those that part first in front; and the names that only one of the runs logs."""
-    mine, other = _by_name(here), _by_name(there)
+    mine, other = longest_by_name(here), longest_by_name(there)
     shared = [d for name, series in mine.items() if name in other and (d := _compared(name, series, other[name]))]
     shared.sort(key=lambda d: (d.step is None, d.unit, d.step or 0.0, d.name))
     return shared, [n for n in mine if n not in other], [n for n in other if n not in mine]
 
 
-def _by_name(run: Run) -> dict[str, Series]:
+def longest_by_name(run: Run) -> dict[str, Series]:
     """The longest series of each name and group; of several ranks the first."""
     found: dict[str, Series] = {}
     for series in run.series:

@@ -31,15 +31,16 @@ def draw_pictures(run: Run, findings: Sequence[Finding], folder: Path) -> Mappin
     "loss_visualization": `plot_run`; "gradient_analysis": `gradient_heatmap`. Raises OSError where the folder cannot be
     written to; a picture that cannot be drawn is left out.
     """
-    drawn = {
-        "loss_visualization": _drawn(lambda: plot_run(run, findings, folder / "loss.png")
+    pictures = {
+        "loss_visualization": drawn(lambda: plot_run(run, findings, folder / "loss.png")
                                      if any(len(s) for s in run.series) else None),
-        "gradient_analysis": _drawn(lambda: gradient_heatmap(run, folder / "gradients.png")),
+        "gradient_analysis": drawn(lambda: gradient_heatmap(run, folder / "gradients.png")),
     }
-    return {name: path for name, path in drawn.items() if path is not None}
+    return {name: path for name, path in pictures.items() if path is not None}
 
 
-def _drawn(draw: Callable[[], Path | None]) -> Path | None:
+def drawn(draw: Callable[[], Path | None]) -> Path | None:
+    """What a drawing function returns, or None where it fails on absurd numbers. Raises OSError."""
     try:
         return draw()
     except OSError:
