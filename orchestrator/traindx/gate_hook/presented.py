@@ -17,6 +17,11 @@ _PLACE = re.compile(r"(?<![\w/.:-])(?P<path>(?:[\w.@+-]+/)*[\w.@+-]*\.\w+):(?P<f
 _NEW = re.compile(r"(?<![\w/.:-])(?P<path>(?:[\w.@+-]+/)*[\w.@+-]*\.\w+)`?[ \t]*\(new(?: file)?\)", re.IGNORECASE)
 _QUOTED = re.compile(r"`([^`\n]{3,400})`")
 _FENCED = re.compile(r"```\w*\n(.*?)```", re.DOTALL)
+_COMMAND = re.compile(
+    r"(?:\$ |[A-Z_]\w*=\S* )*(?:python[\d.]*|pytest|torchrun|accelerate|deepspeed|bash|sh|make|uv|poetry|conda|srun"
+    r"|mpirun|traindx|\S+\.(?:py|sh))(?: |$)")
+"""What is run; `loss < 2.0` in backticks is a condition."""
+
 _VERIFY = re.compile(r"\bverif(?:y|ication|ied)\b", re.IGNORECASE)
 
 
@@ -102,8 +107,8 @@ def _commands(text: str) -> tuple[str, ...]:
     for match in _VERIFY.finditer(text):
         line_end = text.find("\n", match.end())
         line = text[match.end():line_end if line_end >= 0 else len(text)]
-        found += [q for q in _QUOTED.findall(line) if " " in q.strip()]
+        found += _QUOTED.findall(line)
         fence = _FENCED.match(text[line_end + 1:].lstrip()) if line_end >= 0 else None
         if fence is not None:
             found += [command.strip() for command in fence[1].splitlines() if command.strip()]
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(command for command in found if _COMMAND.match(command)))

@@ -47,6 +47,17 @@ def test_options_places_and_verifications_are_read(tmp_path: Path) -> None:
     assert shown.conversation == "c1"
 
 
+@pytest.mark.parametrize(("written", "commands"), [
+    ("Verify: `loss < 2.0` after step 1300", ()), ("Verify: run it until step 1300.", ()),
+    ("To verify, `pytest tests -x` and `CUDA_VISIBLE_DEVICES= python train.py`",
+     ("pytest tests -x", "CUDA_VISIBLE_DEVICES= python train.py")),
+    ("Verify:\n```bash\npython train.py --steps 9\n```", ("python train.py --steps 9",)),
+    ("Verification: `./check.sh`; `grad_norm` stays below 1", ("./check.sh",))])
+def test_only_commands_are_verifications(written: str, commands: tuple[str, ...], tmp_path: Path) -> None:
+    text = DIAGNOSIS.replace("Verify: `python train.py --steps 1300`.", written)
+    assert read(text, tmp_path).options[0].verify == commands
+
+
 @pytest.mark.parametrize("head", ["### {}", "**{}**", "**{}:**", "{}:", "1. **{}**", "## {} "])
 def test_headings_come_in_several_forms(head: str, tmp_path: Path) -> None:
     text = "\n".join(head.format(line[3:]) if line.startswith("## ") else line for line in DIAGNOSIS.splitlines())
