@@ -122,6 +122,13 @@ def test_rules_are_chosen_on_the_command_line_and_in_the_table(repository: Path,
     assert said(capsys, ".")[0] == 0
 
 
+def test_files_that_are_all_excluded_are_told_so(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (repository / "pyproject.toml").write_text('[tool.traindx.audit]\nexclude = ["train.py"]\n')
+    code, _, err = said(capsys, "train.py")
+    assert code == 2
+    assert "excluded by train.py" in err
+
+
 def test_a_comment_is_counted(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (repository / "train.py").write_text(BAD.replace("opt.step()", "opt.step()  # traindx: ignore[C101] on purpose"))
     assert said(capsys, ".") == (0, "", "traindx: 0 findings, 1 ignored by comments in 1 file\n")

@@ -111,7 +111,7 @@ def command(paths: tuple[str, ...], base: str | None, shape: str, as_json: bool,
     given = [_standard_input(stdin_filename)] if STDIN in paths else []
     report = audit_report([p for p in paths if p != STDIN], given=given, selection=chosen, touched=touched,
                           cache=None if no_cache else _cache(), say=_say if sys.stderr.isatty() else None)
-    _refuse_nothing(report, base)
+    _refuse_nothing(report, base, chosen.exclude)
     for note in report.notes:
         click.echo(f"traindx: {note.path}: {note.note}", err=True)
     _print(report, "json" if as_json else shape, as_patch)
@@ -178,11 +178,12 @@ def _cache() -> Cache | None:
     return None if folder is None else Cache(folder)
 
 
-def _refuse_nothing(report: AuditReport, base: str | None) -> None:
+def _refuse_nothing(report: AuditReport, base: str | None, excluded: Sequence[str]) -> None:
     """Raises UnreadableInput where not one file could be judged; a change without Python is no such case."""
     if report.judged or (base is not None and not report.texts and not report.notes):
         return
-    told = "; ".join(f"{note.path}: {note.note}" for note in report.notes[:5]) or "no Python file is there"
+    left_out = f" that is not excluded by {', '.join(excluded[:5])} in pyproject.toml" if excluded else ""
+    told = "; ".join(f"{note.path}: {note.note}" for note in report.notes[:5]) or f"no Python file{left_out} is there"
     raise UnreadableInput(f"nothing could be audited: {told}. Give Python files, notebooks, or a folder of them")
 
 
