@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.live import notice
 from traindx_tools.live.reading import read_file, read_files, read_folder
 from traindx_tools.live.recording import FileRecorder
 
@@ -62,6 +63,7 @@ def test_two_processes_of_one_rank_do_not_share_a_file(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_made_switches_it_off_with_one_line(tmp_path: Path,
                                                                    capsys: pytest.CaptureFixture[str]) -> None:
+    notice._said.clear()
     (tmp_path / "file").write_text("in the way")
     recorder = FileRecorder(tmp_path / "file" / "run")
     for step in range(3):

@@ -14,6 +14,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
+from traindx_tools.live import notice
 from traindx_tools.live.reading import read_folder
 from traindx_tools.live.session import close_session, open_session
 from traindx_tools.live.settings import Settings
@@ -24,6 +25,7 @@ from traindx_tools.on_torch.probe import TorchProbe
 
 @pytest.fixture(autouse=True)
 def _clean() -> Iterator[None]:
+    notice._said.clear()
     yield
     close_session()
     detach()
@@ -293,3 +295,26 @@ def test_an_overflow_that_the_scaler_skips_is_no_fault(tmp_path: Path) -> None:
             scaler.step(optimizer)
             scaler.update()
     assert monitor.findings == ()
+
+
+def test_a_last_step_that_the_scaler_skipped_is_no_fault(tmp_path: Path) -> None:
+    model = nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**127)
+    with Monitor(out=tmp_path, probes=("nonfinite",)) as monitor:
+        scaler.scale(model(torch.full((2, 4), 100.0)).sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    assert monitor.findings == ()
+
+
+def test_a_gradient_that_is_nan_in_the_last_step_is_seen(tmp_path: Path) -> None:
+    model = nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with Monitor(out=tmp_path, probes=("nonfinite",)) as monitor:
+        for step in range(4):
+            optimizer.zero_grad()
+            distance = model(torch.randn(2, 4)) * (0.0 if step == 3 else 1.0)
+            distance.pow(2).sum().sqrt().backward()
+            optimizer.step()
+    assert [f.measured["what"] for f in monitor.findings] == ["gradient"]

@@ -21,6 +21,8 @@ from traindx_tools.live.rank import rank_here
 from traindx_tools.live.settings import FILE_BOUND
 
 FLUSH_SECONDS = 1.0
+MOST_WAITING = 1_000
+"""Records that are kept before they are written at the latest."""
 MOST_FINDINGS = 500
 """Different findings of one process; what comes after is only counted."""
 KEPT = 0.5
@@ -39,6 +41,7 @@ class FileRecorder:
         self._path: Path | None = None
         self._off = self._ended = False
         self._size, self._flushed = 0, 0.0
+        self._waiting: list[tuple[int, dict[str, float]]] = []
         self._findings: dict[tuple[str, str], dict[str, Any]] = {}
         self._last: dict[str, float] = {}
         self._first_step: int | None = None
@@ -62,8 +65,8 @@ class FileRecorder:
         self._first_step = step if self._first_step is None else self._first_step
         self._last_step = step
         self._last.update(values)
-        self._write({"kind": "metrics", "step": step, **{k: _plain(v) for k, v in values.items()}})
-        if time.monotonic() - self._flushed > FLUSH_SECONDS:
+        self._waiting.append((step, dict(values)))
+        if time.monotonic() - self._flushed > FLUSH_SECONDS or len(self._waiting) >= MOST_WAITING:
             self.flush()
 
     def finding(self, finding: Finding) -> None:
@@ -77,17 +80,20 @@ class FileRecorder:
         if len(self._findings) >= MOST_FINDINGS:
             return
         self._findings[key] = {"count": 1, "finding": finding.to_json()}
+        self.flush()
         self._write({"kind": "finding", "finding": finding.to_json()})
         self.flush()
         self._summary(None)
 
     def mark(self, kind: str, **fields: Any) -> None:
         """A record of a kind of its own, flushed at once."""
+        self.flush()
         self._write({"kind": kind, **fields})
         self.flush()
 
     def end(self, how: str) -> None:
         """The last record: "ok" or the error with which the program ends. Later calls do nothing."""
+        self.flush()
         if self._ended or self._file is None:
             return
         self._ended = True
@@ -97,7 +103,7 @@ class FileRecorder:
 
     def let_go(self) -> None:
         """In a forked child: nothing is written, the parent's file is not ours."""
-        self._file, self._path, self._off = None, None, True
+        self._file, self._path, self._off, self._waiting = None, None, True, []
 
     def after_fork(self) -> None:
         """In a forked child that trains: begins a file of its own."""
@@ -131,6 +137,9 @@ class FileRecorder:
     def flush(self) -> None:
         """What was written so far goes to the system: a kill does not lose it."""
         self._flushed = time.monotonic()
+        waiting, self._waiting = self._waiting, []
+        for step, values in waiting:
+            self._write({"kind": "metrics", "step": step, **{k: _plain(v) for k, v in values.items()}})
         if self._file is None or self._off:
             return
         try:

@@ -114,8 +114,14 @@ def trace(job: Job, environment: Mapping[str, str], number: int, arm: int,
 
 
 def tripped(findings: Sequence[Finding]) -> list[int]:
-    """The backward passes (from 0) in which a value that is not finite was seen."""
-    return [b for f in findings if f.rule == "T102" for b in [f.measured.get("backward")] if isinstance(b, int)]
+    """The backward passes (from 0) at or after which a value stopped being finite, one for each process.
+
+    Gradients are not looked at in every step: theirs is the last one after which they were finite.
+    """
+    seen = [f.measured for f in findings if f.rule == "T102"]
+    places = [min(b, c) if m.get("what") == "gradient" and isinstance(c, int) else b for m in seen
+              for b, c in [(m.get("backward"), m.get("clean"))] if isinstance(b, int)]
+    return [p for p in places if isinstance(p, int)]
 
 
 def arms(seen: Sequence[int]) -> tuple[int, ...]:
@@ -134,7 +140,7 @@ class Enough:
 
     def __call__(self) -> bool:
         told = [p.read_text(encoding="utf-8", errors="replace") for p in self._folder.glob("*.summary.json")]
-        if not any('"T101"' in t for t in told):
+        if not any('"T10' in t for t in told):
             return False
         processes = len(list(self._folder.glob("rank*.jsonl")))
         self._since = self._since or time.monotonic()

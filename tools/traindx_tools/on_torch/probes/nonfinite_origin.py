@@ -161,6 +161,9 @@ class NonfiniteOrigin(TorchProbe):
         events = [e for _, values in bad for e in [self.tracer.sources.of(values)] if e is not None]
         event = culprit(events)
         world = _world_size()
+        if event is not None and event.kind in (PARAMETER, BUFFER) and self._arm_at > 0:
+            self._too_early(f"{event.kind} {event.name}", step)  # it happened before: from the start the next time
+            return
         arrived = event is None or (event.kind == OUTSIDE and event.phase == "backward")
         if arrived and world > 1:
             findings = t103_from_another_rank.check(bad[0][0], step, recorder.rank, world)
@@ -175,7 +178,7 @@ class NonfiniteOrigin(TorchProbe):
         self._disarm()
 
     def _too_early(self, what: str, step: int) -> None:
-        """It went wrong before tracing was armed: this run takes another course than the one before."""
+        """It went wrong before tracing was armed: this run takes another course, or the place was seen too late."""
         for finding in t102_nonfinite_seen.check(what.removeprefix("the "), float("nan"), step, self.backwards, None,
                                                  self.scene.recorder.rank, "the second pass"):
             self.scene.recorder.finding(finding)

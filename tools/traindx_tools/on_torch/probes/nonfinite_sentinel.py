@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -17,13 +18,21 @@ from traindx_tools.on_torch.rules import t102_nonfinite_seen
 
 SMALL = 2**12
 """Elements of a gradient that is looked at in every step."""
-BUDGET = 2**18
-"""Elements of large gradients that are looked at in one step, in turn."""
+BUDGET = {"cpu": 2**16}
+"""Elements of large gradients that are looked at in one step, in turn, by the type of device."""
+DEVICE_BUDGET = 2**22
+SHARE = 0.01
+"""Of the time, what looking at gradients may take: with very short steps not every step is looked at."""
 LOSS, GRADIENT, SKIPPED = "loss", "gradient", "scaled gradient"
+
+
+_DENSE = (torch.Tensor, torch.nn.Parameter)
 
 
 def plain(tensor: torch.Tensor) -> torch.Tensor:
     """The values that this process holds: the local part of a DTensor, the values of a sparse tensor."""
+    if type(tensor) in _DENSE and tensor.layout is torch.strided and not tensor.is_complex():
+        return tensor
     local: Any = getattr(tensor, "_local_tensor", tensor)
     values: torch.Tensor = local._values() if local.is_sparse else local
     return torch.view_as_real(values) if values.is_complex() else values
@@ -49,6 +58,13 @@ def _witness(device: str, dtype: torch.dtype, group: list[torch.Tensor]) -> torc
     return torch.stack([t.sum(dtype=wide) for t in group]).sum()
 
 
+def _beginning(gradient: torch.Tensor, most: int) -> torch.Tensor:
+    """So many of its values without a copy, where its memory allows that; else all of it."""
+    if gradient.numel() <= most or type(gradient) is not torch.Tensor or not gradient.is_contiguous():
+        return gradient
+    return gradient.view(-1)[:most]
+
+
 class NonfiniteSentinel(TorchProbe):
     """One number for each loss and each step's gradients, computed on the device and read when it has arrived."""
 
@@ -67,6 +83,10 @@ class NonfiniteSentinel(TorchProbe):
         self._turn = 0
         self._losses: tuple[int, list[float]] = (0, [])
         self._skipped = 0
+        self._scaler = False
+        self._next_look = 0.0
+        self._clean = 0
+        """The last backward pass after which every gradient that was looked at was finite."""
 
     def optimizer_found(self, optimizer: torch.optim.Optimizer) -> None:
         """Sorts its parameters by size."""
@@ -89,12 +109,16 @@ class NonfiniteSentinel(TorchProbe):
 
     def before_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Sends a witness of the gradients on its way."""
-        gradients = [] if self.tripped else [plain(g) for g in self._gradients()]
-        if not gradients or capturing(gradients[0].device):
+        start = time.perf_counter()
+        if self.tripped or start < self._next_look:
             return
-        with torch.no_grad():
-            for value in witnesses(gradients):
-                self._lagged.submit((GRADIENT, self.scene.step + 1, self.backwards - 1), [value])
+        gradients = [plain(g) for g in self._gradients()]
+        if gradients and not capturing(gradients[0].device):
+            with torch.no_grad():
+                for value in witnesses(gradients):
+                    self._lagged.submit((GRADIENT, self.scene.step + 1, self.backwards - 1), [value])
+        end = time.perf_counter()
+        self._next_look = end + (end - start) / SHARE
 
     def after_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Reads what has arrived."""
@@ -104,11 +128,17 @@ class NonfiniteSentinel(TorchProbe):
     def scaler_updated(self, scaler: Any) -> None:
         """Counts the steps that a GradScaler skips one after the other: a scale that is too high needs only a few."""
         self._skipped += 1
+        self._scaler = True
         if self._skipped > t102_nonfinite_seen.SKIPPED and not self.tripped:
             self._trip(SKIPPED, math.nan, self.scene.step + 1, self.backwards - 1)
 
     def finish(self) -> Iterable[Finding]:
-        """Reads what is still on its way."""
+        """Reads what is still on its way, and looks at every gradient: the last steps may not have been looked at."""
+        everything = [p.grad for p in (*self._parameters, *self._large) if p.grad is not None]
+        if everything and not self.tripped and not self._scaler:  # a scaler may just have skipped the last step
+            with torch.no_grad():
+                for value in witnesses(plain(g) for g in everything):
+                    self._lagged.submit((GRADIENT, self.scene.step, self.backwards - 1), [value])
         self._read(wait=True)
         self._flush_loss(0)
         return ()
@@ -116,13 +146,13 @@ class NonfiniteSentinel(TorchProbe):
     def _gradients(self) -> Iterator[torch.Tensor]:
         chosen: Sequence[torch.Tensor] = self._parameters
         yield from (p.grad for p in chosen if p.grad is not None)
-        left = BUDGET
+        left = BUDGET.get(self._large[0].device.type, DEVICE_BUDGET) if self._large else 0
         for _ in range(len(self._large)):
-            parameter = self._large[self._turn % len(self._large)]
+            gradient = self._large[self._turn % len(self._large)].grad
             self._turn += 1
-            if parameter.grad is not None:
-                yield parameter.grad
-                left -= parameter.numel()
+            if gradient is not None:
+                yield _beginning(gradient, left)
+                left -= gradient.numel()
             if left <= 0:
                 return
 
@@ -134,6 +164,7 @@ class NonfiniteSentinel(TorchProbe):
                 self._keep_loss(step, value)
             if math.isfinite(value):
                 self._last[what] = value
+                self._clean = backward if what == GRADIENT else self._clean
             else:
                 self._trip(what, value, step, backward)
 
@@ -152,7 +183,8 @@ class NonfiniteSentinel(TorchProbe):
     def _trip(self, what: str, value: float, step: int, backward: int) -> None:
         self.tripped = True
         recorder = self.scene.recorder
-        for finding in t102_nonfinite_seen.check(what, value, step, backward, self._last.get(what), recorder.rank):
+        for finding in t102_nonfinite_seen.check(what, value, step, backward, self._last.get(what), recorder.rank,
+                                                 clean=self._clean):
             recorder.finding(finding)
         later = "; the operation that did it is searched after this run" if self.scene.options.get("searched") else ""
         say(f"the {what} is {value} in step {step}{later}")

@@ -34,8 +34,11 @@ RULE = Rule(
 
 
 def check(what: str, value: float, step: int, backward: int, before: float | None, rank: int | None = None,
-          source: str = "the running process") -> Iterator[Finding]:
-    """The finding where a watched value ("loss", "gradient") is not finite; `before`: its last finite value."""
+          source: str = "the running process", clean: int = 0) -> Iterator[Finding]:
+    """The finding where a watched value ("loss", "gradient") is not finite; `before`: its last finite value.
+
+    `clean`: the last backward pass after which the gradients were seen to be finite.
+    """
     if math.isfinite(value):
         return
     kind = "nan" if math.isnan(value) else "inf"
@@ -46,7 +49,7 @@ def check(what: str, value: float, step: int, backward: int, before: float | Non
     yield RULE.finding(
         f"the {what} is {value} in step {step} (backward pass {backward}){last}",
         Location(step=step, rank=rank), source, strength=Strength.CIRCUMSTANTIAL,
-        measured={"what": what, "kind": kind, "step": step, "backward": backward, "last_finite": before,
+        measured={"what": what, "kind": kind, "step": step, "backward": backward, "last_finite": before, "clean": clean,
                   "onset": "from-start" if before is None else "abrupt"})
 
 
