@@ -14,6 +14,7 @@ import pytest
 from traindx.settings import Settings
 
 sys.path.insert(0, str(Path(__file__).parent / "support"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "orchestrator" / "support"))
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 INSTALLED = importlib.util.find_spec("claude_agent_sdk") is not None

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hostile_calls import hostile_root, ordered, plant
 from one_question import Unfenced, asker, contents, question
-from scripted_api import Use, answer, scripted
+from scripted_api import Several, Use, answer, scripted
 
 from traindx.investigators.claude import ClaudeInvestigator
 from traindx.investigators.claude_code.asking import Asker
@@ -67,11 +68,14 @@ def obedient(files: list[str]) -> Callable[[dict[str, Any]], Any]:
     return script
 
 
-def _last_result(body: dict[str, Any]) -> str:
-    blocks = [b for m in body["messages"] if m["role"] == "user" and isinstance(m["content"], list)
+def _results(body: dict[str, Any]) -> list[str]:
+    blocks = [b["content"] for m in body["messages"] if m["role"] == "user" and isinstance(m["content"], list)
               for b in m["content"] if b.get("type") == "tool_result"]
-    content = blocks[-1]["content"] if blocks else ""
-    return content if isinstance(content, str) else "".join(b.get("text", "") for b in content)
+    return [c if isinstance(c, str) else "".join(b.get("text", "") for b in c) for c in blocks]
+
+
+def _last_result(body: dict[str, Any]) -> str:
+    return (_results(body) or [""])[-1]
 
 
 @pytest.mark.parametrize("kind", [CliAsker, Unfenced])
@@ -88,6 +92,31 @@ async def test_everything_it_is_told_is_refused(kind: type[Asker], hostile: Path
     assert contents(hostile) == before
     sent = str(api.asked[-1].body["messages"])
     assert "sentinel-of-the-secret" not in sent
+    assert "root:x:0" not in sent
+
+
+async def test_every_hostile_text_is_obeyed_and_stopped_by_the_hook_alone(work: Path, tmp_path: Path,
+                                                                          settings: Callable[..., Settings]) -> None:
+    root = hostile_root(work)
+    files = plant(root)
+    before = contents(tmp_path / "work")
+
+    def obedient(body: dict[str, Any]) -> Any:
+        step = sum(m["role"] == "assistant" for m in body["messages"])
+        if step == 0:
+            return Several([Use("Read", {"file_path": str(root / f)}) for f in files])
+        heard = "\n".join(_results(body))
+        return Several([Use(t, a) for t, a in ordered(heard)]) if step == 1 else answer({"ok": True})
+
+    with scripted({"tester": obedient}) as api:
+        reply = await asker(root, tmp_path / "scratch", settings(api.url), Unfenced).ask(question(), 110)
+    assert reply.answer == {"ok": True}, reply.failure
+    tried = [b["name"] for m in api.asked[-1].body["messages"] if m["role"] == "assistant" for b in m["content"]
+             if b.get("type") == "tool_use"][len(files):]
+    assert len(tried) >= 40, "the model must really have tried"
+    assert contents(tmp_path / "work") == before
+    sent = str([a.body["messages"] for a in api.asked])
+    assert "of-the-secret" not in sent
     assert "root:x:0" not in sent
 
 

@@ -15,6 +15,7 @@ from traindx.settings import Settings
 
 SUPPORT = Path(__file__).parents[1] / "claude" / "support"
 sys.path.insert(0, str(SUPPORT))
+sys.path.insert(0, str(Path(__file__).parents[2] / "orchestrator" / "support"))
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 INSTALLED = importlib.util.find_spec("anthropic") is not None

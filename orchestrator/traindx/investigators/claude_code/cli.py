@@ -15,6 +15,7 @@ from traindx.investigators.claude_code import failures, instruments
 from traindx.investigators.claude_code.asking import Asker, Heard
 from traindx.investigators.claude_code.conversation import Question
 from traindx.investigators.claude_code.guard import SECONDS, guard, hooks
+from traindx.investigators.claude_code.launching import cli_path
 from traindx.investigators.claude_code.sdk import sdk
 from traindx.notices import Notice
 from traindx.policy import Verdict
@@ -93,7 +94,7 @@ class CliAsker(Asker):
             hooks=hooks(guard(self.phase, self.scope, told), SECONDS),
             output_format={"type": "json_schema", "schema": dict(question.schema)},
             env={**_ENVIRONMENT, "CLAUDE_CODE_MAX_RETRIES": str(self.settings.retries), **self.settings.environment},
-            cli_path=self.settings.cli_path or None,
+            cli_path=cli_path(self.settings.cli_path, self.conversations.folder),
             extra_args={"no-session-persistence": None},
             stderr=lambda line: self.conversations.note(question, "stderr", line),
         )

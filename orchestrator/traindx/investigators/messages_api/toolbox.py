@@ -91,7 +91,10 @@ class Toolbox:
 
     def _judged(self, name: str, arguments: Mapping[str, Any]) -> Verdict:
         """A tool that was not offered is refused before the policy is asked: nothing here could make the call."""
-        verdict = judge(name, arguments, self.phase, self.scope)
+        try:
+            verdict = judge(name, arguments, self.phase, self.scope)
+        except Exception as error:  # noqa: BLE001 - a judgement that fails is a refusal
+            return Verdict(False, f"the call could not be judged ({type(error).__name__})", "go on without it")
         offered = name in self.question.tools and (name in file_tools.TOOLS or name in INSTRUMENTS)
         if verdict.allow and not offered:
             return Verdict(False, f"the tool {name!r} was not offered", "use the tools that are offered")
