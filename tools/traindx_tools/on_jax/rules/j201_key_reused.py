@@ -1,0 +1,69 @@
+"""One key is used twice in a function: two draws, a draw and a split, or two splits.
+
+Keys are followed through the function's jaxpr: through splits, folds, slices and stacks, calls, loops, branches and
+vmap, typed keys and raw ones alike. Two keys are one where they are computed in the same way from the same values;
+that covers fold_in with the same number twice, the same seed written twice and the same element taken twice, which
+`jax_debug_key_reuse` is documented not to see or sees only for typed keys.
+
+Using a parent after its split counts: children and draws of one key are not independent. `fold_in` does not use up its
+key. What a backward pass computes again, `jax.random.clone`, and draws in different branches of one cond do not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.on_jax.keys.uses import DRAW, SEVERAL_ELEMENTS
+from traindx_tools.rules import Rule
+
+if TYPE_CHECKING:
+    from traindx_tools.on_jax.keys.uses import Reuse, Use
+
+RULE = Rule(
+    id="J201",
+    name="jax-key-reused",
+    title="One random key is used twice",
+    severity=Severity.HIGH,
+    sees="every draw and split of a key in the function's jaxpr",
+    matters="the same key gives the same numbers: noise, masks, samples or initial weights are equal or correlated",
+    alike=("a function that is evaluated twice with the same key on purpose (a check of gradients, common noise for "
+           "two networks that are compared)", "a parent that was only split and is not used again is fine"),
+    confirm=("print both draws: they are equal for equal shapes", "JAX_DEBUG_KEY_REUSE=1 (typed keys only)"),
+)
+
+
+def check(reuse: Reuse, function: str) -> Iterator[Finding]:
+    """The finding for a reuse: it stands at the second use and names the first."""
+    first, second = reuse.first, reuse.second
+    place = second.place or first.place
+    where = Location(file=place.file, line=place.line, quote=place.quote) if place else Location(module=function)
+    yield RULE.finding(
+        _statement(reuse, function), where, "the traced function", strength=Strength.DIRECT,
+        severity=None if DRAW in (first.use, second.use) else Severity.MEDIUM,
+        measured={"kind": reuse.kind, "first_use": first.use, "second_use": second.use, "function": function,
+                  "first_file": first.place.file if first.place else None,
+                  "first_line": first.place.line if first.place else None,
+                  "second_line": second.place.line if second.place else None,
+                  "code": place.quote if place else "", "path": second.path})
+
+
+def _statement(reuse: Reuse, function: str) -> str:
+    first, second = reuse.first, reuse.second
+    if reuse.kind == SEVERAL_ELEMENTS:
+        return (f"{function}: the keys of the {_words(second)} are copies of one key: every element gets the same "
+                "numbers")
+    return (f"{function}: the key of the {_words(second)} was used before, by the {_words(first)}: "
+            f"{_effect(first, second)}")
+
+
+def _words(use: Use) -> str:
+    at = f" at {use.place}" if use.place else ""
+    return f"{use.use}{at}" + (f" ({', '.join(use.path)})" if use.path else "")
+
+
+def _effect(first: Use, second: Use) -> str:
+    if first.use == second.use:
+        return "both give the same numbers" if first.use == DRAW else "both give the same children"
+    return "the draw and what is drawn from the children are not independent"
