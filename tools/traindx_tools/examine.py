@@ -66,6 +66,14 @@ def named_code(findings: Sequence[Finding], root: Path) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(inside))
 
 
+def _of_the_course(rule: str) -> bool:
+    """Whether a rule judges how a loss moves: what `backward` was called on need not be one that is to fall.
+
+    Adversaries, policies and gradient penalties all go through `backward`; only a log says which value is the loss.
+    """
+    return rule.startswith(("L2", "L106", "L107", "L108"))
+
+
 def _stays(path: Path) -> bool:
     """Whether a file that was not named is one of its folder: a link that leads out is not followed."""
     return path.is_file() and path.resolve().is_relative_to(path.parent.resolve())
@@ -105,6 +113,8 @@ def examine(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | No
     run = read_run(paths, stdin=stdin)
     failures: list[str] = []
     on_logs = judge_run(run, failures)
+    recorded_live = frozenset(a.path for a in run.artifacts if a.format == LIVE)
+    on_logs = tuple(f for f in on_logs if f.source not in recorded_live or not _of_the_course(f.rule))
     live = read_files(a.path for a in run.artifacts if a.format == LIVE)
     base = (root or Path.cwd()).resolve()
     told = live.seen_from(base)
