@@ -1,0 +1,86 @@
+"""`traindx run` on the command line, and `--run` with the instruments attached."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from traindx.cli import run as traindx
+from traindx.diagnose import diagnose
+from traindx.rerun import with_rerun
+
+
+def test_the_exit_code_passes_through_and_the_summary_goes_to_standard_error(
+        tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    code = traindx(["run", "--out", str(tmp_path / "run"), "--", sys.executable, "-c",
+                    "import sys; print('trained'); sys.exit(3)"])
+    said = capfd.readouterr()
+    assert (code, said.out) == (3, "trained\n")
+    assert "nothing wrong was seen" in said.err
+
+
+def test_options_of_the_command_are_the_command_s(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    code = traindx(["run", "--out", str(tmp_path / "run"), sys.executable, "-c", "import sys; print(sys.argv[1:])",
+                    "--out", "x", "--probe"])
+    assert (code, capfd.readouterr().out) == (0, "['--out', 'x', '--probe']\n")
+
+
+@pytest.mark.parametrize(("arguments", "said"), [
+    ([], "after --"),
+    (["--origin", "nowhere"], "no run.json"),
+    (["--probe", "no-such-probe", "--", "true"], "no probe 'no-such-probe'"),
+])  # fmt: skip
+def test_wrong_usage_is_one_line(arguments: list[str], said: str, capfd: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch")
+    assert traindx(["run", *arguments]) == 2
+    err = capfd.readouterr().err
+    assert said in err
+    assert len(err.splitlines()) == 1
+
+
+def test_a_folder_that_holds_another_run_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "old.txt").write_text("")
+    assert traindx(["run", "--out", str(tmp_path), "--", "true"]) == 2
+    assert "not empty" in capfd.readouterr().err
+
+
+def test_the_probes_are_listed(capfd: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch")
+    assert traindx(["run", "--list"]) == 0
+    assert "nonfinite " in capfd.readouterr().out
+
+
+TRAIN = """import torch
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(30):
+    points = model(torch.randn(8, 4)) * (0.0 if step == 20 else 1.0)
+    loss = points.pow(2).sum().sqrt()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    print(f"step {step} loss {loss.item():.4f}")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_rerun_names_the_operation_that_a_log_cannot(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    (workspace / "train.py").write_text(TRAIN)
+    (workspace / "log.txt").write_text("\n".join(
+        f"step {s} loss {'nan' if s > 20 else round(1.5 - s / 100, 4)}" for s in range(30)))
+    before = {p.name for p in workspace.iterdir()}
+    old = diagnose([workspace / "log.txt"], root=workspace)
+    report = with_rerun(old, f"{sys.executable} train.py", workspace, tmp_path / "rerun", 120)
+    first = report.root_causes()[0]
+    assert (first.failure_mode, first.location) == ("grad.sqrt-at-zero", "train.py:7")
+    assert {"T101", "L101"} <= {f.rule for f in report.seen.findings}
+    assert {p.name for p in workspace.iterdir()} == before
+    assert "TRAINDX_LIVE" not in os.environ
