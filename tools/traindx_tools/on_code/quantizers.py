@@ -14,6 +14,12 @@ _DISTANCES = frozenset({"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "
 _QUANTIZED = re.compile(r"z_?q\w*|q|quant\w*|zq|e_?k|codes?|hard|vq|q_?latents?|embedded|selected", re.IGNORECASE)
 _LOOKUP = re.compile(r"argmin|one_hot|codebook|embedding|embed|\.weight\[|index_select|take\(|dictionary|codes\[", re.I)
 
+_TABLE = re.compile(
+    r"argmin|one_hot|(codebook|codes|embedding|embed|dictionary|centers|centroids)\w*[\[(]|\.weight\[|index_select|take",
+    re.I,
+)
+"""What is written where codes are taken from a table."""
+
 
 @dataclass(frozen=True)
 class Term:
@@ -79,6 +85,12 @@ def _is_quantized(code: Syntax, node: ast.expr) -> bool:
     if _LOOKUP.search(text):
         return True
     return _QUANTIZED.fullmatch(last_name(node)) is not None
+
+
+def looked_up_from(code: Syntax, node: ast.expr) -> bool:
+    """Whether a quantized value certainly comes out of a table of codes, and not from rounding or a sign."""
+    text = " ".join(written(v) for _, v in code.bindings(node)) if isinstance(node, (ast.Name, ast.Attribute)) else ""
+    return _TABLE.search(text or written(node)) is not None
 
 
 def looked_up(code: Syntax, scope: ast.AST) -> Iterator[ast.Name]:

@@ -79,6 +79,13 @@ def _static(code: Syntax, function: ast.FunctionDef, call: ast.Call | None) -> f
         return frozenset()
     names = list(parameters(function))
     static: set[str] = set()
+    axes = argument(call, 1, "in_axes") if last_name(call.func).endswith("vmap") else None
+    if axes is not None and not isinstance(axes, (ast.Tuple, ast.List, ast.Constant)):
+        return None
+    entries = axes.elts if isinstance(axes, (ast.Tuple, ast.List)) else []
+    for name, entry in zip(names, entries, strict=False):
+        if not isinstance(entry, ast.Constant) or entry.value is None:
+            static.add(name)  # what is not mapped is passed through as it is
     for keyword in call.keywords:
         if keyword.arg not in ("static_argnums", "static_argnames", "static_broadcasted_argnums"):
             continue

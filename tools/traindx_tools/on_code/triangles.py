@@ -76,8 +76,8 @@ def _called(code: Syntax, node: ast.Call, depth: int) -> Triangle | None:
         )
         if offset is None or content is None:
             return None
-        text = written(content)
-        infinite = "inf" in text or "finfo" in text or "-1e" in text
+        text = written(content) + " " + written(code.origin(content))
+        infinite = "inf" in text.lower() or "finfo" in text or "-1e" in text
         return Triangle(_MADE[name], int(offset), "bool" in text, infinite)
     if name in _THROUGH and isinstance(node.func, ast.Attribute):
         inner = triangle(code, node.func.value, depth - 1)

@@ -40,13 +40,18 @@ def check(project: Project) -> Iterator[Finding]:
         for place in walk(root):
             key = _used_key(place.event)
             if key is not None:
-                uses.setdefault(key if isinstance(key, Symbol) else id(key), []).append(place)
+                uses.setdefault(_identity(key, place), []).append(place)
         for places in uses.values():
             constant = next((f for p in places for f in _constant_in_loop(p)), None)
             if constant is not None:
                 yield constant
             else:
                 yield from _twice(places)
+
+
+def _identity(key: Value, place: Place) -> object:
+    """A key by itself; an argument also by the entry that it belongs to (an object is made before its method runs)."""
+    return (key, id(place.path[1]) if len(place.path) > 1 else 0) if isinstance(key, Symbol) else id(key)
 
 
 def _used_key(event: Event) -> Value | None:

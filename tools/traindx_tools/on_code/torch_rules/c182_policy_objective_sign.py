@@ -140,19 +140,28 @@ def _entropies(code: Syntax) -> Iterator[Finding]:
     """`loss = policy_loss + c * entropy` where entropy is a mean of .entropy()."""
     for node in code.of(ast.Assign):
         name = last_name(node.targets[0])
-        if "loss" not in name.lower() or "entropy" in name.lower():
+        terms = list(_addends(node.value, 1))
+        if "loss" not in name.lower() or len(terms) < 2 or not _is_loss(code, node):
             continue
-        for sign, term in _addends(node.value, 1):
-            entropy = next((n for n in ast.walk(term) if _is_entropy(code, n)), None)
-            if entropy is None or sign < 0:
-                continue
-            factor = _factor(code, term)
-            if factor is not None and factor <= 0:
-                continue
-            yield _finding(
-                code, node, f"{name} adds {written(term)}: the entropy is minimised instead of rewarded", "entropy"
-            )
-            break
+        for sign, term in terms:
+            factors = list(_factors(term))
+            known = [number for f in factors if (number := code.number(f)) is not None]
+            if sign > 0 and any(_is_entropy(code, f) for f in factors) and all(number > 0 for number in known):
+                why = f"{name} adds {written(term)}: the entropy is minimised instead of rewarded"
+                yield _finding(code, node, why, "entropy")
+                break
+
+
+def _factors(term: ast.expr) -> Iterator[ast.expr]:
+    """The factors of a product; a minus is the factor -1."""
+    if isinstance(term, ast.BinOp) and isinstance(term.op, (ast.Mult, ast.Div)):
+        yield from _factors(term.left)
+        yield from _factors(term.right)
+    elif isinstance(term, ast.UnaryOp) and isinstance(term.op, ast.USub):
+        yield ast.UnaryOp(ast.USub(), ast.Constant(1.0))
+        yield from _factors(term.operand)
+    else:
+        yield term
 
 
 def _addends(node: ast.expr, sign: int) -> Iterator[tuple[int, ast.expr]]:
@@ -180,20 +189,6 @@ def _is_entropy(code: Syntax, node: ast.AST) -> bool:
         if isinstance(node, ast.Name):
             return _is_entropy(code, node)
     return isinstance(node, ast.Call) and last_name(node.func) == "entropy" and not node.args
-
-
-def _factor(code: Syntax, term: ast.expr) -> float | None:
-    """The product of the numbers in a term, None where one of its factors is not known."""
-    if isinstance(term, ast.BinOp) and isinstance(term.op, ast.Mult):
-        left, right = _factor(code, term.left), _factor(code, term.right)
-        return left * right if left is not None and right is not None else None
-    if isinstance(term, ast.UnaryOp) and isinstance(term.op, ast.USub):
-        inner = _factor(code, term.operand)
-        return None if inner is None else -inner
-    known = code.number(term)
-    if known is not None:
-        return known
-    return 1.0 if any(_is_entropy(code, n) for n in ast.walk(term)) else None
 
 
 def _finding(code: Syntax, node: ast.AST, why: str, kind: str) -> Finding:

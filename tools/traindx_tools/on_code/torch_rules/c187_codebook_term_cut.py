@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.quantizers import Term, terms
+from traindx_tools.on_code.quantizers import Term, looked_up_from, terms
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
 from traindx_tools.rules import Rule
 
@@ -56,7 +56,8 @@ def _judged(code: Syntax, function: ast.FunctionDef, found: list[Term]) -> Itera
     owner = code.owner(function)
     around = written(owner) if owner is not None else code.file.text
     averaged = _AVERAGED.search(around) is not None
-    if all(t.q_cut for t in found) and not averaged and not _trained_otherwise(code, function, found):
+    learned = any(looked_up_from(code, t.q) for t in found)
+    if all(t.q_cut for t in found) and learned and not averaged and not _trained_otherwise(code, function, found):
         term = _meant_for_codes(code, found)
         yield _finding(
             code,
