@@ -1,10 +1,11 @@
 """Diagnoses every case of a folder and prints how often the cause was named.
 
-    python tests/evals/eval_cases.py CASES [--level log|code|run] [--case NAME] [--json FILE] [-v]
+    python tests/evals/eval_cases.py CASES [--level log|code|run|fix] [--case NAME] [--json FILE] [-v]
 
 Every case's `input/` is copied to a neutral folder first, so that no name or path gives the fault away. Levels: "log"
 is what the run wrote (logs and metrics), "code" adds training code and configuration, "run" runs each case's command in
-a copy with the live instruments (only when asked for: it takes minutes). The exit code is 1 when the project's own bar
+a copy with the live instruments, "fix" applies the patch of option A in a copy, runs it and checks that the case is
+healthy (both only when asked for: they take minutes). The exit code is 1 when the project's own bar
 is missed: of the cases that a log can prove, 70 % right first and 85 % within the first three; no healthy case called
 broken; no wrong cause with a confidence of 0.70 or more.
 """
@@ -22,10 +23,11 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
+from fixing import Fixed, fix_case
 from scoring import Score, score
 
 CODE = {".py", ".yaml", ".yml", ".toml", ".ipynb"}
-LEVELS = ("log", "code", "run")
+LEVELS = ("log", "code", "run", "fix")
 UNASKED = ("log", "code")
 """Levels of a call that names none: running every case takes minutes."""
 RUN_SECONDS = 300.0
@@ -57,6 +59,28 @@ def diagnose_case(case: Path, level: str) -> Score:
             report = with_rerun(report, truth["run"], report.places.root, Path(folder) / "rerun", RUN_SECONDS)
         result: dict[str, Any] = report.to_json()
     return score(case.name, truth, result, level)
+
+
+def fixed_case(case: Path) -> Fixed | None:
+    """The patch that is proposed for a faulty case, tried; None for a healthy one."""
+    from traindx.diagnose import diagnose
+
+    truth = json.loads((case / "case.json").read_text(encoding="utf-8"))
+    if truth["healthy"]:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        where = neutral_copy(case / "input", Path(folder), "code")
+        return fix_case(case.name, truth, diagnose([where], symptom=truth["symptom"]), Path(folder), RUN_SECONDS)
+
+
+def fix_table(fixes: Sequence[Fixed], verbose: bool) -> Iterable[str]:
+    """How many proposed patches make their case healthy."""
+    if verbose:
+        yield from (f"{f.outcome:12} {f.case:20} {f.why}" for f in fixes)
+    tried = [f for f in fixes if f.outcome in ("healthy", "not healthy")]
+    yield "level fix"
+    yield f"  a certain patch was proposed        {share(len(tried), len(fixes))}"
+    yield f"  the patch made the case healthy     {share(sum(f.outcome == 'healthy' for f in tried), len(tried))}"
 
 
 def share(part: int, whole: int) -> str:
@@ -117,7 +141,10 @@ def main() -> int:
         print(f"no cases in {options.cases}: expected folders with case.json and input/", file=sys.stderr)
         return 2
     scores: list[Score] = []
-    for level in options.level or UNASKED:
+    if "fix" in (options.level or ()):
+        fixes = [f for f in map(fixed_case, folders) if f is not None]
+        print("\n".join(fix_table(fixes, options.verbose)))
+    for level in [x for x in options.level or UNASKED if x != "fix"]:
         here = [diagnose_case(f, level) for f in folders]
         if options.verbose:
             for s in here:

@@ -9,12 +9,19 @@ from typing import Any
 
 import pytest
 
-_spec = importlib.util.spec_from_file_location("scoring", Path(__file__).parent / "scoring.py")
-assert _spec is not None
-assert _spec.loader is not None
-scoring = importlib.util.module_from_spec(_spec)
-sys.modules["scoring"] = scoring
-_spec.loader.exec_module(scoring)
+
+def beside(name: str) -> Any:
+    """A module of this folder, which is no package."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).parent / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+scoring, fixing = beside("scoring"), beside("fixing")
 
 TRUTH = {"healthy": False, "needs": "log", "accept": ["zero_grad"], "reject": ["learning rate"],
          "location": "train.py:30", "location_alt": []}
@@ -59,3 +66,16 @@ def test_a_healthy_case_is_an_alarm_when_any_serious_finding_is_reported() -> No
 def test_naming_a_tempting_cause_is_marked() -> None:
     both = result([cause("zero_grad is missing; the learning rate is fine")])
     assert scoring.score("a", TRUTH, both, "code").tempted is True
+
+
+@pytest.mark.parametrize(("check", "output", "failed", "held"), [
+    ("acc 0\\.9", "x\nacc 0.95\n", False, True),
+    ("^acc 0\\.9", "x\nacc 0.85\n", False, False),
+    ("acc 0\\.9", "acc 0.95\n", True, False),
+    ("exit!=0", "", True, True),
+    ("exit!=0 && Error", "ValueError: x", True, True),
+    ("exit!=0 && Error", "fine", True, False),
+    ("exit!=0", "", False, False),
+])
+def test_a_check_of_a_case_is_a_pattern_an_exit_code_or_both(check: str, output: str, failed: bool, held: bool) -> None:
+    assert fixing.holds(check, output, failed=failed) is held
