@@ -33,8 +33,8 @@ test-slow: $(VENV)/.dev ## what takes longer
 skills: $(VENV)/.base ## render the skills' reference pages from the catalog and the rules
 	$(BIN)/python -m traindx_tools.catalog.references skills
 
-eval: $(VENV)/.dev ## diagnose every case of CASES and print the score
-	$(BIN)/python tests/evals/eval_cases.py $(CASES) -v
+eval: $(VENV)/.dev ## diagnose every case of CASES and print the score; LEVEL='run fix' runs them too
+	$(BIN)/python tests/evals/eval_cases.py $(CASES) -v $(foreach level,$(LEVEL),--level $(level))
 
 eval-skills: $(VENV)/.dev ## the skills on a model, with and without: needs your key in the environment, and MODEL=
 	$(BIN)/python tests/evals/skills/eval_skills.py --model "$(MODEL)" --runs $(RUNS) $(ARGS)
