@@ -178,3 +178,24 @@ def test_vmap_and_odd_outputs_are_survived(watching):
 def test_nothing_seen_says_nothing():
     assert list(t503_samples_alike.check(Courses())) == []
     assert list(t505_half_headroom.check(Courses())) == []
+
+
+@pytest.mark.parametrize(("momentum", "rules"), [(0.01, ["T507"]), (0.1, [])])
+def test_a_short_run_that_is_evaluated_with_statistics_of_nothing(momentum, rules, watching):
+    """Sixteen updates at momentum 0.01 leave the running mean near 0, wherever the data is."""
+    model = nn.Sequential(nn.Linear(16, 32), nn.BatchNorm1d(32, momentum=momentum), nn.ReLU(), nn.Linear(32, 4))
+    nn.init.constant_(model[0].bias, 10.0)
+    optimizer = torch.optim.SGD(model.parameters(), 1e-3)
+    with watching(ActivationProbe) as w:
+        for k in range(16 if rules else 48):
+            model.train()
+            F.cross_entropy(model(torch.randn(64, 16)), torch.randint(0, 4, (64,))).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            model.eval()
+            if k % (1 if rules else 4) == 0:
+                with torch.no_grad():
+                    model(torch.randn(64, 16))
+    assert w.rules == rules
+    if rules:
+        assert w.one("T507").measured["evaluated"] is True

@@ -290,3 +290,41 @@ def test_odd_batches_are_survived(watching):
                       {"a": [torch.ones(3), None]}, torch.ones(5, 7, dtype=torch.bool), torch.zeros(6, 5).bfloat16()):
             net(torch.randn(4, 4), extra, more=extra).sum().backward()
     assert w.loud == []
+
+
+# ---- shapes
+
+
+@pytest.mark.parametrize(("shape", "kinds"), [((16,), ["loss"]), ((16, 1), [])])
+@pytest.mark.filterwarnings("ignore:Using a target size")
+def test_predictions_that_meet_every_target(shape, kinds, watching):
+    with watching(BatchProbe) as w:
+        train(nn.Linear(3, 1), several(lambda: (torch.randn(16, 3), torch.randn(*shape))), loss_of=F.mse_loss)
+    assert [f.measured["kind"] for f in w.findings if f.rule == "T709"] == kinds
+
+
+def test_a_difference_written_out_and_a_matrix_of_pairs(watching):
+    with watching(BatchProbe) as w:
+        train(nn.Linear(3, 1), several(lambda: (torch.randn(16, 3), torch.randn(16))),
+              loss_of=lambda out, y: ((out - y) ** 2).mean())
+    assert w.one("T709").measured["prediction"] == "[16, 1]"
+    with watching(BatchProbe) as w:
+        train(nn.Linear(3, 1), several(lambda: (torch.randn(16, 3), torch.randn(16))),
+              loss_of=lambda out, y: torch.relu(1 - (out - out.T) * (y[:, None] - y).sign()).mean())
+    assert w.findings == []
+
+
+def test_a_normalisation_behind_the_first_layer_makes_the_scale_harmless(watching):
+    model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 4))
+    with watching(BatchProbe) as w:
+        train(model, several(lambda: pictures(8, 255.0)))
+    assert w.one("T705").severity.value == "low"
+
+
+def test_what_was_told_early_is_not_told_again(watching):
+    data = TensorDataset(torch.randn(4000, 8), torch.arange(4000) // 400)
+    with watching(BatchProbe, batches_every=1) as w:
+        told = []
+        w.notes.finding = told.append
+        train(nn.Linear(8, 10), DataLoader(data, 20))
+    assert [f.rule for f in told] == ["T706"]

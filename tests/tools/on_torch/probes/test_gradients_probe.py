@@ -149,6 +149,32 @@ def test_broken_courses_say_nothing(rule):
     """Nothing measured, or nothing finite."""
     for rows in (0, 6):
         nan = np.full((rows, 2), np.nan)
-        course = GradientCourse(("a", "b"), tuple(range(rows)), nan, nan, nan[:, 0], nan[:, 0], nan[:, 0], False,
-                                nan[:, 0])
+        each = nan[:, 0]
+        course = GradientCourse(("a", "b"), tuple(range(rows)), nan, nan, each, each, each, each, False, each)
         assert list(rule.check(course)) == []
+
+
+@pytest.mark.parametrize(("first", "kinds"), [(True, ["while-scaled"]), (False, [])])
+def test_clipping_before_gradients_are_unscaled(first, kinds, watching):
+    model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
+    optimizer = torch.optim.SGD(model.parameters(), 0.01)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**14)
+    with watching(GradientProbe) as seen:
+        for _ in range(30):
+            x = torch.randn(32, 16)
+            loss = F.cross_entropy(model(x), x.argmax(-1) % 4)
+            optimizer.zero_grad()
+            scaler.scale(loss).backward()
+            if not first:
+                scaler.unscale_(optimizer)
+            nn.utils.clip_grad_norm_(model.parameters(), 0.05)
+            scaler.step(optimizer)
+            scaler.update()
+    assert [f.measured["kind"] for f in seen.findings if f.severity.value == "high"] == kinds
+
+
+def test_gradients_that_end_in_nan_are_no_explosion(watching):
+    model = nn.Linear(16, 4)
+    with watching(GradientProbe) as seen:
+        train(model, 12, loss_of=lambda out, y, step: F.cross_entropy(out, y) * (float("nan") if step > 7 else 1.0))
+    assert seen.loud == []

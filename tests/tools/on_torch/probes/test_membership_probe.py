@@ -228,3 +228,10 @@ def test_evaluation_in_train_mode(in_eval, found, watching):
 
 def test_a_model_without_parameters_in_use_says_nothing():
     assert list(t301_in_no_optimizer.check(Membership((), 10, 10))) == []
+
+
+def test_an_optimizer_that_holds_nothing(watching):
+    model = Net()
+    optimizer = torch.optim.SGD([{"params": []}], 0.1)
+    found = run(watching, model, optimizer).one("T307")
+    assert found.measured["kind"] == "empty"

@@ -53,3 +53,43 @@ def targets(loss: torch.Tensor) -> list[Target]:
         if len(found) == 8:
             break
     return found
+
+
+def broadcast_of(loss: torch.Tensor, rows: int) -> tuple[str, tuple[int, ...], tuple[int, ...]] | None:
+    """A comparison of every prediction with every target, near the loss: its kind ("loss" or "difference"), the shape
+    of the prediction and that of the comparison. `rows` is the size of the batch, 0 where it is not known."""
+    for node in nodes(loss, 40):
+        name = node.name()
+        try:
+            if name.startswith(_REGRESSION):
+                found = _stretched(node._saved_self, node._saved_target)
+            elif name.startswith("SubBackward"):
+                found = _pairs(node, rows)
+            else:
+                continue
+        except (RuntimeError, AttributeError, IndexError):  # freed, or another version of torch
+            continue
+        if found is not None:
+            return ("loss" if name.startswith(_REGRESSION) else "difference", *found)
+    return None
+
+
+def _stretched(prediction: torch.Tensor, target: torch.Tensor) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Both sides were stretched, each along another dimension: a stretched dimension has a stride of 0."""
+    if prediction.shape != target.shape:
+        return None
+    one, other = ({d for d in range(t.ndim) if t.shape[d] > 1 and t.stride(d) == 0} for t in (prediction, target))
+    if not one or not other or one & other:
+        return None
+    before = tuple(1 if d in one else n for d, n in enumerate(prediction.shape))
+    return before, tuple(prediction.shape)
+
+
+def _pairs(node: Any, rows: int) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """A difference of shape (B, B) of which one side alone has a gradient and B values."""
+    result = tuple(node._input_metadata[0].shape)
+    sides = [(following, index) for following, index in node.next_functions if following is not None]
+    if len(sides) != 1 or len(result) != 2 or result[0] != result[1] or result[0] < 2 or result[0] != rows:
+        return None
+    given = tuple(sides[0][0]._input_metadata[sides[0][1]].shape)
+    return (given, result) if given in ((rows, 1), (rows,), (1, rows)) else None

@@ -15,6 +15,7 @@ from traindx_tools.on_torch.measures import activations as measure
 from traindx_tools.on_torch.measures.batch import named_tensors
 from traindx_tools.on_torch.measures.cadence import Cadence
 from traindx_tools.on_torch.measures.late import Late
+from traindx_tools.on_torch.measures.once import Once
 from traindx_tools.on_torch.probe import Scene, TorchProbe
 from traindx_tools.on_torch.rules import (
     t501_dead_units,
@@ -64,9 +65,12 @@ class ActivationProbe(TorchProbe):
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
+        self._once = Once()
         self._cadence = Cadence(int(scene.options.get("activations_first", 4)),
-                                int(scene.options.get("activations_every", 40)))
+                                int(scene.options.get("activations_every", 60)))
+        self._often = Cadence(12, 40)
         self._calls: Counter[int] = Counter()
+        self._evaluations: Counter[int] = Counter()
         self._places: dict[tuple[int, str], _Place] = {}
         self._late: Late[list[tuple[tuple[int, str], int]]] = Late()
         self._sent: list[tuple[tuple[int, str], int]] = []
@@ -77,38 +81,54 @@ class ActivationProbe(TorchProbe):
 
     def before_forward(self, model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Looks into the modules of this call, if it is a training call that is sampled."""
-        if not torch.is_grad_enabled() or not any(m is model for m in self.scene.models):
+        if not any(m is model for m in self.scene.models):
+            return
+        if not torch.is_grad_enabled():
+            self._evaluated(model)
             return
         self._calls[id(model)] += 1
         if self._cadence.due(self._calls[id(model)] - 1) and self._look not in self.scene.inner:
             self._sent, self._parts, self._before = [], [], ""
             self.scene.inner.append(self._look)
 
+    def _evaluated(self, model: torch.nn.Module) -> None:
+        """An evaluation in eval mode, of a model that is being trained: its BatchNorm layers are looked at."""
+        if model.training or not self._calls[id(model)]:
+            return
+        self._evaluations[id(model)] += 1
+        if self._often.due(self._evaluations[id(model)] - 1) and self._look_at_norms not in self.scene.inner:
+            self._sent, self._parts = [], []
+            self.scene.inner.append(self._look_at_norms)
+
     def after_forward(self, model: torch.nn.Module, output: Any) -> None:
         """Looks at the output, and sends all numbers of this call on their way together."""
-        if self._look not in self.scene.inner:
-            return
-        self.scene.inner.remove(self._look)
+        if self._look_at_norms in self.scene.inner:
+            self.scene.inner.remove(self._look_at_norms)
+        elif self._look in self.scene.inner:
+            self.scene.inner.remove(self._look)
+            self._look_at_output(model, output)
+        if self._parts:
+            device = self._parts[0].device
+            self._late.send(self._sent, torch.cat([p.to(device, non_blocking=True) for p in self._parts]))
+            self._sent, self._parts = [], []
+
+    def _look_at_output(self, model: torch.nn.Module, output: Any) -> None:
         tensor = next((t for _, t in named_tensors(output) if t.ndim >= 2 and t.is_floating_point()), None)
         if tensor is not None and tensor.requires_grad and tensor.numel():
             with torch.no_grad():
                 self._take(model, "output", tensor, False)
-        if self._parts:
-            device = self._parts[0].device
-            self._late.send(self._sent, torch.cat([p.to(device, non_blocking=True) for p in self._parts]))
-        self._sent, self._parts = [], []
 
     def after_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Reads what has arrived; a first judgement in case the program is killed later."""
         self._read()
         if self.scene.step == JUDGED_AT and optimizer is self.scene.optimizers[0]:
-            for finding in self._findings():
+            for finding in self._once.new(self._findings()):
                 self.scene.recorder.finding(finding)
 
     def finish(self) -> Iterable[Finding]:
         """Judges."""
         self._read(wait=True)
-        yield from self._findings()
+        yield from self._once.new(self._findings())
 
     # ---- looking
 
@@ -131,6 +151,14 @@ class ActivationProbe(TorchProbe):
                     place.extra = x.shape[-1]
                     self._send(module, "attention", measure.entropy_of(x))
 
+    def _look_at_norms(self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any],
+                       output: Any) -> None:
+        x = args[0] if args else None
+        if isinstance(module, _NORMS) and not module.training and module.running_mean is not None and (
+                type(x) is torch.Tensor and x.ndim >= 2 and x.numel() and not _wrapped(x)):
+            with torch.no_grad():
+                self._norm(module, x, "evaluated")
+
     def _take(self, module: torch.nn.Module, kind: str, x: torch.Tensor, convolution: bool) -> None:
         place = self._place(module, kind)
         if place is None:
@@ -149,11 +177,11 @@ class ActivationProbe(TorchProbe):
             numbers[1] = x.detach().abs().amax()
         self._send(module, kind, torch.cat([numbers, (~place.ever).sum().reshape(1)]))
 
-    def _norm(self, module: Any, x: torch.Tensor) -> None:
-        place = self._place(module, "norm")
+    def _norm(self, module: Any, x: torch.Tensor, kind: str = "norm") -> None:
+        place = self._place(module, kind)
         if place is not None:
             place.extra = (module.momentum, x.numel() // x.shape[1])
-            self._send(module, "norm", measure.distance_of_statistics(x, module.running_mean, module.running_var))
+            self._send(module, kind, measure.distance_of_statistics(x, module.running_mean, module.running_var))
 
     def _place(self, module: torch.nn.Module, kind: str) -> _Place | None:
         key = (id(module), kind)
@@ -186,13 +214,14 @@ class ActivationProbe(TorchProbe):
         """What was seen so far, in the order of the calls."""
         rank = self.scene.recorder.rank
         able = [p for p in self._places.values() if p.steps]
-        pairs = {k: [(p, np.array(p.values)) for p in able if p.kind == k] for k in ("attention", "norm")}
+        pairs = {k: [(p, np.array(p.values)) for p in able if p.kind == k] for k in ("attention", "norm", "evaluated")}
         return Courses(
             layers=tuple(_layer(p, rank) for p in able if p.kind in LAYERS),
             attention=tuple(AttentionCourse(p.path, tuple(p.steps), v[:, 0], v[:, 1], p.extra, rank)
                             for p, v in pairs["attention"]),
-            norms=tuple(NormCourse(p.path, tuple(p.steps), v[:, 0], v[:, 1], p.extra[0], p.extra[1], rank)
-                        for p, v in pairs["norm"]))
+            norms=tuple(NormCourse(p.path, tuple(p.steps), v[:, 0], v[:, 1], p.extra[0], p.extra[1], rank,
+                                   kind == "evaluated")
+                        for kind in ("norm", "evaluated") for p, v in pairs[kind]))
 
     def _findings(self) -> Iterable[Finding]:
         seen = self.courses()

@@ -1,4 +1,4 @@
-"""What goes into the model: ranges, scale, labels, masks, repeats, leaks (T701 to T708, T711)."""
+"""What goes into the model: ranges, scale, labels, masks, repeats, leaks (T701 to T709, T711)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from traindx_tools.on_torch.measures.batch import (
 )
 from traindx_tools.on_torch.measures.cadence import Cadence
 from traindx_tools.on_torch.measures.late import Late
-from traindx_tools.on_torch.measures.loss_graph import Target, targets
+from traindx_tools.on_torch.measures.loss_graph import Target, broadcast_of, targets
+from traindx_tools.on_torch.measures.once import Once
 from traindx_tools.on_torch.measures.out_of_range import labels_of, lookup_of
 from traindx_tools.on_torch.probe import Scene, TorchProbe
 from traindx_tools.on_torch.rules import (
@@ -33,11 +34,13 @@ from traindx_tools.on_torch.rules import (
     t706_label_order,
     t707_labels_ignored,
     t708_mask_wrong,
+    t709_target_broadcast,
     t711_data_leak,
 )
 from traindx_tools.on_torch.rules.batches import LabelsSeen, TensorSeen
 from traindx_tools.on_torch.rules.t704_repeated_data import Repeats
 from traindx_tools.on_torch.rules.t708_mask_wrong import MaskSeen
+from traindx_tools.on_torch.rules.t709_target_broadcast import Broadcast
 from traindx_tools.on_torch.rules.t711_data_leak import Overlap
 
 KEPT, LABELS = 200, 2048
@@ -45,6 +48,7 @@ MOST_ROWS, MOST_KEYS = 40_000, 2_000
 JUDGED_AT = 100
 _INDEX_ERROR = re.compile(r"index out of range|out of bounds|device-side assert|out of range in self|srcIndex", re.I)
 _SIDE = ("mask", "position", "timestep", "token_type", "cache", "bias")
+_NORMS = (torch.nn.modules.batchnorm._BatchNorm, torch.nn.LayerNorm, torch.nn.GroupNorm)
 _FIRST = (torch.nn.Linear, torch.nn.Conv1d, torch.nn.Conv2d, torch.nn.Conv3d)
 
 
@@ -56,7 +60,8 @@ class BatchProbe(TorchProbe):
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
-        self._cadence = Cadence(12, int(scene.options.get("batches_every", 20)))
+        self._once = Once()
+        self._cadence = Cadence(12, int(scene.options.get("batches_every", 40)))
         self._late: Late[tuple[str, dict[str, Any]]] = Late()
         self._calls: Counter[int] = Counter()
         self._backwards = 0
@@ -70,6 +75,7 @@ class BatchProbe(TorchProbe):
         self._lookups: dict[int, tuple[torch.nn.Embedding, tuple[int, ...]]] = {}
         self._outputs: deque[tuple[int, ...]] = deque(maxlen=4)
         self._found_first = False
+        self._waiting_first: tuple[dict[str, Any], torch.Tensor] | None = None
         self._given = self._in_a_row = 0
         self._keys: set[int] = set()
         self._last_key: int | None = None
@@ -77,6 +83,7 @@ class BatchProbe(TorchProbe):
         self._trained: set[int] = set()
         self._rows = self._repeated = 0
         self._overlap = Counter[str]()
+        self._broadcast: Broadcast | None = None
 
     # ---- the moments
 
@@ -113,8 +120,12 @@ class BatchProbe(TorchProbe):
 
     def after_forward(self, model: torch.nn.Module, output: Any) -> None:
         """Shapes of the outputs, to know classes by."""
-        if self._inside in self.scene.inner:
-            self.scene.inner.remove(self._inside)
+        if self._inside not in self.scene.inner:
+            return
+        self.scene.inner.remove(self._inside)
+        if self._waiting_first is not None:
+            self._late.send(("first", self._waiting_first[0]), self._waiting_first[1])
+            self._waiting_first = None
         first = next((t for _, t in named_tensors(output)), None)
         if first is not None and first.ndim >= 2 and (not self._outputs or self._outputs[-1] != tuple(first.shape)):
             self._outputs.append(tuple(first.shape))
@@ -126,12 +137,13 @@ class BatchProbe(TorchProbe):
             with torch.no_grad():
                 for target in targets(loss):
                     self._send_target(target)
+                self._look_for_broadcast(loss)
 
     def after_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Reads what has arrived; a first judgement in case the program is killed later."""
         self._read()
         if self.scene.step == JUDGED_AT:
-            for finding in self._findings():
+            for finding in self._once.new(self._findings()):
                 self.scene.recorder.finding(finding)
 
     def failed(self, error: BaseException) -> Iterable[Finding]:
@@ -143,7 +155,7 @@ class BatchProbe(TorchProbe):
     def finish(self) -> Iterable[Finding]:
         """Judges."""
         self._read(wait=True)
-        yield from self._findings()
+        yield from self._once.new(self._findings())
 
     # ---- measuring
 
@@ -172,7 +184,15 @@ class BatchProbe(TorchProbe):
             return
         if isinstance(module, torch.nn.Embedding):
             self._lookups[id(module)] = (module, tuple(args[0].shape))
-        elif isinstance(module, (torch.nn.modules.batchnorm._BatchNorm, torch.nn.LayerNorm, torch.nn.GroupNorm)):
+            return
+        if next(module.children(), None) is not None:
+            return
+        norm = isinstance(module, _NORMS)
+        if self._waiting_first is not None:
+            tag, numbers = self._waiting_first
+            self._late.send(("first", {**tag, "normed": norm}), numbers)
+            self._waiting_first = None
+        elif norm:
             self._found_first = True
         elif isinstance(module, _FIRST) and not self._found_first:
             self._found_first = True
@@ -181,7 +201,15 @@ class BatchProbe(TorchProbe):
                        "dtype": str(args[0].dtype).removeprefix("torch."), "main": False, "of": 0,
                        "module": self.scene.module_paths.get(id(module), type(module).__name__)}
                 with torch.no_grad():
-                    self._late.send(("first", tag), numbers_of(args[0]))
+                    self._waiting_first = tag, numbers_of(args[0])
+
+    def _look_for_broadcast(self, loss: torch.Tensor) -> None:
+        found = broadcast_of(loss, self._rows_of_input)
+        if found is not None:
+            before = self._broadcast
+            self._broadcast = Broadcast(*found, steps=1 + (before.steps if before else 0),
+                                        step=before.step if before else self.scene.step + 1,
+                                        rank=self.scene.recorder.rank)
 
     def _send_target(self, target: Target) -> None:
         values, step = target.values, self.scene.step + 1
@@ -230,12 +258,13 @@ class BatchProbe(TorchProbe):
     def _keep(self, kind: str, tag: dict[str, Any], numbers: dict[str, Any]) -> None:
         same = bool(numbers.pop("same_rows"))
         seen = TensorSeen(name=tag["name"], shape=tag["shape"], dtype=tag["dtype"], step=tag["step"],
-                          module=tag["module"], same_rows=same, **numbers)
+                          module=tag["module"], same_rows=same,
+                          normed=tag.get("normed", False), **numbers)
         {"tensor": self._tensors, "first": self._first, "target": self._targets}[kind].append(seen)
         if tag["main"]:
             self._constant.append((tag["step"], same, tag["name"]))
         if kind != "first" and (seen.nan or seen.inf) and seen.is_float:
-            for finding in t703_nonfinite_input.check([seen], self.scene.recorder.rank):
+            for finding in self._once.new(t703_nonfinite_input.check([seen], self.scene.recorder.rank)):
                 self.scene.recorder.finding(finding)
 
     def _findings(self) -> Iterator[Finding]:
@@ -246,6 +275,7 @@ class BatchProbe(TorchProbe):
         yield from t706_label_order.check(self._labels, rank)
         yield from t707_labels_ignored.check(self._labels, rank)
         yield from t708_mask_wrong.check(self._masks, rank)
+        yield from t709_target_broadcast.check(self._broadcast)
         o = self._overlap
         yield from t711_data_leak.check(Overlap(
             o["batches"], o["rows"], o["known"], o["all"], o["part"], o["part rows"], o["part known"],

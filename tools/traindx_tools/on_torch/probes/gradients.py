@@ -45,6 +45,7 @@ class _Course:
     rows: deque[dict[str, Any]]
     steps: int = 0
     unclipped: float = math.nan
+    loss_scale: float = 1.0
 
     def due(self, cadence: Cadence) -> bool:
         return cadence.due(self.steps)
@@ -59,7 +60,7 @@ class GradientProbe(TorchProbe):
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
         self._cadence = Cadence(int(scene.options.get("gradients_first", 12)),
-                                int(scene.options.get("gradients_every", 20)))
+                                int(scene.options.get("gradients_every", 25)))
         self._courses: dict[int, _Course] = {}
         self._late: Late[tuple[int, str, dict[str, Any]]] = Late()
 
@@ -77,7 +78,8 @@ class GradientProbe(TorchProbe):
                 if grads:
                     with torch.no_grad():
                         norm = torch.linalg.vector_norm(norms(grads)).reshape(1)
-                        self._late.send((key, "unclipped", {}), norm / self._loss_scale(loss, norm))
+                        scale = self._loss_scale(loss, norm)
+                        self._late.send((key, "unclipped", {}), torch.cat([norm / scale, scale]))
 
     def before_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Sends the norms of gradients and weights on their way."""
@@ -121,7 +123,8 @@ class GradientProbe(TorchProbe):
         return GradientCourse(
             modules=tuple(modules), steps=tuple(r["step"] for r in rows), norms=norm, weights=weight,
             total=np.array([math.sqrt(float(np.sum(r["grads"] ** 2))) for r in rows]),
-            unclipped=np.array([r["unclipped"] for r in rows]), rates=np.array([r["rate"] for r in rows]),
+            unclipped=np.array([r["unclipped"] for r in rows]), scales=np.array([r["loss_scale"] for r in rows]),
+            rates=np.array([r["rate"] for r in rows]),
             adaptive=any(word in type(kept.optimizer).__name__.lower() for word in ADAPTIVE),
             loss=np.array([r["loss"] for r in rows]), rank=self.scene.recorder.rank)
 
@@ -138,13 +141,13 @@ class GradientProbe(TorchProbe):
             if course is None:
                 continue
             if kind == "unclipped":
-                course.unclipped = float(values[0])
+                course.unclipped, course.loss_scale = float(values[0]), float(values[1])
                 continue
             n = len(tag["there"])
             scale = float(values[-2]) or 1.0
             row = {"step": tag["step"], "there": tag["there"], "grads": values[:n] / scale,
                    "weights": values[n: 2 * n], "rate": tag["rate"], "loss": float(values[-1]),
-                   "unclipped": course.unclipped / scale}
+                   "unclipped": course.unclipped, "loss_scale": course.loss_scale}
             course.rows.append(row)
             self._record(course, row)
 

@@ -11,6 +11,7 @@ import torch
 
 from traindx_tools.finding import Finding
 from traindx_tools.on_torch.measures.cadence import Cadence
+from traindx_tools.on_torch.measures.once import Once
 from traindx_tools.on_torch.measures.usage import Usage
 from traindx_tools.on_torch.probe import Scene, TorchProbe
 from traindx_tools.on_torch.rules import (
@@ -92,6 +93,7 @@ class MembershipProbe(TorchProbe):
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
+        self._once = Once()
         self._cadence = Cadence(12, 17)
         self._usage = Usage()
         self._listened: dict[int, int] = {}
@@ -153,14 +155,14 @@ class MembershipProbe(TorchProbe):
     def after_step(self, optimizer: torch.optim.Optimizer) -> None:
         """A first judgement."""
         if self.scene.step == JUDGED_AT and optimizer is self.scene.optimizers[0]:
-            for finding in self._findings():
+            for finding in self._once.new(self._findings()):
                 self.scene.recorder.finding(finding)
 
     def finish(self) -> Iterable[Finding]:
         """Judges."""
         for modes in self._modes.values():
             modes.end_run()
-        yield from self._findings()
+        yield from self._once.new(self._findings())
 
     # ---- what was seen
 
@@ -177,8 +179,9 @@ class MembershipProbe(TorchProbe):
 
     def membership(self) -> Membership:
         """Every parameter of a called module: who holds it, what reached it, how its module was used."""
-        held, waiting = self._held(), self._waiting()
-        owners = self._owners()
+        held, owners = self._held(), self._owners()
+        orphans = any(k in self._had_gradient and k not in held for k in owners)
+        waiting = self._waiting() if orphans else {}
         first = next((i for i, m in self._usage.with_gradients.items() if next(m.parameters(recurse=False), None)
                       is not None), None)
         members = []
@@ -238,7 +241,7 @@ class MembershipProbe(TorchProbe):
         unheld = {tuple(p.shape) for key, (p, _) in owners.items() if key not in held and key in self._had_gradient}
         for optimizer in self.scene.optimizers:
             own = [p for group in optimizer.param_groups for p in group["params"]]
-            if own and not any(id(p) in owners or id(p) in self._had_gradient for p in own):
+            if not any(id(p) in owners or id(p) in self._had_gradient for p in own):
                 yield type(optimizer).__name__, len(own), sum(tuple(p.shape) in unheld for p in own)
 
     def _pairs(self) -> Iterator[Pair]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from traindx_tools.finding import Finding
 from traindx_tools.on_torch.measures.cadence import Cadence
 from traindx_tools.on_torch.measures.late import Late
+from traindx_tools.on_torch.measures.once import Once
 from traindx_tools.on_torch.measures.parameters import local, positions, sampled
 from traindx_tools.on_torch.probe import Scene, TorchProbe
 from traindx_tools.on_torch.rules import (
@@ -112,7 +113,8 @@ class UpdateProbe(TorchProbe):
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
-        self._cadence = Cadence(10, int(scene.options.get("updates_every", 25)))
+        self._once = Once()
+        self._cadence = Cadence(10, int(scene.options.get("updates_every", 40)))
         self._held: dict[int, _Held] = {}
         self._late: Late[tuple[int, int, list[float]]] = Late()
 
@@ -147,7 +149,7 @@ class UpdateProbe(TorchProbe):
     def finish(self) -> Iterable[Finding]:
         """Judges what moved and what did not."""
         self._read(wait=True)
-        yield from self._findings()
+        yield from self._once.new(self._findings())
 
     def movements(self) -> list[Movement]:
         """Every parameter that was measured."""
@@ -160,7 +162,7 @@ class UpdateProbe(TorchProbe):
             yield from rule.check(movements)
 
     def _write(self) -> None:
-        for finding in self._findings():
+        for finding in self._once.new(self._findings()):
             self.scene.recorder.finding(finding)
 
     def _read(self, *, wait: bool = False) -> None:

@@ -75,6 +75,8 @@ class NormCourse:
     values: int
     """Values a channel in a batch."""
     rank: int = 0
+    evaluated: bool = False
+    """Seen in eval mode, where the running statistics are what normalises; else in train mode."""
 
 
 @dataclass(frozen=True)

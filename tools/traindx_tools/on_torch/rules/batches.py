@@ -26,6 +26,8 @@ class TensorSeen:
     minus_inf: float = 0.0
     same_rows: bool = False
     """All rows (first dimension, four or more) are equal."""
+    normed: bool = False
+    """A normalisation follows the layer at once: the scale of its input does not matter."""
     module: str | None = None
     """The module that it was given to, where that is known."""
 

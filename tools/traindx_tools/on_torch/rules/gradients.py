@@ -35,6 +35,8 @@ class GradientCourse:
     """(T,): 2-norm of all gradients as the optimizer saw them."""
     unclipped: Floats
     """(T,): the same right after backward; nan where not measured."""
+    scales: Floats
+    """(T,): what a GradScaler multiplied the loss by; 1 without one."""
     rates: Floats
     """(T,): largest learning rate of the groups."""
     adaptive: bool

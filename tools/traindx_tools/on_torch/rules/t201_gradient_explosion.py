@@ -4,7 +4,8 @@ The norm over the measured steps rises a hundredfold over its own median of befo
 stays there while the loss does not fall. The module whose norm grew most is named. A loss that is a sum, and not a
 mean, has large gradients from the first step on that do not grow: that is reported as low, with the numbers.
 
-A norm that rises while a clip holds it at a bound is seen in the gradients of before the clip.
+What is nan or inf, and what comes after it, is not judged here: see T101. A norm that rises while a clip holds it at a
+bound is seen in the gradients of before the clip.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_torch.rules.gradients import SOURCE, GradientCourse, short
 from traindx_tools.rules import Rule, Threshold
 
-LARGE, GROWTH, ROWS = 1e3, 100.0, 5
+LARGE, GROWTH, ROWS = 1e3, 100.0, 4
 
 RULE = Rule(
     id="T201",
@@ -39,9 +40,10 @@ RULE = Rule(
 def check(course: GradientCourse) -> Iterator[Finding]:
     """At most one finding."""
     total = np.where(np.isfinite(course.unclipped) & (course.unclipped > course.total), course.unclipped, course.total)
-    if len(total) < ROWS or not np.isfinite(total).any():
+    bad = np.flatnonzero(~np.isfinite(total))
+    finite = total[: bad[0]] if len(bad) else total
+    if len(finite) < ROWS:
         return
-    finite = np.where(np.isfinite(total), total, 1e30)
     k = int(np.argmax(finite))
     before = float(np.median(finite[:max(3, k // 2)])) if k >= 3 else float("nan")
     grew = k >= 3 and before > 0 and finite[k] > LARGE and finite[k] > GROWTH * before

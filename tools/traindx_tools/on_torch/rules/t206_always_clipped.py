@@ -3,6 +3,9 @@
 A norm that is the same to three digits step after step while the norm after `backward` varies is the bound of
 `clip_grad_norm_`. If the gradients are hundreds of times the bound, direction is all that is left of them, and a
 learning rate that fits the clipped ones hides a scale that is wrong at its source. A bound that is touched is normal.
+
+`kind` is "while-scaled" where a GradScaler multiplies the loss and the norm times that factor is the bound: gradients
+were clipped before they were unscaled, so that what the optimizer takes is thousands of times too small.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from traindx_tools.on_torch.rules.gradients import SOURCE, GradientCourse, short
 from traindx_tools.rules import Rule, Threshold
 
 ROWS, SAME, SHARE, FAR, VARIES = 12, 1e-3, 0.95, 1e3, 0.02
+SCALED, BOUNDS, TINY = 16.0, (0.01, 100.0), 1e-2
 
 RULE = Rule(
     id="T206",
@@ -38,6 +42,9 @@ def check(course: GradientCourse) -> Iterator[Finding]:
     total, raw = course.total, course.unclipped
     if len(total) < ROWS or not np.isfinite(total).all():
         return
+    if (scaled := _while_scaled(course)) is not None:
+        yield scaled
+        return
     bound = float(np.median(total))
     at = np.abs(total - bound) <= SAME * bound
     known = np.isfinite(raw) & at & (raw > 0)
@@ -50,4 +57,28 @@ def check(course: GradientCourse) -> Iterator[Finding]:
         f"the gradient norm is {short(bound)} in {int(at.sum())} of {len(at)} measured steps, {short(ratio)} times "
         "less than right after backward: it is clipped in every step", course.at(None), SOURCE,
         strength=Strength.CIRCUMSTANTIAL, severity=Severity.MEDIUM if ratio >= FAR else Severity.LOW,
-        measured={"bound": bound, "ratio": ratio, "share": float(at.mean())})
+        measured={"kind": "always", "bound": bound, "ratio": ratio, "share": float(at.mean())})
+
+
+def _while_scaled(course: GradientCourse) -> Finding | None:
+    """The norm times the loss scale is one usual bound in practically every step, and the norm itself is tiny."""
+    known = np.isfinite(course.unclipped)
+    if known.sum() < ROWS:
+        return None
+    scaled = (course.total * course.scales)[known]
+    bound = float(np.median(scaled))
+    at = np.abs(scaled - bound) <= 10 * SAME * bound
+    usual = BOUNDS[0] <= bound <= BOUNDS[1] and float(np.median(course.total)) < TINY
+    if not usual or at.mean() < SHARE or float(np.median(course.scales)) < SCALED:
+        return None
+    before = course.unclipped[np.isfinite(course.unclipped)]
+    if not len(before) or np.std(before) < VARIES * np.mean(before):
+        return None
+    scale, norm = float(np.median(course.scales)), float(np.median(course.total))
+    return RULE.finding(
+        f"the gradient norm times the loss scale of {scale:g} is {short(bound)} in {int(at.sum())} of {len(at)} "
+        f"measured steps: gradients are clipped to {short(bound)} while they are still scaled, and the optimizer takes "
+        f"a norm of {short(norm)} where backward gave {short(float(np.median(before)))}", course.at(None), SOURCE,
+        strength=Strength.DIRECT, severity=Severity.HIGH,
+        measured={"kind": "while-scaled", "bound": bound, "ratio": float(np.median(before)) / norm, "scale": scale,
+                  "share": float(at.mean())})

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
-from traindx_tools.on_torch.rules.membership import SOURCE, Membership
+from traindx_tools.on_torch.rules.membership import SOURCE, Member, Membership
 from traindx_tools.rules import Rule, Threshold
 
 STEPS = 3
@@ -35,6 +35,9 @@ def check(seen: Membership) -> Iterator[Finding]:
     if seen.steps < STEPS or not trained:
         return
     for name, count, alike in seen.strangers:
+        if count == 0:
+            yield _empty(seen, name, trained)
+            continue
         same = f"; {alike} of them have the shape of one that does: another instance of the same model" if (
             alike and alike >= count // 2) else ""
         yield RULE.finding(
@@ -43,3 +46,11 @@ def check(seen: Membership) -> Iterator[Finding]:
             f"get gradients that nothing applies{same}", seen.at(trained[0].module), SOURCE, strength=Strength.DIRECT,
             measured={"kind": "another-instance" if same else "others", "optimizer": name, "parameters": count,
                       "module": trained[0].module})
+
+
+def _empty(seen: Membership, name: str, trained: list[Member]) -> Finding:
+    return RULE.finding(
+        f"the {name} that steps holds no parameter at all, over {seen.steps} steps, while {len(trained)} parameters of "
+        f"the called model ({trained[0].path}, ...) get gradients that nothing applies", seen.at(trained[0].module),
+        SOURCE, strength=Strength.DIRECT, measured={"kind": "empty", "optimizer": name, "parameters": 0,
+                                                    "module": trained[0].module})

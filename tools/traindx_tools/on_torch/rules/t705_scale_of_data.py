@@ -3,6 +3,8 @@
 The input is measured where the first convolution or linear layer takes it, so that a division inside the model counts.
 `kind`: "bytes" for values from 0 up to 255 that were never divided; "large" for a spread above 1000 (raw prices,
 populations, time stamps); "target" for regression targets of such a spread, whose squared error is above a million.
+Where a normalisation follows the layer at once the scale of its input does not matter in training, and the finding is
+low.
 """
 
 from __future__ import annotations
@@ -55,9 +57,11 @@ def _finding(kind: str, seen: Sequence[TensorSeen], rank: int) -> Finding:
     mean, std = (float(np.median([getattr(s, k) for s in seen])) for k in ("mean", "std"))
     what = "the target of the regression" if kind == "target" else f"what {t.module} takes"
     why = ": pictures that were never divided by 255" if kind == "bytes" else ""
+    harmless = t.normed and kind != "target"
     return RULE.finding(
         f"{what} lies between {min(s.low for s in seen):.4g} and {max(s.high for s in seen):.4g} with mean {mean:.4g} "
         f"and standard deviation {std:.4g} over {len(seen)} measured steps{why}",
         at(t.step, rank, t.module, seen[-1].step), SOURCE, strength=Strength.DIRECT,
+        severity=Severity.LOW if harmless else RULE.severity,
         measured={"kind": kind, "mean": mean, "std": std, "low": min(s.low for s in seen),
-                  "high": max(s.high for s in seen), "module": t.module})
+                  "high": max(s.high for s in seen), "module": t.module, "normalised_next": t.normed})
