@@ -109,7 +109,7 @@ def _cut_later(body: ast.AST, name: str) -> bool:
 def _in_loss(body: ast.AST, name: str) -> bool:
     """Whether it is given to a loss or compared with a prediction."""
     for node in ast.walk(body):
-        if isinstance(node, ast.Call) and _LOSS.search(last_name(node.func).lower()):
+        if isinstance(node, ast.Call) and _LOSS.search(_called(node)):
             given: list[ast.expr] = list(node.args)
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
             given = [s for s in (node.left, node.right) if isinstance(s, ast.Name)]
@@ -118,6 +118,11 @@ def _in_loss(body: ast.AST, name: str) -> bool:
         if any(name in names_in(g) for g in given):
             return True
     return False
+
+
+def _called(node: ast.Call) -> str:
+    """The name of what is called, in lower case; of the class in `nn.SmoothL1Loss()(a, b)`."""
+    return last_name(node.func.func if isinstance(node.func, ast.Call) else node.func).lower()
 
 
 def _callee(call: ast.Call, library: str) -> str:

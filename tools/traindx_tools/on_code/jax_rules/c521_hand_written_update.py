@@ -14,7 +14,7 @@ from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.bootstrapping import suspended
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
+from traindx_tools.on_code.syntax import Syntax, argument, last_name, names_in, syntax, written
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -54,6 +54,9 @@ def _updates(code: Syntax) -> Iterator[tuple[ast.AST, ast.AST, str]]:
             names = [a.arg for a in step.args.args]
             if len(names) >= 2 and _climbs(code, step.body, names[0], names[1]):
                 yield step.body, step.body, "sign"
+    for pair in code.of(ast.BinOp):
+        if isinstance(pair.op, ast.Add) and isinstance(pair.left, ast.Name) and _paired(code, pair):
+            yield pair, pair, "sign"
     for node in code.of(ast.AugAssign):
         target = written(node.target).replace(".data", "")
         if isinstance(node.op, (ast.Add, ast.Sub)) and f"{target}.grad" in written(node.value):
@@ -70,6 +73,29 @@ def _updates(code: Syntax) -> Iterator[tuple[ast.AST, ast.AST, str]]:
             yield assigned, assigned, "sign"
     for call in code.calls("add_"):
         yield from _added(code, call)
+
+
+def _paired(code: Syntax, node: ast.BinOp) -> bool:
+    """`[(w + lr * dw) for w, dw in zip(params, grads)]`: a rate times what runs over the gradients."""
+    if not (isinstance(node.right, ast.BinOp) and isinstance(node.right.op, ast.Mult)):
+        return False
+    for up in code.above(node):
+        generators = up.generators if isinstance(up, (ast.ListComp, ast.GeneratorExp)) else []
+        for over in generators:
+            call = over.iter
+            zipped = isinstance(call, ast.Call) and last_name(call.func) == "zip" and len(call.args) == 2
+            if not zipped or not isinstance(call, ast.Call) or not isinstance(over.target, ast.Tuple):
+                continue
+            first, second = (names_in(t) for t in over.target.elts[:2])
+            trained = (
+                isinstance(node.left, ast.Name) and node.left.id in first and "grad" in written(call.args[1]).lower()
+            )
+            for factor, rest in ((node.right.left, node.right.right), (node.right.right, node.right.left)):
+                if trained and isinstance(rest, ast.Name) and rest.id in second and _rate(code, factor):
+                    return True
+        if isinstance(up, ast.stmt):
+            return False
+    return False
 
 
 def _added(code: Syntax, call: ast.Call) -> Iterator[tuple[ast.AST, ast.AST, str]]:

@@ -9,6 +9,7 @@ elements, or the reverse), which changes the weight between the two by the batch
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -199,8 +200,10 @@ def _subtracted(code: Syntax, term: _Term, top: ast.AST, name: str) -> Iterator[
 
 
 def _is_loss(code: Syntax, node: ast.expr) -> bool:
-    """Whether a value comes from a loss of the library."""
+    """Whether a value comes from a loss of the library, or is a squared difference that was averaged."""
     origin = code.origin(node)
+    if re.search(r"(\*\* ?2|\.pow\(2\)|square\().*(mean|sum)\(", written(origin)) and "-" in written(origin):
+        return not written(origin).lstrip("(").startswith("-")
     if not isinstance(origin, ast.Call):
         return False
     called = code.origin(origin.func) if isinstance(origin.func, (ast.Name, ast.Attribute)) else origin.func

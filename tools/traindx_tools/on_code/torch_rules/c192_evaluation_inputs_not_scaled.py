@@ -29,6 +29,9 @@ RULE = Rule(
 )
 _TRAIN = re.compile(r"(^|_)(x|inputs?|features?)?_?(train|tr|trn|fit|t)(ing)?($|_)|^xt$|^xtr$", re.IGNORECASE)
 _HELD = re.compile(r"(val|valid|test|te|ev|eval|dev|held|holdout|xv|xe|xte)", re.IGNORECASE)
+_PAIRED = re.compile(
+    r"^(x|xs|inputs?|features?|data|images?)_?train|^train_?(x|xs|inputs?|features?|data|images?)", re.I
+)
 _SCALERS = re.compile(r"Scaler|Normali[sz]er|Standardi[sz]er|PowerTransformer|QuantileTransformer")
 _METHODS = frozenset({"transform", "fit_transform", "normalize", "normalise", "standardize", "scale", "__call__"})
 _LIBRARIES = ("np.", "numpy.", "torch.", "jnp.", "F.")
@@ -44,7 +47,8 @@ def check(project: Project) -> Iterator[Finding]:
         if not re.search(r"[Ss]cal|[Nn]ormal|[Ss]tandard|std|Compose", file.text):
             continue
         code = syntax(file)
-        yield from _inputs(code)
+        found = list(_inputs(code))
+        yield from found or _pairs(code)
         yield from _transforms(code)
 
 
@@ -72,6 +76,27 @@ def _inputs(code: Syntax) -> Iterator[Finding]:
                 seen.add(other.id)
                 why = f"{other.id} is given to {callee} as it is, and {one.id} (line {scaled.lineno}) was scaled"
                 yield _finding(code, raw, why, "inputs")
+
+
+def _pairs(code: Syntax) -> Iterator[Finding]:
+    """Inputs that are paired by their names: x_train and x_val of one scope."""
+    names: dict[int, dict[str, ast.Name]] = {}
+    for name in code.of(ast.Name):
+        if isinstance(name.ctx, ast.Load):
+            names.setdefault(id(code.scope(name)), {})[name.id] = name  # the last use, behind all assignments
+    for known in names.values():
+        for one in known.values():
+            if not _PAIRED.search(one.id):
+                continue
+            for held in ("val", "valid", "test", "eval", "dev"):
+                other = known.get(re.sub("train", held, one.id))
+                scaled = code.assigned(one) if other is not None and other is not one else None
+                raw = code.assigned(other) if other is not None else None
+                if scaled is not None and raw is not None and other is not None:
+                    if _differs_by_scaling(code, scaled, raw):
+                        why = f"{other.id} is used as it is, and {one.id} (line {scaled.lineno}) was scaled"
+                        yield _finding(code, raw, why, "inputs")
+                        return
 
 
 def _differs_by_scaling(code: Syntax, scaled: ast.expr, raw: ast.expr) -> bool:

@@ -66,28 +66,58 @@ def _pairs(node: ast.Assign) -> list[tuple[ast.expr, ast.expr]]:
 def _why(code: Syntax, node: ast.Assign, target: ast.Name, value: ast.expr) -> tuple[str, str] | None:
     if isinstance(value, ast.Call) and last_name(value.func).endswith("DataLoader") and value.args:
         data = value.args[0]
-        if isinstance(data, ast.Name) and _trained(data.id) and _trains_on(code, data.id):
+        if isinstance(data, ast.Name) and not _samples(value) and _trains_on(code, data):
             return f"is a loader over {data.id}, on which the model is trained", "loader"
+        return None
     if isinstance(value, ast.Name) and _trained(value.id):
         return f"is {value.id} itself", "same"
     base = _subset_of(value)
     if base is not None and _trained(base.id) and not _reduced(code, node, base.id):
         return f"is a part of {base.id}, which keeps it", "part"
+    if base is not None and not _trained(base.id) and _trained_whole(code, node, base.id):
+        return f"is a part of {base.id}, and the model is trained on all of {base.id}", "part"
     if isinstance(value, ast.Call) and _opened_for_training(code, value):
         return f"opens the training part ({written(value)[:60]})", "opened"
     return _overlaps(code, node, value)
 
 
-def _trains_on(code: Syntax, name: str) -> bool:
-    """Whether another loader, of training, is built over the same name."""
+def _trains_on(code: Syntax, data: ast.Name) -> bool:
+    """Whether another loader, of training, is built over the same name in the same scope."""
     for call in code.of(ast.Call):
         statement = code.statement(call)
         target = last_name(statement.targets[0]) if isinstance(statement, ast.Assign) else ""
         first = call.args[0] if call.args else None
-        over = last_name(call.func).endswith("DataLoader") and isinstance(first, ast.Name) and first.id == name
-        if over and "train" in target.lower():
-            return True
+        over = last_name(call.func).endswith("DataLoader") and isinstance(first, ast.Name) and first.id == data.id
+        if over and "train" in target.lower() and "eval" not in target.lower() and not _samples(call):
+            return code.scope(call) is code.scope(data)
     return False
+
+
+def _samples(call: ast.Call) -> bool:
+    """Whether a loader takes a part of its data set by a sampler."""
+    return any(k.arg in ("sampler", "batch_sampler") for k in call.keywords)
+
+
+def _trained_whole(code: Syntax, node: ast.Assign, name: str) -> bool:
+    """Whether a training loop of the same scope draws from all of an array."""
+    scope = code.scope(node)
+    for loop in (n for n in ast.walk(scope) if isinstance(n, (ast.For, ast.While))):
+        text = written(loop)
+        if ".backward(" not in text and "value_and_grad" not in text and "update(" not in text:
+            continue
+        for use in (n for n in ast.walk(loop) if isinstance(n, ast.Subscript) and _is(n.value, name)):
+            if not isinstance(use.slice, ast.Name):
+                continue
+            drawn = code.origin(use.slice)
+            over = loop.iter if isinstance(loop, ast.For) and _binds(loop, use.slice.id) else drawn
+            if re.search(rf"len\({name}\)|{name}\.shape\[0\]|{name}\.size\(0\)", written(over)):
+                return sum(_is(n.value, name) and isinstance(n.slice, ast.Slice) for n in ast.walk(scope)
+                           if isinstance(n, ast.Subscript)) == _counted(node, name)  # fmt: skip
+    return False
+
+
+def _binds(loop: ast.For, name: str) -> bool:
+    return name in names_in(loop.target)
 
 
 def _subset_of(value: ast.expr) -> ast.Name | None:

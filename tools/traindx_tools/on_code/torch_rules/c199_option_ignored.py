@@ -66,12 +66,11 @@ def check(project: Project) -> Iterator[Finding]:
 
 
 def _words(project: Project) -> set[str]:
-    """Every name, attribute, keyword and text of the project's code."""
+    """Every attribute and text of the project's code: what may read a key."""
     found: set[str] = set()
     for file in project.files:
         code = syntax(file)
-        found |= {n.id for n in code.of(ast.Name)} | {n.attr for n in code.of(ast.Attribute)}
-        found |= {str(n.arg) for n in code.of(ast.keyword)} | {n.arg for n in code.of(ast.arg)}
+        found |= {n.attr for n in code.of(ast.Attribute)}
         found |= {n.value for n in code.of(ast.Constant) if isinstance(n.value, str)}
     return found
 
