@@ -11,12 +11,13 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
 from traindx.investigators.choose import going_on
+from traindx.live_view import Watch, watching
 from traindx.model import Attempt, Decision, Diagnosis, Direction
-from traindx.notices import Notice, as_lines
 from traindx.safe_text import block, line
 from traindx.session import confirm_fix, direct, record_knowledge, resume_session_sync
 from traindx.session_result import SessionResult
@@ -52,9 +53,22 @@ def say(text: str = "") -> None:
     click.echo(text, err=True)
 
 
-def hear(notice: Notice) -> None:
-    """What happens in a session, a line each."""
-    as_lines(lambda text: say(line(text)))(notice)
+def asked_within(watch: Watch) -> Callable[[Diagnosis], Decision | None]:
+    """Asks the person, with the live view out of the way."""
+
+    def ask(diagnosis: Diagnosis) -> Decision | None:
+        with watch.paused():
+            return ask_approval(diagnosis)
+
+    return ask
+
+
+def resumed(folder: str | Path, *, ask: bool, **terms: Any) -> SessionResult:
+    """The session, gone on with whom it was begun, and watched. `ask`: whether a person is asked at the gate."""
+    goes_on_offline = not going_on(folder)
+    with watching(say, phases=not goes_on_offline) as watch:
+        return resume_session_sync(folder, approve=asked_within(watch) if ask and interactive() else None,
+                                   hear=watch.hear, **terms, **going_on(folder, watch.hear))
 
 
 def ask_approval(diagnosis: Diagnosis) -> Decision | None:
@@ -194,6 +208,5 @@ def exit_code(result: SessionResult) -> int:
 
 def finish(result: SessionResult, *, approve: bool) -> int:
     """Settles what can be settled here and returns the exit code."""
-    asker = ask_approval if approve and interactive() else None
-    terminal = Terminal(lambda r: resume_session_sync(r.folder, approve=asker, **going_on(r.folder, hear)))
+    terminal = Terminal(lambda r: resumed(r.folder, ask=approve))
     return exit_code(terminal.settle(result))

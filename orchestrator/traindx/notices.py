@@ -9,7 +9,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from traindx.phases import Phase
+
 Kind = Literal["phase", "said", "asked", "working", "answered", "failed", "checked", "evidence"]
+
+
+PHASE_WORDS: dict[Phase, str] = {
+    "characterize": "writing the symptom down", "hypothesize": "ranking hypotheses", "gather": "gathering evidence",
+    "diagnose": "diagnosing", "gate": "a diagnosis is ready for your decision", "fix": "applying the approved change",
+    "verify": "verifying the fix", "strike": "taking the failed fix back", "retrospective": "writing down what helped",
+    "done": "done", "needs_data": "more data is needed", "healthy": "nothing is wrong", "halted": "halted",
+}
 
 
 @dataclass(frozen=True)
@@ -32,6 +42,12 @@ Hear = Callable[[Notice], None]
 
 IN_A_PIPE = frozenset({"phase", "said", "asked", "answered", "failed", "checked"})
 """Kinds that are worth a line; the others would fill a log with every file that a specialist opens."""
+
+
+def working(who: str, tool: str, allowed: bool) -> Notice:
+    """A tool that is used, under its own name, or that was refused."""
+    name = tool.rsplit("__", 1)[-1]
+    return Notice("working", who, name if allowed else f"{name} refused")
 
 
 def nobody(notice: Notice) -> None:

@@ -23,6 +23,7 @@ from traindx.journal import Journal
 from traindx.knowledge import add_knowledge, read_knowledge
 from traindx.machine import Session, advance
 from traindx.model import Approach, Artifacts, Budget, Decision, Direction, Symptom, Verification, Verify
+from traindx.notices import Hear, nobody
 from traindx.session_folder import (
     Opening,
     SessionFolder,
@@ -67,6 +68,7 @@ async def run_debug_session(
     unwatched: Sequence[str] = (),
     clock: Callable[[], float] = time.monotonic,
     report: bool = True,
+    hear: Hear = nobody,
 ) -> SessionResult:
     """Find the root cause of a failed training run, and fix it if a person approves.
 
@@ -88,6 +90,7 @@ async def run_debug_session(
         unwatched: patterns of paths that other processes may change meanwhile ("*.log").
         clock: seconds, monotonic.
         report: whether report.html and its pictures are made.
+        hear: told of each phase that begins and each piece of evidence, as a `Notice`.
 
     Returns the `SessionResult`. Raises TraindxError for bad arguments and where the disk refuses; asyncio's
     CancelledError passes through after it was recorded. The session can be resumed in each of these cases.
@@ -102,7 +105,7 @@ async def run_debug_session(
         "unwatched": tuple(unwatched)})
     with folder.locked() as lock:
         turn = Turn(folder, investigator or _offline(), lock=lock, approve=approve, fixer=fixer, examine=examine,
-                    clock=clock, report=report)
+                    clock=clock, report=report, hear=hear)
         await drive(turn)
     return read_result(folder.path)
 
@@ -121,6 +124,7 @@ async def resume_session(
     examine: Examine = examine_with_instruments,
     clock: Callable[[], float] = time.monotonic,
     report: bool = True,
+    hear: Hear = nobody,
 ) -> SessionResult:
     """Go on with a session after a crash, a cancel, a decision from elsewhere or a halt.
 
@@ -133,7 +137,7 @@ async def resume_session(
         terms = {"verify": verify_from(verify), "budget": budget, "allow_run": allow_run}
         _wake(folder, {k: v for k, v in terms.items() if v is not None}, accept_changes)
         turn = Turn(folder, investigator or _offline(), lock=lock, approve=approve, fixer=fixer, examine=examine,
-                    clock=clock, report=report)
+                    clock=clock, report=report, hear=hear)
         await drive(turn)
     return read_result(folder.path)
 

@@ -19,8 +19,9 @@ from traindx import events
 from traindx.investigators.base import Case, Investigator
 from traindx.journal import Journal
 from traindx.knowledge import read_knowledge
-from traindx.machine import IllegalTransition, advance
+from traindx.machine import IllegalTransition, Session, advance
 from traindx.model import Decision, Diagnosis, Fix, ProposedEdit
+from traindx.notices import PHASE_WORDS, Hear, Notice, nobody
 from traindx.patching import Store
 from traindx.session_folder import LOCK_SECONDS, SessionBusy, SessionFolder, opening_of, replay
 from traindx.strikes import Ledger
@@ -69,13 +70,14 @@ class Turn:
     def __init__(self, folder: SessionFolder, investigator: Investigator, *, lock: BaseFileLock | None = None,
                  approve: Approve | None = None, fixer: Fixer | None = None,
                  examine: Examine = examine_with_instruments, clock: Callable[[], float] = time.monotonic,
-                 report: bool = True) -> None:
+                 report: bool = True, hear: Hear = nobody) -> None:
         self.folder = folder
         self.workspace: Path = folder.workspace
         self.investigator = investigator
         self.approve = approve
         self.fixer = fixer
         self.clock = clock
+        self.hear = hear
         self.report = report
         """Whether report.html and its pictures are made."""
         self.asked: set[str] = set()
@@ -111,7 +113,15 @@ class Turn:
         """Check the event, write it down, and only then be in the new state."""
         after = advance(self.session, event)
         self.journal.append("event", event.to_json())
-        self.session = after
+        before, self.session = self.session, after
+        self._tell(before)
+
+    def _tell(self, before: Session) -> None:
+        """Say what is new: evidence, and the phase that begins."""
+        for e in self.session.evidence[len(before.evidence):]:
+            self.hear(Notice("evidence", text=f"{e.id}  {e.statement}"))
+        if self.session.phase != before.phase:
+            self.hear(Notice("phase", text=PHASE_WORDS[self.session.phase]))
 
     def note(self, event: events.Event) -> None:
         """Record what the investigator said; what the protocol does not allow is its failure, not the session's."""

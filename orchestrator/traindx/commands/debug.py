@@ -8,7 +8,6 @@ from pathlib import Path
 
 import click
 
-from traindx.safe_text import line
 from traindx_tools.errors import BadUsage
 
 
@@ -35,8 +34,10 @@ def command(path: str, verify: str | None, symptom: str, artifacts: tuple[str, .
     Nothing is changed before you approve a diagnosis. Without a terminal the session waits on disk for
     `traindx approve`. Exit codes: 0 healthy or fixed, 1 a problem waits, 3 more data is needed.
     """
-    from traindx.at_terminal import ask_approval, exit_code, finish, hear, interactive, say
+    from traindx.at_terminal import asked_within, exit_code, finish, interactive, say
     from traindx.investigators.choose import choose
+    from traindx.live_view import watching
+    from traindx.notices import Notice
     from traindx.session import run_debug_session_sync
     from traindx.settings import read_settings
     from traindx.verify import verify_from
@@ -53,13 +54,14 @@ def command(path: str, verify: str | None, symptom: str, artifacts: tuple[str, .
     check = None if verify is None else verify_from({"command": verify, "timeout": timeout, "steps": steps})
     settings = read_settings(workspace, {"backend": backend, "model": model, "dollars_all": dollars, "web": web},
                              os.environ)
-    chosen = choose(workspace, settings, hear)
-    if settings.backend != "offline":
-        say(line(chosen.said))
-    result = run_debug_session_sync(
-        symptom, workspace, artifacts=[str(Path(a).absolute()) for a in named] or None, verify=check,
-        approve=ask_approval if interactive() and not as_json else None, allow_run=verify is not None,
-        good_commit=good_commit, investigator=chosen.investigator, fixer=chosen.fixer)
+    with watching(say, phases=settings.backend != "offline") as watch:
+        chosen = choose(workspace, settings, watch.hear)
+        if settings.backend != "offline":
+            watch.hear(Notice("said", text=chosen.said))
+        result = run_debug_session_sync(
+            symptom, workspace, artifacts=[str(Path(a).absolute()) for a in named] or None, verify=check,
+            approve=asked_within(watch) if interactive() and not as_json else None, allow_run=verify is not None,
+            good_commit=good_commit, investigator=chosen.investigator, fixer=chosen.fixer, hear=watch.hear)
     if as_json:
         click.echo(json.dumps(result.to_json(), indent=1, allow_nan=False))
         return exit_code(result)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from traindx.at_terminal import finish, hear
+from traindx.at_terminal import finish, resumed
 from traindx.gate import ApprovalRefused
-from traindx.investigators.choose import going_on
 from traindx.model import Decision
-from traindx.session import NotWaiting, decide, read_result, resume_session_sync
+from traindx.session import NotWaiting, decide, read_result
 from traindx.session_result import SessionResult
 
 
@@ -36,4 +35,4 @@ def go_on(result: SessionResult, wait: bool) -> int:
     """Resumes the session unless it is to wait; shows where it stands and returns the exit code."""
     if wait:
         return finish(result, approve=True)
-    return finish(resume_session_sync(result.folder, **going_on(result.folder, hear)), approve=True)
+    return finish(resumed(result.folder, ask=False), approve=True)

@@ -23,10 +23,9 @@ from traindx_tools.errors import BadUsage
 def command(session: str, workspace: str | None, verify: str | None, allow_run: bool, accept_changes: bool,
             given: tuple[str, ...], different: bool, stop: bool, passed: bool | None, comment: str) -> int:
     """Go on with SESSION after an interruption, a decision, an edit of yours or a halt."""
-    from traindx.at_terminal import ask_approval, finish, hear, interactive
-    from traindx.investigators.choose import going_on
+    from traindx.at_terminal import finish, resumed
     from traindx.model import Direction
-    from traindx.session import confirm_fix, direct, give_data, read_result, resume_session_sync
+    from traindx.session import confirm_fix, direct, give_data, read_result
 
     where = Path(workspace) if workspace is not None else None
     folder = read_result(session, workspace=where).folder
@@ -42,6 +41,5 @@ def command(session: str, workspace: str | None, verify: str | None, allow_run: 
         if stop:
             return finish(after, approve=False)
     consent = True if allow_run or verify is not None else None
-    result = resume_session_sync(folder, verify=verify, allow_run=consent, accept_changes=accept_changes,
-                                 approve=ask_approval if interactive() else None, **going_on(folder, hear))
+    result = resumed(folder, ask=True, verify=verify, allow_run=consent, accept_changes=accept_changes)
     return finish(result, approve=True)

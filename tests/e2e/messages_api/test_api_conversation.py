@@ -73,7 +73,7 @@ async def test_tools_are_used_and_the_answer_is_handed_over(work: Path, tmp_path
     assert "L101" in found
     assert reply.tokens == 4 * 30
     assert [n.text for n in notices if n.kind == "working" and n.text] == [
-        "Read", "Grep", "Glob", "mcp__traindx__list_findings"]
+        "Read", "Grep", "Glob", "list_findings"]
     kept = next((tmp_path / "scratch" / "conversation").glob("tester-*.jsonl")).read_text()
     assert "list_findings" in kept
     assert "fake-key" not in kept

@@ -17,7 +17,7 @@ from traindx.investigators.claude_code.conversation import Question
 from traindx.investigators.claude_code.guard import SECONDS, guard, hooks
 from traindx.investigators.claude_code.launching import cli_path
 from traindx.investigators.claude_code.sdk import sdk
-from traindx.notices import Notice
+from traindx.notices import Notice, working
 from traindx.policy import Verdict
 
 NEVER = ("Bash", "Write", "Edit", "NotebookEdit", "Agent", "Task", "Skill", "SlashCommand", "KillShell", "BashOutput")
@@ -55,6 +55,7 @@ class CliAsker(Asker):
         self.conversations.note(question, type(message).__name__, message)
         if type(message).__name__ == "ResultMessage":
             _take(message, heard)
+            self.hear(Notice("working", question.who, tokens=heard.tokens, dollars=heard.dollars))
         content = getattr(message, "content", None)
         for block in content if isinstance(content, list) else ():
             name = type(block).__name__
@@ -67,7 +68,7 @@ class CliAsker(Asker):
         """The SDK's options: nothing that writes, nothing from the project's or the user's settings."""
 
         def told(tool: str, arguments: Mapping[str, Any], verdict: Verdict, agent: str) -> None:
-            self.hear(Notice("working", question.who, tool if verdict.allow else f"{tool} refused"))
+            self.hear(working(question.who, tool, verdict.allow))
             if not verdict.allow:
                 heard.denied.append(f"{tool}: {verdict.reason}")
                 self.conversations.note(question, "denied", {"tool": tool, "arguments": arguments, "agent": agent,

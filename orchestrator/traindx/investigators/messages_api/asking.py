@@ -17,7 +17,7 @@ from traindx.investigators.messages_api import client as api
 from traindx.investigators.messages_api.conversing import Conversation
 from traindx.investigators.messages_api.toolbox import Toolbox
 from traindx.investigators.messages_api.usage import Prices
-from traindx.notices import Notice
+from traindx.notices import Notice, working
 from traindx.policy import Verdict
 
 COUNTING_SECONDS = 10.0
@@ -87,7 +87,7 @@ class ApiAsker(Asker):
 
     def _talk(self, client: Any, question: Question, heard: Heard, most: float) -> Conversation:
         def told(tool: str, arguments: Mapping[str, Any], verdict: Verdict) -> None:
-            self.hear(Notice("working", question.who, tool if verdict.allow else f"{tool} refused"))
+            self.hear(working(question.who, tool, verdict.allow))
             if not verdict.allow:
                 heard.denied.append(f"{tool}: {verdict.reason}")
                 self.conversations.note(question, "denied", {"tool": tool, "arguments": dict(arguments),
