@@ -138,7 +138,8 @@ def _rate(code: Syntax, node: ast.expr) -> bool:
 
 def _finding(code: Syntax, node: ast.AST, update: ast.AST, kind: str) -> Finding:
     patch: tuple[Patch, ...] = ()
-    if kind == "sign" and isinstance(update, ast.BinOp):
+    alone = not isinstance(code.parent(update), ast.Tuple)  # of several on one line, one patch would leave the others
+    if kind == "sign" and isinstance(update, ast.BinOp) and alone:
         text = f"{written(update.left)} - {written(update.right)}"
         made = patching.replace_text(code.file, update, text, "down the gradient")
         patch = (made,) if made is not None else ()

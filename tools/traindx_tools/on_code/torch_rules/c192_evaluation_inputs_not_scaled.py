@@ -92,11 +92,11 @@ def _pairs(code: Syntax) -> Iterator[Finding]:
                 other = known.get(re.sub("train", held, one.id))
                 scaled = code.assigned(one) if other is not None and other is not one else None
                 raw = code.assigned(other) if other is not None else None
-                if scaled is not None and raw is not None and other is not None:
-                    if _differs_by_scaling(code, scaled, raw):
-                        why = f"{other.id} is used as it is, and {one.id} (line {scaled.lineno}) was scaled"
-                        yield _finding(code, raw, why, "inputs")
-                        return
+                if scaled is None or raw is None or other is None or not _differs_by_scaling(code, scaled, raw):
+                    continue
+                why = f"{other.id} is used as it is, and {one.id} (line {scaled.lineno}) was scaled"
+                yield _finding(code, raw, why, "inputs")
+                return
 
 
 def _differs_by_scaling(code: Syntax, scaled: ast.expr, raw: ast.expr) -> bool:

@@ -28,7 +28,7 @@ RULE = Rule(
 )
 _TRAIN = re.compile(r"(.*_)?(train|training|trn)(_.*|set|data|ds|x|idx)?|x_?tr|xt", re.IGNORECASE)
 _HELD = re.compile(
-    r"(.*_)?(val|valid|validation|test|dev|holdout|held_out)(_.*|set|data|ds|loader|idx|x)?", re.IGNORECASE
+    r"(.*_)?(val|valid|validation|test|dev|holdout|held_out)(_.*|set|data|ds|loader|idx|x)?|x_?v", re.IGNORECASE
 )
 _PARTS = frozenset({"Subset", "drop", "random_split", "remove", "pop", "difference", "delete", "sample"})
 _DRAWS = frozenset({"randperm", "permutation", "choice", "sample"})

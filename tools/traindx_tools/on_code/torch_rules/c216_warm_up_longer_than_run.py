@@ -1,7 +1,7 @@
 """The warm-up is longer than the run, in the unit in which it is stepped.
 
-A warm-up of 500 steps whose scheduler is stepped once an epoch needs 500 epochs: with 20 of them the learning rate never
-reaches 4 % of its value. The rule knows the length of the warm-up (LinearLR's total_iters, the divisor in LambdaLR's
+A warm-up of 500 steps whose scheduler is stepped once an epoch needs 500 epochs: with 20 of them the learning rate
+ends at 4 % of its value. The rule knows the length of the warm-up (LinearLR's total_iters, the divisor in LambdaLR's
 function) and how often the loop around `scheduler.step()` runs.
 """
 
