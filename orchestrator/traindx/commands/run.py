@@ -91,7 +91,7 @@ def _block(folder: Path, findings: tuple[object, ...], remarks: tuple[str, ...])
     from traindx_tools.finding import Finding, Severity
 
     told = sorted((f for f in findings if isinstance(f, Finding) and f.severity is not Severity.INFO),
-                  key=lambda f: (f.rule != "T101", -f.severity.rank))
+                  key=lambda f: (f.rule not in ("T101", "J101"), -f.severity.rank))
     rows = [f"  {f.rule} {f.severity.value}: {line(f.statement)}" for f in told[:8]]
     rows += [f"  ... and {len(told) - 8} more"] if len(told) > 8 else []
     rows += [f"  note: {line(r)}" for r in remarks]

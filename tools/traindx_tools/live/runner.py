@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from traindx_tools.finding import Finding
+from traindx_tools.finding import Finding, Severity
 from traindx_tools.live.launch import launch, launch_until
 from traindx_tools.live.reading import RUN_FILE, LiveRun, read_folder
 from traindx_tools.live.settings import FILE_BOUND, ORIGIN, Settings, environment_for
@@ -29,6 +29,8 @@ LONG_RUN = 600.0
 """Seconds of a first pass from which the second pass needs to be asked for: it takes as long again."""
 GRACE = 3.0
 """Seconds that other ranks get to say what they saw after the first one has."""
+NAMED = ("T101", "J101")
+"""Rules that name an origin."""
 EAGER = {"TORCHDYNAMO_DISABLE": "1", "TORCH_COMPILE_DISABLE": "1", "PYTHONUNBUFFERED": "1"}
 """Under tracing compiled regions run eagerly: an operation inside a fused kernel cannot be seen."""
 
@@ -96,7 +98,7 @@ def search_origin(job: Job, environment: Mapping[str, str], *, asked: bool = Tru
         return (f"the origin was not searched; `traindx run --origin {shlex.quote(str(job.folder))}` runs the command "
                 "again and names the operation",)
     for number, arm in enumerate(arms(tripped(before)), 1):
-        if any(f.rule == "T101" for f in trace(job, environment, number, arm, before)):
+        if any(f.rule in NAMED for f in trace(job, environment, number, arm, before)):
             return ()
     return ("the run was repeated with tracing and the values stayed finite: it does not take the same course twice "
             "(unseeded randomness, data order, timing)",)
@@ -116,12 +118,14 @@ def trace(job: Job, environment: Mapping[str, str], number: int, arm: int,
 def tripped(findings: Sequence[Finding]) -> list[int]:
     """The backward passes (from 0) at or after which a value stopped being finite, one for each process.
 
-    Gradients are not looked at in every step: theirs is the last one after which they were finite.
+    Gradients are not looked at in every step: theirs is the last one after which they were finite. Of JAX programs: the
+    calls of compiled functions.
     """
     seen = [f.measured for f in findings if f.rule == "T102"]
     places = [min(b, c) if m.get("what") == "gradient" and isinstance(c, int) else b for m in seen
               for b, c in [(m.get("backward"), m.get("clean"))] if isinstance(b, int)]
-    return [p for p in places if isinstance(p, int)]
+    calls = [f.measured.get("call") for f in findings if f.rule == "J102" and f.severity is not Severity.INFO]
+    return [p for p in (*places, *calls) if isinstance(p, int)]
 
 
 def arms(seen: Sequence[int]) -> tuple[int, ...]:
@@ -140,7 +144,7 @@ class Enough:
 
     def __call__(self) -> bool:
         told = [p.read_text(encoding="utf-8", errors="replace") for p in self._folder.glob("*.summary.json")]
-        if not any('"T10' in t for t in told):
+        if not any('"T10' in t or '"J10' in t for t in told):
             return False
         processes = len(list(self._folder.glob("rank*.jsonl")))
         self._since = self._since or time.monotonic()

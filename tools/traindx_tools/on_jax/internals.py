@@ -193,3 +193,36 @@ def _fresh_traceback() -> Callable[[], Any] | None:
     client = getattr(module, "xla_client", None)
     found = getattr(getattr(client, "Traceback", None), "get_traceback", None)
     return found if callable(found) else None
+
+
+# ---- the running process
+
+
+def at_top_level() -> bool:
+    """Whether values are computed now, rather than traced."""
+    clean: bool = _named("jax._src.core:trace_state_clean")()
+    return clean
+
+
+def compilations(jitted: Any) -> int | None:
+    """How many signatures a jitted function was called with, None where this release does not say."""
+    size = getattr(jitted, "_cache_size", None)
+    return int(size()) if callable(size) else None
+
+
+def on_lowering(seen: Callable[[Any, str], None]) -> Callable[[], None]:
+    """Calls `seen(closed jaxpr, name)` whenever JAX compiles one; returns what ends that. Nothing is traced for it."""
+    module = import_module("jax._src.interpreters.pxla")
+    original = _named("jax._src.interpreters.pxla:lower_sharding_computation")
+
+    def lower(closed_jaxpr: Any, api_name: Any, fun_name: Any, *args: Any, **kwargs: Any) -> Any:
+        seen(closed_jaxpr, str(fun_name))
+        return original(closed_jaxpr, api_name, fun_name, *args, **kwargs)
+
+    module.lower_sharding_computation = lower  # type: ignore[attr-defined]
+
+    def end() -> None:
+        if module.lower_sharding_computation is lower:
+            module.lower_sharding_computation = original  # type: ignore[attr-defined]
+
+    return end

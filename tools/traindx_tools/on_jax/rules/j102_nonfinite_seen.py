@@ -33,7 +33,10 @@ RULE = Rule(
 
 @dataclass(frozen=True)
 class Seen:
-    """A value that is not finite. `call`: of all watched calls in this process; `step`: of this function (from 1)."""
+    """A value that is not finite. `step`: the call of the function (from 1) that showed it.
+
+    `call`: of all watched calls in this process the first one that can have made it.
+    """
 
     function: str
     output: str
@@ -43,7 +46,7 @@ class Seen:
     before: float | None
     """The last finite value of the same output, None where there was none."""
     what: str
-    """"state", "loss" or "metric"."""
+    """"state", "gradient", "loss", "output" or "metric"."""
     file: str | None = None
     line: int | None = None
     rank: int | None = None

@@ -1,0 +1,186 @@
+"""Sees the calls of any JAX program: `jax.jit`, `jax.grad` and `jax.value_and_grad` are replaced after the import.
+
+What they make stands for the original in every respect and adds one look at each call from outside a trace: calls
+within a trace, of other threads and of our own go straight through. Functions that were jitted before (those of JAX
+itself) are not seen. Nothing is patched twice, and a probe that raises costs itself and one line.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from traindx_tools.finding import Finding
+from traindx_tools.live.notice import say
+from traindx_tools.live.session import Session, current_session
+from traindx_tools.on_jax import internals
+from traindx_tools.on_jax.probe import Call, JaxProbe, Scene
+from traindx_tools.on_jax.registry import probes_for
+from traindx_tools.on_jax.watched import Watched, static_names
+
+_attached: list[Attachment] = []
+
+
+def attach(session: Session | None = None) -> Attachment | None:
+    """Attaches the probes that the session asks for; None where there is no session. A second call changes nothing."""
+    if _attached:
+        return _attached[0]
+    session = session or current_session()
+    if session is None:
+        return None
+    internals.check()
+    scene = Scene(session.recorder, dict(session.settings.options))
+    made = Attachment(scene, probes_for(scene, session.settings.probes, session.settings.mode), session)
+    session.at_error.append(made.failed)
+    session.at_end.append(made.finish)
+    made.patch()
+    _attached.append(made)
+    return made
+
+
+def detach() -> None:
+    """Takes every patch out again; functions that were made meanwhile go straight through from now on."""
+    while _attached:
+        _attached.pop().unpatch()
+
+
+class Attachment:
+    """The patches of one process and what they have seen."""
+
+    def __init__(self, scene: Scene, probes: Sequence[JaxProbe], session: Session) -> None:
+        self.scene, self.probes, self.session = scene, list(probes), session
+        self.calls = 0
+        self._busy = self._off = False
+        self._current: Watched | None = None
+        self._lowered: list[Any] = []
+        self._thread = threading.get_ident()
+        self._undo: list[Callable[[], None]] = []
+
+    # ---- patches
+
+    def patch(self) -> None:
+        """Puts the patches in."""
+        import jax
+
+        self._replace(jax, "jit", self._jit)
+        for name in ("grad", "value_and_grad"):
+            self._replace(jax, name, functools.partial(self._gradient, name))
+        try:
+            self._undo.append(internals.on_lowering(self._on_lowering))
+        except internals.JaxMoved as error:
+            say(f"compiled functions are not looked into: {error}")
+
+    def unpatch(self) -> None:
+        """Takes the patches out again; what was patched over ours by others stays."""
+        self._off = True
+        while self._undo:
+            self._undo.pop()()
+
+    def _replace(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
+        original = getattr(owner, name)
+        ours = make(original)
+        setattr(owner, name, ours)
+        self._undo.append(lambda: setattr(owner, name, original) if getattr(owner, name) is ours else None)
+
+    def _jit(self, original: Any) -> Any:
+        @functools.wraps(original)
+        def jit(*args: Any, **options: Any) -> Any:
+            made = original(*args, **options)
+            if not args or not hasattr(made, "lower"):  # called for its options alone: a decorator comes back
+                return functools.partial(jit, **options) if not args else made
+            donated = any(options.get(o) not in (None, ()) for o in ("donate_argnums", "donate_argnames"))
+            static = static_names(args[0], options.get("static_argnums"), options.get("static_argnames"))
+            return self._made(Watched(made, self, static=static, donated=donated))
+
+        return jit
+
+    def _gradient(self, kind: str, original: Any) -> Any:
+        @functools.wraps(original)
+        def gradient(*args: Any, **options: Any) -> Any:
+            made = original(*args, **options)
+            watched = self._made(Watched(made, self, kind=kind))
+
+            @functools.wraps(made)
+            def call(*given: Any, **named: Any) -> Any:
+                return watched(*given, **named)
+
+            return call
+
+        return gradient
+
+    def _made(self, watched: Watched) -> Watched:
+        if not self.quiet():
+            self._tell("made", watched)
+        return watched
+
+    # ---- moments
+
+    def quiet(self) -> bool:
+        """Whether what happens now is no moment: within a trace, of another thread, or of our own."""
+        if self._off or self._busy or threading.get_ident() != self._thread or not internals.at_top_level():
+            return True
+        if self.session.asleep:
+            self.session.wake()
+        return False
+
+    def observed(self, watched: Watched, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """One call from outside."""
+        self.calls += 1
+        watched.calls += 1
+        call = Call(watched, self.calls, watched.calls, args, kwargs)
+        if any(p.looks_before for p in self.probes):
+            self._tell("before_call", call)
+        outer, self._current = self._current, watched
+        try:
+            call.output = watched.inner(*args, **kwargs)
+        finally:
+            self._current = outer
+            self._compiled(watched)
+        self._tell("after_call", call)
+        return call.output
+
+    def _on_lowering(self, jaxpr: Any, name: str) -> None:
+        if self._current is not None and not self._busy and len(self._lowered) < 64:
+            self._lowered.append(jaxpr)
+
+    def _compiled(self, watched: Watched) -> None:
+        """The largest of what was compiled during a call is the function itself; the others are constants of it."""
+        if self._lowered:
+            jaxpr = max(self._lowered, key=lambda j: len(j.jaxpr.eqns))
+            self._lowered.clear()
+            self._tell("compiled", watched, jaxpr)
+
+    def _tell(self, moment: str, *what: Any) -> None:
+        self._busy = True
+        try:
+            for probe in tuple(self.probes):
+                try:
+                    getattr(probe, moment)(*what)
+                except Exception as error:  # noqa: BLE001 - a fault of a probe must not become the training's
+                    self.probes.remove(probe)
+                    say(f"the probe {probe.name} is off: {type(error).__name__}: {error}; the training goes on")
+        finally:
+            self._busy = False
+
+    # ---- the end
+
+    def failed(self, error: BaseException) -> None:
+        """The program ends with this error: writes what the probes know about it."""
+        self._write("failed", error)
+
+    def finish(self) -> None:
+        """The program ends: writes what the probes have not written yet."""
+        self._write("finish")
+
+    def _write(self, moment: str, *what: Any) -> None:
+        self._busy = True
+        for probe in self.probes:
+            try:
+                found: Iterable[Finding] = getattr(probe, moment)(*what)
+                for finding in found:
+                    self.scene.recorder.finding(finding)
+            except Exception as error:  # noqa: BLE001 - see above
+                say(f"the probe {probe.name} failed at the end: {type(error).__name__}: {error}")
+        self._busy = False

@@ -1,0 +1,71 @@
+"""What one JAX instrument implements: the moments of a process, each a method that does nothing by default.
+
+The attachment (`attachment.py`) sees every call of a jitted function and of an eager `grad` or `value_and_grad`. A
+probe that raises is switched off with one line and never again called. A probe never changes a value, never calls or
+traces the user's function, keeps no arguments and no large outputs beyond a call, and reads only what has arrived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from traindx_tools.finding import Finding
+    from traindx_tools.live.recorder import Recorder
+    from traindx_tools.on_jax.watched import Watched
+
+
+@dataclass
+class Scene:
+    """What is shared by the probes of a process."""
+
+    recorder: Recorder
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Call:
+    """One call from outside any trace. `number`: of all such calls in this process; `step`: of this function."""
+
+    watched: Watched
+    number: int
+    step: int
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    output: Any = None
+    leaves: list[Any] = field(default_factory=list)
+    """The output's leaves."""
+
+
+class JaxProbe:
+    """One instrument. `name` is what `--probe` takes; `always_on` ones run unless told otherwise."""
+
+    name: str = ""
+    always_on: bool = False
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+
+    def made(self, watched: Watched) -> None:
+        """A function is jitted."""
+
+    def compiled(self, watched: Watched, jaxpr: Any) -> None:
+        """A function is compiled for a signature; its closed jaxpr."""
+
+    def before_call(self, call: Call) -> None:
+        """A function is about to be called; only probes with `looks_before` are asked."""
+
+    looks_before = False
+
+    def after_call(self, call: Call) -> None:
+        """A function has returned: its outputs may still be on their way."""
+
+    def failed(self, error: BaseException) -> Iterable[Finding]:
+        """The program ends with this error: what the probe knows about it."""
+        return ()
+
+    def finish(self) -> Iterable[Finding]:
+        """The program ends, well or not: what the probe saw and has not written yet."""
+        return ()

@@ -1,0 +1,1 @@
+"""The instruments of a live JAX process, one module each."""

@@ -1,0 +1,60 @@
+"""Which outputs of a function are its state: those that the next call gets as arguments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from traindx_tools.on_jax.probe import Call
+
+LOOKS = 4
+"""Calls after the first one that are looked at to find out what is fed back."""
+
+
+def output_names(output: Any) -> list[str]:
+    """`[0]['enc']['w']` for each leaf of an output."""
+    import jax
+
+    return [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_flatten_with_path(output)[0]]
+
+
+class Feeding:
+    """Learns in the first calls which output leaf is which argument leaf of the next call."""
+
+    def __init__(self, call: Call) -> None:
+        self.fed: dict[int, int] = {}
+        """Argument leaf by output leaf."""
+        self._before: dict[int, tuple[int, Any]] = {}
+        self._looks = 0
+        self._keep(call)
+
+    @property
+    def learning(self) -> bool:
+        """Whether it looks at calls still."""
+        return self._looks < LOOKS
+
+    def look(self, call: Call) -> None:
+        """Compares the arguments of a call with what the call before gave."""
+        import jax
+
+        if call.step == 1:
+            return
+        self._looks += 1
+        for j, leaf in enumerate(jax.tree_util.tree_leaves((call.args, call.kwargs))):
+            known = self._before.get(id(leaf))
+            if known is not None and known[1] == _signature(leaf):
+                self.fed[known[0]] = j
+        if self.learning:
+            self._keep(call)
+        else:
+            self._before.clear()
+
+    def _keep(self, call: Call) -> None:
+        import jax
+
+        leaves = call.leaves or jax.tree_util.tree_leaves(call.output)
+        self._before = {id(x): (i, _signature(x)) for i, x in enumerate(leaves) if hasattr(x, "shape")}
+
+
+def _signature(leaf: Any) -> tuple[Any, Any]:
+    return getattr(leaf, "shape", None), getattr(leaf, "dtype", None)
