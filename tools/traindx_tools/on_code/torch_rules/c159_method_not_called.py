@@ -8,6 +8,7 @@ exists.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
@@ -35,12 +36,14 @@ _EFFECT = {
     "update": "the scale or the average is never updated",
     "cuda": "nothing is moved",
 }
+_BARE = re.compile(rf"^[^#\n()=]*\.({'|'.join(_EFFECT)})\s*(;|#|$)", re.MULTILINE)
+"""A line that ends in one of the names: the syntax tree is only looked at where there is one."""
 
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at every statement that is only an attribute."""
     for file in project.files:
-        if "torch" not in file.text and "jax" not in file.text:
+        if not _BARE.search(file.text) or ("torch" not in file.text and "jax" not in file.text):
             continue
         code = syntax(file)
         for node in code.of(ast.Expr):

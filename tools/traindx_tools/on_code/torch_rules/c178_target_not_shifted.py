@@ -32,11 +32,12 @@ _FLAT = frozenset({"view", "reshape", "flatten", "contiguous", "transpose", "lon
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at every cross entropy."""
-    if not any(_CAUSAL.search(f.text) for f in project.files) or any(_SHIFTED.search(f.text) for f in project.files):
+    losses = [f for f in project.files if "cross_entropy" in f.text or "CrossEntropyLoss" in f.text]
+    if not losses or not any(_CAUSAL.search(f.text) for f in project.files):
         return
-    for file in project.files:
-        if "cross_entropy" not in file.text.lower().replace("crossentropy", "cross_entropy"):
-            continue
+    if any(_SHIFTED.search(f.text) for f in project.files):
+        return
+    for file in losses:
         code = syntax(file)
         for call in _losses(code):
             logits, target = _plain(argument(call, 0, "input", "logits")), _plain(argument(call, 1, "target", "labels"))
