@@ -34,7 +34,7 @@ def run(watching, windows=10, passes=4, between=None, after="none"):
 def test_zero_grad_within_the_window(to_none, watching):
     found = run(watching, between=lambda m, _: m.zero_grad(to_none)).one("T207")
     assert found.measured["passes"] == 4
-    assert found.where.module == "2.weight"
+    assert found.where.module == "0.weight"
 
 
 @pytest.mark.parametrize("after", ["none", "zero"])
@@ -75,3 +75,22 @@ def test_sharpness_aware_minimisation_is_left_alone(watching):
 @pytest.mark.parametrize("rule", [t207_gradients_discarded, t208_gradients_carried])
 def test_nothing_seen_says_nothing(rule):
     assert list(rule.check(Windows(0, 0, 0, 0.0, 0, 0, "w", 1, 1))) == []
+
+
+def test_heads_that_take_turns_within_a_window(watching):
+    """Each pass reaches another head: the trunk shows what is lost."""
+    trunk, heads = nn.Linear(8, 8), nn.ModuleList([nn.Linear(8, 1) for _ in range(3)])
+    parameters = [*trunk.parameters(), *heads.parameters()]
+    optimizer = torch.optim.AdamW(parameters, 1e-3)
+    for reset in (True, False):
+        with watching(AccumulationProbe) as w:
+            for _ in range(8):
+                for head in heads:
+                    loss = head(trunk(torch.randn(8, 8))).square().mean()
+                    if reset:
+                        for p in parameters:
+                            p.grad = None
+                    loss.backward()
+                optimizer.step()
+                optimizer.zero_grad()
+        assert w.rules == (["T207"] if reset else [])

@@ -1,4 +1,4 @@
-"""What becomes of one weight's gradient between backward passes and steps (T207, T208)."""
+"""What becomes of a few weights' gradients between backward passes and steps (T207, T208)."""
 
 from __future__ import annotations
 
@@ -13,66 +13,63 @@ from traindx_tools.on_torch.probe import Scene, TorchProbe
 from traindx_tools.on_torch.rules import t207_gradients_discarded, t208_gradients_carried
 from traindx_tools.on_torch.rules.t207_gradients_discarded import Windows
 
-VALUES = 64
+VALUES, WEIGHTS = 64, 3
 WATCHED = 60
 """Steps that are watched from the beginning; after them nothing is looked at any more."""
 
 
 class AccumulationProbe(TorchProbe):
-    """Gradients that are thrown away within a window, or never set back. Watches one weight for sixty steps."""
+    """Gradients that are thrown away within a window, or never set back. Watches three weights for sixty steps."""
 
     name = "accumulation"
     always_on = True
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
-        self._weight: torch.nn.Parameter | None = None
+        self._weights: list[torch.nn.Parameter] = []
         self._late: Late[str] = Late()
         self._windows = self._several = self._discarded = self._passes = 0
         self._in_window = 0
         self._filled: torch.Tensor | None = None
-        """The watched gradient after the last backward pass of this window."""
+        """The watched gradients after the last backward pass of this window."""
         self._taken: torch.Tensor | None = None
-        """The watched gradient when the last step was taken."""
+        """The watched gradients when the last step was taken."""
         self._lost = False
         self._version = -1
         self._counts = {"carried": 0, "judged": 0}
         self._window_lost: list[bool] = []
 
     def optimizer_found(self, optimizer: torch.optim.Optimizer) -> None:
-        """Chooses the last weight of two or more dimensions that has a gradient."""
-        if self._weight is None:
-            held = [p for g in optimizer.param_groups for p in g["params"] if p.requires_grad and p.numel()]
-            self._weight = next((p for p in reversed(held) if p.ndim >= 2 and p.grad is not None
-                                 and not p.grad.is_sparse), None)
+        """Chooses the first, the middle and the last weight of two or more dimensions that has a gradient."""
+        if not self._weights:
+            able = [p for g in optimizer.param_groups for p in g["params"] if p.requires_grad and p.numel()
+                    and p.ndim >= 2 and p.grad is not None and not p.grad.is_sparse]
+            self._weights = list({id(p): p for p in (able[:1] + able[len(able) // 2:][:1] + able[-1:])}.values())
 
     def before_backward(self, loss: torch.Tensor) -> None:
         """Whether what was there is still there."""
-        weight = self._watched()
-        if weight is None:
+        weights = self._watched()
+        if not weights:
             return
-        now = _sample(weight.grad)
         with torch.no_grad():
             if self._in_window == 0 and self._taken is not None:
-                carried = torch.zeros(1) if now is None else _same(now, self._taken)
-                self._late.send("carried", carried)
-            elif self._in_window > 0 and self._filled is not None and weight._version == self._version:
-                lost = torch.ones(1) if now is None else _emptied(now, self._filled)
-                self._late.send("lost", lost)
+                self._late.send("carried", _same(_sample(weights), self._taken))
+            elif self._in_window > 0 and self._filled is not None and _versions(weights) == self._version:
+                self._late.send("lost", _emptied(_sample(weights), self._filled))
 
     def after_backward(self, loss: torch.Tensor) -> None:
         """What this pass left."""
-        weight = self._watched()
-        if weight is not None:
+        weights = self._watched()
+        if weights:
             self._in_window += 1
-            self._version = weight._version
-            self._filled = _sample(weight.grad)
+            self._version = _versions(weights)
+            self._filled = _sample(weights)
 
     def before_step(self, optimizer: torch.optim.Optimizer) -> None:
         """What the step takes."""
-        weight = self._watched()
-        if weight is not None and self._in_window:
-            self._taken = _sample(weight.grad)
+        weights = self._watched()
+        if weights and self._in_window:
+            self._taken = _sample(weights)
             self._late.send("end", torch.full((1,), float(self._in_window)))
             self._in_window, self._filled = 0, None
 
@@ -89,9 +86,9 @@ class AccumulationProbe(TorchProbe):
         self._read(wait=True)
         yield from self._findings()
 
-    def _watched(self) -> torch.nn.Parameter | None:
+    def _watched(self) -> list[torch.nn.Parameter]:
         alone = len(self.scene.optimizers) == 1 and self._windows < WATCHED
-        return self._weight if alone else None
+        return self._weights if alone else []
 
     def _read(self, *, wait: bool = False) -> None:
         for kind, values in self._late.arrived(wait=wait):
@@ -109,30 +106,39 @@ class AccumulationProbe(TorchProbe):
                 self._lost = False
 
     def _findings(self) -> Iterable[Finding]:
-        if self._weight is None or len(self.scene.optimizers) != 1:
+        if not self._weights or len(self.scene.optimizers) != 1:
             return
         seen = Windows(self._windows, self._several, self._discarded, self._passes / max(1, self._several),
                        self._counts["carried"], self._counts["judged"],
-                       self.scene.parameter_paths.get(id(self._weight), "a weight"), 1, max(1, self._windows),
+                       self.scene.parameter_paths.get(id(self._weights[0]), "a weight"), 1, max(1, self._windows),
                        self.scene.recorder.rank)
         yield from t207_gradients_discarded.check(seen)
         yield from t208_gradients_carried.check(seen)
 
 
-def _sample(grad: torch.Tensor | None) -> torch.Tensor | None:
-    if grad is None or grad.is_sparse:
-        return None
-    part = local(grad).reshape(-1)
-    return part[:: max(1, part.numel() // VALUES)][:VALUES].clone()
+def _versions(weights: list[torch.nn.Parameter]) -> int:
+    """Changes whenever something writes the weights."""
+    return sum(w._version for w in weights)
+
+
+def _sample(weights: list[torch.nn.Parameter]) -> torch.Tensor:
+    """At most 64 values of each weight's gradient, one row a weight; zeros where there is none."""
+    rows: list[torch.Tensor] = []
+    for w in weights:
+        row = torch.zeros(VALUES, device=local(w).device)
+        if w.grad is not None and not w.grad.is_sparse:
+            flat = local(w.grad).reshape(-1)
+            part = flat[:: max(1, flat.numel() // VALUES)][:VALUES]
+            row[: len(part)] = part
+        rows.append(row.to(rows[0].device) if rows else row)
+    return torch.stack(rows)
 
 
 def _same(now: torch.Tensor, before: torch.Tensor) -> torch.Tensor:
-    """Whether a gradient that is not zero is still what it was; as (1,)."""
-    if now.shape != before.shape:
-        return torch.zeros(1)
-    return ((now == before).all() & (before != 0).any()).reshape(1)
+    """Whether some gradient that is not zero is still what it was; as (1,)."""
+    return ((now == before).all(1) & (before != 0).any(1)).any().reshape(1)
 
 
 def _emptied(now: torch.Tensor, before: torch.Tensor) -> torch.Tensor:
-    """Whether a gradient that was not zero is zero now; as (1,)."""
-    return ((now == 0).all() & (before != 0).any()).reshape(1)
+    """Whether some gradient that was not zero is zero, or gone; as (1,)."""
+    return ((now == 0).all(1) & (before != 0).any(1)).any().reshape(1)
