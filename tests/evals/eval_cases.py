@@ -42,6 +42,8 @@ def neutral_copy(source: Path, folder: Path, level: str) -> Path:
         return {n for n in names if level == "log" and Path(n).suffix in CODE}
 
     shutil.copytree(source, target, ignore=leave_out)
+    for path in (target, *target.rglob("*")):  # a collection may lie on a disk that cannot be written
+        path.chmod(path.stat().st_mode | 0o200)
     return target
 
 
