@@ -154,9 +154,9 @@ for step in range(12):
     loss.backward()
     optimizer.step()
 """)
-    done = subprocess.run([sys.executable, "-m", "traindx", "run", "--probe", "loss-terms", "--out",
-                           str(tmp_path / "records"), "--", sys.executable, str(script)], capture_output=True, text=True,
-                          check=False)
+    command = [sys.executable, "-m", "traindx", "run", "--probe", "loss-terms", "--out", str(tmp_path / "records"), "--",
+               sys.executable, str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "is off" not in done.stderr
     records = (tmp_path / "records" / "rank00000.jsonl").read_text()
