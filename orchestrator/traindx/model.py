@@ -363,6 +363,10 @@ class Verify(Model):
     """How often the command is run; by default once, three times for an intermittent symptom."""
     keep_env: tuple[str, ...] = ()
     """Environment variables that the command needs although they look like secrets."""
+    sandbox: bool = True
+    """Run in a bubblewrap sandbox where there is one; False: the person does not want it."""
+    writable: Texts = ()
+    """Folders outside of the workspace that the command writes to, for the sandbox."""
 
 
 class MetricChange(Model):

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from traindx.diagnose import Report, diagnose, typed
+from traindx.sandbox import find_sandbox
 from traindx.verify import Outcome, clean_environment, specification, supervised, verify_from
 from traindx_tools.errors import BadUsage, UnreadableInput
 from traindx_tools.examine import named_code
@@ -136,7 +137,8 @@ async def _attached(command: str, copy: Path, run: Path, timeout: float, setting
     run.mkdir(parents=True)
     environment = {**environment_for(settings, clean_environment(os.environ)), "PYTHONUNBUFFERED": "1",
                    **(EAGER if tracing else {})}
-    running = asyncio.ensure_future(supervised(run, specification(how, copy), environment))
+    spec = specification(how, copy, find_sandbox(), [run.parent])
+    running = asyncio.ensure_future(supervised(run, spec, environment))
     enough = Enough(Path(settings.folder))
     while tracing and not running.done():
         await asyncio.wait([running], timeout=POLL_SECONDS)
@@ -191,7 +193,7 @@ def with_rerun(old: Report, command: str, workspace: Path, folder: Path, timeout
     except UnreadableInput as error:
         note = f"`{command}` was run again in a copy and {rerun.ended}; nothing of it could be read: {error}"
         return replace(_joined(old, rerun.seen, 0), remarks=(*old.remarks, note))
-    note = compare(old, new, rerun)
+    note = f"{compare(old, new, rerun)} It was {find_sandbox().said}."
     silent = not _serious(old.seen.findings)
     on_log = [f for f in new.seen.findings if silent and f.rule[0] == "L"]
     better = _joined(old, (*rerun.seen, *on_log), new.seen.records if silent else 0)

@@ -24,6 +24,7 @@ from pydantic import ValidationError
 
 from traindx.durable import write_state
 from traindx.model import Diagnosis, MetricChange, Verification, Verify
+from traindx.sandbox import Sandbox
 from traindx_tools.errors import BadUsage
 from traindx_tools.finding import Finding, Severity
 
@@ -108,11 +109,14 @@ def memory_limit(verify: Verify) -> int | None:
         return None
 
 
-def specification(verify: Verify, workspace: Path) -> dict[str, Any]:
-    """What the supervisor runs: a text through the shell, a list as it is."""
+def specification(verify: Verify, workspace: Path, sandbox: Sandbox | None = None,
+                  writable: Sequence[Path] = ()) -> dict[str, Any]:
+    """What the supervisor runs: a text through the shell, a list as it is; in the sandbox where one is given."""
     command = verify.command or ()
+    words = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
+    open_to = [*(workspace / w for w in verify.writable), *writable]
     return {
-        "argv": ["/bin/sh", "-c", command] if isinstance(command, str) else list(command),
+        "argv": words if sandbox is None else sandbox.around(words, workspace, os.environ, open_to),
         "cwd": str(workspace.resolve()),
         "timeout": verify.timeout,
         "memory_bytes": memory_limit(verify),

@@ -19,6 +19,8 @@ from traindx_tools.errors import BadUsage
 @click.option("--good-commit", help="The last commit that is known to be good.")
 @click.option("--timeout", default=1800.0, show_default=True, help="Seconds for one run of --verify.")
 @click.option("--steps", type=int, help="Steps that the verified run must reach.")
+@click.option("--writable", multiple=True, metavar="DIR", help="A folder outside of PATH that --verify writes to.")
+@click.option("--no-sandbox", is_flag=True, help="Run --verify without the bubblewrap sandbox.")
 @click.option("--backend", type=click.Choice(["offline", "auto", "claude", "api"]),
               help="Who investigates: the instruments alone, Claude through its CLI, Claude over the Messages API, or "
                    "(auto) Claude when it can be reached (default: offline, or TRAINDX_BACKEND).")
@@ -27,8 +29,8 @@ from traindx_tools.errors import BadUsage
 @click.option("--web", is_flag=True, default=None, help="Your consent to research on the web.")
 @click.option("--json", "as_json", is_flag=True, help="The session's result as JSON on standard output.")
 def command(path: str, verify: str | None, symptom: str, artifacts: tuple[str, ...], good_commit: str | None,
-            timeout: float, steps: int | None, backend: str | None, model: str | None, dollars: float | None,
-            web: bool | None, as_json: bool) -> int:
+            timeout: float, steps: int | None, writable: tuple[str, ...], no_sandbox: bool, backend: str | None,
+            model: str | None, dollars: float | None, web: bool | None, as_json: bool) -> int:
     """Debug the training code in PATH (a folder, or a log file that lies beside the code).
 
     Nothing is changed before you approve a diagnosis. Without a terminal the session waits on disk for
@@ -51,7 +53,9 @@ def command(path: str, verify: str | None, symptom: str, artifacts: tuple[str, .
         raise BadUsage(f"there is no file or folder {', '.join(absent)}: give --artifact what there is")
     workspace = given if given.is_dir() else given.parent
     named = artifacts or (() if given.is_dir() else (str(given),))
-    check = None if verify is None else verify_from({"command": verify, "timeout": timeout, "steps": steps})
+    check = None if verify is None else verify_from({
+        "command": verify, "timeout": timeout, "steps": steps, "sandbox": not no_sandbox,
+        "writable": [str(Path(w).absolute()) for w in writable]})
     settings = read_settings(workspace, {"backend": backend, "model": model, "dollars_all": dollars, "web": web},
                              os.environ)
     with watching(say, phases=settings.backend != "offline") as watch:

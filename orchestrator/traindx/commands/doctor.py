@@ -21,7 +21,8 @@ EXTRAS = (
 )
 """Module, extra, and what it is for. Reading logs and code needs none of them, event files of TensorBoard included."""
 
-PROGRAMS = (("git", "what changed since the last good commit is read as evidence"),)
+PROGRAMS = (("git", "what changed since the last good commit is read as evidence"),
+            ("bwrap", "a sandbox for verification commands (package bubblewrap)"))
 
 
 def report() -> list[str]:

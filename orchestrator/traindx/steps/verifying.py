@@ -9,6 +9,7 @@ from pathlib import Path
 
 from traindx import events
 from traindx.model import Verification, Verify
+from traindx.sandbox import Sandbox, find_sandbox, refused_a_write
 from traindx.steps.old_run import old_run, rewritten
 from traindx.turn import Interruption, Turn, in_thread
 from traindx.verify import Outcome, clean_environment, judge, runs_needed, specification, supervised
@@ -24,15 +25,27 @@ async def verify(turn: Turn) -> bool:
         return False
     attempt = turn.session.attempts[-1]
     outcomes: list[Outcome] = []
+    sandbox = await in_thread(find_sandbox, how.sandbox)
     if how.command:
         for run in range(1, runs_needed(how, turn.session.symptom.reproducible) + 1):
-            outcomes.append(await _run_once(turn, how, f"attempt-{attempt.number}-run-{run}"))
+            outcomes.append(await _run_once(turn, how, f"attempt-{attempt.number}-run-{run}", sandbox))
             if outcomes[-1].exit_code != 0:
                 break
     verification = await in_thread(_judge, turn, how, outcomes)
     await in_thread(_note_what_it_wrote, turn)
-    turn.record(events.Verified(verification=verification))
+    turn.record(events.Verified(verification=_with_sandbox(verification, outcomes, sandbox)))
     return True
+
+
+def _with_sandbox(verification: Verification, outcomes: Sequence[Outcome], sandbox: Sandbox) -> Verification:
+    """The verification with a note on what its command could do, and on what the sandbox may have refused it."""
+    if not outcomes:
+        return verification
+    notes = [f"the command was {sandbox.said}"]
+    if not verification.passed and sandbox.program and refused_a_write(outcomes[-1].folder / "output.log"):
+        notes.append("its output complains of a read-only file system: name the folder that it writes to "
+                     "(--writable DIR), or run it without the sandbox (--no-sandbox)")
+    return verification.model_copy(update={"notes": (*verification.notes, *notes)})
 
 
 def _note_what_it_wrote(turn: Turn) -> None:
@@ -55,7 +68,7 @@ def _new_run(turn: Turn, how: Verify) -> list[Path]:
     return [p for p in paths if p.exists()]
 
 
-async def _run_once(turn: Turn, how: Verify, name: str) -> Outcome:
+async def _run_once(turn: Turn, how: Verify, name: str, sandbox: Sandbox) -> Outcome:
     """One run of the command: an earlier process may have started or finished it already."""
     for again in range(LOST_RUNS_AT_MOST + 1):
         key = f"{name}-again-{again}" if again else name
@@ -64,12 +77,19 @@ async def _run_once(turn: Turn, how: Verify, name: str) -> Outcome:
             folder.mkdir(parents=True, exist_ok=True)
             turn.journal.begin(key, command=how.command)
         environment = clean_environment(os.environ, how.keep_env)
-        outcome = await supervised(folder, specification(how, turn.workspace), environment)
+        outcome = await supervised(folder, specification(how, turn.workspace, sandbox, _writable(turn, how)),
+                                   environment)
         if not outcome.cancelled:
             if turn.journal.finished(key) is None:
                 turn.journal.finish(key, exit_code=outcome.exit_code, seconds=outcome.seconds)
             return outcome
     raise Interruption("the verification was cut off several times: see verify/ in the session's folder, then resume")
+
+
+def _writable(turn: Turn, how: Verify) -> list[Path]:
+    """Where the new run writes its metrics, where that lies outside of the workspace."""
+    named = [turn.workspace / p for p in how.new_run]
+    return [p if p.is_dir() else p.parent for p in named if not p.resolve().is_relative_to(turn.workspace.resolve())]
 
 
 def _judge(turn: Turn, how: Verify, outcomes: Sequence[Outcome]) -> Verification:
