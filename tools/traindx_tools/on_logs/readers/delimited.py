@@ -7,6 +7,7 @@ interleave in many writers.
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator
 
 from traindx_tools.on_logs.artifacts import Source, is_binary
@@ -17,6 +18,8 @@ from traindx_tools.on_logs.readers.text_log import lines_of
 from traindx_tools.on_logs.run import Artifact, Run, merge
 
 _DELIMITERS = (",", "\t", ";", "|")
+_PAIR = re.compile(r"[A-Za-z]:[-+]?\d")
+"""A name and its value in one cell, as boosters print them: "train-rmse:0.52"."""
 
 
 def header_of(head: Head) -> tuple[str, list[str]] | None:
@@ -48,7 +51,7 @@ def _is_header(names: list[str]) -> bool:
 
 def _is_value(name: str) -> bool:
     """Whether a cell is a number or a text with values in it ("loss 3.25"), rather than a name."""
-    return (columns.number(name) is not None or len(name) > 200 or ": " in name or any(c in name for c in "={}<>")
+    return (columns.number(name) is not None or len(name) > 200 or ": " in name or _PAIR.search(name) is not None or any(c in name for c in "={}<>")
             or any(columns.number(word) is not None for word in name.split()[1:]))
 
 

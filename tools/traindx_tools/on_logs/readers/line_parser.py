@@ -97,6 +97,9 @@ _STOP = frozenset({
 })
 _SPACED = re.compile(r"\s[:=>-]+\s*\S?\s*$")
 """A connector with a space before it belongs to all the words before it: "best val loss = "."""
+_ITEMS_FOLLOW = re.compile(r"\s+(?:rows|samples|examples|images|sentences|sequences|batches|files|records|items|clips|"
+                           r"documents|windows|points|patients|users)\b")
+_EXPONENT = re.compile(r"\d\.?\d*[eE]$")
 _RATIO = re.compile(r"\s*(?:/|of|out of)\s*$")
 _COUNTED = re.compile(r"\s+(steps|iterations|iters|updates|epochs|batches|episodes)\b")
 _PLURAL = {"steps": "step", "iterations": "iteration", "iters": "iter", "updates": "update", "epochs": "epoch",
@@ -206,9 +209,10 @@ def _read_one(draft: _Draft, gap: str, token: int, total: int | None, found: tup
             draft.family = piece  # "grad norms: enc 0.1 dec 0.2"
         draft.leftover += sum(1 for w in piece.split() if any(c.isalpha() for c in w))
     phrase = [w for w in phrase if any(c.isalpha() for c in w)]
-    if total is not None and phrase and all(w.lower() in GROUPS for w in phrase):  # "Test: [ 1/196]"
+    bracketed = gap.rstrip().endswith("[") and whole(text) is not None
+    if (total is not None or bracketed) and phrase and all(w.lower() in GROUPS for w in phrase):  # "Test: [ 1/196]"
         _note_groups(draft, " ".join(phrase))
-        phrase = []
+        phrase, gap = [], "[" if bracketed else gap
     if phrase and phrase[-1].lower() in ("after", "at", "for") and _COUNTED.match(after):  # "after 300 steps"
         draft.leftover += len(phrase)
         phrase = []
@@ -220,7 +224,7 @@ def _read_one(draft: _Draft, gap: str, token: int, total: int | None, found: tup
         _read_nameless(draft, token, total, found, gap, text, after)
     elif in_unit or not _read_counter(draft, phrase, token, total, text, conn):
         phrase += [in_unit.group().strip()] if in_unit else []
-        _read_metric(draft, phrase, token, total, found, conn, text, gap)
+        _read_metric(draft, phrase, token, total, found, conn, text, gap, after)
 
 
 def _balanced(phrase: str) -> str:
@@ -287,7 +291,7 @@ def _read_counter(draft: _Draft, phrase: list[str], token: int, total: int | Non
 
 
 def _read_metric(draft: _Draft, phrase: list[str], token: int, total: int | None, found: tuple[str, float] | None,
-                 conn: str, text: str, gap: str) -> None:
+                 conn: str, text: str, gap: str, after: str) -> None:
     named = _of_family(draft, _choose_name(draft, phrase))
     if named is None:
         draft.leftover += len(phrase)
@@ -295,8 +299,12 @@ def _read_metric(draft: _Draft, phrase: list[str], token: int, total: int | None
     written, name, spare = named
     draft.leftover += spare
     spelled = written.split()
-    if len(spelled) == 1 and written.lower() in GROUPS and ((not conn and "." not in text) or "/" in gap):
-        draft.group = GROUPS[written.lower()]  # "16 train / 11 val batches"
+    counted = "." not in text and (not conn or _ITEMS_FOLLOW.match(after) is not None)
+    if len(spelled) == 1 and written.lower() in GROUPS and (counted or "/" in gap):
+        draft.group = GROUPS[written.lower()]  # "16 train / 11 val batches", "train: 6000 rows"
+        return
+    if _EXPONENT.search(written) and (gap[-1:] in "+-" or text[:1] in "+-"):
+        draft.leftover += len(phrase)  # "lr5e-04": the number began within the word
         return
     if len(spelled) > 1 and spelled[0].lower() in GROUPS:
         draft.group = GROUPS[spelled[0].lower()]

@@ -43,7 +43,7 @@ _EXACT: dict[str, str] = {
             "epoch_loss avg_loss average_loss loss_avg loss_average mean_loss loss_mean reduced_loss "
             "running_loss smoothed_loss loss_smooth loss_ema losses objective cost overall_loss loss_all loss_sum "
             "ce_loss loss_ce cross_entropy cross_entropy_loss xent xent_loss ce softmax_loss bce bce_loss "
-            "binary_crossentropy crossentropy categorical_crossentropy sparse_categorical_crossentropy "
+            "logloss log_loss mlogloss binary_logloss multi_logloss binary_crossentropy crossentropy categorical_crossentropy sparse_categorical_crossentropy "
             "model_loss global_loss global_avg_loss iter_loss per_token_loss token_loss loss_value "
             "language_model_loss mlm_loss lossvalue criterion ave_loss tot_loss loss_tot l loss_overall",
     "mse": "mse mse_loss loss_mse mean_squared_error l2_loss l2",
@@ -55,8 +55,8 @@ _EXACT: dict[str, str] = {
     "loss/commit": "commit commitment commit_loss commitment_loss loss_commit loss_commitment",
     "loss/vq": "vq vq_loss loss_vq quant_loss quantization_loss codebook_loss embedding_loss",
     "discriminator_loss": "d_loss loss_d disc_loss discriminator_loss loss_disc loss_discriminator critic_wgan_loss "
-                          "errd lossd dis_loss d_loss_total",
-    "generator_loss": "g_loss loss_g gen_loss generator_loss loss_gen loss_generator errg lossg",
+                          "errd err_d lossd dis_loss d_loss_total",
+    "generator_loss": "g_loss loss_g gen_loss generator_loss loss_gen loss_generator errg err_g lossg",
     "grad_norm": "grad_norm gradnorm gnorm gradient_norm grad_norms total_grad_norm grad_norm_total global_grad_norm "
                  "grad_global_norm total_norm global_norm grad gradient gradients grads_norm grad_l2_norm g_norm "
                  "grad_norm_before_clip grad_2_norm_total grad_total_norm gn norm_grad gradients_norm gnorm_total "
@@ -85,12 +85,12 @@ _EXACT: dict[str, str] = {
     "advantage_mean": "advantages_mean advantage_mean adv_mean mean_adv",
     "data_time": "data_time data_load_time dataloader_time data_loading_time dataloading_time load_time "
                  "data data_wait data_wait_time loader_time batch_load_time dataloader_wait time_data fetch_time "
-                 "input_time data_loading data_loading_s data_s data_stall io_time",
+                 "input_time data_loading data_loading_s data_s data_stall io_time reader_cost avg_reader_cost",
     "step_time": "step_time iter_time iteration_time batch_time time_per_iteration elapsed_time_per_iteration "
                  "time_per_step time_per_iter time_per_batch step_duration seconds_per_step sec_per_step s_it "
                  "sec_it ms_step s_step time seconds secs dt step_timing step_timing_in_s iter_timing time_step "
                  "time_iter time_iteration timing_s_step step_seconds step_time_s ms_per_step s_iter sec_step sec_iter "
-                 "secs_per_step ms_it ms_iter seconds_per_iteration",
+                 "batch_cost avg_batch_cost secs_per_step ms_it ms_iter seconds_per_iteration",
     "throughput": "it_s iter_s iters_s its_s steps_s step_s steps_sec it_sec iter_per_second iters_per_sec "
                   "throughput samples_s samples_sec examples_s examples_sec imgs_s img_s images_s images_sec fps "
                   "samples_per_second samples_per_sec running_avg_samples_per_sec curr_samples_per_sec "
@@ -164,6 +164,11 @@ _ACCURACY = re.compile(r"(?:(.+)_)?acc(?:uracy)?(?:_(.+))?")
 _WORDS = re.compile(r"[KMGT]i?B(?![a-z])|[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+|[^\W_]+")
 
 
+_DETECTOR = re.compile(r"metrics/(.+)\([BMP]\)$")
+"""How Ultralytics names what it measures on the validation set: boxes, masks, poses."""
+_JOINED = re.compile(r"mAP|mIoU|mAR|IoU")
+
+
 def words(original: str) -> list[str]:
     """The lower-case words of a name: "train/gradNorm" gives train, grad, norm; "R²" gives r2."""
     return [w.lower() for w in _WORDS.findall(original.replace("²", "2"))]
@@ -172,8 +177,9 @@ def words(original: str) -> list[str]:
 @lru_cache(maxsize=8192)
 def identify(original: str) -> Name:
     """Canonical name and group of a metric name as written, at most a few words long."""
-    spelled = words(original)
-    group = next((GROUPS[w] for w in spelled if w in GROUPS), None)
+    detector = _DETECTOR.match(original)
+    spelled = words(_JOINED.sub(lambda m: m.group().lower(), detector.group(1) if detector else original))
+    group = VALIDATION if detector else next((GROUPS[w] for w in spelled if w in GROUPS), None)
     stem = [w for w in spelled if w not in GROUPS]
     if len(stem) > 1 and stem[0] == "l":  # L_rec, L_tot
         stem[0] = "loss"
@@ -201,7 +207,7 @@ def _candidates(stem: list[str]) -> list[str]:
     led = list(itertools.dropwhile(lambda w: w in _SCOPES or w == "time", bare))
     unscoped = [w for w in seconds if w not in _SCOPES]
     best = stem[0] in ("best", "min", "max", "lowest", "highest", "target")
-    return ["_".join(stem)] if best else ["_".join(w) for w in (stem, bare, seconds, led, unscoped) if w]
+    return ["_".join(stem)] if best else ["_".join(w) for w in (stem, bare, seconds, led, unscoped or bare[-1:]) if w]
 
 
 def _memory(stem: list[str], group: str | None) -> Name | None:

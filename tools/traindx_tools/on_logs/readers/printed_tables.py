@@ -20,6 +20,9 @@ _BOX = re.compile(r"^\s*[|│┃║]\s*(?P<name>[A-Za-z][\w /.@()%-]{0,80}?)\s*[
 _WIDE_GAP = re.compile(r"\s{2,}|\t")
 _HEADED = re.compile(r"loss|acc|epoch|step|iter|mse|mae|ppl|reward|score", re.IGNORECASE)
 """What at least one column of a header is called: told first, because the full look is slow."""
+_SPACY = re.compile(r"\s*E\s+#\s+LOSS ")
+"""How spaCy heads its table: the epoch, the step, a loss a component, scores of the development set in per cent."""
+_SPACY_NAMES = {"E": "epoch", "#": "step", "SCORE": "dev overall"}
 _MAX_COLUMNS = 200
 _MAX_BOX = 400
 """Characters of a line of a box: a longer one is none."""
@@ -50,7 +53,7 @@ class PrintedTables:
     @property
     def open(self) -> bool:
         """Whether the next line may belong to a table that has begun."""
-        return bool(self._header or self._box)
+        return bool(self._header or self._box or self._section)
 
     def line(self, text: str, numbers: int) -> tuple[bool, Row | None]:
         """Whether the line belongs to a table, and the row it completes. `numbers`: how many stand in it."""
@@ -73,6 +76,8 @@ class PrintedTables:
         if _RULE_LINE.match(text):
             return bool(self._header)
         names = _header_cells(text)
+        if names and _SPACY.match(text):
+            names = [_spacy_name(n) for n in names]
         if names:
             self._header, self._misses = names, 0
         return bool(names)
@@ -116,6 +121,13 @@ class PrintedTables:
     def finish(self) -> Row | None:
         """The row of a box that the end of the text closes."""
         return self._close_box() if self._box else None
+
+
+def _spacy_name(name: str) -> str:
+    """A column of spaCy's table in words that say what it holds."""
+    if name.startswith("LOSS "):
+        return f"{name[5:].lower()} loss"
+    return _SPACY_NAMES.get(name, f"dev {name}")
 
 
 def _as_row(cells: dict[str, tuple[float, float]]) -> Row:
@@ -166,9 +178,11 @@ def _header_cells(text: str) -> list[str]:
         names = _cells(text)
     else:
         wide = [c for c in _WIDE_GAP.split(text.strip()) if c]
-        names = wide if len(wide) == len(text.split()) else text.split()
+        names = wide if len(wide) == len(text.split()) or _SPACY.match(text) else text.split()
     if not 2 <= len(names) <= _MAX_COLUMNS or any(not n or len(n.split()) > 4 or len(n) > 60 for n in names):
         return []
+    if _SPACY.match(text):
+        return names
     placed = sum(columns.role(n) in (columns.STEP, columns.EPOCH) for n in names)
     known = sum(columns.role(n) == columns.METRIC and identify(n).known and identify(n).measured for n in names)
     enough = placed + known >= 0.5 * len(names) if "  " in text.strip() or "|" in text or "\t" in text else (

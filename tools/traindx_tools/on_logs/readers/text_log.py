@@ -38,6 +38,7 @@ _TABLE_SLOT = 9
 """Marks steps that a column of a printed table gave."""
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _SETTINGS = frozenset({"precision", "parameters", "device", "world_size", "other"})
+_BARS = ("|", "│", "┃", "║")
 _TRACEBACK = "Traceback (most recent call last)"
 
 
@@ -51,6 +52,8 @@ class _Shape:
     note: str | None
     indented: bool
     traceback: bool = False
+    sectioned: bool = False
+    """A line of a box without a value: it heads the names below it."""
     keys: list[Key] = field(default_factory=list)
     tokens: tuple[int, ...] = ()
     """The tokens that the plan needs: step, its total, epoch, its total, then the fields; -1 for none."""
@@ -76,7 +79,7 @@ class _Shape:
         self.pick = itemgetter(*slices)
         self.keys = [f.key for f in plan.fields]
         self.ready = bool(plan.fields) and not self.note and not self.traceback
-        self.silent = plan is NOTHING and not self.note and not self.traceback
+        self.silent = plan is NOTHING and not self.note and not self.traceback and not self.sectioned
         self.factors = [f.factor for f in plan.fields] if any(f.factor != 1.0 for f in plan.fields) else None
 
 
@@ -152,7 +155,7 @@ class TextReading:
                 spans.append((at, at + len(part)))
             at += len(part)
         plan, note = self._understand(parts, body, prefix)
-        shape = _Shape(prefix, plan, spans, note, body[:1] in (" ", "\t"), body.startswith(_TRACEBACK),
+        shape = _Shape(prefix, plan, spans, note, body[:1] in (" ", "\t"), body.startswith(_TRACEBACK), body[:1] in _BARS,
                        commas=any("," in p for p in parts[1::2]), divided=any(f.over is not None for f in plan.fields))
         if len(self._shapes) < _MAX_SHAPES and len(mask) <= _MAX_SHAPE_LENGTH:
             self._shapes[mask] = shape
