@@ -1,6 +1,6 @@
 """What the live instruments cost: the median step time against no instrument, in one process, in turns.
 
-    python benchmarks/torch_overhead.py [--rounds N] [--steps N] [--device cpu|cuda]
+    python benchmarks/torch_overhead.py [--rounds N] [--steps N] [--device cpu|cuda] [--model mlp|transformer]
 
 A transformer (6 layers, width 256, sequence 128, batch 8) and an MLP (256-512-512-256, batch 256), AdamW, one thread on
 a CPU. Beside the always-on set: autograd's anomaly mode, transformers' DebugUnderflowOverflow and the norm that
@@ -54,7 +54,8 @@ def transformer(device: str) -> Work:
 
 
 def mlp(device: str) -> Work:
-    model = nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 256)).to(device)
+    model = nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 256))
+    model = model.to(device)
     x, y = torch.randn(256, 256, device=device), torch.randn(256, 256, device=device)
     return Work("mlp", model, lambda: nn.functional.mse_loss(model(x), y))
 
@@ -152,7 +153,7 @@ def measure(work: Work, rounds: int, steps: int) -> dict[str, float]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=15)
+    parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--model", choices=["mlp", "transformer"], action="append")
     options = parser.parse_args()
