@@ -154,8 +154,8 @@ for step in range(12):
     loss.backward()
     optimizer.step()
 """)
-    command = [sys.executable, "-m", "traindx", "run", "--probe", "loss-terms", "--out", str(tmp_path / "records"), "--",
-               sys.executable, str(script)]
+    traindx = [sys.executable, "-m", "traindx"]
+    command = [*traindx, "run", "--probe", "loss-terms", "--out", str(tmp_path / "records"), "--", sys.executable, script]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "is off" not in done.stderr
