@@ -155,12 +155,13 @@ for step in range(12):
     optimizer.step()
 """)
     traindx = [sys.executable, "-m", "traindx"]
-    command = [*traindx, "run", "--probe", "loss-terms", "--out", str(tmp_path / "records"), "--", sys.executable, script]
+    records = str(tmp_path / "records")
+    command = [*traindx, "run", "--probe", "loss-terms", "--out", records, "--", sys.executable, str(script)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "is off" not in done.stderr
-    records = (tmp_path / "records" / "rank00000.jsonl").read_text()
-    assert "loss/fit" in records
+    written = (tmp_path / "records" / "rank00000.jsonl").read_text()
+    assert "loss/fit" in written
 
 
 def test_a_sum_beside_means_dominates():
