@@ -9,6 +9,7 @@ layer: a negative bias on the last layer of a detector, or a zero last layer of 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
@@ -29,6 +30,9 @@ RULE = Rule(
     thresholds={"bias": Threshold(-1.0, "below", "unit-variance pre-activations are below 1 for 84 % of inputs")},
 )
 
+_DEAD = -2.0
+"""A bias below it keeps units of unit-variance inputs at 0 for 98 % of them."""
+
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at constants that initialisers write."""
@@ -43,6 +47,10 @@ def check(project: Project) -> Iterator[Finding]:
     for found in groups.values():
         layers = {id(_layer(e)) for e, _, _ in found}
         event, part, value = found[0]
+        if part == "bias" and value <= _DEAD and _before_relu(event):
+            why = f"the bias of a layer in front of a ReLU to {value:g}: its units output 0 for practically every input"
+            yield _finding(event, why, "dead units", value)
+            continue
         general = _for_any_layer(event) and (len(layers) > 1 or _is_argument(event) or _over_modules(event))
         if general and part == "bias" and value <= -1.0 and relu:
             yield _finding(
@@ -60,6 +68,21 @@ def check(project: Project) -> Iterator[Finding]:
                 "constant weights",
                 value,
             )
+
+
+def _before_relu(event: Event) -> bool:
+    """Whether the layer is named, and the file runs its output straight through a ReLU."""
+    node = event.node
+    target: ast.expr | None = None
+    if isinstance(node, ast.Call):
+        target = node.args[0] if event.name.startswith("torch.nn.init.") and node.args else node.func
+    text = ast.unparse(target) if target is not None else ""
+    name = text.partition(".bias")[0]
+    if ".bias" not in text or not name.startswith("self."):
+        return False
+    plain = re.escape(name)
+    pattern = rf"relu\(\s*{plain}\(|{plain}\([\w.\[\], ]*\)\.relu\("
+    return re.search(pattern, event.file.text) is not None
 
 
 def _written(event: Event) -> tuple[str | None, float | None]:

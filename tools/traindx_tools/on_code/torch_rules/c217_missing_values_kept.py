@@ -1,0 +1,53 @@
+"""Missing values are left out of the statistics and stay in the data.
+
+`np.nanmean` and `np.nanstd` exist because the data have NaN. A scaling by them leaves each NaN where it was: the first
+batch with such a row makes the loss NaN, and one step later every weight. They have to be filled or dropped, or masked
+in the model.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.syntax import syntax, written
+from traindx_tools.rules import Rule
+
+RULE = Rule(
+    id="C217",
+    name="missing-values-kept",
+    title="Missing values are left out of the statistics and stay in the data",
+    severity=Severity.HIGH,
+    sees="nanmean or nanstd in a scaling (x - mean) / std, and nothing in the file that fills, drops or masks NaN.",
+    matters="NaN in loss and weights at the first batch that holds such a row.",
+    alike=("a model that takes a mask of what is missing",),
+    confirm=("print(np.isnan(x).sum()) after the scaling",),
+)
+_FILLS = re.compile(r"nan_to_num|isnan|isfinite|notna|isna\(|dropna|fillna|interpolate|Imputer|isnull|notnull|nanmask")
+
+
+def check(project: Project) -> Iterator[Finding]:
+    """Look at every scaling by statistics that leave NaN out."""
+    for file in project.files:
+        if not ("nanmean" in file.text or "nanstd" in file.text) or _FILLS.search(file.text):
+            continue
+        code = syntax(file)
+        for node in code.of(ast.BinOp):
+            if not (isinstance(node.op, ast.Div) and isinstance(node.left, ast.BinOp)):
+                continue
+            if not isinstance(node.left.op, ast.Sub):
+                continue
+            sources = [written(code.origin(s)) for s in (node.left.right, node.right)]
+            if any("nanmean" in s or "nanstd" in s or "nanmedian" in s for s in sources):
+                yield RULE.finding(
+                    f"{file.segment(node)} at {code.at(node)} scales by statistics that leave NaN out (the data have "
+                    "missing values), and nothing fills or drops them: they stay in the inputs",
+                    code.place(node),
+                    file.path,
+                    strength=Strength.DIRECT,
+                    measured={"kind": "missing"},
+                )
+                return
