@@ -32,13 +32,15 @@ COMMANDS = {
     "awaiting_edit": ("resume {s}",),
     "awaiting_verification": ("resume {s} --verify CMD", "resume {s} --passed", "resume {s} --failed"),
     "needs_more_data": ("resume {s} --give PATH",),
+    "fixed": ("resume {s} --remember",),
     "three_strikes": ("resume {s} --different", "resume {s} --stop"),
     "rejected": ("resume {s}",),
     "halted": ("resume {s} --accept-changes",),
     "interrupted": ("resume {s}",),
     "running": ("resume {s}",),
+    "stopped": ("show {s}",),
 }
-"""What a person types next, by status; after "fixed", "healthy" and "stopped" there is nothing left to do."""
+"""What a person types next, by status; after "healthy" there is nothing left to do."""
 
 _CHOICES = "[A] apply the targeted fix, [B] the broader one, [r]eject, re[v]ise, [l]ater"
 

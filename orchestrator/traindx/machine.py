@@ -146,7 +146,7 @@ def _data_needed(s: Session, e: ev.DataNeeded) -> Session:
 
 
 def _data_given(s: Session, e: ev.DataGiven) -> Session:
-    feedback = (*s.feedback, e.comment) if e.comment else s.feedback
+    feedback = (*s.feedback, f"with the data: {e.comment}") if e.comment else s.feedback
     return s.but(phase="hypothesize", artifacts=e.artifacts, feedback=feedback, needs=None, sent_back=0)
 
 

@@ -121,12 +121,13 @@ _CAUSE = ("failure_mode", "issue", "confidence", "severity", "location", "fix", 
 
 
 def _brief(report: Report) -> dict[str, Any]:
-    """What a reader needs first: causes with evidence, rivals by name, findings as sentences."""
+    """What a reader needs first: causes with evidence, rivals that evidence speaks for, findings as sentences."""
     result = report.to_json()
     rivals = [{"failure_mode": said.failure_mode, "title": found.mode.title, "confidence": said.confidence,
                "location": said.location, "for": [_weight(report, w) for w in found.speaks_for],
                "against": [_weight(report, w) for w in found.speaks_against]}
-              for found, said in zip(report.seen.verdict.hypotheses, report.hypotheses, strict=True)]
+              for found, said in zip(report.seen.verdict.hypotheses, report.hypotheses, strict=True)
+              if found.speaks_for]
     return {
         "status": result["status"],
         "reason": report.seen.verdict.reason if not result["root_causes"] else "see root_causes",

@@ -16,6 +16,7 @@ from traindx.model import Attempt, Decision, Diagnosis, Fix, Hypothesis, Model, 
 from traindx.session_folder import SessionFolder, opening_of, replay
 from traindx.strike_levels import level
 from traindx.strikes import Ledger, LedgerDamaged
+from traindx.turn import CALLBACK_FAILED
 
 Status = Literal["fixed", "healthy", "needs_more_data", "awaiting_approval", "awaiting_edit", "awaiting_verification",
                  "three_strikes", "rejected", "halted", "stopped", "interrupted", "running"]
@@ -117,10 +118,19 @@ Standing = tuple[Status, str, str]
 
 def _standing(s: Session, folder: SessionFolder, *, has_verify: bool) -> Standing:
     if s.interrupted is not None:
-        return "interrupted", s.interrupted, f"resume session {s.id}"
+        return "interrupted", s.interrupted, _after_interruption(s)
     if s.phase == "verify":
         return _verify(s, has_verify)
     return _STANDINGS.get(s.phase, _running)(s)
+
+
+def _after_interruption(s: Session) -> str:
+    """What to do first, where the reason is the caller's own code; its error is named."""
+    if s.interrupted is not None and s.interrupted.startswith(CALLBACK_FAILED):
+        error = s.interrupted[len(CALLBACK_FAILED):].strip(": ")
+        return (f"repair the approval callback ({error}) and resume session {s.id}, or decide without it: "
+                f"traindx approve {s.id} --option A (or reject, revise)")
+    return f"resume session {s.id}"
 
 
 def _running(s: Session) -> Standing:
@@ -163,8 +173,9 @@ def _done(s: Session) -> Standing:
     last = s.attempts[-1] if s.attempts else None
     if last is not None and last.verification is not None and last.verification.passed:
         return ("fixed", f"{last.summary.rstrip('.')}: verified ({'; '.join(last.verification.reasons)})",
-                "add what was learned to the project's notes?")
-    return "stopped", "stopped after three strikes", ""
+                f"add what was learned to the project's notes? traindx resume {s.id} --remember")
+    return ("stopped", "stopped after three strikes",
+            f"traindx show {s.id} says what the failed fixes taught; traindx debug begins anew")
 
 
 def _needs_data(s: Session) -> Standing:

@@ -34,6 +34,9 @@ Approve = Callable[[Diagnosis], Any]
 Fixer = Callable[[Diagnosis, Fix], Any]
 """Turns the instructions of an approved option into `ProposedEdit`s (or an awaitable of them)."""
 
+CALLBACK_FAILED = "the approval callback failed"
+"""Begins the reason of an interruption that the caller's own code caused."""
+
 T = TypeVar("T")
 
 
@@ -213,7 +216,7 @@ class Turn:
             self._take_lock()
             self._open()
         if problem is not None:
-            raise Interruption(f"the approval callback failed: {type(problem).__name__}: {problem}") from problem
+            raise Interruption(f"{CALLBACK_FAILED}: {type(problem).__name__}: {problem}") from problem
         return decision
 
     def _take_lock(self) -> None:

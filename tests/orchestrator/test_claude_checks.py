@@ -197,11 +197,19 @@ def test_a_disproof_that_does_not_stand_moves_nothing_and_is_told(checker: Check
     assert "contradicts this: I feel so" in shown.root_cause
 
 
-def test_rivals_are_shown_and_a_missing_adversary_is_said(checker: Checker):
-    rivals = [{"claim": "The data holds an outlier", "failure_mode": None, "would_show": "one batch far out"}]
-    shown = doubted(diagnosed(), challenge(reply(rivals=rivals), checker))
+def test_rivals_with_evidence_are_shown_and_a_missing_adversary_is_said(checker: Checker):
+    seen = disproof()["evidence"]
+    rivals = [{"claim": "The data holds an outlier", "failure_mode": None, "would_show": "one batch far out",
+               "evidence": seen},
+              {"claim": "The moon is full", "failure_mode": None, "would_show": "tides", "evidence": None},
+              {"claim": "The seed is unlucky", "evidence": {**seen, "quote": "step 1 loss 9.0"}}]
+    found = challenge(reply(rivals=rivals), checker)
+    shown = doubted(diagnosed(), found)
     assert isinstance(shown, Diagnosis)
-    assert shown.will_not_fix[-1].startswith("The data holds an outlier: another cause with the same signs")
+    assert shown.will_not_fix[-1] == ("The data holds an outlier: another cause with the same signs (log.txt:1: step 1 "
+                                      "loss 2.0); it would show one batch far out.")
+    assert len(shown.will_not_fix) == len(diagnosed().will_not_fix) + 1
+    assert len(found.to_json()["rivals"]) == 3, "what was dropped can be read in the session's folder"
     alone = doubted(diagnosed(), challenge(Reply("adversary", failure=Failure("late", "no answer")), checker))
     assert isinstance(alone, Diagnosis)
     assert "Nobody tried to disprove this (late" in alone.root_cause

@@ -95,3 +95,21 @@ def test_a_rejected_diagnosis_is_not_proposed_again(workspace: Path) -> None:
     after = resume_session_sync(waiting.folder)
     assert after.diagnosis is None or after.diagnosis.failure_mode != waiting.diagnosis.failure_mode
     assert after.status in ("needs_more_data", "awaiting_approval")
+
+
+def test_what_a_solved_session_taught_is_kept_by_a_command(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from click.testing import CliRunner
+
+    from traindx.cli import traindx
+
+    fixed = run_debug_session_sync("loss is nan", workspace, verify=VERIFY, approve=approve, allow_run=True,
+                                   report=False)
+    assert fixed.next_step == ("add what was learned to the project's notes? "
+                               f"traindx resume {fixed.session} --remember")
+    monkeypatch.chdir(workspace)
+    runner = CliRunner()
+    assert runner.invoke(traindx, ["resume", fixed.session, "--remember"]).exit_code == 0
+    notes = (workspace / ".agents" / "knowledge" / "fix_patterns.md").read_text()
+    assert "loss.log-of-zero" in notes
+    assert runner.invoke(traindx, ["resume", fixed.session, "--remember"]).exit_code == 0
+    assert (workspace / ".agents" / "knowledge" / "fix_patterns.md").read_text() == notes, "once is enough"

@@ -59,12 +59,23 @@ def test_an_entry_can_only_weaken_a_finding() -> None:
 
 
 def test_modes_of_one_symptom_compete_and_others_do_not() -> None:
-    rival = mode("b", Speaks("L102", 4.5))
-    stranger = mode("c", Speaks("L102", 4.5), symptoms=("memory",))
+    rival = mode("b", Speaks("L106", 4.5))
+    stranger = mode("c", Speaks("L401", 4.5), symptoms=("memory",))
     alone = rank([finding("L102")], catalog(mode("a", Speaks("L102", 4.5))))[0].confidence
-    found = {h.mode.id: h for h in rank([finding("L102")], catalog(mode("a", Speaks("L102", 4.5)), rival, stranger))}
+    seen = [finding("L102"), finding("L106"), finding("L401")]
+    found = {h.mode.id: h for h in rank(seen, catalog(mode("a", Speaks("L102", 4.5)), rival, stranger))}
     assert found["a"].confidence < CONFIDENT < alone
     assert found["c"].confidence == pytest.approx(alone)
+
+
+@pytest.mark.parametrize("strength", [Strength.DIRECT, Strength.CIRCUMSTANTIAL])
+def test_one_fact_has_one_cause(strength: Strength) -> None:
+    """Two modes that rest on the same finding compete, whatever their symptoms and however well it was seen."""
+    stranger = mode("c", Speaks("C101", 6.0), symptoms=("memory",))
+    found = rank([finding("C101", strength=strength)], catalog(mode("a", Speaks("C101", 9.0)), stranger))
+    assert [h.mode.id for h in found[:2]] == ["a", "c"]
+    assert found[0].confidence > 0.89
+    assert found[1].confidence < 0.1
 
 
 def test_two_faults_that_were_both_seen_do_not_argue_each_other_away() -> None:

@@ -6,7 +6,7 @@ there, once. Modes that share a symptom compete for it, and "unknown" always tak
     confidence(m) = exp(s_m) / (1 + sum of exp(s_n) over m and its competitors n)
 
 Two modes that were each seen directly do not compete: a script can have two faults, and neither is argued away by the
-other.
+other. Two that rest on one and the same finding always do: one fact has one cause.
 
 The result is capped by the best evidence: direct 0.97, circumstantial 0.90, pattern 0.70. Below 0.70 the honest answer
 is "needs more data". A person's description of the symptom counts as a weak hint about what was seen, never as a cause.
@@ -143,13 +143,18 @@ def _score(mode: FailureMode, pro: Sequence[Weighed], con: Sequence[Weighed], se
     return score
 
 
-def _compete(one: FailureMode, other: FailureMode, direct: frozenset[str]) -> bool:
-    return bool(set(one.symptoms) & set(other.symptoms)) and not {one.id, other.id} <= direct
+def compete(one: FailureMode, lead: Weighed, other: FailureMode, others: Weighed) -> bool:
+    """Whether two modes are rivals; each is carried by its strongest finding."""
+    if lead.finding is others.finding:
+        return True
+    both_seen = lead.strength is Strength.DIRECT and others.strength is Strength.DIRECT
+    return bool(set(one.symptoms) & set(other.symptoms)) and not both_seen
 
 
 def _confidence(mode: FailureMode, scores: Mapping[str, float], modes: Mapping[str, FailureMode],
-                direct: frozenset[str]) -> float:
-    rivals = [s for k, s in scores.items() if k != mode.id and _compete(mode, modes[k], direct)]
+                pro: Mapping[str, Sequence[Weighed]]) -> float:
+    rivals = [s for k, s in scores.items()
+              if k != mode.id and compete(mode, pro[mode.id][0], modes[k], pro[k][0])]
     top = max(0.0, scores[mode.id], *rivals)
     total = math.exp(-top) + math.exp(scores[mode.id] - top) + sum(math.exp(s - top) for s in rivals)
     return math.exp(scores[mode.id] - top) / total
@@ -206,8 +211,7 @@ def rank(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom:
     pro = {k: _match(m.speaks_for, findings, +1, symptom) for k, m in modes.items()}
     con = {k: _match(m.speaks_against, findings, -1, symptom) for k, m in modes.items()}
     scores = {k: _score(m, pro[k], con[k], seen, first) for k, m in modes.items() if _supported(m, pro[k], seen)}
-    direct = frozenset(k for k in scores if any(w.strength is Strength.DIRECT for w in pro[k]))
-    found = {k: _hypothesis(modes[k], s, _confidence(modes[k], scores, modes, direct), pro[k], con[k])
+    found = {k: _hypothesis(modes[k], s, _confidence(modes[k], scores, modes, pro), pro[k], con[k])
              for k, s in scores.items()}
     ordered = sorted(found.values(), key=lambda h: (-h.confidence, -h.score, h.mode.id))
     if not ordered:

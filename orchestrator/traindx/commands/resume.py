@@ -19,19 +19,25 @@ from traindx_tools.errors import BadUsage
 @click.option("--different", is_flag=True, help="After three strikes: try a fundamentally different approach.")
 @click.option("--stop", is_flag=True, help="After three strikes: stop.")
 @click.option("--passed/--failed", "passed", default=None, help="You checked the fix yourself: did it help?")
+@click.option("--remember", is_flag=True, help="Your consent to add what it taught to the project's notes.")
 @click.option("--comment", default="", help="What you saw, with --passed, --failed, --different or --stop.")
 def command(session: str, workspace: str | None, verify: str | None, allow_run: bool, accept_changes: bool,
-            given: tuple[str, ...], different: bool, stop: bool, passed: bool | None, comment: str) -> int:
+            given: tuple[str, ...], different: bool, stop: bool, passed: bool | None, remember: bool,
+            comment: str) -> int:
     """Go on with SESSION after an interruption, a decision, an edit of yours or a halt."""
-    from traindx.at_terminal import finish, resumed
+    from traindx.at_terminal import finish, resumed, say
     from traindx.model import Direction
-    from traindx.session import confirm_fix, direct, give_data, read_result
+    from traindx.session import confirm_fix, direct, give_data, read_result, record_knowledge
 
     where = Path(workspace) if workspace is not None else None
     folder = read_result(session, workspace=where).folder
     absent = [g for g in given if not Path(g).exists()]
     if absent:
         raise BadUsage(f"there is no file or folder {', '.join(absent)}: give --give what there is")
+    if remember:
+        for path in record_knowledge(folder, consent=True):
+            say(f"written: {path}")
+        return 0
     if given:
         give_data(folder, [str(Path(g).absolute()) for g in given], comment=comment)
     if passed is not None:

@@ -26,7 +26,7 @@ from traindx.investigators.claude_code.conversation import keep_settings
 from traindx.investigators.claude_code.instruments import full_name, names
 from traindx.investigators.claude_code.round_file import read_round, write_json, write_round
 from traindx.investigators.claude_code.team import Round, Team, assignments
-from traindx.investigators.offline import OfflineInvestigator
+from traindx.investigators.offline import OfflineInvestigator, with_what_was_said
 from traindx.model import Diagnosis, Healthy, NeedsData, Symptom
 from traindx.notices import Hear, Notice, nobody
 from traindx.policy import Scope
@@ -83,7 +83,7 @@ class ClaudeInvestigator:
             made = await self._of_lead(case, report, found)
         if made is None:
             return self._without(await self.offline.diagnose(case), found)
-        return await self._challenged(case, made, found)
+        return await self._challenged(case, with_what_was_said(made, case), found)
 
     async def _round(self, case: Case, report: Report) -> Round:
         """The specialists of the table, then those whom they hand over to, each once."""

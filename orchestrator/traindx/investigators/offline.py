@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from traindx import proposal
 from traindx.diagnose import Report, diagnose
 from traindx.handed_over import hand_over
+from traindx.investigators import steering
 from traindx.investigators.base import Case, Conclusion, Gathered, Hypotheses
-from traindx.model import Evidence, Healthy, NeedsData, Symptom
+from traindx.model import Diagnosis, Evidence, Healthy, NeedsData, Symptom
 from traindx_tools import triage
+from traindx_tools.catalog.catalog import load_catalog
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.finding import Severity
 
@@ -61,7 +63,8 @@ class OfflineInvestigator:
                 if proposal.code_place(found, report.places) is None:
                     return _needs_code(found, report)
                 exhibits = known_ids(report, case.evidence)
-                return proposal.diagnosis(found, report.seen, exhibits, report.places, report.command)
+                made = proposal.diagnosis(found, report.seen, exhibits, report.places, report.command)
+                return with_what_was_said(made, case)
         return _needs_data(report, failed)
 
     async def report(self, case: Case) -> Report:
@@ -80,13 +83,27 @@ def _examine(case: Case) -> Report:
     paths: list[Path] = list(given.paths) or [case.workspace]
     paths += [p for a in case.attempts if a.verification and a.verification.output
               for p in [case.scratch / a.verification.output] if p.is_file() and not a.reverted]
-    symptom = " ".join((case.symptom.observed, *case.feedback))
+    said = said_in(case)
+    paths += [f for s in said for f in s.files if f not in paths]
+    symptom = " ".join((case.symptom.observed, *(s.comment for s in said)))
     try:
-        return diagnose(paths, symptom=symptom, missing=given.missing, root=case.workspace)
+        report = diagnose(paths, symptom=symptom, missing=given.missing, root=case.workspace)
     except UnreadableInput:
         if given.paths:
             raise
-        return diagnose([case.workspace], symptom=symptom, missing=given.missing, root=case.workspace)
+        report = diagnose([case.workspace], symptom=symptom, missing=given.missing, root=case.workspace)
+    return replace(report, seen=replace(steering.steered(report.seen, said), symptom=case.symptom.observed))
+
+
+def said_in(case: Case) -> tuple[steering.Steer, ...]:
+    """What the person said at the gate, read."""
+    return steering.steers(case.feedback, case.workspace, load_catalog())
+
+
+def with_what_was_said(made: Diagnosis, case: Case) -> Diagnosis:
+    """The diagnosis, with what each comment of the person did to it."""
+    told = steering.told(said_in(case), made.failure_mode)
+    return made.model_copy(update={"root_cause": f"{made.root_cause} {told}"}) if told else made
 
 
 def known_ids(report: Report, known: Iterable[Evidence]) -> proposal.Exhibits:

@@ -30,6 +30,8 @@ class Challenge:
     relation: str = ""
     why: str = ""
     rivals: tuple[Rival, ...] = ()
+    """All that were named; `supported` are those that a checked observation of this run speaks for."""
+    supported: tuple[Proven, ...] = ()
     disproofs: tuple[Disproof, ...] = ()
     against: tuple[Proven, ...] = ()
     """Observations that disprove it and that stand the check."""
@@ -40,6 +42,7 @@ class Challenge:
     def to_json(self) -> dict[str, Any]:
         """For a person to read."""
         return {"relation": self.relation, "why": self.why, "rivals": [r.model_dump() for r in self.rivals],
+                "rivals_with_evidence": [f"{p.claim} ({p.place}: {p.value})" for p in self.supported],
                 "disproofs": [d.model_dump() for d in self.disproofs],
                 "found": [f"{p.claim} ({p.place}: {p.value})" for p in self.against],
                 "dropped": list(self.unproven), "failure": str(self.failure) if self.failure else None}
@@ -53,6 +56,9 @@ def challenge(reply: Reply, checker: Checker) -> Challenge:
     if isinstance(doubt, str):
         return Challenge(failure=Failure("no-answer", doubt))
     against, unproven = [], []
+    supported = [p for r in doubt.rivals if r.evidence is not None
+                 for p in [checker.item(reply.who, r.evidence.model_copy(update={"claim": r.claim}))]
+                 if isinstance(p, Proven)]
     for disproof in doubt.disproofs:
         if not disproof.found:
             continue
@@ -61,7 +67,8 @@ def challenge(reply: Reply, checker: Checker) -> Challenge:
             against.append(found)
         else:
             unproven.append(f"{disproof.observation}: {found}")
-    return Challenge(doubt.relation, doubt.why, doubt.rivals, doubt.disproofs, tuple(against), tuple(unproven))
+    return Challenge(doubt.relation, doubt.why, doubt.rivals, tuple(supported), doubt.disproofs, tuple(against),
+                     tuple(unproven))
 
 
 def doubted(made: Diagnosis, result: Challenge) -> Diagnosis | NeedsData:
@@ -99,6 +106,9 @@ def _how(disproof: Disproof) -> str:
 
 
 def _rivals(result: Challenge) -> tuple[str, ...]:
-    return tuple(f"{line(r.claim, 300).rstrip('.')}: another cause with the same signs"
-                 + (f"; it would show {line(r.would_show, 300).rstrip('.')}" if r.would_show else "") + "."
-                 for r in result.rivals if not empty(r.claim))[:RIVALS_SHOWN]
+    """Rivals that something in this run speaks for; the others are kept in adversary.json alone."""
+    shows = {r.claim: r.would_show for r in result.rivals}
+    return tuple(f"{line(p.claim, 300).rstrip('.')}: another cause with the same signs ({p.place}: "
+                 f"{line(p.value, 200)})"
+                 + (f"; it would show {line(shows[p.claim], 300).rstrip('.')}" if shows.get(p.claim) else "") + "."
+                 for p in result.supported if not empty(p.claim))[:RIVALS_SHOWN]

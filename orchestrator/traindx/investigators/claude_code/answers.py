@@ -109,6 +109,8 @@ class Rival(Answer):
     claim: str
     failure_mode: str | None = None
     would_show: str = ""
+    evidence: Item | None = None
+    """What speaks for it in this run; a rival that nothing speaks for is only a question to the person."""
 
 
 class Disproof(Answer):

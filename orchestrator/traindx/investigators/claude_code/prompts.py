@@ -43,7 +43,8 @@ A diagnosis that is about to be shown to a person, the evidence with ids, the fi
 ## Method
 1. Take the causal chain apart: for each link, which evidence shows it, and which is only assumed. Read the cited lines.
 2. Support or company: would the same evidence stand there if this cause were absent? Then it only goes along.
-3. Rivals: name each other cause that predicts all the same values, and what it would show that this one would not.
+3. Rivals: name each other cause that predicts all the same values, what it would show that this one would not, and as
+   `evidence` a line or value of this run that speaks for it. A rival without any is not shown to the person.
 4. Disproof: say which observations could not be there if the diagnosis were true. Look for each of them, with the
    instruments and in the files: earlier onset, unaffected component, healthy twin, a line that already prevents it.
 5. Report an observation as found only with its place, the line quoted verbatim, and the value in it.

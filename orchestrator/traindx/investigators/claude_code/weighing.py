@@ -16,7 +16,7 @@ from pathlib import PurePath
 from traindx.investigators.claude_code.checking import Proven
 from traindx.model import Evidence
 from traindx_tools.finding import Strength
-from traindx_tools.triage import Hypothesis
+from traindx_tools.triage import Hypothesis, compete
 
 CODE_LINE = 1.5
 LOG_LINE = 0.5
@@ -60,7 +60,13 @@ def about(mode: str, proven: Iterable[Proven]) -> tuple[Proven, ...]:
 
 def weighed(hypotheses: Sequence[Hypothesis], proven: Sequence[Proven]) -> tuple[Hypothesis, ...]:
     """The hypotheses with checked claims weighed in, the likeliest first."""
-    scores = {h.mode.id: h.score + (moved(about(h.mode.id, proven)) if h.speaks_for else 0.0) for h in hypotheses}
+    return shifted(hypotheses, {h.mode.id: moved(about(h.mode.id, proven)) for h in hypotheses}, proven)
+
+
+def shifted(hypotheses: Sequence[Hypothesis], shifts: Mapping[str, float],
+            proven: Sequence[Proven] = ()) -> tuple[Hypothesis, ...]:
+    """The hypotheses with log-odds added by failure mode, the likeliest first; one that nothing speaks for stays."""
+    scores = {h.mode.id: h.score + (shifts.get(h.mode.id, 0.0) if h.speaks_for else 0.0) for h in hypotheses}
     out = [_again(h, scores, hypotheses, proven) for h in hypotheses]
     return tuple(sorted(out, key=lambda h: (-h.confidence, -h.score, h.mode.id)))
 
@@ -79,8 +85,9 @@ def _again(found: Hypothesis, scores: Mapping[str, float], hypotheses: Sequence[
 
 
 def _compete(one: Hypothesis, other: Hypothesis) -> bool:
-    both_direct = one.strength is Strength.DIRECT and other.strength is Strength.DIRECT
-    return bool(set(one.mode.symptoms) & set(other.mode.symptoms)) and not both_direct
+    if one.speaks_for and other.speaks_for:
+        return compete(one.mode, one.speaks_for[0], other.mode, other.speaks_for[0])
+    return bool(set(one.mode.symptoms) & set(other.mode.symptoms))
 
 
 def confidence(score: float, rivals: Iterable[float], rest: float = 0.0) -> float:

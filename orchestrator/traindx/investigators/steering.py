@@ -1,0 +1,146 @@
+"""What a person says at the gate, as something that steers: topics that they name or exclude, and files that they name.
+
+A person's words are a hint and no evidence: they move a failure mode by `HINT` log-odds, less than one line of code
+does, and the diagnosis says what they did. So somebody who knows better tips the balance where it is open, and nobody
+talks a proven cause away: for that there is `reject`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from traindx.investigators.claude_code import weighing
+from traindx.policy import Scope, readable, resolve
+from traindx.safe_text import line
+from traindx_tools.examine import Examination
+from traindx_tools.triage import CONFIDENT
+
+HINT = 1.2
+
+SAID = ("at the gate: ", "rejected: ", "with the data: ")
+"""How the state machine begins what a person said, among what the session was sent back with."""
+
+NOTHING_SAID = "gave no comment"
+"""What the state machine notes where somebody decided without a word."""
+
+TOPICS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (r"learning.?rates?|\blrs?\b|schedul\w*|warm.?up|decay(ed|ing)? too", ("lr",)),
+    (r"\boptimi[sz]ers?\b|weight decay|\badamw?\b|\bsgd\b|momentum", ("opt",)),
+    (r"\blabels?\b|annotation", ("label", "data")),
+    (r"\bdata(set)?s?\b|batch(es)?\b(?! ?norm)|data.?load\w*|preprocess\w*|augment\w*|tokeni[sz]\w*|collat\w*|"
+     r"shuffl\w*",
+     ("data", "loader", "label")),
+    (r"\bamp\b|mixed precision|autocast|grad.?scaler|loss scal\w*", ("amp", "num")),
+    (r"\b(fp|float|bf)16\b|half precision|\bbf16\b|overflow\w*|underflow\w*|epsilons?\b|\bprecision\b",
+     ("num", "amp", "dtype")),
+    (r"batch.?norm\w*|running (mean|var\w*|statistics)", ("bn", "norm")),
+    (r"\bloss (function|term|weight)s?\b|\bobjective\b|criterion|cross.?entropy|softmax|\blog\(", ("loss",)),
+    (r"\bgradients?\b|backprop\w*|backward\b|vanish\w*|explod\w*", ("grad", "graph")),
+    (r"\bclip\w*", ("clip", "grad")),
+    (r"accumulat\w*", ("accum",)),
+    (r"checkpoint\w*|state.?dict|\bresum\w*|restart\w*", ("ckpt", "resume")),
+    (r"\beval(uation)?\b|validation|metric\b|\btest set\b", ("eval",)),
+    (r"\bmodel\b|architecture|layers?\b|activation\w*|\binit(iali[sz]ation)?\b", ("model", "init", "act")),
+    (r"memory|\boom\b|\bleak\w*", ("mem",)),
+    (r"\bddp\b|\bfsdp\b|distributed|\branks?\b|nccl|all.?reduce|multi.?gpu", ("dist", "hang")),
+    (r"\bjax\b|\bjit\b|vmap|scan\b|tracer", ("jax",)),
+    (r"overfit\w*|regulari[sz]\w*|too (small|few) (a )?data", ("fit",)),
+    (r"codebook\w*|\bvq\b|quanti[sz]er", ("vq",)),
+    (r"reward\w*|advantage\w*|\bkl\b|\bpolic(y|ies)\b|\bppo\b|\bgrpo\b", ("rl",)),
+    (r"\bversions?\b|upgrad\w*|\bdriver\b|\bcuda\b|environment", ("env", "cuda", "device")),
+)
+"""Words of a person, and the families of failure modes (the first part of an id) that they are about."""
+
+_CLAUSE = re.compile(r"[.;,!?\n]+|\bbut\b|\bbecause\b|\bsince\b", re.IGNORECASE)
+_DENIED = re.compile(
+    r"\bnot\b|n't\b|\bno\b|\bnever\b|rule[ds]? out|exclude[ds]?|unchanged|already (checked|tried|verified)|"
+    r"\bcannot be\b|\b(is|are) (fine|right|ok|correct)\b|\bnothing to do with\b", re.IGNORECASE)
+_FILE = re.compile(r"[\w./-]+\.(?:py|ipynb|log|txt|csv|json|jsonl|ya?ml|toml|out|err)\b")
+
+
+@dataclass(frozen=True)
+class Steer:
+    """What one comment asks for. `named` and `denied` are beginnings of failure-mode ids, or whole ids."""
+
+    comment: str
+    named: frozenset[str] = frozenset()
+    denied: frozenset[str] = frozenset()
+    files: tuple[Path, ...] = field(default=())
+
+    def shift(self, mode: str) -> float:
+        """Log-odds for one failure mode."""
+        family = mode.split(".")[0]
+        here = HINT if mode in self.named or family in self.named else 0.0
+        return here - (HINT if mode in self.denied or family in self.denied else 0.0)
+
+
+def comments(feedback: Iterable[str]) -> tuple[str, ...]:
+    """What a person said, each once, without what the session itself noted."""
+    said = (f[len(s):].strip() for f in feedback for s in SAID if f.startswith(s))
+    return tuple(dict.fromkeys(c for c in said if c and not c.endswith(NOTHING_SAID)))
+
+
+def steers(feedback: Iterable[str], workspace: Path, modes: Iterable[str]) -> tuple[Steer, ...]:
+    """The comments, read. `modes`: ids that the words may name as they are."""
+    known = tuple(modes)
+    return tuple(_read(c, workspace, known) for c in comments(feedback))
+
+
+def _read(comment: str, workspace: Path, modes: Sequence[str]) -> Steer:
+    named, denied = set[str](), set[str]()
+    for clause in _CLAUSE.split(comment[:4000]):
+        about = {family for words, families in TOPICS if re.search(words, clause, re.IGNORECASE) for family in families}
+        (denied if _DENIED.search(clause) else named).update(about)
+    whole = {m for m in modes if re.search(rf"(?<![\w.-]){re.escape(m)}(?![\w-])", comment)}
+    refused = {m for m in whole if _DENIED.search(comment[:comment.find(m)][-40:])}
+    return Steer(comment, frozenset(named - denied | whole - refused), frozenset(denied | refused),
+                 tuple(_files(comment, workspace)))
+
+
+def _files(comment: str, workspace: Path) -> Iterable[Path]:
+    """Files of the workspace that the comment names and that may be read."""
+    for found in dict.fromkeys(_FILE.findall(comment)):
+        try:
+            path = resolve(found, workspace)
+            if path.is_file() and readable(found, Scope(workspace)).allow:
+                yield path
+        except (OSError, ValueError, RuntimeError):
+            continue
+
+
+def steered(seen: Examination, given: Sequence[Steer]) -> Examination:
+    """The examination with its hypotheses weighed again; a healthy run stays healthy."""
+    verdict = seen.verdict
+    shifts = {h.mode.id: sum(s.shift(h.mode.id) for s in given) for h in verdict.hypotheses}
+    if not any(shifts.values()) or verdict.status == "healthy":
+        return seen
+    ranked = weighing.shifted(verdict.hypotheses, shifts)
+    sure = ranked[0].confidence >= CONFIDENT
+    open_ = (f"What was said at the gate speaks against {verdict.hypotheses[0].mode.id}, and no cause reaches a "
+             f"confidence of {CONFIDENT:.2f} with it.")
+    reason = ranked[0].issue if sure else open_ if verdict.status == "diagnosis_complete" else verdict.reason
+    return replace(seen, verdict=replace(verdict, hypotheses=ranked, reason=reason,
+                                         status="diagnosis_complete" if sure else "needs_more_data"))
+
+
+def told(given: Sequence[Steer], mode: str) -> str:
+    """What the comments did to the cause that is diagnosed now, in one sentence each."""
+    return " ".join(f'You said: "{line(s.comment, 200).rstrip(".")}": {_did(s, mode)}{_read_for(s)}.' for s in given)
+
+
+def _did(steer: Steer, mode: str) -> str:
+    shift = steer.shift(mode)
+    if shift > 0:
+        return f"weighed for this cause ({shift:+.1f} log-odds)"
+    if shift < 0:
+        return (f"weighed against this cause ({shift:+.1f} log-odds); the evidence still carries it, `reject` excludes "
+                "it")
+    return ("weighed; it is about another cause than the evidence shows" if steer.named or steer.denied
+            else "it names no cause that the catalog knows")
+
+
+def _read_for(steer: Steer) -> str:
+    return f"; read for it: {', '.join(f.name for f in steer.files)}" if steer.files else ""
