@@ -126,7 +126,12 @@ class GradientProbe(TorchProbe):
             unclipped=np.array([r["unclipped"] for r in rows]), scales=np.array([r["loss_scale"] for r in rows]),
             rates=np.array([r["rate"] for r in rows]),
             adaptive=any(word in type(kept.optimizer).__name__.lower() for word in ADAPTIVE),
-            loss=np.array([r["loss"] for r in rows]), rank=self.scene.recorder.rank)
+            loss=np.array([r["loss"] for r in rows]), rank=self.scene.recorder.rank, tables=self._tables())
+
+    def _tables(self) -> frozenset[str]:
+        kinds = (torch.nn.Embedding, torch.nn.EmbeddingBag)
+        return frozenset(self.scene.module_paths.get(id(m), "") for model in self.scene.models
+                         for m in model.modules() if isinstance(m, kinds))
 
     def _loss_scale(self, loss: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
         """What a GradScaler multiplied the loss by; 1 without one."""

@@ -44,6 +44,8 @@ class GradientCourse:
     loss: Floats
     """(T,): the loss; nan where unknown."""
     rank: int = 0
+    tables: frozenset[str] = frozenset()
+    """Modules that are lookups: only the rows that were looked up have a gradient."""
 
     def at(self, module: str | None, first: int = 0, last: int = -1) -> Location:
         """The place: a module and the steps from measured step `first` to `last`."""

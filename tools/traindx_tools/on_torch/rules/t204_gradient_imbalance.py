@@ -1,8 +1,9 @@
 """Gradients of the modules of one model differ by orders of magnitude, step after step.
 
-The norm of each module's weights' gradient is divided by the root of their number, which makes a small layer
-comparable with a large one. With an optimizer that divides by the gradient's size (Adam) that is no fault in itself
-and is reported as low; with plain SGD the quiet module hardly moves.
+The norm of each module's gradient is divided by the norm of its weights, which makes a small layer comparable with a
+large one; embeddings are left out, since only the rows of a batch have a gradient. With an optimizer that divides by
+the gradient's size (Adam) that is no fault in itself and is reported as low; with plain SGD the quiet module hardly
+moves.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ def check(course: GradientCourse) -> Iterator[Finding]:
     """At most one finding."""
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = medians(np.where(course.weights > 0, course.norms / course.weights, np.nan))
-    known = [i for i in range(len(relative)) if np.isfinite(relative[i]) and relative[i] > 0]
+    known = [i for i in range(len(relative)) if np.isfinite(relative[i]) and relative[i] > 0
+             and course.modules[i] not in course.tables]
     if len(known) < 2:
         return
     loud, quiet = max(known, key=lambda i: relative[i]), min(known, key=lambda i: relative[i])
