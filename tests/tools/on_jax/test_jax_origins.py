@@ -94,7 +94,8 @@ def test_the_example_of_a_vmap_is_named() -> None:
     case = next(p for p in PLANTED if p.name == "vmap_forward")
     found = find_nonfinite(*case.make())
     assert found is not None
-    assert "example 2 of a vmap" in found.statement
+    assert found.measured["index"] == (2,)
+    assert "first at index (2,)" in found.statement
 
 
 def test_python_numbers_that_decide_about_shapes_stay_numbers() -> None:

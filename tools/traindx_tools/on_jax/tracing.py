@@ -24,6 +24,8 @@ class Traced:
     """`params['enc']['w']`, one for each input."""
     outputs: tuple[str, ...]
     """`[0]['enc']['w']`, one for each output."""
+    positions: tuple[int | None, ...] = ()
+    """The position of the argument that each input belongs to; None for keyword arguments."""
 
 
 def trace(fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> Traced:
@@ -50,8 +52,12 @@ def trace(fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[str,
             continue
         out = [_path(path) for path, _ in jax.tree_util.tree_flatten_with_path(shape)[0]]
         return Traced(getattr(known, "__name__", type(known).__name__), made, tuple(leaves[i][1] for i in dynamic),
-                      tuple(names[i] for i in dynamic), tuple(out))
+                      tuple(names[i] for i in dynamic), tuple(out), tuple(_position(leaves[i][0]) for i in dynamic))
     raise AssertionError("the last attempt returns or raises")
+
+
+def _position(path: Any) -> int | None:
+    return path[1].idx if path[0].idx == 0 else None
 
 
 def unwrapped(fn: Callable[..., Any]) -> Callable[..., Any]:

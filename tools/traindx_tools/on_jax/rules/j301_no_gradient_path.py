@@ -1,0 +1,54 @@
+"""Parameters that cannot receive a gradient: every way from them to the loss is cut, or there is none.
+
+From the jaxpr alone, without running it: the ways from each parameter to the loss are followed, and a way ends where a
+derivative is zero or undefined by construction (stop_gradient, rounding, sign, argmax, a comparison, a cast to
+integers). In a running program the finding is made only where the parameters were also seen not to change although
+an update is computed for them: a target network that is copied by an average, or layers that are frozen on purpose
+and passed through, are left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.rules import Rule
+
+if TYPE_CHECKING:
+    from traindx_tools.on_jax.paths.gradient import Blocked
+
+RULE = Rule(
+    id="J301",
+    name="jax-no-gradient-path",
+    title="Parameters that no gradient reaches",
+    severity=Severity.HIGH,
+    sees="all ways from a parameter to the loss in the jaxpr, and where each of them is cut",
+    matters="these parameters keep their initial values while the loss goes down by the others alone",
+    alike=("layers that are frozen on purpose", "a target network, which gets no gradient by design"),
+    confirm=("print the norm of their gradient: it is exactly 0",),
+)
+
+
+def check(blocked: Blocked) -> Iterator[Finding]:
+    """The finding for a group of parameters that one cut (or no way at all) leaves without a gradient."""
+    cut = blocked.cut
+    place = cut.place if cut is not None else None
+    where = (Location(file=place.file, line=place.line, quote=place.quote) if place
+             else Location(module=f"{blocked.function}: {blocked.names[0]}"))
+    yield RULE.finding(
+        _statement(blocked), where, "the traced function", strength=Strength.DIRECT,
+        measured={"kind": blocked.kind, "parameters": blocked.names[:50], "count": len(blocked.names),
+                  "cut": cut.op if cut is not None else None, "function": blocked.function,
+                  "unchanged_calls": blocked.unchanged_calls, "code": place.quote if place else ""})
+
+
+def _statement(blocked: Blocked) -> str:
+    first = ", ".join(blocked.names[:3]) + (f" and {len(blocked.names) - 3} more" if len(blocked.names) > 3 else "")
+    cut = blocked.cut
+    if cut is not None:
+        why = f"every way to the loss ends at {cut.op}" + (f" at {cut.place}" if cut.place else "")
+    else:
+        why = "the loss does not depend on them" if blocked.kind == "disconnected" else "every way to the loss is cut"
+    seen = f"; they did not change in {blocked.unchanged_calls} calls" if blocked.unchanged_calls else ""
+    return f"{blocked.function}: {first} cannot receive a gradient: {why}{seen}"

@@ -1,0 +1,37 @@
+"""Parameters that receive a gradient in some branches of a `cond` or `switch` only.
+
+A parameter that is used in one branch gets a gradient of exactly zero in every step in which another branch is taken:
+with a condition that is rarely true it hardly learns, and an optimizer with momentum or weight decay moves it all
+the same. That is how a mixture of experts is meant to work, so it is a remark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.rules import Rule
+
+if TYPE_CHECKING:
+    from traindx_tools.on_jax.paths.gradient import Blocked
+
+RULE = Rule(
+    id="J302",
+    name="jax-gradient-in-one-branch",
+    title="Parameters that only one branch trains",
+    severity=Severity.INFO,
+    sees="the ways from each parameter to the loss through the branches of cond and switch",
+    matters="in steps that take another branch their gradient is exactly zero",
+    alike=("experts of a mixture, which are meant to be chosen",),
+    confirm=("count how often each branch is taken",),
+)
+
+
+def check(blocked: Blocked) -> Iterator[Finding]:
+    """The remark for a group of parameters."""
+    first = ", ".join(blocked.names[:3]) + (f" and {len(blocked.names) - 3} more" if len(blocked.names) > 3 else "")
+    yield RULE.finding(
+        f"{blocked.function}: {first} receive a gradient in some branches of a cond only",
+        Location(module=f"{blocked.function}: {blocked.names[0]}"), "the traced function", strength=Strength.PATTERN,
+        measured={"parameters": blocked.names[:50], "count": len(blocked.names), "function": blocked.function})
