@@ -304,7 +304,8 @@ def _listing(lines: Sequence[str], head: str, notes: Sequence[str]) -> str:
 
 TOOLS: dict[str, Tool] = {t.name: t for t in (
     Tool("diagnose_run", "Diagnose a training run",
-         "Reads a run's logs, metrics, errors, configuration and code and names the likely cause: status "
+         "Reads a run's logs, metrics, errors, configuration and code, or the folder of a `traindx run`, and names the "
+         "likely cause: status "
          "(diagnosis_complete, needs_more_data, healthy), root causes and rival hypotheses with confidence, evidence "
          "with values and places, next checks. Offline, seconds. Call this first.",
          asked.DiagnoseRun, diagnose_run, "detail=brief, or name fewer paths"),

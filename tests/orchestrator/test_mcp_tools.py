@@ -174,3 +174,25 @@ def test_the_policy_admits_the_reading_tools_and_no_other(root: Path) -> None:
         verdict = allowed(f"mcp__traindx__{name}", {"paths": ["log.txt"]}, "gather", scope)
         assert verdict.allow is tool.read_only, name
     assert not allowed("mcp__traindx__diagnose_run", {"paths": ["../x.log"]}, "gather", scope).allow
+
+
+def test_the_folder_of_a_run_with_instruments_is_read(tmp_path: Path):
+    from traindx_tools.finding import Finding, Location, Severity, Strength
+    from traindx_tools.live.recording import FileRecorder
+
+    (tmp_path / "train.py").write_text("loss = torch.log(p).mean()\n")
+    recorder = FileRecorder(tmp_path / "traindx-run" / "one")
+    for step in range(1, 30):
+        recorder.metrics(step, {"loss": 0.5 if step < 20 else float("nan")})
+    recorder.finding(Finding(
+        rule="T101", title="Origin", severity=Severity.CRITICAL, strength=Strength.DIRECT, source="live",
+        statement="step 20: log in the forward pass at train.py:1: the logarithm of zero",
+        where=Location(file="train.py", line=1, step=20), measured={"operation": "log", "reason": "log-of-zero"}))
+    recorder.end("ok")
+    text = call("diagnose_run", {"paths": ["traindx-run/one"]}, Reach.of(tmp_path), lambda _: None)
+    assert "[T101-1]" in text
+    assert "train.py:1" in text
+
+
+def test_nothing_that_runs_code_is_a_tool():
+    assert not {t for t in TOOLS if "run" in t.split("_")[0] or "exec" in t or "approve" in t or "fix" in t}

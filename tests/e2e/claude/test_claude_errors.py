@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -114,6 +115,29 @@ async def test_a_cli_that_is_missing_or_breaks(work: Path, tmp_path: Path, setti
         question("other"), 60)
     assert reply.failure is not None
     assert reply.failure.state in ("cli-broke-off", "cli-too-old"), str(reply.failure)
+
+
+OLD = """#!{python}
+# A CLI of before hooks could block on their own failure: it answers the handshake, and would let everything pass.
+import json, sys
+for row in sys.stdin:
+    asked = json.loads(row)
+    if asked.get("type") == "control_request":
+        print(json.dumps({{"type": "control_response", "response": {{
+            "subtype": "success", "request_id": asked["request_id"], "response": {{"commands": []}}}}}}), flush=True)
+"""
+
+
+async def test_a_cli_that_is_too_old_to_hold_the_fences_is_told_apart(work: Path, tmp_path: Path,
+                                                                      settings: Callable[..., Settings]) -> None:
+    old = tmp_path / "claude"
+    old.write_text(OLD.format(python=sys.executable))
+    old.chmod(old.stat().st_mode | stat.S_IXUSR)
+    made = settings("http://127.0.0.1:9", cli_path=str(old))
+    reply = await asker(work, tmp_path / "scratch", made).ask(question(), 60)
+    assert reply.failure is not None
+    assert reply.failure.state == "cli-too-old", str(reply.failure)
+    assert "pip install -U claude-agent-sdk" in str(reply.failure)
 
 
 async def test_a_session_without_claude_delivers_the_offline_diagnosis(work: Path,
