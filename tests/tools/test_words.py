@@ -58,3 +58,14 @@ def test_conditions(test: object, value: object, holds: bool) -> None:
 @given(st.text(max_size=6000))
 def test_any_words_are_read(words: str) -> None:
     assert observed_symptoms(words) >= observed_symptoms("")
+
+
+@pytest.mark.parametrize("words", ["it always gives identical outputs", "the same class for every image",
+                                   "generates all the same token", "predictions are constant"])
+def test_outputs_that_do_not_differ_are_a_collapse(words: str) -> None:
+    assert "collapse" in observed_symptoms(words)
+
+
+@pytest.mark.parametrize("words", ["we use the same seed", "the same loss as before", "identical hardware"])
+def test_what_else_is_the_same_is_no_collapse(words: str) -> None:
+    assert "collapse" not in observed_symptoms(words)

@@ -21,7 +21,12 @@ _SEEN: tuple[tuple[str, str], ...] = (
              r"never (returns|finishes)"),
     ("memory", r"\boom\b|out of memory|memory|\bram\b|swap"),
     ("slow", r"\bslow|throughput|it/s|idle|utili[sz]ation|bottleneck|takes (too long|forever)"),
-    ("collapse", r"collaps|same (token|output|image)s?|perplexity|dead codes?"),
+    ("collapse", r"collaps|perplexity|dead codes?|\ball (the )?same\b|"
+                 r"\b(same|identical|constant) (token|output|image|class|answer|label|prediction|action|word|response)"
+                 r"s?\b|"
+                 r"(output|prediction|answer)s? (are|is) (all )?(identical|constant|the same)|"
+                 r"only (ever )?(predicts?|outputs?|names?) (one|a single|the majority)|"
+                 r"(predicts?|outputs?) (always|only) (one|the|class)"),
     ("resume", r"resum|pre-?empt|(after|since|from) (a |the )?(restart|checkpoint)|continu(e|ing) (from|training)"),
     ("wrong-output", r"garbled|garbage|gibberish|wrong (output|text|prediction|sample)s?|nonsense|generation|exported|"
                      r"sampl(e|es|ing) (is|are|looks?)"),

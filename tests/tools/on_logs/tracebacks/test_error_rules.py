@@ -135,6 +135,7 @@ FAULTS = {
     "worker_keyerror": ("L530", "raised-by-the-project", 20),
     "syntax_error": ("L530", "syntax", 2),
     "segfault": ("L530", "segmentation-fault", 5),
+    "half_constant": ("L531", "mask", 3),
 }
 """Log, rule, kind, line: the only finding above INFO that the log may give."""
 

@@ -126,7 +126,8 @@ def _report(run: Run, t: Track, e: Explosion) -> Finding:
         text = f"{s.name} is {number(e.base)} at {t.place(0)} already and peaks at {number(e.peak)}"
     else:
         text = (f"{s.name} rose from {number(e.base)} at {t.place(e.low)} to {number(float(t.y[e.high]))} at "
-                f"{t.place(e.high)}, {number(factor)} times at its peak of {number(e.peak)}")
+                f"{t.place(e.high)}, {number(factor)} times as large"
+                + (f" at its peak of {number(e.peak)}" if e.peak > float(t.y[e.high]) else ""))
     tail = ", and is not finite after that" if ends else f", and ends at {number(tail_level(t.y))}"
     return RULE.finding(
         text + tail, t.at(min(e.low, e.high), e.high), s.source, strength=Strength.CIRCUMSTANTIAL,

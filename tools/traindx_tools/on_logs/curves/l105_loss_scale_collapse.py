@@ -8,18 +8,22 @@ the weights are NaN already. The scale is then a thermometer, not the illness.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Finding, Location, Severity, Strength
 from traindx_tools.on_logs.curves.outcomes import main_loss
 from traindx_tools.on_logs.curves.shapes import Track, number, track
+from traindx_tools.on_logs.readers.numbers import value
 from traindx_tools.on_logs.run import Run
 from traindx_tools.rules import Rule, Threshold
 
 FLOOR = 1.0
 DECAY = 2.0**-8
+SKIPPED = 6
+_REDUCING = re.compile(r"reduc\w+.{0,24}?\bto\b\s*([0-9][0-9.eE+-]*)", re.IGNORECASE)
 
 RULE = Rule(
     id="L105",
@@ -43,6 +47,7 @@ RULE = Rule(
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding."""
     t = track(run.first("loss_scale"))
+    yield from _announced(run)
     if t is None or len(t) < 3 or not bool((t.y > 0).any()) or not _collapses(t):
         return
     first, last = float(t.y[0]), float(t.y[-1])
@@ -57,6 +62,26 @@ def check(run: Run) -> Iterator[Finding]:
         strength=Strength.CIRCUMSTANTIAL,
         measured={"first": first, "last": last, "lowest": float(t.y.min()), "halvings": halvings,
                   "loss_nonfinite": order[0], "position": float(t.series.position[t.index[start]])})
+
+
+def _announced(run: Run) -> Iterator[Finding]:
+    """Skipped steps one after another, each announced with a smaller scale, and hardly a record between them."""
+    told = [(n, scale) for n in run.notes if n.kind == "step_skipped" and (m := _REDUCING.search(n.text))
+            and (scale := value(m.group(1).rstrip(".-+"))) is not None]
+    if len(told) < SKIPPED or run.first("loss_scale") is not None:
+        return
+    (first, high), (last, low) = told[0], told[-1]
+    source = first.source
+    records = {int(x) for s in run.series if s.source == source for x in s.line[s.line > first.line]}
+    if low > DECAY * high or len(records) > len(told) or any(n.source != source for n, _ in told):
+        return
+    where = Location(file=source, line=first.line, end_line=last.line, quote=last.text[:200])
+    yield RULE.finding(
+        f"{len(told)} steps are skipped for overflow, from line {first.line} to {last.line}, and the loss scale is "
+        f"reduced from {number(high)} to {number(low)}; {len(records)} records of metrics stand between", where, source,
+        strength=Strength.CIRCUMSTANTIAL,
+        measured={"first": high, "last": low, "lowest": low, "halvings": len(told), "loss_nonfinite": "unknown",
+                  "position": float(first.line)})
 
 
 def _collapses(t: Track) -> bool:

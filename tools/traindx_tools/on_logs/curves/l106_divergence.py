@@ -2,7 +2,8 @@
 
 A loss that had been falling turns and climbs, or climbs from the first record on. Told apart from noise by the
 record-to-record scatter, from a spike by looking at where the run ends, and from a warm restart by how much of the
-former gain is lost. Policy losses and adversarial losses have no meaningful level and are left alone; a rising
+former gain is lost. A step up at a change that the log announces (a stage, a longer sequence) after which the loss
+falls again is the new task. Policy losses and adversarial losses have no meaningful level and are left alone; a rising
 validation loss with a falling training loss is over-fitting (L203), not this.
 """
 
@@ -11,7 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
-from traindx_tools.on_logs.curves.outcomes import is_adversarial, is_reinforcement, lasting_rise, main_loss
+from traindx_tools.on_logs.curves.outcomes import (
+    goes_on_after_change,
+    is_adversarial,
+    is_reinforcement,
+    lasting_rise,
+    main_loss,
+)
 from traindx_tools.on_logs.curves.shapes import number, ratio, track, value_near
 from traindx_tools.on_logs.run import Run
 from traindx_tools.rules import Rule, Threshold
@@ -41,7 +48,7 @@ def check(run: Run) -> Iterator[Finding]:
     if t is None or is_reinforcement(run) or is_adversarial(run) or not bool(t.series.finite[-1]):
         return
     rise = lasting_rise(t)
-    if rise is None:
+    if rise is None or goes_on_after_change(run, t):
         return
     from_start = rise.best_at == 0 or rise.head <= rise.best
     began = f"from {number(rise.head)} at {t.place(0)}" if from_start else (

@@ -13,7 +13,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from traindx_tools.finding import Finding, Severity, Strength
-from traindx_tools.on_logs.curves.outcomes import is_adversarial, is_reinforcement, main_loss
+from traindx_tools.on_logs.curves.outcomes import (
+    goes_on_after_change,
+    is_adversarial,
+    is_reinforcement,
+    main_loss,
+)
 from traindx_tools.on_logs.curves.shapes import Track, neighbourhood, number, ratio, runs_of, track, value_near
 from traindx_tools.on_logs.run import Run
 from traindx_tools.rules import Rule, Threshold
@@ -41,12 +46,19 @@ def check(run: Run) -> Iterator[Finding]:
     t = track(main_loss(run))
     if t is None or len(t) < 10 or is_reinforcement(run) or is_adversarial(run) or not bool((t.y > 0).all()):
         return
+    if goes_on_after_change(run, t):
+        return
     if (i := _jump(t)) is not None and bool(t.series.finite[-1]):
-        yield _report(run, t, i, i, float(np.median(t.y[max(0, i - 5): i])), recovered=False)
+        yield _report(run, t, i, i, float(np.median(t.y[max(0, i - 5): i])), recovered=False, jump=True)
     elif spikes := _spikes(t):
         tallest = max(spikes, key=lambda s: t.y[s[0]: s[1] + 1].max())
         base = float(neighbourhood(t.y)[tallest[0]])
-        yield _report(run, t, *tallest, base, recovered=tallest[1] < len(t) - 1, count=len(spikes))
+        yield _report(run, t, *tallest, base, recovered=_is_back(t, tallest[1], base), count=len(spikes))
+
+
+def _is_back(t: Track, end: int, base: float) -> bool:
+    """Whether the value after a spike is near the level before it: 162 after 756 is not back where 2 was before."""
+    return end < len(t) - 1 and float(t.y[end + 1]) <= TALL * base * 2
 
 
 def _spikes(t: Track) -> list[tuple[int, int]]:
@@ -73,10 +85,14 @@ def _jump(t: Track) -> int | None:
     return None
 
 
-def _report(run: Run, t: Track, start: int, end: int, base: float, *, recovered: bool, count: int = 1) -> Finding:
+def _report(run: Run, t: Track, start: int, end: int, base: float, *, recovered: bool, count: int = 1,
+            jump: bool = False) -> Finding:
     peak = float(t.y[start: end + 1].max())
     last = end == len(t) - 1
-    if start == end and not recovered and not last:
+    if not recovered and not last and not jump:
+        text = (f"{t.series} jumps from {number(base)} to {number(peak)} at {t.place(start)} and is still at "
+                f"{number(t.y[end + 1])} at {t.place(end + 1)}")
+    elif not recovered and not last:
         text = (f"{t.series} jumps from {number(base)} to {number(peak)} at {t.place(start)} and never comes back "
                 f"(it ends at {number(t.y[-1])})")
     elif last:

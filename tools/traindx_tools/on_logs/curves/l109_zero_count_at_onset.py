@@ -7,7 +7,8 @@ before, and a smaller learning rate changes nothing.
 
 An input statistic that is itself NaN or infinite at or before that record says that the data were bad before the model
 saw them; one that is ten times beyond all earlier ones names the batch to look at. Outcomes (accuracies, terms of the
-loss, gradient norms) are left out: they follow from the NaN, they do not cause it.
+loss, gradient norms) are left out: they follow from the NaN, they do not cause it. A line before it that counts missing
+values in the data counts as a hint of the same kind.
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength, Value
+from traindx_tools.finding import Finding, Location, Severity, Strength, Value
 from traindx_tools.on_logs.curves.l101_nonfinite import is_loss_like
 from traindx_tools.on_logs.curves.outcomes import main_loss
 from traindx_tools.on_logs.curves.shapes import number, place
-from traindx_tools.on_logs.run import Run, Series
+from traindx_tools.on_logs.run import Note, Run, Series
 from traindx_tools.rules import Rule, Threshold
 
 BEFORE, OFTEN, BEYOND, MANY = 2, 0.2, 10.0, 5
@@ -57,6 +59,13 @@ _INPUT = re.compile(r"(?:^|_)(?:x|in|inp|input|inputs|feat|feats|feature|feature
 _STATISTIC = re.compile(r"(?:^|_)(?:mean|std|var|min|max|absmax|abs|amax|amin|norm|sum|rms|range|scale|median|avg)"
                         r"(?:_|$)")
 
+_COUNT = re.compile(r"(?:^|_)(?:n|num|count|valid|labelled|labeled|target|targets|mask|masked|tokens?|"
+                    r"positives?|pixels|px)(?:_|$)")
+_MISSING = re.compile(r"\b[1-9][\d,]*\s+(?:missing|nan|null|non-?finite|invalid)\s+"
+                      r"(?:values?|entries|rows?|cells?|samples?)"
+                      r"|\b(?:missing|nan|null|nans)(?:\s+(?:values?|entries|rows?|cells?))?\s*[:=]\s*[1-9]",
+                      re.IGNORECASE)
+
 
 @dataclass(frozen=True)
 class Onset:
@@ -83,6 +92,10 @@ def check(run: Run) -> Iterator[Finding]:
     inputs = [f for s in run.series if (f := _bad_input(s, onset)) is not None]
     yield from counts[:1]
     yield from inputs[:1]
+    if not counts:
+        yield from islice((f for s in run.series if (f := _always_zero(s, onset)) is not None), 1)
+    if not inputs:
+        yield from islice((f for n in run.notes if (f := _told_of(n, onset)) is not None), 1)
 
 
 def _onset(run: Run) -> Onset | None:
@@ -127,6 +140,28 @@ def _zero(s: Series, onset: Onset) -> Finding | None:
         strength=Strength.CIRCUMSTANTIAL if often <= OFTEN else Strength.PATTERN,
         severity=Severity.CRITICAL if often <= OFTEN else Severity.HIGH,
         measured=_measured(s, i, onset, "zero-count", least=least, zeros_after=often))
+
+
+def _always_zero(s: Series, onset: Onset) -> Finding | None:
+    """A count of what enters the loss that is 0 from the first record on, as the loss is NaN from there on."""
+    if onset.i > 0 or not _COUNT.search(s.name) or len(s) < 2 or s.values.any() or _index_at(s, onset) != 0:
+        return None
+    return RULE.finding(
+        f"{s.name} is 0 in all {len(s)} records, and {onset.series} is {onset.kind} from the first on", s.at(0, -1),
+        s.source, strength=Strength.CIRCUMSTANTIAL, measured=_measured(s, 0, onset, "zero-always"))
+
+
+def _told_of(note: Note, onset: Onset) -> Finding | None:
+    """A line before the NaN that counts missing values in the data."""
+    told = _MISSING.search(note.text)
+    if told is None or note.source != onset.series.source or note.line >= onset.series.line[onset.i]:
+        return None
+    where = Location(file=note.source, line=note.line, quote=note.text[:200])
+    return RULE.finding(
+        f'the log counts bad values in the data ("{note.text[:100]}"), and {onset.series} is {onset.kind} from '
+        f"{place(onset.series, onset.i)} on", where, note.source, strength=Strength.CIRCUMSTANTIAL,
+        severity=Severity.HIGH, measured={"kind": "missing-told", "told": told.group()[:80],
+                                          "broken": onset.series.name, "records_before": onset.i})
 
 
 def _bad_input(s: Series, onset: Onset) -> Finding | None:

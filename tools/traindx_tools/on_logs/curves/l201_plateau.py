@@ -25,6 +25,7 @@ from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_logs.curves.baselines import (
     Curve,
     block_means,
+    constant,
     curve,
     drop,
     head,
@@ -48,7 +49,7 @@ from traindx_tools.on_logs.curves.learning import (
     percent,
     span,
 )
-from traindx_tools.on_logs.run import Run, Series
+from traindx_tools.on_logs.run import Floats, Run, Series
 from traindx_tools.rules import Rule, Threshold
 
 FLAT = 0.02
@@ -105,6 +106,8 @@ def check(run: Run) -> Iterator[Finding]:
     if series is None or is_reinforcement(run) or is_adversarial(run):
         return
     c = curve(series)
+    if series.name == "elbo" and abs(drop(c.values)) > FLAT:
+        return  # a bound rises while it is learned, its negative falls
     if len(c) < RECORDS or len(c) < 0.5 * len(series):
         return
     witness = _witness(run, series)
@@ -162,6 +165,12 @@ def _is_flat(c: Curve, witness: _Witness) -> bool:
     return -0.5 <= drop(v) <= FLAT + allowance and best <= BEST_FALL + 3.0 * ratio(scatter, level)
 
 
+def _exact(v: Floats) -> bool:
+    """Whether the loss is the same to the last of four digits and more in every record: no weight has moved."""
+    digits = f"{abs(float(v[0])):.9f}".strip("0").replace(".", "")
+    return constant(v) and len(digits) >= 4
+
+
 def _finding(c: Curve, witness: _Witness) -> Finding:
     fall, z = drop(c.values), trend(c.values)
     pace = "crawl" if z < -3.0 and fall > 0.0 else "flat"
@@ -178,5 +187,6 @@ def _finding(c: Curve, witness: _Witness) -> Finding:
         severity=Severity.HIGH if witness.words else Severity.MEDIUM,
         measured={"metric": c.series.name, "group": c.series.group, "start": head(c.values), "level": tail(c.values),
                   "fall": fall, "noise": noise(c.values), "trend_z": z, "pace": pace, "records": len(c),
-                  "accuracy": witness.accuracy, "corroborated": bool(witness.words)},
+                  "accuracy": witness.accuracy, "corroborated": bool(witness.words),
+                  "exact": _exact(c.values)},
     )

@@ -16,6 +16,7 @@ A held-out accuracy of 90 % or more says that the evaluated model is sound, and 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -33,6 +34,7 @@ from traindx_tools.on_logs.curves.learning import (
     place,
     span,
 )
+from traindx_tools.on_logs.curves.shapes import printed_unit
 from traindx_tools.on_logs.run import Floats, Run
 from traindx_tools.rules import Rule, Threshold
 
@@ -40,6 +42,7 @@ GROWTH = 5.0
 RATIO = 3.0
 IMPROVED = 0.9
 SWING = 10.0
+MEMORISED = 30.0
 ACCURACY_GAP = 0.3
 SOUND_ACCURACY = 0.9
 
@@ -63,6 +66,8 @@ RULE = Rule(
         "growth": Threshold(GROWTH, "last / first evaluation", "over-fitting seldom multiplies a loss by 5 at once"),
         "ratio": Threshold(RATIO, "validation / training", "at the first evaluations; a usual gap is below 2"),
         "improved": Threshold(IMPROVED, "of the first evaluation", "a loss below it has improved"),
+        "memorised": Threshold(MEMORISED, "validation / training", "a small loss without an accuracy beside it is no "
+                                                                   "excuse then: the training set is known by heart"),
         "swing": Threshold(SWING, "largest / smallest", "within the second half; usual scatter stays below 2"),
         "accuracy_gap": Threshold(ACCURACY_GAP, "fraction", "training minus held-out accuracy"),
         "sound_accuracy": Threshold(SOUND_ACCURACY, "fraction", "an evaluated model this good is the trained one"),
@@ -82,12 +87,21 @@ def check(run: Run) -> Iterator[Finding]:
         yield from _accuracy_gap(run)
         return
     t, h = curve(train), curve(held_out)
+    t = _above_zero(t)
     if len(t) < 2 or len(h) < 3 or t.values.min() <= 0.0 or h.values.min() <= 0.0:
         return
     beside = aligned(t, h)
     kind = _kind(beside, h.values, t.values)
     if kind is not None:
         yield _finding(run, kind, beside, h)
+
+
+def _above_zero(t: Curve) -> Curve:
+    """The curve with half of the last printed place where 0.0000 stands: a loss that was rounded to nothing."""
+    unit = printed_unit(t.values)
+    if unit is None or len(t) < 2 or t.values.min() < 0.0 or not (t.values > 0).any():
+        return t
+    return replace(t, values=np.maximum(t.values, unit / 2))
 
 
 def _kind(train: Floats, held_out: Floats, whole_train: Floats) -> str | None:
@@ -117,8 +131,8 @@ def _finding(run: Run, kind: str, train: Floats, h: Curve) -> Finding:
     group, s = h.series.group, h.series
     training = f"training loss goes from {number(float(train[0]))} to {number(float(train[-1]))}"
     said = f"; {group} accuracy is {percent(tail(acc.values))}" if acc is not None else ""
-    small = float(v[-1]) < 0.1
     ratios = v / np.maximum(train, 1e-30)
+    small = float(v[-1]) < 0.1 and (acc is not None or median(ratios) < MEMORISED)
     statement = {
         "growing": f"{group} loss grows from {number(float(v[0]))} {place(s, start)} to {number(float(v[-1]))} "
                    f"{place(s, end)} ({number(ratio(float(v[-1]), float(v[0])))} times) without ever falling, while "

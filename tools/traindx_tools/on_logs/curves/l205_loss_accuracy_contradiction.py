@@ -11,6 +11,9 @@ logits are expected, another reduction, another weighting, targets in another fo
 is counted as right has nothing to do with what is optimised: argmax over the wrong axis, shifted or shuffled labels in
 the metric, a target that the metric does not know. (Training accuracy only: on held-out data this is L208.)
 
+"negative-loss": a classifier's loss falls below zero and goes on falling, while its accuracy does not rise. No cross
+entropy is negative: the sign is wrong, or what is averaged is the log-probability itself.
+
 "accuracy-falls": the held-out loss falls throughout and the accuracy falls as well, by ten points and more.
 
 A held-out loss that rises while accuracy stays high is over-confidence (L203) and no contradiction. Label smoothing
@@ -98,6 +101,8 @@ def check(run: Run) -> Iterator[Finding]:
         yield from _both_fall(curve(held_out), acc)
     if train is not None and (acc := accuracy(run, "train")) is not None:
         yield from _accuracy_stuck(curve(train), acc)
+    if train is not None and (acc := accuracy(run, "train", "validation", "test")) is not None:
+        yield from _negative(curve(train), acc)
 
 
 def _floored(run: Run, loss: Curve, acc: Curve, train: Curve | None) -> Iterator[Finding]:
@@ -144,6 +149,24 @@ def _both_fall(loss: Curve, acc: Curve) -> Iterator[Finding]:
         measured={"kind": "accuracy-falls", "level": tail(loss.values), "accuracy": tail(acc.values),
                   "accuracy_start": head(acc.values)},
     )
+
+
+def _negative(loss: Curve, acc: Curve) -> Iterator[Finding]:
+    """A loss of a classifier that falls below zero without end, while it gets no better."""
+    if loss.series.name not in ("loss", "nll") or len(loss) < 5 or len(acc) < 3 or trend(loss.values) > -2.0:
+        return
+    first, last = head(loss.values), tail(loss.values)
+    falls_on = last < 0.0 and float(loss.values[-1]) <= last and last < min(3.0 * first, first - 1.0)
+    better = tail(acc.values) > head(acc.values) + ACCURACY_MOVE or tail(acc.values) > STUCK_ACCURACY
+    if not falls_on or better:
+        return
+    start, end = loss.where(0, len(loss) - 1)
+    yield RULE.finding(
+        f"{loss.series} falls below zero without end, from {number(first)} to {number(float(loss.values[-1]))} "
+        f"{span(loss.series, start, end)}, and {acc.series} is {number(tail(acc.values))} (it was "
+        f"{number(head(acc.values))}): no cross entropy is negative", loss.series.at(start, end), loss.series.source,
+        strength=Strength.CIRCUMSTANTIAL, severity=Severity.HIGH,
+        measured={"kind": "negative-loss", "level": last, "start": first, "accuracy": tail(acc.values)})
 
 
 def _accuracy_stuck(loss: Curve, acc: Curve) -> Iterator[Finding]:

@@ -28,6 +28,7 @@ ABSOLUTE = 1e-3
 FALLEN = 0.02
 CLASS_RECORDS = 5
 CLASS_ACCURACY = 0.9
+MAJORITY = 0.8
 
 RULE = Rule(
     id="L213",
@@ -50,6 +51,7 @@ RULE = Rule(
         "absolute": Threshold(ABSOLUTE, "units of the prediction", "where the target is unknown; 1/sqrt(d) is "
                                                                    "0.022 at 2048"),
         "fallen": Threshold(FALLEN, "of its highest level", "a collapse on the way"),
+        "majority": Threshold(MAJORITY, "fraction", "accuracy without a single hit: four fifths are of one class"),
         "class_records": Threshold(CLASS_RECORDS, "evaluations", "equal to the last digit"),
     },
 )
@@ -57,6 +59,10 @@ RULE = Rule(
 _SPREAD = re.compile(
     r"(?:^|_)(?:pred\w*|output\w*|logit\w*|feat\w*|embed\w*|repr\w*|z|latent\w*)_(?:std|stddev|spread)$")
 _DISTINCT = re.compile(r"(?:unique|distinct)_(?:outputs?|pred\w*|class\w*|tokens?|answers?|generations?|samples?)$")
+
+_HITS = re.compile(r"(?:^|_)(?:recall|sensitivity|tpr|tp|f1|hit_rate|flagged|alerts?|detections?|positives?_predicted|"
+                   r"(?:pred(?:icted)?|n_pred)_pos(?:itives?)?|predicted_positive_rate|pos_pred)(?:_|$)")
+"""What counts how often the rare class was named."""
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -74,7 +80,7 @@ def check(run: Run) -> Iterator[Finding]:
         if finding is not None:
             yield finding
             break
-    yield from _same_class(run)
+    yield from _never_positive(run) or _same_class(run)
 
 
 def _narrow(run: Run, c: Curve) -> Finding | None:
@@ -108,6 +114,23 @@ def _single(c: Curve) -> Finding | None:
     if len(c) < 3 or last.max() > 1.0 or last.min() < 0.0:
         return None
     return _finding(c, "unique", f"{c.series.original} is {number(float(last.max()))}", {"level": float(last.max())})
+
+
+def _never_positive(run: Run) -> list[Finding]:
+    """A high accuracy beside a count of hits that is exactly 0: the rare class is never named."""
+    acc = accuracy(run, "validation", "test") or accuracy(run, "train")
+    if acc is None or len(acc) < 3 or tail(acc.values) < MAJORITY:
+        return []
+    for s in run.series:
+        c = curve(s)
+        if len(c) < 3 or len(c) < len(s) or not _HITS.search(key_with_underscores(s.original)):
+            continue
+        last = last_part(c.values, 0.35)
+        if not last.any():
+            return [_finding(c, "never-positive", f"{c.series.original} is 0 in the last {len(last)} records while "
+                             f"{acc.series} is {number(tail(acc.values))}: the rare class is never predicted",
+                             {"level": 0.0, "accuracy": tail(acc.values), "records": len(last)})]
+    return []
 
 
 def _same_class(run: Run) -> Iterator[Finding]:

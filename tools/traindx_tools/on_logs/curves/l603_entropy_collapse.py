@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_logs.curves.baselines import Curve, curve, head, last_part, median, ratio, tail, trend
@@ -26,7 +27,7 @@ from traindx_tools.on_logs.curves.learning import (
     setting,
     span,
 )
-from traindx_tools.on_logs.run import Floats, Run
+from traindx_tools.on_logs.run import Floats, Run, Series
 from traindx_tools.rules import Rule, Threshold
 
 NEARLY = 0.1
@@ -62,7 +63,7 @@ RULE = Rule(
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding."""
-    series = run.first("entropy", group="train")
+    series = run.first("entropy", group="train") or _negated(run)
     if series is None or not is_reinforcement(run):
         return
     c = curve(series)
@@ -78,6 +79,14 @@ def check(run: Run) -> Iterator[Finding]:
     known = _maximum(run, c)
     if known is not None and float(last.min()) >= NEAR_MAX * math.log(known.count) and course != "rising":
         yield _near_max(c, level, known, course)
+
+
+def _negated(run: Run) -> Series | None:
+    """The entropy out of an "entropy loss" that is never positive: its negative, as Stable-Baselines3 prints it."""
+    loss = run.first("loss/entropy", group="train")
+    if loss is None or not loss.finite.all() or (loss.values > 0).any() or not (loss.values < 0).any():
+        return None
+    return replace(loss, values=-loss.values, name="entropy", original=f"-{loss.original}")
 
 
 def _ran_out(c: Curve, last: Floats, level: float) -> bool:

@@ -74,6 +74,8 @@ def lasting_rise(t: Track) -> Rise | None:
     is positive throughout, 1.3 times the best. A loss that never improved must end at 1.5 times its start.
     """
     n = len(t)
+    if (blown := _blown_up(t.y)) is not None:
+        return blown
     if n < 5:
         return None
     level, at = smooth(t)
@@ -93,8 +95,57 @@ def lasting_rise(t: Track) -> Rise | None:
     return Rise(head, best, tail, best_at, onset)
 
 
+def _blown_up(y: Floats) -> Rise | None:
+    """A loss that is ten times all it had been from some record on, at least two of them: no scatter looks like that.
+
+    Judged without a noise estimate, which a curve of a few records that explodes does not allow.
+    """
+    if len(y) < 3 or not bool((y > 0).all()):
+        return None
+    highest, lowest = np.maximum.accumulate(y), np.minimum.accumulate(y[::-1])[::-1]
+    apart = np.flatnonzero(lowest[1:-1] >= RAMP * highest[:-2])
+    if not len(apart):
+        return None
+    k = int(apart[0]) + 1
+    best = int(np.argmin(y[:k]))
+    return Rise(float(y[0]), float(y[best]), tail_level(y), best, k)
+
+
+def goes_on_after_change(run: Run, t: Track) -> bool:
+    """Whether a loss that stands higher has been falling since the last change of the task that the log shows.
+
+    A stage that is announced, or a setting in the records (sequence length, resolution, task) that takes another whole
+    value. Harder data raise the loss by a step; what counts is that it falls from there: by a tenth, noise discounted.
+    """
+    cut = max([0, *_changes(run, t)])
+    after = t.y[cut:]
+    if not cut or len(after) < 6:
+        return False
+    first, last = float(np.median(after[:3])), float(np.median(after[-3:]))
+    return last <= 0.9 * first and first - last > 2 * t.noise
+
+
+def _changes(run: Run, t: Track) -> list[int]:
+    lines = t.series.line[t.index]
+    cuts = [int(np.searchsorted(lines, n.line)) for n in run.notes
+            if n.kind == "change" and n.source == t.series.source]
+    for s in run.series:
+        if s.source == t.series.source and s.group == t.series.group and _is_setting(s):
+            moved = np.flatnonzero(np.diff(s.values) != 0) + 1
+            cuts += [int(np.searchsorted(lines, s.line[i])) for i in moved]
+    return [c for c in cuts if 0 < c < len(t)]
+
+
+def _is_setting(s: Series) -> bool:
+    """Whether a series holds a few whole values, each for a long stretch, that only grow: a stage, a length, a size."""
+    v = s.values
+    if len(v) < 10 or not s.finite.all() or (v != np.round(v)).any() or (np.diff(v) < 0).any():
+        return False
+    return 2 <= len(np.unique(v)) <= max(2, len(v) // 8)
+
+
 def _large_against(y: Floats, head: float, best: float, tail: float, gain: float, spread: float) -> bool:
-    if bool((y > 0).all()):
+    if bool((y >= 0).all()) and head > 0:
         improved = gain > max(0.1 * abs(head), 3 * spread)
         return tail >= 1.3 * best and tail - best >= 0.5 * gain if improved else tail >= 1.5 * head
     return gain > 20 * spread and tail - best >= 0.5 * gain

@@ -39,7 +39,7 @@ def config_number(config: Mapping[str, object], keys: tuple[str, ...]) -> float 
     for key in keys:
         try:
             value = float(flat[key])  # type: ignore[arg-type]
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             continue
         if math.isfinite(value) and value > 0:
             return value

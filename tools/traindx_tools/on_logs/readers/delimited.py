@@ -51,7 +51,8 @@ def _is_header(names: list[str]) -> bool:
 
 def _is_value(name: str) -> bool:
     """Whether a cell is a number or a text with values in it ("loss 3.25"), rather than a name."""
-    return (columns.number(name) is not None or len(name) > 200 or ": " in name or _PAIR.search(name) is not None or any(c in name for c in "={}<>")
+    return (columns.number(name) is not None or len(name) > 200 or ": " in name or _PAIR.search(name) is not None
+            or any(c in name for c in "={}<>")
             or any(columns.number(word) is not None for word in name.split()[1:]))
 
 

@@ -43,7 +43,8 @@ _EXACT: dict[str, str] = {
             "epoch_loss avg_loss average_loss loss_avg loss_average mean_loss loss_mean reduced_loss "
             "running_loss smoothed_loss loss_smooth loss_ema losses objective cost overall_loss loss_all loss_sum "
             "ce_loss loss_ce cross_entropy cross_entropy_loss xent xent_loss ce softmax_loss bce bce_loss "
-            "logloss log_loss mlogloss binary_logloss multi_logloss binary_crossentropy crossentropy categorical_crossentropy sparse_categorical_crossentropy "
+            "logloss log_loss mlogloss binary_logloss multi_logloss "
+            "binary_crossentropy crossentropy categorical_crossentropy sparse_categorical_crossentropy "
             "model_loss global_loss global_avg_loss iter_loss per_token_loss token_loss loss_value "
             "language_model_loss mlm_loss lossvalue criterion ave_loss tot_loss loss_tot l loss_overall",
     "mse": "mse mse_loss loss_mse mean_squared_error l2_loss l2",

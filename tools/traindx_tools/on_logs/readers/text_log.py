@@ -155,8 +155,9 @@ class TextReading:
                 spans.append((at, at + len(part)))
             at += len(part)
         plan, note = self._understand(parts, body, prefix)
-        shape = _Shape(prefix, plan, spans, note, body[:1] in (" ", "\t"), body.startswith(_TRACEBACK), body[:1] in _BARS,
-                       commas=any("," in p for p in parts[1::2]), divided=any(f.over is not None for f in plan.fields))
+        shape = _Shape(prefix, plan, spans, note, body[:1] in (" ", "\t"), body.startswith(_TRACEBACK),
+                       body[:1] in _BARS, commas=any("," in p for p in parts[1::2]),
+                       divided=any(f.over is not None for f in plan.fields))
         if len(self._shapes) < _MAX_SHAPES and len(mask) <= _MAX_SHAPE_LENGTH:
             self._shapes[mask] = shape
         return shape
