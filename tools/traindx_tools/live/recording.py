@@ -54,6 +54,11 @@ class FileRecorder:
         return self._find_rank() if self._rank is None else self._rank
 
     @property
+    def batch_path(self) -> Path:
+        """Where the batch that the program failed on is kept."""
+        return self._folder / f"rank{self.rank:05d}.batch.npz"
+
+    @property
     def findings(self) -> tuple[Finding, ...]:
         """The findings of this process so far."""
         return tuple(Finding.from_json(f["finding"]) for f in self._findings.values())

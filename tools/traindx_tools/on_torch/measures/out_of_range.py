@@ -9,7 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
+from numpy.typing import NDArray
 
+from traindx_tools.live.batch_file import Check
 from traindx_tools.on_torch.measures.batch import named_tensors
 from traindx_tools.on_torch.measures.failure import call_of, user_line
 from traindx_tools.on_torch.probe import Scene
@@ -65,6 +67,35 @@ def labels_of(error: BaseException, scene: Scene, outputs: Sequence[tuple[int, .
                     if found.bad:
                         return found
     return None
+
+
+def held_on_the_cpu(error: BaseException, scene: Scene, lookups: Lookups,
+                    outputs: Sequence[tuple[int, ...]]) -> tuple[dict[str, NDArray[Any]], list[Check]]:
+    """The tensors of the batch and of the failing call that can be read, and what must hold of indices and labels."""
+    arrays: dict[str, NDArray[Any]] = {}
+    checks: list[Check] = []
+    table, labels = lookup_of(error, scene, lookups), labels_of(error, scene, outputs)
+    for function, given, check in (
+        ("embedding", "input", table and Check("lookup", "failing_lookup", table.rows, f"the table {table.table}")),
+        ("cross_entropy", "target", labels and Check("labels", "failing_labels", labels.classes, "the output",
+                                                     labels.ignored))):
+        call = call_of(error, function, FUNCTIONAL)
+        if call is not None and check and _readable(call.get(given)):
+            arrays[check.array] = call[given].detach().numpy()
+            checks.append(check)
+    for name, tensor in named_tensors(scene.batch):
+        if tensor.device.type != "cpu":
+            continue
+        arrays[name] = (tensor.detach().float() if tensor.dtype == torch.bfloat16 else tensor.detach()).numpy()
+        if not _readable(tensor):
+            continue
+        checks += [Check("lookup", name, m.num_embeddings, f"the table {scene.module_paths.get(id(m), 'embedding')}")
+                   for m, shape in _tables(scene, lookups) if shape in (None, tuple(tensor.shape))]
+        classes = {c for s in outputs for c, rest in ((s[-1], s[:-1]), (s[1], s[:1] + s[2:]))
+                   if tuple(tensor.shape) == rest}
+        if not any(c.array == name for c in checks):
+            checks += [Check("labels", name, c, "the output", -100) for c in sorted(classes)]
+    return arrays, checks
 
 
 def _beyond_table(scene: Scene, table: str, rows: int, name: str, indices: torch.Tensor,

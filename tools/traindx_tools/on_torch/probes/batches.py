@@ -10,6 +10,8 @@ from typing import Any
 import torch
 
 from traindx_tools.finding import Finding
+from traindx_tools.live.batch_file import write_batch
+from traindx_tools.live.notice import say
 from traindx_tools.on_torch.measures.batch import (
     NUMBERS,
     arguments,
@@ -23,7 +25,7 @@ from traindx_tools.on_torch.measures.cadence import Cadence
 from traindx_tools.on_torch.measures.late import Late
 from traindx_tools.on_torch.measures.loss_graph import Target, broadcast_of, targets
 from traindx_tools.on_torch.measures.once import Once
-from traindx_tools.on_torch.measures.out_of_range import labels_of, lookup_of
+from traindx_tools.on_torch.measures.out_of_range import held_on_the_cpu, labels_of, lookup_of
 from traindx_tools.on_torch.probe import Scene, TorchProbe
 from traindx_tools.on_torch.rules import (
     t701_index_beyond_table,
@@ -149,8 +151,16 @@ class BatchProbe(TorchProbe):
     def failed(self, error: BaseException) -> Iterable[Finding]:
         """An index that was out of range: which, where, in what."""
         if _INDEX_ERROR.search(str(error)):
+            self._capture(error)
             yield from t701_index_beyond_table.check(lookup_of(error, self.scene, self._lookups))
             yield from t702_label_beyond_classes.check(labels_of(error, self.scene, self._outputs))
+
+    def _capture(self, error: BaseException) -> None:
+        """Keeps the batch for `traindx replay`, where the recorder has a folder."""
+        path = getattr(self.scene.recorder, "batch_path", None)
+        arrays, checks = held_on_the_cpu(error, self.scene, self._lookups, self._outputs)
+        if path is not None and write_batch(path, arrays, checks):
+            say(f"the batch that it failed on is kept: traindx replay {path}")
 
     def finish(self) -> Iterable[Finding]:
         """Judges."""
