@@ -32,7 +32,8 @@ def test_a_project_may_lower_a_budget_and_never_raise_one(tmp_path: Path):
     assert read_settings(tmp_path, {}, {"TRAINDX_DOLLARS_ALL": "7.5"}).dollars_all == 7.5
 
 
-@pytest.mark.parametrize("line", ['cli_path = "/tmp/evil"', "web = true", 'backend = "claude"', "retries = 10"])
+@pytest.mark.parametrize("line", ['cli_path = "/tmp/evil"', "web = true", 'backend = "claude"', "retries = 10",
+                                  'token_prices = "0,0"'])
 def test_a_project_does_not_choose_what_is_run_or_spent(tmp_path: Path, line: str):
     with pytest.raises(BadUsage, match="may not set"):
         read_settings(project(tmp_path, f"[tool.traindx]\n{line}\n"))
@@ -49,7 +50,8 @@ def test_a_broken_project_file_is_no_reason_to_stop(tmp_path: Path, text: str):
     ({"turns_each": "many"}, "a number from 1"), ({"dollars_all": 0}, "a number above 0"),
     ({"dollars_all": float("nan")}, "above 0"), ({"seconds_each": -1}, "above 0"), ({"seconds_all": "inf"}, "above 0"),
     ({"web": "perhaps"}, "true or false"), ({"model": "a\0b"}, "expected a text"), ({"model": 3}, "expected a text"),
-    ({"prices": 1}, "there is no setting"), ({"concurrency": True}, "a number from 1"),
+    ({"prices": 1}, "there is no setting"), ({"token_prices": "3"}, "dollars for a million tokens"),
+    ({"token_prices": "3,x"}, "dollars for a million"), ({"token_prices": "-1,2"}, "dollars for a million"), ({"concurrency": True}, "a number from 1"),
 ])
 def test_bad_settings_are_said_with_their_source(tmp_path: Path, options: dict[str, object], message: str):
     with pytest.raises(BadUsage, match=message):
