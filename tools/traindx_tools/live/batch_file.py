@@ -62,11 +62,12 @@ def write_batch(path: Path, arrays: Mapping[str, NDArray[Any]], checks: Iterable
     """Writes the file, whole or not at all; False where it would be too large."""
     if sum(a.nbytes for a in arrays.values()) > MOST_BYTES or not arrays:
         return False
-    text = np.array(json.dumps([asdict(c) for c in checks]))
+    held: dict[str, Any] = {f"array:{k}": a for k, a in arrays.items()}
+    held[CHECKS] = np.array(json.dumps([asdict(c) for c in checks]))
     path.parent.mkdir(parents=True, exist_ok=True)
     half = path.with_suffix(".part")
     with half.open("wb") as file:
-        np.savez_compressed(file, **{CHECKS: text}, **{f"array:{k}": a for k, a in arrays.items()})
+        np.savez_compressed(file, **held)
     os.replace(half, path)
     return True
 
