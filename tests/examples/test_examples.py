@@ -18,7 +18,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 EXPECTED = {
     "numpy-lr": ("loss.log-of-zero", "np.log(1.0 - prob)"),
     "torch-zero-grad": ("accum.zero-grad-missing", "optimizer.step()"),
-    "torch-softmax-ce": ("loss.softmax-before-ce", "criterion(output, queue[rows])"),
+    "torch-softmax-ce": ("loss.softmax-before-ce", "return torch.softmax(scores, dim=-1)"),
 }
 
 

@@ -71,6 +71,7 @@ def test_the_clock_keeps_a_bounded_window_and_the_wait_of_each_step():
 
 
 def test_a_slow_dataset_is_seen_through_the_probe(monkeypatch):
+    torch._dynamo.utils.clear_compilation_metrics()  # of other tests in this process
     now = count()
     times = iter(float(n) for n in now)
     monkeypatch.setattr(speed_probes.time, "perf_counter", lambda: next(times))

@@ -9,6 +9,7 @@ The walk is bounded; it never copies a tensor, never synchronises and never hold
 from __future__ import annotations
 
 import gc
+import time
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -71,14 +72,15 @@ class _Walk:
     visited: int = 0
 
 
-def take_census() -> Census:
-    """Walks every variable of the user. Milliseconds for a usual script; bounded for any."""
+def take_census(seconds: float = 0.25) -> Census:
+    """Walks every variable of the user, the nearest first, for at most `seconds` of this thread's CPU time."""
+    deadline = time.thread_time() + seconds
     walk = _Walk()
     starts = list(roots())
     queue: deque[tuple[tuple[str, str, str], Any, int, float]] = deque(
         ((file, function, name), value, 0, 1.0) for file, function, name, value in starts)
     walk.seen |= {id(walk), id(queue), id(starts), id(walk.__dict__)}
-    while queue and walk.visited < MOST_OBJECTS:
+    while queue and walk.visited < MOST_OBJECTS and (walk.visited % 256 or time.thread_time() < deadline):
         place, value, depth, share = queue.popleft()
         if id(value) in walk.seen or issubclass(type(value), _PLAIN) or _ours(value):
             continue

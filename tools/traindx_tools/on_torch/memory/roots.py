@@ -40,13 +40,13 @@ def _stacks() -> Iterator[FrameType]:
 
 
 def roots() -> Iterator[tuple[str, str, str, Any]]:
-    """(file, function or "", name, value) for each variable of the user: globals, then locals of running frames."""
+    """(file, function or "", name, value) for each variable of the user: locals of running frames, then globals."""
+    for frame in _stacks():
+        file, function = frame.f_code.co_filename, frame.f_code.co_name
+        if is_users(file) and function != "<module>":  # a module's locals are its globals
+            yield from ((file, function, name, value) for name, value in list(frame.f_locals.items()))
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None)
         if isinstance(file, str) and is_users(file):
             yield from ((file, "", name, value) for name, value in list(vars(module).items())
                         if not name.startswith("__"))
-    for frame in _stacks():
-        file, function = frame.f_code.co_filename, frame.f_code.co_name
-        if is_users(file) and function != "<module>":  # a module's locals are its globals
-            yield from ((file, function, name, value) for name, value in list(frame.f_locals.items()))

@@ -27,7 +27,8 @@ SOURCE = "memory probe"
 FIRST_LOOK = 4
 MOST_SHARE = 0.01
 """Share of the run's time that looking may take, beyond `FREE_SECONDS`."""
-FREE_SECONDS = 0.2
+FREE_SECONDS = 1.0
+"""CPU seconds that looking may take whatever the run's length: about four looks at a large program."""
 METRIC_INTERVAL = 50
 _OOM = ("out of memory", "can't allocate memory", "cannot allocate memory")
 
@@ -82,12 +83,12 @@ class MemoryProbe(TorchProbe):
         yield from t805_fragmentation.check(breakdown, step, SOURCE, rank)
 
     def _look(self, step: int) -> None:
-        now = time.perf_counter()
-        if self._spent > FREE_SECONDS + MOST_SHARE * (now - self._started):
+        if self._spent > FREE_SECONDS + MOST_SHARE * (time.perf_counter() - self._started):
             return
+        before = time.thread_time()
         self._looks = [*self._looks[-2:], (step, take_census())]
         self._hooks = [*self._hooks[-2:], (step, self._registered())]
-        self._spent += time.perf_counter() - now
+        self._spent += time.thread_time() - before
         growths, rank = growing(self._looks), self.scene.recorder.rank
         for finding in (*t801_graph_kept.check(growths, SOURCE, rank), *t802_tensors_kept.check(growths, SOURCE, rank),
                         *t803_hooks_accumulate.check(self._hooks, SOURCE, rank)):

@@ -23,10 +23,10 @@ class Recompiled:
     """Dynamo gave up on it: it runs eagerly from then on."""
 
 
-def compiles() -> bool:
-    """Whether dynamo has compiled anything in this process."""
+def compiled_frames() -> int:
+    """How many functions dynamo has compiled in this process so far."""
     counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", None)
-    return bool(counters and counters.get("frames", {}).get("total", 0))
+    return int(counters.get("frames", {}).get("total", 0)) if counters else 0
 
 
 def recompilations() -> tuple[Recompiled, ...]:
