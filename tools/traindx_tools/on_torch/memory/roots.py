@@ -46,7 +46,7 @@ def roots() -> Iterator[tuple[str, str, str, Any]]:
         if is_users(file) and function != "<module>":  # a module's locals are its globals
             yield from ((file, function, name, value) for name, value in list(frame.f_locals.items()))
     for module in list(sys.modules.values()):
-        file = getattr(module, "__file__", None)
-        if isinstance(file, str) and is_users(file):
-            yield from ((file, "", name, value) for name, value in list(vars(module).items())
+        source = getattr(module, "__file__", None)
+        if isinstance(source, str) and is_users(source):
+            yield from ((source, "", name, value) for name, value in list(vars(module).items())
                         if not name.startswith("__"))
