@@ -3,9 +3,9 @@
     python benchmarks/jax_overhead.py [--rounds N] [--steps N]
 
 A flax transformer (2 layers, width 64, sequence 32, batch 8) with AdamW of optax, and an MLP whose step takes about a
-millisecond; one thread. Beside the always-on set: `jax_debug_nans` and `checkify` with float checks. The variants take
-turns round by round; each round gives the ratio of its median step to that of the bare steps around it, and the median
-of the rounds is printed. Steps wait for their loss, as training loops that print do.
+millisecond; one thread. Beside the always-on set: `jax_debug_nans` and `checkify` with float checks. Each variant takes
+turns with the bare step in blocks; a block gives the ratio of its median step to that of the bare blocks around it,
+and the median of the blocks is printed. Steps wait for their loss, as training loops that print do.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ from jax.experimental import checkify
 
 TARGET = 1.03
 WARM_UP = 10
-Loop = Callable[[int], float]
 
 
 class Transformer(linen.Module):
@@ -78,16 +77,15 @@ def training(model: Any, x: Any, y: Any) -> tuple[Callable[..., Any], Any, Any]:
     return step, first, (x, y)
 
 
-def timed(call: Callable[..., Any], first: Any, batch: Any, steps: int) -> float:
-    """The median seconds of a step."""
+def block(call: Callable[..., Any], first: Any, batch: Any, steps: int) -> float:
+    """The median seconds of a step, of some in a row."""
     params, opt = first
     times = []
-    for index in range(steps + WARM_UP):
+    for _ in range(steps):
         start = time.perf_counter()
         params, opt, loss = call(params, opt, *batch)
         float(loss)
-        if index >= WARM_UP:
-            times.append(time.perf_counter() - start)
+        times.append(time.perf_counter() - start)
     return statistics.median(times)
 
 
@@ -119,34 +117,42 @@ def checked(step: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def measure(step: Callable[..., Any], first: Any, batch: Any, rounds: int,
-            steps: int) -> tuple[float, dict[str, float]]:
-    """The bare step in seconds and the ratio of each variant."""
-    bare = jax.jit(step)
-    with_checks = checked(step)
-    ratios: dict[str, list[float]] = {}
-    base: list[float] = []
+def ratio(bare: Callable[..., Any], other: Callable[..., Any], first: Any, batch: Any, rounds: int,
+          steps: int) -> tuple[float, float]:
+    """The bare step in seconds, and how much longer the other one takes: the median over blocks beside bare ones."""
+    block(other, first, batch, WARM_UP)
+    before, found, base = block(bare, first, batch, steps), [], []
     for _ in range(rounds):
-        for name in ("none (again)", "traindx sentinel", "traindx always on", "jax_debug_nans", "checkify"):
-            before = timed(bare, first, batch, steps)
-            if name.startswith("traindx"):
-                with instruments("nonfinite" if name.endswith("sentinel") else "always"):
-                    here = timed(jax.jit(step), first, batch, steps)
-            elif name == "jax_debug_nans":
-                with jax.debug_nans(True):
-                    here = timed(bare, first, batch, steps)
-            else:
-                here = timed(with_checks if name == "checkify" else bare, first, batch, steps)
-            after = timed(bare, first, batch, steps)
-            ratios.setdefault(name, []).append(2 * here / (before + after))
-            base += [before, after]
-    return statistics.median(base), {name: statistics.median(found) for name, found in ratios.items()}
+        here = block(other, first, batch, steps)
+        after = block(bare, first, batch, steps)
+        found.append(2 * here / (before + after))
+        base.append(after)
+        before = after
+    return statistics.median(base), statistics.median(found)
+
+
+def variants(step: Callable[..., Any], bare: Callable[..., Any]) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Each variant's step; the instruments are attached while theirs is measured."""
+    yield "none (again)", bare
+    for name, probe in (("traindx sentinel", "nonfinite"), ("traindx always on", "always")):
+        with instruments(probe):
+            yield name, jax.jit(step)
+    yield "jax_debug_nans", with_debug_nans(bare)
+    yield "checkify", checked(step)
+
+
+def with_debug_nans(bare: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*args: Any) -> Any:
+        with jax.debug_nans(True):
+            return bare(*args)
+
+    return call
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--rounds", type=int, default=25)
+    parser.add_argument("--steps", type=int, default=20)
     options = parser.parse_args()
     rng = np.random.default_rng(0)
     ids = jnp.asarray(rng.integers(0, 200, (8, 32)), jnp.int32)
@@ -156,11 +162,12 @@ def main() -> int:
     print(f"jax {jax.__version__}, {jax.devices()[0].device_kind}, one thread")
     missed = False
     for name, (step, first, batch) in works.items():
-        bare, ratios = measure(step, first, batch, options.rounds, options.steps)
-        print(f"{name}: bare step {1e3 * bare:.2f} ms")
-        for variant, ratio in ratios.items():
-            print(f"  {variant:20} {ratio:.3f}")
-            missed |= variant == "traindx always on" and name == "flax transformer" and ratio > TARGET
+        bare = jax.jit(step)
+        block(bare, first, batch, WARM_UP)
+        for variant, call in variants(step, bare):
+            base, found = ratio(bare, call, first, batch, options.rounds, options.steps)
+            print(f"{name:18} {variant:18} {found:.3f}   (bare step {1e3 * base:.2f} ms)")
+            missed |= variant == "traindx always on" and name == "flax transformer" and found > TARGET
     return 1 if missed else 0
 
 

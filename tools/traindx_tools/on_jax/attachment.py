@@ -18,7 +18,15 @@ from traindx_tools.live.session import Session, current_session
 from traindx_tools.on_jax import internals
 from traindx_tools.on_jax.probe import Call, JaxProbe, Scene
 from traindx_tools.on_jax.registry import probes_for
-from traindx_tools.on_jax.watched import Watched, static_names
+from traindx_tools.on_jax.state import Feeding
+from traindx_tools.on_jax.watched import Watched, caller, static_names
+
+USES = ("bits", "bernoulli", "categorical", "choice", "gumbel", "normal", "permutation", "randint", "split",
+        "truncated_normal", "uniform")
+"""Functions of `jax.random` that use up a key and are noticed when they are called eagerly."""
+
+MOST_FUNCTIONS = 1000
+"""Functions of one process that are watched: a program that makes more of them jits in a loop, which was told."""
 
 _attached: list[Attachment] = []
 
@@ -51,7 +59,7 @@ class Attachment:
 
     def __init__(self, scene: Scene, probes: Sequence[JaxProbe], session: Session) -> None:
         self.scene, self.probes, self.session = scene, list(probes), session
-        self.calls = 0
+        self.calls = self._functions = 0
         self._busy = self._off = False
         self._current: Watched | None = None
         self._lowered: list[Any] = []
@@ -67,6 +75,9 @@ class Attachment:
         self._replace(jax, "jit", self._jit)
         for name in ("grad", "value_and_grad"):
             self._replace(jax, name, functools.partial(self._gradient, name))
+        for name in USES:
+            if hasattr(jax.random, name):
+                self._replace(jax.random, name, functools.partial(self._random, name))
         try:
             self._undo.append(internals.on_lowering(self._on_lowering))
         except internals.JaxMoved as error:
@@ -110,6 +121,15 @@ class Attachment:
 
         return gradient
 
+    def _random(self, name: str, original: Any) -> Any:
+        @functools.wraps(original)
+        def use(*args: Any, **options: Any) -> Any:
+            if args and not self.quiet():
+                self._tell("key_used", name, args[0], caller())
+            return original(*args, **options)
+
+        return use
+
     def _made(self, watched: Watched) -> Watched:
         if not self.quiet():
             self._tell("made", watched)
@@ -127,6 +147,10 @@ class Attachment:
 
     def observed(self, watched: Watched, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """One call from outside."""
+        if not watched.calls:
+            if self._functions >= MOST_FUNCTIONS:
+                return watched.inner(*args, **kwargs)
+            self._functions += 1
         self.calls += 1
         watched.calls += 1
         call = Call(watched, self.calls, watched.calls, args, kwargs)
@@ -137,20 +161,29 @@ class Attachment:
             call.output = watched.inner(*args, **kwargs)
         finally:
             self._current = outer
-            self._compiled(watched)
+            self._compiled(call)
+        self._learn(call)
         self._tell("after_call", call)
         return call.output
+
+    def _learn(self, call: Call) -> None:
+        """Which outputs are state: found out in the first calls."""
+        watched = call.watched
+        if watched.feeding is None:
+            watched.feeding = Feeding(call)
+        elif watched.feeding.learning:
+            watched.feeding.look(call)
 
     def _on_lowering(self, jaxpr: Any, name: str) -> None:
         if self._current is not None and not self._busy and len(self._lowered) < 64:
             self._lowered.append(jaxpr)
 
-    def _compiled(self, watched: Watched) -> None:
+    def _compiled(self, call: Call) -> None:
         """The largest of what was compiled during a call is the function itself; the others are constants of it."""
         if self._lowered:
             jaxpr = max(self._lowered, key=lambda j: len(j.jaxpr.eqns))
             self._lowered.clear()
-            self._tell("compiled", watched, jaxpr)
+            self._tell("compiled", call, jaxpr)
 
     def _tell(self, moment: str, *what: Any) -> None:
         self._busy = True

@@ -108,6 +108,11 @@ def inner_jaxprs(eqn: Any) -> Iterator[tuple[str, Any]]:
                 yield (f"{name}[{index}]" if several is value else name), body
 
 
+def size(jaxpr: Any) -> int:
+    """How many equations a closed jaxpr holds, those within calls and loops included."""
+    return len(jaxpr.jaxpr.eqns) + sum(size(body) for eqn in jaxpr.jaxpr.eqns for _, body in inner_jaxprs(eqn))
+
+
 def bind(eqn: Any, values: Sequence[Any]) -> list[Any]:
     """The outputs of an equation for concrete inputs: what `jax.core.eval_jaxpr` does for one equation."""
     found = eqn.primitive.get_bind_params(eqn.params)

@@ -51,8 +51,11 @@ class JaxProbe:
     def made(self, watched: Watched) -> None:
         """A function is jitted."""
 
-    def compiled(self, watched: Watched, jaxpr: Any) -> None:
-        """A function is compiled for a signature; its closed jaxpr."""
+    def compiled(self, call: Call, jaxpr: Any) -> None:
+        """A call compiled its function for a signature; the closed jaxpr. Its arguments may be gone already."""
+
+    def key_used(self, use: str, key: Any, place: tuple[str, int] | None) -> None:
+        """A function of `jax.random` is called from outside any trace."""
 
     def before_call(self, call: Call) -> None:
         """A function is about to be called; only probes with `looks_before` are asked."""

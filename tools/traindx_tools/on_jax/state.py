@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class Feeding:
     def __init__(self, call: Call) -> None:
         self.fed: dict[int, int] = {}
         """Argument leaf by output leaf."""
-        self._before: dict[int, tuple[int, Any]] = {}
+        self._before: dict[int, tuple[int, weakref.ref[Any]]] = {}
         self._looks = 0
         self._keep(call)
 
@@ -42,7 +43,7 @@ class Feeding:
         self._looks += 1
         for j, leaf in enumerate(jax.tree_util.tree_leaves((call.args, call.kwargs))):
             known = self._before.get(id(leaf))
-            if known is not None and known[1] == _signature(leaf):
+            if known is not None and known[1]() is leaf:
                 self.fed[known[0]] = j
         if self.learning:
             self._keep(call)
@@ -53,8 +54,12 @@ class Feeding:
         import jax
 
         leaves = call.leaves or jax.tree_util.tree_leaves(call.output)
-        self._before = {id(x): (i, _signature(x)) for i, x in enumerate(leaves) if hasattr(x, "shape")}
+        self._before = {id(x): (i, r) for i, x in enumerate(leaves) for r in [reference(x)] if r is not None}
 
 
-def _signature(leaf: Any) -> tuple[Any, Any]:
-    return getattr(leaf, "shape", None), getattr(leaf, "dtype", None)
+def reference(leaf: Any) -> weakref.ref[Any] | None:
+    """By which an array is known again while it lives, and does not live longer; None for plain numbers."""
+    try:
+        return weakref.ref(leaf)
+    except TypeError:
+        return None

@@ -56,6 +56,54 @@ def trace(fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[str,
     raise AssertionError("the last attempt returns or raises")
 
 
+def lowered(fn: Any, jaxpr: Any, args: Sequence[Any], kwargs: Mapping[str, Any], output: Any = None) -> Traced:
+    """What JAX compiled for a call, with names; the values are left out."""
+    import jax
+
+    leaves, _ = jax.tree_util.tree_flatten_with_path((tuple(args), dict(kwargs)))
+    known = unwrapped(fn)
+    names = _names(known, [path for path, _ in leaves])
+    static = _static(fn, names)
+    dynamic = [i for i in range(len(leaves)) if not static[i]]
+    told = [names[i] for i in dynamic]
+    count = len(jaxpr.jaxpr.invars)
+    if len(told) != count:
+        told, dynamic = [f"input {i}" for i in range(count)], []
+    out = [_path(path) for path, _ in jax.tree_util.tree_flatten_with_path(output)[0]]
+    if len(out) != len(jaxpr.jaxpr.outvars):
+        out = [f"[{i}]" for i in range(len(jaxpr.jaxpr.outvars))]
+    return Traced(getattr(known, "__name__", type(known).__name__), jaxpr, (), tuple(told), tuple(out),
+                  tuple(_position(leaves[i][0]) for i in dynamic))
+
+
+def dynamic_leaves(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    """The argument leaves of a call without those of static arguments, in the order of the jaxpr's inputs."""
+    import jax
+
+    leaves, _ = jax.tree_util.tree_flatten_with_path((tuple(args), dict(kwargs)))
+    static = _static(fn, _names(unwrapped(fn), [path for path, _ in leaves]))
+    return [leaf for (_, leaf), kept in zip(leaves, static, strict=True) if not kept]
+
+
+def signature(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, tuple[tuple[str, str], ...]]:
+    """What a jitted function's cache looks at, by argument leaf: pairs of a property and its value."""
+    import jax
+
+    leaves, _ = jax.tree_util.tree_flatten_with_path((tuple(args), dict(kwargs)))
+    names = _names(unwrapped(fn), [path for path, _ in leaves])
+    static = _static(fn, names)
+    return {n: _properties(leaf, kept) for n, (_, leaf), kept in zip(names, leaves, static, strict=True)}
+
+
+def _properties(leaf: Any, static: bool) -> tuple[tuple[str, str], ...]:
+    if static:
+        return (("static value", repr(leaf)[:80]),)
+    if not _is_array(leaf):
+        return (("kind", type(leaf).__name__),)
+    return (("shape", str(tuple(leaf.shape))), ("dtype", str(leaf.dtype)),
+            ("weak type", str(bool(getattr(leaf, "weak_type", False)))), ("kind", type(leaf).__name__))
+
+
 def _position(path: Any) -> int | None:
     return path[1].idx if path[0].idx == 0 else None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import os
 import sys
 import types
@@ -11,6 +12,9 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from traindx_tools.on_jax.places import is_users
+from traindx_tools.on_jax.state import Feeding
+
+_numbers = itertools.count()
 
 
 class Observer(Protocol):
@@ -33,8 +37,12 @@ class Watched:
         self.inner, self._observer = inner, observer
         self.kind, self.static_names, self.donates = kind, static, donated
         self.name: str = getattr(inner, "__name__", type(inner).__name__)
-        self.place = _caller()
+        self.place = caller()
+        self.number = next(_numbers)
+        """One that no other function of this process has."""
         self.calls = 0
+        self.feeding: Feeding | None = None
+        """What of its outputs it gets back as arguments, learned from its first calls."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._observer.quiet():
@@ -68,8 +76,8 @@ def _itself(inner: Any) -> Any:
     return inner
 
 
-def _caller() -> tuple[str, int] | None:
-    """The line of the user's code that made the function."""
+def caller() -> tuple[str, int] | None:
+    """The line of the user's code that is being run."""
     frame = sys._getframe(2)
     while frame is not None:
         file = frame.f_code.co_filename

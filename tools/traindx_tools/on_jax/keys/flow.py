@@ -34,6 +34,8 @@ class Flow:
 
     names: Names = field(default_factory=Names)
     uses: list[Use] = field(default_factory=list)
+    inputs: list[Value] = field(default_factory=list)
+    """What stands for each input of the function."""
     _counted: int = 0
 
     def count(self) -> int:
@@ -69,6 +71,7 @@ def follow(traced: Traced) -> Flow:
     """The keys of a traced function."""
     flow = Flow()
     given = [_argument(flow.names, v.aval, n) for v, n in zip(traced.jaxpr.jaxpr.invars, traced.inputs, strict=True)]
+    flow.inputs = given
     run(flow, traced.jaxpr, given, Around())
     return flow
 

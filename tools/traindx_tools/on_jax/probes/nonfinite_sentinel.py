@@ -81,9 +81,7 @@ class NonfiniteSentinel(JaxProbe):
         if self.tripped:
             return
         start = time.perf_counter()
-        function = self._functions.get(id(call.watched)) or self._begin(call)
-        if function.feeding.learning:
-            function.feeding.look(call)
+        function = self._functions.get(call.watched.number) or self._begin(call)
         if not (call.step % function.stride and call.step > 8):
             self._look(function, call)
             self._read()
@@ -96,9 +94,8 @@ class NonfiniteSentinel(JaxProbe):
         function = _Function(
             [i for i in floats if leaves[i].ndim == 0], [i for i in floats if 0 < leaves[i].size <= SMALL and
                                                          leaves[i].ndim > 0],
-            output_names(call.output), Feeding(call))
-        self._functions[id(call.watched)] = function
-        call.watched.__dict__.setdefault("_kept_by_probe", self)  # its id stays its own
+            output_names(call.output), _feeding(call))
+        self._functions[call.watched.number] = function
         return function
 
     def _look(self, function: _Function, call: Call) -> None:
@@ -216,6 +213,11 @@ class NonfiniteSentinel(JaxProbe):
                     yield from j102_nonfinite_seen.check(
                         Seen("the function", function.names[i], value, call, step, function.good.get(i), what,
                              rank=self.scene.recorder.rank))
+
+
+def _feeding(call: Call) -> Feeding:
+    assert call.watched.feeding is not None, "the attachment learns before it tells"
+    return call.watched.feeding
 
 
 def _leaves(call: Call) -> list[Any]:

@@ -1,0 +1,212 @@
+"""Always on: state that a step drops, parameters that no gradient reaches or that no update changes (J301, J70x)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from traindx_tools.finding import Finding
+from traindx_tools.on_jax import internals
+from traindx_tools.on_jax.nonfinite.values import is_inexact
+from traindx_tools.on_jax.paths.dead import dropped_state
+from traindx_tools.on_jax.paths.gradient import BRANCH, CUT, Blocked, blocked_inputs
+from traindx_tools.on_jax.paths.reach import is_float, reach
+from traindx_tools.on_jax.probe import Call, JaxProbe
+from traindx_tools.on_jax.rules import (
+    j301_no_gradient_path,
+    j701_state_not_fed_back,
+    j702_state_dropped,
+    j703_parameters_unchanged,
+)
+from traindx_tools.on_jax.state import reference
+from traindx_tools.on_jax.tracing import Traced, lowered
+from traindx_tools.on_jax.watched import Watched
+
+LOOKS = (3, 13, 53, 203, 803)
+"""Calls of a function in which the sums of its state are taken."""
+FEWEST = 10
+"""Calls between two looks, and calls with one state, from which they count."""
+MOST_EQUATIONS = 40_000
+
+
+@dataclass
+class _Function:
+    """What is known of one function. `sums`: by call, the sums of each array of state."""
+
+    watched: Watched
+    traced: Traced
+    trains: bool
+    blocked: list[Blocked] = field(default_factory=list)
+    passed: frozenset[int] = frozenset()
+    """Outputs that are an input as it came in."""
+    sums: dict[int, Any] = field(default_factory=dict)
+    outputs: list[int] = field(default_factory=list)
+    halves: list[bool] = field(default_factory=list)
+    same: dict[str, list[Any]] | None = None
+    """Arguments that were the same objects in all calls so far: references to their arrays."""
+    shapes: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    calls: int = 0
+
+
+class State(JaxProbe):
+    """Compares what a step carries on between calls that lie far apart, and reads its jaxpr for what it drops."""
+
+    name = "state"
+    always_on = True
+
+    def __init__(self, scene: Any) -> None:
+        super().__init__(scene)
+        self._functions: dict[int, _Function] = {}
+        self._sums: Any = None
+
+    def compiled(self, call: Call, jaxpr: Any) -> None:
+        """Reads the jaxpr for dropped state and for parameters that no gradient reaches."""
+        if call.watched.number in self._functions or internals.size(jaxpr) > MOST_EQUATIONS:
+            return
+        traced = lowered(call.watched, jaxpr, call.args, call.kwargs, call.output)
+        trains = any("transpose" in internals.stack(e) for e in jaxpr.jaxpr.eqns)
+        known = _Function(call.watched, traced, trains)
+        self._functions[call.watched.number] = known
+        inputs = set(jaxpr.jaxpr.invars)
+        known.passed = frozenset(i for i, v in enumerate(jaxpr.jaxpr.outvars)
+                                 if not internals.is_literal(v) and v in inputs)
+        if trains:
+            for dropped in dropped_state(jaxpr, traced.inputs, traced.name):
+                for finding in j702_state_dropped.check(dropped):
+                    self.scene.recorder.finding(finding)
+
+    def after_call(self, call: Call) -> None:
+        """Takes sums in some calls, and follows which arguments stay the same."""
+        known = self._functions.get(call.watched.number)
+        if known is None:
+            return
+        known.calls = call.step
+        if known.trains and call.step <= 2 * FEWEST:
+            self._identities(known, call)
+        feeding = call.watched.feeding
+        if call.step in LOOKS and known.trains and feeding is not None and feeding.fed:
+            self._take(known, call, feeding.fed)
+
+    def _take(self, known: _Function, call: Call, fed: dict[int, int]) -> None:
+        import jax
+
+        leaves = call.leaves or jax.tree_util.tree_leaves(call.output)
+        if not known.outputs:
+            known.outputs = [i for i in sorted(fed) if i < len(leaves) and is_inexact(leaves[i])
+                             and i not in known.passed and leaves[i].size > 0 and leaves[i].ndim > 0]
+            known.halves = [str(leaves[i].dtype) in ("bfloat16", "float16") for i in known.outputs]
+        if known.outputs and max(known.outputs) < len(leaves):
+            known.sums[call.step] = self._summed([leaves[i] for i in known.outputs])
+
+    def _summed(self, arrays: list[Any]) -> Any:
+        """For each array its sum and the sum of its squares with growing weights, on the device."""
+        if self._sums is None:
+            import jax
+            import jax.numpy as jnp
+
+            def sums(values: list[Any]) -> Any:
+                told = [v.reshape(-1).astype(jnp.float32) for v in values]
+                return jnp.stack([jnp.stack([t.sum(), (t * jnp.cos(jnp.arange(t.size, dtype=jnp.float32))).sum(),
+                                             jnp.abs(t).sum()]) for t in told])
+
+            self._sums = getattr(jax.jit, "__wrapped__", jax.jit)(sums)
+        return self._sums(arrays)
+
+    def _identities(self, known: _Function, call: Call) -> None:
+        """Which arguments are made of the same arrays as in the call before."""
+        import jax
+
+        now: dict[str, list[Any]] = {}
+        leaves = jax.tree_util.tree_flatten_with_path((call.args, call.kwargs))[0]
+        names = known.traced.inputs if len(known.traced.inputs) == len(leaves) else ()
+        for name, (_, leaf) in zip(names, leaves, strict=False):
+            root = name.split("[")[0].split(".")[0]
+            now.setdefault(root, []).append(reference(leaf) or leaf)
+            if call.step == 1:
+                known.shapes[root] = (*known.shapes.get(root, ()), _type(leaf))
+        before = known.same
+        known.same = now if before is None else {r: x for r, x in now.items() if r in before and _alike(before[r], x)}
+
+    def finish(self) -> Iterable[Finding]:
+        """What was seen over the whole program."""
+        for known in self._functions.values():
+            yield from self._unchanged(known)
+            yield from self._not_fed_back(known)
+
+    def _unchanged(self, known: _Function) -> Iterable[Finding]:
+        taken = sorted(known.sums)
+        if len(taken) < 2 or taken[-1] - taken[0] < FEWEST:
+            return
+        first, last = np.asarray(known.sums[taken[0]]), np.asarray(known.sums[taken[-1]])
+        same = (first == last).all(axis=1) & np.isfinite(last).all(axis=1)
+        still = np.flatnonzero(same).tolist()
+        if not still:
+            return
+        calls = taken[-1] - taken[0]
+        fed = known.watched.feeding.fed if known.watched.feeding is not None else {}
+        count = len(known.traced.inputs)
+        inputs = {fed[known.outputs[i]]: i for i in still if fed.get(known.outputs[i], count) < count}
+        told: set[int] = set()
+        for blocked in self._blocked(known, sorted(inputs)):
+            if blocked.kind == CUT:
+                told |= {i for i in inputs if known.traced.inputs[i] in blocked.names}
+                yield from j301_no_gradient_path.check(replace(blocked, unchanged_calls=calls))
+        moving = {i for i in range(len(known.outputs)) if i not in still}
+        rest = [i for i in inputs if i not in told and self._reaches(known, i) and float(last[inputs[i]][2]) > 0]
+        if rest:
+            names = [known.traced.inputs[i] for i in rest]
+            half = all(known.halves[inputs[i]] for i in rest)
+            yield from j703_parameters_unchanged.check(
+                known.watched.name, names, calls, len(rest) + len([m for m in moving if self._counts(known, m, fed)]),
+                half, known.watched.place)
+
+    def _blocked(self, known: _Function, inputs: Sequence[int]) -> list[Blocked]:
+        return [b for b in blocked_inputs(known.traced, reach(known.traced.jaxpr), inputs, _scalars(known))
+                if b.kind != BRANCH]
+
+    def _reaches(self, known: _Function, index: int) -> bool:
+        """Whether gradients have a way from a scalar output to an input: a parameter, not a moment or an average."""
+        found = reach(known.traced.jaxpr)
+        return any(found.outputs[o].smooth & 1 << index for o in _scalars(known))
+
+    def _counts(self, known: _Function, output: int, fed: dict[int, int]) -> bool:
+        index = fed.get(known.outputs[output])
+        return index is not None and index < len(known.traced.inputs) and self._reaches(known, index)
+
+    def _not_fed_back(self, known: _Function) -> Iterable[Finding]:
+        feeding = known.watched.feeding
+        if not known.trains or known.calls < FEWEST or known.same is None or feeding is None:
+            return
+        jaxpr = known.traced.jaxpr.jaxpr
+        roots: dict[str, list[int]] = {}
+        for i, name in enumerate(known.traced.outputs):
+            roots.setdefault(name.split("]")[0] + "]" if name.startswith("[") else name, []).append(i)
+        for argument in known.same:
+            types = known.shapes.get(argument, ())
+            if len(types) < 2 or not any(t[0] for t in types):
+                continue
+            for output, leaves in roots.items():
+                told = tuple((tuple(jaxpr.outvars[i].aval.shape), str(jaxpr.outvars[i].aval.dtype)) for i in leaves)
+                if told == types and not any(i in feeding.fed or i in known.passed for i in leaves):
+                    yield from j701_state_not_fed_back.check(known.watched.name, argument, output, known.calls,
+                                                             len(leaves), known.watched.place)
+                    break
+
+
+def _scalars(known: _Function) -> list[int]:
+    feeding = known.watched.feeding
+    fed = feeding.fed if feeding is not None else {}
+    return [i for i, v in enumerate(known.traced.jaxpr.jaxpr.outvars)
+            if i not in fed and not internals.is_literal(v) and is_float(v.aval) and not v.aval.shape]
+
+
+def _alike(before: Sequence[Any], now: Sequence[Any]) -> bool:
+    """Whether these are the same arrays: a reference to one that is gone is none of them."""
+    return len(before) == len(now) and all(a is b for a, b in zip(before, now, strict=True))
+
+
+def _type(leaf: Any) -> tuple[Any, str]:
+    return tuple(getattr(leaf, "shape", ())), str(getattr(leaf, "dtype", ""))
