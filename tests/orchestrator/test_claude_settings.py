@@ -51,7 +51,8 @@ def test_a_broken_project_file_is_no_reason_to_stop(tmp_path: Path, text: str):
     ({"dollars_all": float("nan")}, "above 0"), ({"seconds_each": -1}, "above 0"), ({"seconds_all": "inf"}, "above 0"),
     ({"web": "perhaps"}, "true or false"), ({"model": "a\0b"}, "expected a text"), ({"model": 3}, "expected a text"),
     ({"prices": 1}, "there is no setting"), ({"token_prices": "3"}, "dollars for a million tokens"),
-    ({"token_prices": "3,x"}, "dollars for a million"), ({"token_prices": "-1,2"}, "dollars for a million"), ({"concurrency": True}, "a number from 1"),
+    ({"token_prices": "3,x"}, "dollars for a million"), ({"token_prices": "-1,2"}, "dollars for a million"),
+    ({"concurrency": True}, "a number from 1"),
 ])
 def test_bad_settings_are_said_with_their_source(tmp_path: Path, options: dict[str, object], message: str):
     with pytest.raises(BadUsage, match=message):
