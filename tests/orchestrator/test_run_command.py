@@ -19,7 +19,22 @@ def test_the_exit_code_passes_through_and_the_summary_goes_to_standard_error(
                     "import sys; print('trained'); sys.exit(3)"])
     said = capfd.readouterr()
     assert (code, said.out) == (3, "trained\n")
-    assert "nothing wrong was seen" in said.err
+    assert "nothing was observed: the command ended with exit code 3" in said.err
+
+
+@pytest.mark.parametrize(("code", "said"), [
+    ("pass", "nothing was observed: no Python process trained"),
+    ("import torch; raise ImportError('broken')", "nothing was observed: the command ended with exit code 1"),
+    ("import os, torch; torch.nn.Linear(1, 1)(torch.ones(1, 1)).sum().backward(); raise SystemExit(4)",
+     "but the command ended with exit code 4"),
+])  # fmt: skip
+def test_a_command_that_could_not_be_observed_is_not_called_clean(
+        code: str, said: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch")
+    traindx(["run", "--out", str(tmp_path / "run"), "--", sys.executable, "-c", code])
+    err = capfd.readouterr().err
+    assert said in err
+    assert "nothing wrong was seen;" not in err
 
 
 def test_options_of_the_command_are_the_command_s(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from traindx_tools.errors import BadUsage, UnreadableInput
+
+if TYPE_CHECKING:
+    from traindx_tools.live.reading import LiveRun
 
 HELP_OF_CODES = """\b
 The exit code is the command's own (128 + N where signal N ended it), 127 where it cannot be started.
@@ -46,7 +50,7 @@ def command(probes: tuple[str, ...], only: bool, listed: bool, out: str | None, 
     names = probes if only else ("always", *probes)
     _check(names)
     result = run(Job(words, folder, names, second_pass))
-    _block(folder, result.seen.findings, result.remarks)
+    _block(folder, result.seen, result.remarks)
     return result.exit_code
 
 
@@ -81,21 +85,34 @@ def _origin(folder: Path) -> int:
     if not tripped(seen.findings):
         raise BadUsage(f"in {folder} no loss or gradient stopped being finite: there is no origin to search")
     remarks = search_origin(Job(words, folder), dict(os.environ))
-    _block(folder, read_folder(folder).findings, remarks)
+    _block(folder, read_folder(folder), remarks)
     return 0
 
 
-def _block(folder: Path, findings: tuple[object, ...], remarks: tuple[str, ...]) -> None:
+def _block(folder: Path, seen: LiveRun, remarks: tuple[str, ...]) -> None:
     """The summary on standard error: what was seen and the command to type next."""
     from traindx.safe_text import line
-    from traindx_tools.finding import Finding, Severity
+    from traindx_tools.finding import Severity
 
-    told = sorted((f for f in findings if isinstance(f, Finding) and f.severity is not Severity.INFO),
+    told = sorted((f for f in seen.findings if f.severity is not Severity.INFO),
                   key=lambda f: (f.rule not in ("T101", "J101"), -f.severity.rank))
     rows = [f"  {f.rule} {f.severity.value}: {line(f.statement)}" for f in told[:8]]
     rows += [f"  ... and {len(told) - 8} more"] if len(told) > 8 else []
     rows += [f"  note: {line(r)}" for r in remarks]
-    head = f"traindx: {len(told)} finding{'s' * (len(told) != 1)} in {folder}" if told else (
-        f"traindx: nothing wrong was seen; the records are in {folder}")
+    where = line(folder)
+    head = f"traindx: {len(told)} finding{'s' * (len(told) != 1)} in {where}" if told else _nothing(seen, where)
     end = [f"  next: traindx diagnose {shlex.quote(str(folder))}"] if told else []
     click.echo("\n".join([head, *rows, *end]), err=True)
+
+
+def _nothing(seen: LiveRun, folder: str) -> str:
+    """No finding: either what was observed is clean, or nothing was observed at all, which says nothing of the run."""
+    code = seen.run.get("exit_code")
+    ended = f"the command ended with exit code {code}" if code else ""
+    if not seen.files:
+        why = ended or ("no Python process trained with torch or JAX under the instruments (one that is started with "
+                        "-I, -E or -S, or sets PYTHONPATH anew, cannot be attached to)")
+        return f"traindx: nothing was observed: {why}; {folder} holds no records"
+    last = max((f.last_step for f in seen.files if f.last_step is not None), default=None)
+    until = f" up to step {last:,.0f}" if last is not None else ""
+    return f"traindx: nothing wrong was seen{until}{', but ' + ended if ended else ''}; the records are in {folder}"

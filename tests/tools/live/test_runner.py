@@ -13,7 +13,7 @@ import pytest
 
 from traindx_tools.live.launch import launch
 from traindx_tools.live.runner import Job, arms, run
-from traindx_tools.live.settings import VARIABLE, Settings, settings_here
+from traindx_tools.live.settings import VARIABLE, Settings, environment_for, settings_here
 
 
 def job(folder: Path, code: str) -> Job:
@@ -73,3 +73,27 @@ def test_tracing_begins_a_little_before_and_then_at_the_start() -> None:
     assert arms([40, 37]) == (35, 0)
     assert arms([1]) == (0,)
     assert arms([]) == ()
+
+
+def test_an_empty_entry_of_pythonpath_is_the_current_folder_with_and_without_instruments() -> None:
+    given = environment_for(Settings("/runs/1"), {"PYTHONPATH": os.pathsep + "src"})["PYTHONPATH"]
+    assert given.split(os.pathsep)[1:] == ["", "src"]
+    alone = environment_for(Settings("/runs/1"), {"PYTHONPATH": ""})["PYTHONPATH"]
+    assert os.pathsep not in alone
+
+
+@pytest.mark.parametrize("harm", ["shutil.rmtree(RUN)", "shutil.rmtree(RUN); open(RUN, 'w').close()"])
+def test_a_run_folder_that_went_away_does_not_change_the_exit_code(harm: str, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    result = run(job(tmp_path, f"import shutil, sys; RUN = {str(folder)!r}; {harm}; sys.exit(7)"))
+    assert result.exit_code == result.seen.run["exit_code"] == 7
+    assert "not complete" in result.remarks[0]
+
+
+def test_a_command_that_removes_the_current_folder_keeps_its_exit_code(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    assert run(job(tmp_path, "import os; os.rmdir(os.getcwd()); raise SystemExit(7)")).exit_code == 7
+    monkeypatch.chdir(tmp_path)

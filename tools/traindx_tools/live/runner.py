@@ -12,7 +12,7 @@ import os
 import shlex
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -76,17 +76,23 @@ class Result:
 
 
 def run(job: Job, environment: Mapping[str, str] | None = None) -> Result:
-    """Runs the command in the foreground, and once more where that tells the origin. Raises OSError."""
+    """Runs the command in the foreground, and once more where that tells the origin.
+
+    Raises OSError before the command is started; what fails after its end is a remark, and its exit code stays.
+    """
     here = dict(os.environ if environment is None else environment)
     job.folder.mkdir(parents=True, exist_ok=True)
-    started = time.time()
-    _note(job, started=started)
+    started, cwd = time.time(), os.getcwd()
+    _note(job, cwd=cwd, started=started)
     code = launch(job.command, environment_for(job.settings(), here))
     seconds = time.time() - started
-    _note(job, started=started, exit_code=code, seconds=round(seconds, 3))
-    remarks = search_origin(job, here, asked=job.second_pass == "always" or (
-        job.second_pass == "auto" and seconds <= LONG_RUN))
-    return Result(code, read_folder(job.folder), remarks)
+    try:
+        _note(job, cwd=cwd, started=started, exit_code=code, seconds=round(seconds, 3))
+        remarks = search_origin(job, here, asked=job.second_pass == "always" or (
+            job.second_pass == "auto" and seconds <= LONG_RUN))
+    except OSError as error:  # the disk is full, or the command removed the folder or the one it ran in
+        remarks = (f"the records in {job.folder} are not complete: {error.strerror or error}",)
+    return Result(code, replace(seen := read_folder(job.folder), run={**seen.run, "exit_code": code}), remarks)
 
 
 def search_origin(job: Job, environment: Mapping[str, str], *, asked: bool = True) -> tuple[str, ...]:
@@ -153,8 +159,7 @@ class Enough:
 
 def _note(job: Job, **fields: Any) -> None:
     """The runner's own record."""
-    record = {"traindx": "live-run", "command": list(job.command), "cwd": os.getcwd(), "probes": list(job.probes),
-              **fields}
+    record = {"traindx": "live-run", "command": list(job.command), "probes": list(job.probes), **fields}
     part = job.folder / f"{RUN_FILE}.part"
     part.write_text(json.dumps(record, indent=1), encoding="utf-8")
     os.replace(part, job.folder / RUN_FILE)

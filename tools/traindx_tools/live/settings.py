@@ -55,7 +55,11 @@ def settings_here(environment: Mapping[str, str] | None = None) -> Settings | No
 
 
 def environment_for(settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
-    """An environment whose Python processes attach the instruments: the start folder comes first on PYTHONPATH."""
+    """An environment whose Python processes attach the instruments: the start folder comes first on PYTHONPATH.
+
+    An empty entry (`PYTHONPATH=:src`) stands for the current directory and is kept: programs import through it.
+    """
     start = str(Path(__file__).parent / "site")
-    others = [p for p in environment.get("PYTHONPATH", "").split(os.pathsep) if p and p != start]
+    given = environment.get("PYTHONPATH", "")
+    others = [p for p in given.split(os.pathsep) if p != start] if given else []
     return {**environment, VARIABLE: settings.to_text(), "PYTHONPATH": os.pathsep.join([start, *others])}
