@@ -29,6 +29,7 @@ COMMANDS = {
     "plot": "Draw loss, gradient norm and learning rate with the findings marked.",
     "audit": "Read training code and list what is wrong in it.",
     "run": "Run a training command with instruments attached, no change to its code.",
+    "jaxpr": "What a JAX function became when it was traced, in few lines.",
     "replay": "Check the batch that a program failed on: which index, where, in which table.",
     "explain": "The page of a rule (L204) or a failure mode (lr.too-high).",
     "mcp": "The instruments as an MCP server (stdio).",

@@ -1,0 +1,68 @@
+"""`traindx jaxpr`: what a JAX function became when it was traced, in few lines."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from traindx.safe_text import block, line
+from traindx.verify import clean_environment
+from traindx_tools.errors import BadUsage, UnreadableInput
+
+SECONDS = 120.0
+
+
+@click.command("jaxpr")
+@click.argument("target", metavar="FILE:FUNCTION")
+@click.option("--args", "arguments", default="", metavar="TYPES",
+              help="Arguments: types such as 'f32[8,16], i32[8]', `key`, dicts and tuples of them, numbers.")
+@click.option("--gradient", is_flag=True,
+              help="FUNCTION is a loss: name parameters (first argument) that get no gradient.")
+@click.option("--run", "consent", is_flag=True, help="Your consent that FILE is imported, which executes it.")
+@click.option("--python", "interpreter", default=sys.executable, help="The Python that has your packages and traindx.")
+@click.option("--timeout", default=SECONDS, show_default=True, type=click.FloatRange(min=1.0), help="Seconds at most.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(target: str, arguments: str, gradient: bool, consent: bool, interpreter: str, timeout: float,
+            as_json: bool) -> int:
+    """Summarise the jaxpr of FUNCTION in FILE: inputs, outputs, what each line became, what to look at.
+
+    The function is traced for types and not run; FILE is imported in a process of its own, which executes its top
+    level (not its `if __name__ == "__main__"` part). Exit codes: 0 nothing found, 1 a fault was proven, 2 bad usage.
+    """
+    file, colon, name = target.rpartition(":")
+    if not colon or not name or not Path(file).is_file():
+        raise BadUsage(f"expected FILE:FUNCTION with a file that exists, such as train.py:loss_fn, got {line(target)}")
+    if not consent:
+        raise BadUsage(f"importing {line(file)} executes it: say so with --run "
+                       f"(traindx jaxpr {line(target)} --run)")
+    said = _asked([interpreter, "-m", "traindx_tools.on_jax.summary.program", file, name, arguments,
+                   *(["--gradient"] if gradient else [])], timeout)
+    summary = said["summary"]
+    click.echo(json.dumps(summary, indent=1) if as_json else block(said["text"]))
+    return 1 if summary["findings"] else 0
+
+
+def _asked(words: list[str], timeout: float) -> dict[str, Any]:
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=timeout, check=False,
+                              stdin=subprocess.DEVNULL, env=clean_environment(os.environ))
+    except subprocess.TimeoutExpired:
+        raise UnreadableInput(f"importing and tracing did not end within {timeout:g} s: guard the training itself with "
+                              'if __name__ == "__main__", or give more with --timeout') from None
+    except OSError as error:
+        raise BadUsage(f"cannot start {line(words[0])}: {error.strerror}") from error
+    try:
+        said = json.loads(done.stdout.strip().splitlines()[-1])
+    except (IndexError, ValueError):
+        last = done.stderr.strip().splitlines()[-1:] or ["nothing was printed"]
+        raise UnreadableInput(f"the file could not be imported: {line(last[0], 300)}") from None
+    if "error" in said:
+        raise UnreadableInput(line(str(said["error"]), 800))
+    return dict(said)
+

@@ -1,0 +1,113 @@
+"""`traindx jaxpr`: a traced function in few lines, with what deserves a look; bad input is said in a line."""
+
+from __future__ import annotations
+
+import json
+from textwrap import dedent
+
+import pytest
+
+jax = pytest.importorskip("jax")
+jnp = jax.numpy
+
+from traindx import cli  # noqa: E402
+from traindx_tools.errors import BadUsage  # noqa: E402
+from traindx_tools.on_jax.summary import arguments, summarise  # noqa: E402
+
+FAULTY = """
+import jax, jax.numpy as jnp
+print("the module prints")
+
+def loss(params, x, y, key):
+    h = jnp.tanh(x @ params["w1"])
+    noise = jax.random.normal(key, h.shape)
+    drop = jax.random.bernoulli(key, 0.9, h.shape)
+    z = jnp.round(x @ params["enc"]) * drop
+    def body(carry, row):
+        return jnp.tanh(carry @ params["w2"] + row), None
+    last, _ = jax.lax.scan(body, h[0], h + noise)
+    p = jax.nn.sigmoid(last.sum() + z.sum())
+    return -(y * jnp.log(p)).mean()
+
+if __name__ == "__main__":
+    raise SystemExit("the training ran")
+"""
+TYPES = "{'w1': f32[4,8], 'w2': f32[8,8], 'enc': f32[4,8]}, f32[16,4], f32[16], key"
+
+
+@pytest.fixture
+def program(tmp_path):
+    file = tmp_path / "model.py"
+    file.write_text(dedent(FAULTY))
+    return file
+
+
+def test_a_faulty_loss_is_summarised_with_its_lines_keys_and_gradients(program, capsys):
+    assert cli.run(["jaxpr", f"{program}:loss", "--args", TYPES, "--gradient", "--run"]) == 1
+    said = capsys.readouterr().out
+    assert "params['w1'] float32[4,8]" in said
+    assert "model.py:12  scan x16, carry float32[8]:" in said
+    assert "model.py:11  dot_general, add, tanh" in said
+    assert "(no line)" not in said
+    assert "J201 high" in said
+    assert "J301 high: loss: params['enc'] cannot receive a gradient" in said
+    assert "model.py:14 log: a value that is 0 gives -inf" in said
+    assert "the module prints" not in said
+
+
+def test_json_holds_the_same(program, capsys):
+    assert cli.run(["jaxpr", f"{program}:loss", "--args", TYPES, "--run", "--json"]) == 1
+    said = json.loads(capsys.readouterr().out)
+    assert said["function"] == "loss"
+    assert [f["rule"] for f in said["findings"]] == ["J201"]
+    assert len(said["inputs"]) == 6
+
+
+def test_a_guarded_function_has_nothing_to_look_at():
+    def fine(x):
+        return -jnp.log(jnp.maximum(x, 1e-6)).mean() + (x / (1.0 + x * x)).sum()
+
+    seen = summarise(fine, arguments("f32[8]"), gradient=True)
+    assert seen.findings == ()
+    assert seen.look == ()
+    assert seen.equations > 3
+
+
+@pytest.mark.parametrize(("words", "message"), [
+    (["model.py:loss"], "executes it: say so with --run"),
+    (["model.py:nothing", "--run"], "has no nothing; it defines loss"),
+    (["model.py", "--run"], "expected FILE:FUNCTION"),
+    (["model.py:loss", "--run"], "could not be traced: TypeError"),
+    (["model.py:loss", "--run", "--args", "f32[a]"], "cannot read the shape of f32"),
+    (["model.py:loss", "--run", "--args", "f9[3]"], "is no dtype"),
+    (["model.py:loss", "--run", "--args", "(("], "cannot read the arguments"),
+    (["model.py:loss", "--run", "--args", "__import__('os')"], "cannot read"),
+    (["model.py:loss", "--run", "--python", "/does/not/exist"], "cannot start"),
+])
+def test_bad_input_is_said_with_what_to_do(program, capsys, monkeypatch, words, message):
+    monkeypatch.chdir(program.parent)
+    assert cli.run(["jaxpr", *words]) == 2
+    shown = capsys.readouterr()
+    assert message in shown.err
+    assert "Traceback" not in shown.err + shown.out
+
+
+def test_a_module_that_fails_or_never_ends_is_told(tmp_path, capsys):
+    broken, endless = tmp_path / "broken.py", tmp_path / "endless.py"
+    broken.write_text("import does_not_exist_anywhere\n")
+    endless.write_text("while True:\n    pass\n")
+    assert cli.run(["jaxpr", f"{broken}:f", "--run"]) == 2
+    assert "ModuleNotFoundError" in capsys.readouterr().err
+    assert cli.run(["jaxpr", f"{endless}:f", "--run", "--timeout", "1"]) == 2
+    assert "did not end within 1 s" in capsys.readouterr().err
+
+
+def test_arguments_are_types_values_and_keys():
+    made = arguments("f32[2,3], bf16, (i32[4], 0.5), 'text', True")
+    assert made[0].shape == (2, 3)
+    assert made[1].shape == ()
+    assert made[2][1] == 0.5
+    assert made[3:] == ("text", True)
+    assert arguments("") == ()
+    with pytest.raises(BadUsage, match="neither a dtype nor"):
+        arguments("weights")
