@@ -44,6 +44,7 @@ class Source:
     data: bytes | None = None
     filesystem: Any = None
     _opened: list[_Bounded] = field(default_factory=list, repr=False, compare=False)
+    _cut: list[str] = field(default_factory=list, repr=False, compare=False)
 
     def raw(self) -> BinaryIO:
         """The bytes as they are stored. Raises OSError."""
@@ -65,7 +66,12 @@ class Source:
     def remark(self) -> str:
         """What a person should know of how it was read last."""
         cut = any(bounded.cut for bounded in self._opened)
-        return f"only the first {MAX_UNPACKED:,} bytes of what was packed were read" if cut else ""
+        packed = [f"only the first {MAX_UNPACKED:,} bytes of what was packed were read"] if cut else []
+        return "; ".join((*packed, *self._cut))
+
+    def read_in_part(self, why: str) -> None:
+        """A reader says that it left out what did not fit."""
+        self._cut[:] = [why]
 
     @cached_property
     def stored_head(self) -> bytes:

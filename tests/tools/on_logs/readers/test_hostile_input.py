@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import os
 import pickle
 import time
+import tracemalloc
 import zipfile
 from pathlib import Path
 
@@ -14,6 +16,7 @@ import pytest
 
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_logs import artifacts, read_run, table_of
+from traindx_tools.on_logs.readers import json_records
 
 LOG = "step 1 loss 0.5\nstep 2 loss 0.4\n"
 
@@ -146,6 +149,27 @@ def test_deeply_nested_json_is_no_crash() -> None:
     nested = [b"[" * 200_000, b'{"a":' * 50_000]
     runs = [read_run(["-"], stdin=data + b"\n" + LOG.encode()) for data in nested]
     assert all(r.loss is not None for r in runs)
+
+
+def test_a_json_document_of_more_values_than_fit_is_read_in_part_and_said(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_records, "MAX_CONTAINERS", 50)
+    (tmp_path / "log.json").write_text("[\n" + ",\n".join(f'{{"step": {s}, "loss": 0.5}}' for s in range(100)) + "\n]")
+    run = read_run([tmp_path / "log.json"])
+    assert 10 <= len(run.series[0].values) < 60
+    assert "only its first" in run.artifacts[0].note
+
+
+def test_columns_of_a_json_document_become_records_one_at_a_time() -> None:
+    columns = {"loss": [0.5] * 100_000, "val_loss": [0.6] * 10}
+    tracemalloc.start()
+    records = json_records.records_in(columns)
+    counted = sum(len(r) for r in records)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert counted == 100_010
+    assert records[:1][0] == {"loss": 0.5, "val_loss": 0.6}
+    assert peak < 2**20  # 100,000 dicts would take 23 MiB
 
 
 def test_too_many_names_are_left_out_and_said() -> None:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, overload
 
 from traindx_tools.on_logs.artifacts import Source, encoding_of, is_binary
 from traindx_tools.on_logs.readers import columns, text_log
@@ -18,6 +18,10 @@ from traindx_tools.on_logs.run import Artifact, Run, merge
 
 MAX_DOCUMENT = 256 * 2**20
 """Bytes of a JSON document that is read as a whole; a longer one is refused."""
+MAX_CONTAINERS = 4_000_000
+"""Objects and lists of a document: each takes 60 to 300 bytes of memory, however short its text is."""
+MAX_VALUES = 20_000_000
+"""Values of a document. Of one that holds more, or more containers, the beginning is read."""
 _DEPTH = 4
 _FLAT = re.compile(r"\{[^{}]{2,20000}\}")
 _OPENING = re.compile(r'\s*(?:\{\s*(?:"|\})|\[\s*(?:\{|\[|\]|-?\d))')
@@ -90,7 +94,7 @@ def sniff_document(head: Head) -> float:
     return 0.5 if not head.complete or parse(head.text) is not None else 0.0
 
 
-def records_in(document: Any) -> list[dict[str, Any]]:
+def records_in(document: Any) -> Sequence[dict[str, Any]]:
     """The records of a document: a list of objects, such a list inside an object, or columns of equal length."""
     if isinstance(document, list):
         return [d for d in document if isinstance(d, dict)]
@@ -102,11 +106,30 @@ def records_in(document: Any) -> list[dict[str, Any]]:
         (r for r in (records_in(v) for v in document.values() if isinstance(v, dict)) if r), [])
 
 
-def _from_columns(document: dict[str, Any]) -> list[dict[str, Any]]:
+class _Rows(Sequence[dict[str, Any]]):
+    """Columns seen as records, each made when it is asked for: millions of dicts would not fit into memory."""
+
+    def __init__(self, columns_of: Mapping[str, list[Any]]) -> None:
+        self._columns, self._length = columns_of, max(map(len, columns_of.values()), default=0)
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, at: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[dict[str, Any]]: ...
+    def __getitem__(self, at: int | slice) -> dict[str, Any] | Sequence[dict[str, Any]]:
+        if isinstance(at, slice):
+            return _Rows({k: v[at] for k, v in self._columns.items()})
+        if not 0 <= at < self._length:
+            raise IndexError(at)
+        return {k: v[at] for k, v in self._columns.items() if at < len(v)}
+
+
+def _from_columns(document: dict[str, Any]) -> Sequence[dict[str, Any]]:
     listed = {k: v for k, v in document.items() if isinstance(v, list) and v and _all_numbers(v)}
-    if not listed or not columns.looks_like_metrics(listed):
-        return []
-    return [{k: v[i] for k, v in listed.items() if i < len(v)} for i in range(max(map(len, listed.values())))]
+    return _Rows(listed) if listed and columns.looks_like_metrics(listed) else ()
 
 
 def _all_numbers(cells: Iterable[Any]) -> bool:
@@ -118,12 +141,25 @@ def salvage(text: str) -> list[dict[str, Any]]:
     return [r for r in (parse(m.group()) for m in _FLAT.finditer(text)) if isinstance(r, dict) and r]
 
 
+def _affordable(text: str) -> str:
+    """The text as far as what it holds fits into memory; a short text can hold very many empty lists."""
+    if len(text) <= MAX_CONTAINERS:
+        return text
+    share = min(1.0, MAX_CONTAINERS / max(1, text.count("{") + text.count("[")),
+                MAX_VALUES / max(1, text.count(",")))
+    return text if share == 1.0 else text[: int(len(text) * share)]
+
+
 def load(source: Source) -> Any:
     """The document of a source; of a damaged one the list of objects that can be saved. Raises OSError."""
     with source.open() as stream:
         text = stream.read(MAX_DOCUMENT).decode(encoding_of(source.head), errors="replace")
-    document = parse(text)
-    return salvage(text) if document is None else document
+        longer = bool(stream.read(1))
+    affordable = _affordable(text)
+    if longer or len(affordable) < len(text):
+        source.read_in_part(f"too large: only its first {len(affordable):,} characters were read")
+    document = parse(text) if len(affordable) == len(text) else None
+    return salvage(affordable) if document is None else document
 
 
 def rows(source: Source, records: Iterable[dict[str, Any]], form: str, note: str = "") -> Run:
