@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Iterable, Sequence
@@ -98,7 +99,7 @@ def _tail(one: PurePath, other: PurePath) -> int:
 
 def common_root(paths: Iterable[str | Path]) -> Path:
     """The folder that a person would call the workspace: the deepest one that holds everything that was named."""
-    here = [Path(p).resolve() for p in paths if str(p) != "-" and "://" not in str(p)]
+    here = [Path(os.path.realpath(p)) for p in paths if str(p) != "-" and "://" not in str(p)]
     folders = [p if p.is_dir() else p.parent for p in here]
     if not folders:
         return Path.cwd()

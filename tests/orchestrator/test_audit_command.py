@@ -299,3 +299,12 @@ def test_the_hooks_for_pre_commit_are_commands_that_exist(repository: Path, caps
         assert (program, command) == ("traindx", "audit")
         assert not hook["pass_filenames"]
         assert said(capsys, *rest)[0] == 0
+
+
+def test_a_file_name_gives_no_commands_to_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "\x1b[31m\u202ea\nb.py").write_text(GOOD.replace("        opt.zero_grad()\n", ""))
+    assert run(["audit", str(tmp_path), "--no-cache"]) == 1
+    out = capsys.readouterr().out
+    assert "C101" in out
+    assert not {"\x1b", "\u202e"} & set(out)
+    assert len(out.splitlines()) == out.count(": C") + out.count("    fix: ")

@@ -60,6 +60,7 @@ def test_a_defect_shows_where_it_came_from_when_asked(monkeypatch: pytest.Monkey
     ("debug", "nowhere"), ("debug", "pipe"), ("debug", ".", "--artifact", "nowhere"), ("diagnose", "pipe"),
     ("diagnose", "--context", "pipe"), ("diagnose", "--context", "/dev/zero"), ("sessions", "nowhere"),
     ("diagnose", "run.log", "--out", "run.log"), ("plot", "run.log", "--out", "."), ("diagnose", "a\nb"),
+    ("sessions", "--workspace", "nowhere"), ("diagnose", "circle/a"), ("log", "circle/a"),
     ("show", "x"), ("explain", "x"), ("log", ""), ("log", "code.py"), ("plot", "code.py")])
 def test_a_refusal_is_one_line_and_leaves_nothing(arguments: tuple[str, ...], tmp_path: Path,
                                                   monkeypatch: pytest.MonkeyPatch,
@@ -68,11 +69,14 @@ def test_a_refusal_is_one_line_and_leaves_nothing(arguments: tuple[str, ...], tm
     (tmp_path / "code.py").write_text("print('no log')\n")
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "empty").mkdir()
+    (tmp_path / "circle").mkdir()
+    (tmp_path / "circle" / "a").symlink_to("b")
+    (tmp_path / "circle" / "b").symlink_to("a")
     monkeypatch.chdir(tmp_path)
     code, out, err = run(*arguments, capsys=capsys)
     assert (code, out, err.count("\n")) == (2, "", 1), err
     assert "defect" not in err
-    assert {p.name for p in tmp_path.iterdir()} == {"run.log", "code.py", "pipe", "empty"}
+    assert {p.name for p in tmp_path.iterdir()} == {"run.log", "code.py", "pipe", "empty", "circle"}
 
 
 def test_a_context_package_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,

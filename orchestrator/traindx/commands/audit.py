@@ -28,8 +28,10 @@ STDIN = "-"
 
 def line(finding: Finding) -> str:
     """One finding as compilers print theirs, so that editors find the place: place, rule, severity, statement."""
+    from traindx import safe_text
+
     where = finding.where.code or str(finding.where)
-    return f"{where}: {finding.rule} {finding.severity.value} ({finding.strength.value}): {finding.statement}"
+    return safe_text.line(f"{where}: {finding.rule} {finding.severity.value} ({finding.strength.value}): {finding.statement}")
 
 
 def _text(report: AuditReport) -> str:
@@ -103,6 +105,7 @@ def command(paths: tuple[str, ...], base: str | None, shape: str, as_json: bool,
     PATHS are files, folders, or - for standard input. A finding is taken out by a comment with a reason:
     `# traindx: ignore[C104] frozen for good`.
     """
+    from traindx import safe_text
     from traindx_tools.on_code.report import audit_report
 
     paths, base = _sorted_out(paths, base)
@@ -113,7 +116,7 @@ def command(paths: tuple[str, ...], base: str | None, shape: str, as_json: bool,
                           cache=None if no_cache else _cache(), say=_say if sys.stderr.isatty() else None)
     _refuse_nothing(report, base, chosen.exclude)
     for note in report.notes:
-        click.echo(f"traindx: {note.path}: {note.note}", err=True)
+        click.echo(f"traindx: {safe_text.line(f'{note.path}: {note.note}')}", err=True)
     _print(report, "json" if as_json else shape, as_patch)
     if base is not None and not report.texts:
         click.echo(f"traindx: no Python file in {' '.join(paths)} differs from {base}", err=True)

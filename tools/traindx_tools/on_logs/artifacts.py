@@ -9,6 +9,7 @@ from __future__ import annotations
 import glob
 import gzip
 import io
+import itertools
 import os
 import re
 import sys
@@ -26,6 +27,10 @@ HEAD_BYTES = 64 * 1024
 """What is looked at to tell a format."""
 MAX_FILES = 2_000
 """Files looked at in one folder; the rest is said to be left out."""
+MAX_MATCHES = 10 * MAX_FILES
+"""Files and folders that a pattern may match."""
+MAX_MADE = 16 * 2**20
+"""Bytes read of a file that says it is empty and is not: the system makes it up (/proc, /sys), perhaps without end."""
 MAX_UNPACKED = 512 * 2**20
 """Bytes read of one gzip stream: a bomb ends here."""
 MAX_STDIN = 2 * 2**30
@@ -51,7 +56,7 @@ class Source:
         if self.data is not None:
             return io.BytesIO(self.data)
         if self.local is not None:
-            return self.local.open("rb")
+            return _as_made(self.local.open("rb"))
         return cast(BinaryIO, self.filesystem.open(self.name, "rb"))
 
     def open(self) -> BinaryIO:
@@ -119,6 +124,11 @@ class _Bounded(io.RawIOBase):
     def close(self) -> None:
         self._stream.close()
         super().close()
+
+
+def _as_made(stream: BinaryIO) -> BinaryIO:
+    """The stream, bounded where its size is unknown: it says 0, and there may be no end."""
+    return stream if os.fstat(stream.fileno()).st_size else cast(BinaryIO, _Bounded(stream, MAX_MADE))
 
 
 _REFUSED_MAGIC = (
@@ -228,7 +238,7 @@ def _discover_one(path: str, found: Discovery, stdin: bytes | None) -> None:
     elif os.path.exists(path):
         _add_file(path, found, named=True)
     else:
-        matches = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else []
+        matches = _matches(path, found)
         if not matches:
             raise UnreadableInput(_missing(path))
         for match in matches:
@@ -236,6 +246,19 @@ def _discover_one(path: str, found: Discovery, stdin: bytes | None) -> None:
                 _discover_folder(match, found, may_be_empty=True)
             else:
                 _add_file(match, found)
+
+
+def _matches(pattern: str, found: Discovery) -> list[str]:
+    """What a pattern matches, each file and folder once: `**` goes through circles of links, at every depth anew."""
+    if not glob.has_magic(pattern):
+        return []
+    matches = list(itertools.islice(glob.iglob(pattern, recursive=True), MAX_MATCHES + 1))
+    if len(matches) > MAX_MATCHES:
+        found.left_out.append(Artifact(pattern, "folder", note=f"only the first {MAX_MATCHES} matches were looked at"))
+    once: dict[str, str] = {}
+    for match in sorted(matches[:MAX_MATCHES], key=lambda m: (m.count(os.sep), m)):
+        once.setdefault(os.path.realpath(match), match)
+    return sorted(once.values())
 
 
 def _missing(path: str) -> str:

@@ -115,6 +115,22 @@ def test_gzip_is_read_and_a_bomb_ends_at_the_bound(tmp_path: Path, monkeypatch: 
     assert "first 100,000 bytes" in run.artifacts[0].note
 
 
+@pytest.mark.skipif(not Path("/proc/self/pagemap").exists(), reason="a file without end that the system makes up")
+def test_a_file_that_is_made_up_by_the_system_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(artifacts, "MAX_MADE", 200_000)
+    with artifacts.Source("pagemap", local=Path("/proc/self/pagemap")).open() as stream:
+        assert len(stream.read()) <= 200_000
+
+
+def test_a_pattern_in_a_circle_of_links_ends_and_reads_each_file_once(tmp_path: Path) -> None:
+    (tmp_path / "log.txt").write_text(LOG)
+    for name in ("one", "two"):
+        (tmp_path / name).symlink_to(".")
+    found = artifacts.discover([str(tmp_path / "**" / "*.txt")])
+    assert [s.name for s in found.sources] == [str(tmp_path / "log.txt")]
+    assert "matches" in found.left_out[0].note
+
+
 def test_damaged_gzip_gives_what_is_before_the_damage(tmp_path: Path) -> None:
     (tmp_path / "log.gz").write_bytes(gzip.compress(LOG.encode() * 1000)[:-20])
     read_run([tmp_path / "log.gz", "-"], stdin=LOG.encode())
