@@ -31,7 +31,8 @@ def line(finding: Finding) -> str:
     from traindx import safe_text
 
     where = finding.where.code or str(finding.where)
-    return safe_text.line(f"{where}: {finding.rule} {finding.severity.value} ({finding.strength.value}): {finding.statement}")
+    rule = f"{finding.rule} {finding.severity.value} ({finding.strength.value})"
+    return safe_text.line(f"{where}: {rule}: {finding.statement}")
 
 
 def _text(report: AuditReport) -> str:
