@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -10,8 +12,17 @@ from traindx_tools.on_torch.loss_terms import LossTrace  # noqa: E402
 from traindx_tools.on_torch.loss_terms.names import name_at  # noqa: E402
 from traindx_tools.on_torch.probe import Scene  # noqa: E402
 from traindx_tools.on_torch.probes.loss_terms import LossPullProbe, LossTermsProbe  # noqa: E402
+from traindx_tools.on_torch.speed import compilations  # noqa: E402
 
 functional = torch.nn.functional
+
+
+@pytest.fixture(autouse=True)
+def nothing_compiled(monkeypatch):
+    """Other tests of this process may have compiled something; these programs have not."""
+    monkeypatch.setattr(compilations, "_asked", [])
+    if "torch._dynamo.utils" in sys.modules:
+        torch._dynamo.utils.counters.clear()
 
 
 def terms_of(make):
@@ -137,7 +148,6 @@ def test_results_are_bitwise_those_without_the_probe():
 
 def test_backward_is_a_torch_call_itself_and_the_trace_survives_it(tmp_path):
     import subprocess
-    import sys
 
     script = tmp_path / "train.py"
     script.write_text("""
@@ -225,3 +235,18 @@ def test_terms_that_oppose_each_other_and_terms_that_pull_unequally():
 
     assert {f.rule for f in train(opposed, LossPullProbe)[0]} == {"T403"}
     assert "T404" in {f.rule for f in train(unequal, LossPullProbe)[0]}
+
+
+def test_a_program_that_compiles_is_left_alone():
+    import warnings
+
+    class Asks(LossTermsProbe):
+        def __init__(self, scene):
+            super().__init__(scene)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                torch.compile(lambda x: x, backend="eager")
+
+    found, numbers, _ = train(balanced, Asks)
+    assert found == []
+    assert numbers == []

@@ -230,7 +230,7 @@ def test_the_walk_is_bounded_and_calls_no_code_of_the_objects():
     hostile, endless = Hostile(), []
     endless.append(endless)
     many = [[i] for i in range(50_000)]
-    census = take_census()
+    census = take_census(60.0)
     assert census.complete
     assert hostile is not None
     assert len(many) == 50_000

@@ -12,7 +12,7 @@ from traindx_tools.on_torch.loss_terms.expression import LossTrace, Term
 from traindx_tools.on_torch.loss_terms.pull import Pull, pull_of
 from traindx_tools.on_torch.probe import Scene, TorchProbe
 from traindx_tools.on_torch.rules import t401_term_dominates, t402_term_zero, t403_terms_conflict, t404_pull_disparity
-from traindx_tools.on_torch.speed.compilations import compiled_frames
+from traindx_tools.on_torch.speed.compilations import compiles, watch_compile
 
 SOURCE = "loss-terms probe"
 LOOKS_AT = (2, 5, 10, 20, 50)
@@ -30,7 +30,7 @@ class LossTermsProbe(TorchProbe):
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
         self._trace: Any = None
-        self._compiled = compiled_frames()
+        watch_compile()
         self._values: list[tuple[int, dict[str, float]]] = []
         self._weighted: list[tuple[int, dict[str, float]]] = []
         self._factors: list[dict[str, float]] = []
@@ -59,7 +59,7 @@ class LossTermsProbe(TorchProbe):
         self._stop()
         self._read()
         following = self.scene.step + 1
-        if (following in LOOKS_AT or following % INTERVAL == 0) and compiled_frames() <= self._compiled:
+        if (following in LOOKS_AT or following % INTERVAL == 0) and not compiles():
             self._trace = LossTrace()
             self._trace.__enter__()
 

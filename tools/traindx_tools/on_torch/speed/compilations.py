@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
+
+import torch
 
 
 @dataclass(frozen=True)
@@ -23,10 +26,29 @@ class Recompiled:
     """Dynamo gave up on it: it runs eagerly from then on."""
 
 
-def compiled_frames() -> int:
-    """How many functions dynamo has compiled in this process so far."""
+_asked: list[bool] = []
+"""Not empty once `torch.compile` was called in this process."""
+
+
+def watch_compile() -> None:
+    """Notes calls of `torch.compile` (`Module.compile` goes through it). Patched once in a process."""
+    original: Any = torch.compile
+    if hasattr(original, "_traindx"):
+        return
+
+    @functools.wraps(original)
+    def noting(*args: Any, **kwargs: Any) -> Any:
+        _asked[:] = [True]
+        return original(*args, **kwargs)
+
+    noting._traindx = True  # type: ignore[attr-defined]
+    torch.compile = noting
+
+
+def compiles() -> bool:
+    """Whether the program compiles: `torch.compile` was called, or dynamo has compiled something already."""
     counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", None)
-    return int(counters.get("frames", {}).get("total", 0)) if counters else 0
+    return bool(_asked) or bool(counters and counters.get("frames", {}).get("total", 0))
 
 
 def recompilations() -> tuple[Recompiled, ...]:
