@@ -83,6 +83,8 @@ _NO_METRICS = re.compile("|".join((
 _TAIL = re.compile(
     r"^(?P<head>.*?)\s*(?P<conn>=>|->|:=|[=:≈]|)\s*"
     r"(?:(?:tensor|array|Array|Tensor|(?:np|numpy|jnp)\.\w+|float|DeviceArray)\()?[\[({'\"#$]*\s*$", re.DOTALL)
+_DRAWING = re.compile(r"\[[=>.#*~ \-]{3,}\]|[=#*~\-]{3,}>?")
+"""A bar or a rule drawn with signs: "[====>....]" is no comparison and "----" no option."""
 _WRAPPER = re.compile(r"\b(?:tensor|array|Array|Tensor)\([^()]*?(?=,|\))")
 """A value printed as the array that it is: its arguments make no call of it."""
 _SEPARATOR = re.compile(r"[,;|•·│┃║{}\[\]\t=]|\s[-–—>»→]+\s|\s{2,}|:\s|\)\s|\s\(")
@@ -105,7 +107,7 @@ _COUNTED = re.compile(r"\s+(steps|iterations|iters|updates|epochs|batches|episod
 _PLURAL = {"steps": "step", "iterations": "iteration", "iters": "iter", "updates": "update", "epochs": "epoch",
            "batches": "batch", "episodes": "episode"}
 _TQDM = re.compile(r"\d+%\|[^|]{0,400}\| ?[\d.?]+\w?/|[━╸╺]{5,}")
-_KERAS = re.compile(r"^\s*\d+/(?:\d+|Unknown)\s+(?:[━╸╺]|\[[=>.]+\])")
+_KERAS = re.compile(r"^\s*\d+/(?:(?:\d+|Unknown)\s+(?:[━╸╺]|\[[=>.]+\])|Unknown\s+-\s)")
 _FAMILIES = frozenset({"grad_norm", "loss", "weight_norm"})
 _VECTOR = frozenset({"perplexity", "codebook_perplexity", "codebook_used"})
 
@@ -140,7 +142,7 @@ def plan_line(parts: list[str], group: str | None = None) -> Plan:
     if len(parts) < 3:
         return NOTHING
     text = "".join(parts)
-    if len(parts) > 2 * MAX_TOKENS or _NO_METRICS.search(_WRAPPER.sub("", text[:_MAX_LOOK])):
+    if len(parts) > 2 * MAX_TOKENS or _NO_METRICS.search(_DRAWING.sub(" ", _WRAPPER.sub("", text[:_MAX_LOOK]))):
         return NOTHING
     draft = _Draft(group=group)
     _read_tokens(parts, draft)
@@ -222,9 +224,14 @@ def _read_one(draft: _Draft, gap: str, token: int, total: int | None, found: tup
         return
     if not phrase:
         _read_nameless(draft, token, total, found, gap, text, after)
-    elif in_unit or not _read_counter(draft, phrase, token, total, text, conn):
+    elif in_unit or _lasts(found, after) or not _read_counter(draft, phrase, token, total, text, conn):
         phrase += [in_unit.group().strip()] if in_unit else []
         _read_metric(draft, phrase, token, total, found, conn, text, gap, after)
+
+
+def _lasts(found: tuple[str, float] | None, after: str) -> bool:
+    """Whether a number is a duration, whatever word stands before it: "Step: 73ms"."""
+    return found is not None and found[0] == "time" and not after[0].isspace()
 
 
 def _balanced(phrase: str) -> str:
@@ -308,8 +315,10 @@ def _read_metric(draft: _Draft, phrase: list[str], token: int, total: int | None
         return
     if len(spelled) > 1 and spelled[0].lower() in GROUPS:
         draft.group = GROUPS[spelled[0].lower()]
-    metric, factor = _converted(name, found, written)
     snake = "_".join(words(written))
+    if snake == "eta" and found and found[0] == "time":
+        return  # what is left of a bar; elsewhere it may be a step size
+    metric, factor = _converted(name, found, written)
     if metric is None and not name.known and (snake in IGNORED or spelled[-1].lower().strip("():") in _STOP):
         draft.leftover += len(spelled)
         return
@@ -372,7 +381,8 @@ def _converted(name: Name, found: tuple[str, float] | None, written: str) -> tup
     if kind == "count" and is_memory:
         return None, {1e3: as_memory("K"), 1e6: as_memory("M"), 1e9: as_memory("G")}.get(factor) or 1.0
     if kind in ("time", "count"):
-        return None, factor
+        counted = counters.counter_kind(written.lower()) if kind == "time" else None
+        return (None if counted is None else f"{counted[0]}_time"), factor
     return (None if name.known and name.canonical != "step_time" else kind), factor
 
 

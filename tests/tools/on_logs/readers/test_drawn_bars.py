@@ -1,0 +1,93 @@
+"""Bars drawn with signs: the classic Keras bar in all its states, and what other trainings draw."""
+
+from __future__ import annotations
+
+import pytest
+
+from traindx_tools.on_logs import Run, read_run
+
+BACK = "\x08" * 90
+
+
+def read(text: str) -> Run:
+    return read_run(["-"], stdin=text.encode())
+
+
+def found(run: Run) -> dict[tuple[str, str], list[float]]:
+    return {(s.group, s.name): s.values.tolist() for s in run.series}
+
+
+def epochs(run: Run, group: str, name: str) -> list[float]:
+    return next(s.epoch.tolist() for s in run.series if (s.group, s.name) == (group, name))
+
+
+def bar(done: int, total: int, rest: str) -> str:
+    """A classic Keras bar: 30 signs wide, ">" at its head until it is full."""
+    full = 30 * done // total
+    drawn = "=" * 30 if done == total else "=" * max(full - 1, 0) + ">" * (full > 0) + "." * (30 - full)
+    return f"{done}/{total} [{drawn}] - {rest}"
+
+
+EPOCHS = [(2.1, 0.31, 1.9, 0.35), (1.5, 0.4, 1.45, 0.42), (1.2, 0.55, 1.3, 0.5)]
+
+
+def classic(redraw: str, last: str = "12s 8ms/step - ") -> str:
+    """A Keras 2 log of three epochs; each bar is drawn four times and ends with the metrics of the validation."""
+    lines = []
+    for at, (loss, accuracy, val_loss, val_accuracy) in enumerate(EPOCHS, 1):
+        lines.append(f"Epoch {at}/10\n")
+        lines += [redraw + bar(n, 1563, f"ETA: {eta} - loss: {loss + 0.1:.4f} - accuracy: {accuracy:.4f}")
+                  for n, eta in ((1, "5:02"), (781, "6s"), (1562, "0s"))]
+        lines.append(redraw + bar(1563, 1563, f"{last}loss: {loss:.4f} - accuracy: {accuracy:.4f} - val_loss: "
+                                              f"{val_loss:.4f} - val_accuracy: {val_accuracy:.4f}") + "\n")
+    return "".join(lines)
+
+
+@pytest.mark.parametrize("redraw", ["\r", BACK, BACK + "\r", "\n"], ids=["return", "back", "both", "lines"])
+def test_each_epoch_of_a_classic_keras_bar_gives_its_last_drawing(redraw: str) -> None:
+    run = read(classic(redraw))
+    values = found(run)
+    assert values["train", "loss"] == [2.1, 1.5, 1.2]
+    assert values["train", "accuracy"] == [0.31, 0.4, 0.55]
+    assert values["validation", "loss"] == [1.9, 1.45, 1.3]
+    assert values["validation", "accuracy"] == [0.35, 0.42, 0.5]
+    assert values["train", "step_time"] == [0.008] * 3
+    assert epochs(run, "train", "loss") == epochs(run, "validation", "loss") == [1, 2, 3]
+    assert not any("eta" in name for _, name in values)
+    assert (run.planned_steps, run.planned_unit) == (10, "epoch")
+    assert run.artifacts[0].format == "keras"
+
+
+def test_a_bar_without_times_is_read() -> None:
+    assert found(read(classic("\r", last="")))["validation", "accuracy"] == [0.35, 0.42, 0.5]
+
+
+def test_a_bar_of_unknown_length_is_read() -> None:
+    text = "Epoch 1/2\n" + "".join(f"\r    {n}/Unknown - {n}s 1s/step - loss: 0.{9 - n}" for n in (1, 2, 3)) + (
+        "\n3/3 [==============================] - 4s 1s/step - loss: 0.6000 - val_loss: 0.7000\n"
+        "Epoch 2/2\n3/3 [==============================] - 4s 1s/step - loss: 0.5000 - val_loss: 0.6500\n")
+    assert found(read(text))["validation", "loss"] == [0.7, 0.65]
+    assert found(read(text))["train", "loss"][-2:] == [0.6, 0.5]
+
+
+def test_one_line_alone_is_read() -> None:
+    line = "1563/1563 [==============================] - 12s 8ms/step - loss: 1.5 - accuracy: 0.4\n"
+    assert found(read(line)) == {("train", "step_time"): [0.008], ("train", "loss"): [1.5], ("train", "accuracy"): [0.4]}
+
+
+def test_a_bar_that_ends_with_its_count_is_read() -> None:
+    text = "Epoch: 0\n" + "\n".join(
+        f" [{'=' * n}>{'.' * (8 - n)}]  Step: 73ms | Tot: 1{n}s | Loss: {2 - n / 10:.3f} | Acc: 40.{n}% (3320/8000) "
+        f"{n * 100}/800 " for n in range(1, 6)) + "\n"
+    values = found(read(text))
+    assert values["train", "loss"] == [1.9, 1.8, 1.7, 1.6, 1.5]
+    assert values["train", "step_time"] == [0.073] * 5
+    assert next(s.step.tolist() for s in read(text).series if s.name == "loss") == [100, 200, 300, 400, 500]
+
+
+@pytest.mark.parametrize("line", [
+    "assert a == 3, loss 2.0", "if step == 10: loss 0.5", "python train.py --loss 0.3 --lr=1e-3",
+    "16/80 [======>......", "[=====>....] 40%", "12/20 [=====>....] - ETA: 0s",
+])
+def test_what_only_looks_like_a_bar_gives_nothing(line: str) -> None:
+    assert not read(line + "\n").series
