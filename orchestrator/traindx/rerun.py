@@ -16,6 +16,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
 from traindx.diagnose import Report, diagnose, typed
 from traindx.sandbox import find_sandbox
 from traindx.verify import Outcome, clean_environment, specification, supervised, verify_from
@@ -168,17 +170,38 @@ def compare(old: Report, new: Report, rerun: Rerun) -> str:
     head = f"`{rerun.command}` was run again in a copy and {rerun.ended}"
     if rerun.outcome.exit_code not in (0, None) and not any(len(s) for s in new.seen.run.series):
         last = rerun.last_line
-        return f"{head} before it trained, so that nothing can be compared" + (f": {last}" if last else ".")
+        return f"{head} before it trained, so that nothing can be compared{f': {last}' if last else ''}."
     if not before and not after:
         return f"{head}: no serious finding in either run."
     if before and before <= after:
         return f"{head}: reproduced, {', '.join(sorted(before))} again."
+    untold = _untold(old, new, before - after)
+    if untold:
+        return f"{head}: {untold}."
     if before & after:
         return (f"{head}: partly reproduced ({', '.join(sorted(before & after))} again, "
                 f"{', '.join(sorted(before - after))} not seen this time).")
     if before:
         return f"{head}: not reproduced, {', '.join(sorted(before))} did not come again: the fault is intermittent."
     return f"{head}: it shows {', '.join(sorted(after))}, which the given artifacts did not show."
+
+
+def _untold(old: Report, new: Report, missing: frozenset[str]) -> str:
+    """Why it means nothing that these findings did not come again, "" where it does.
+
+    Errors (L5xx) come or do not come; what metrics show needs metrics, and as many steps as it took the first time.
+    """
+    of_metrics = [f for f in old.seen.findings if f.rule in missing and f.rule[:2] != "L5"]
+    if not of_metrics:
+        return ""
+    if not any(len(s) for s in new.seen.run.series):
+        return "it printed and wrote no metrics, so that nothing can be compared"
+    reached = max((float(np.nanmax(s.step)) for s in new.seen.run.series if np.isfinite(s.step).any()), default=None)
+    places = [f.where.step for f in of_metrics if f.where.step is not None and f.where.unit == "step"]
+    if reached is None or not places or reached >= max(places):
+        return ""
+    return (f"it reached step {reached:,.0f}, and {', '.join(sorted(missing))} came by step {max(places):,.0f} the "
+            "first time: it has to run longer to tell")
 
 
 def with_rerun(old: Report, command: str, workspace: Path, folder: Path, timeout: float = DEFAULT_TIMEOUT) -> Report:

@@ -273,3 +273,18 @@ def test_a_command_that_never_trained_is_no_comparison(log: Path, tmp_path: Path
                     capsys=capsys)
     assert "intermittent" not in out
     assert "before it trained" in out or "nothing of it could be read" in out
+
+
+@pytest.mark.parametrize(("code", "said"), [
+    ("print('hello')", "no metrics"),
+    ("print(*[f'step {s} loss 2.{s}' for s in range(5)], sep=chr(10))", "it has to run longer to tell"),
+])
+def test_a_rerun_that_could_not_show_the_fault_does_not_make_it_intermittent(
+        code: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "log.txt").write_text(DIVERGING)
+    (tmp_path / "work" / "train.py").write_text(code)
+    _, out, _ = run("diagnose", str(tmp_path / "work"), "--run", f"{sys.executable} train.py", "--out",
+                    str(tmp_path / "out"), capsys=capsys)
+    assert said in " ".join(out.split())
+    assert "intermittent" not in out
