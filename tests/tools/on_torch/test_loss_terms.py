@@ -187,6 +187,16 @@ def test_a_sum_beside_means_dominates():
     assert finding.where.file == __file__
 
 
+def test_a_policy_objective_near_zero_is_not_dominated_by_the_value_loss():
+    def loss(model, x, step):
+        out = model(x)
+        policy = (out[:, 0] * torch.randn(16)).mean() * 1e-3
+        value = (out + 30).square().mean()
+        return policy + 0.5 * value
+
+    assert train(loss, lr=1e-8, steps=60)[0] == []
+
+
 def test_a_regulariser_with_a_small_weight_is_a_remark():
     def loss(model, x, step):
         out = model(x)

@@ -72,7 +72,8 @@ def test_a_bar_of_unknown_length_is_read() -> None:
 
 def test_one_line_alone_is_read() -> None:
     line = "1563/1563 [==============================] - 12s 8ms/step - loss: 1.5 - accuracy: 0.4\n"
-    assert found(read(line)) == {("train", "step_time"): [0.008], ("train", "loss"): [1.5], ("train", "accuracy"): [0.4]}
+    values = {("train", "step_time"): [0.008], ("train", "loss"): [1.5], ("train", "accuracy"): [0.4]}
+    assert found(read(line)) == values
 
 
 def test_a_bar_that_ends_with_its_count_is_read() -> None:

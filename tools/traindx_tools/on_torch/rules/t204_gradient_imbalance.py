@@ -2,8 +2,8 @@
 
 The norm of each module's gradient is divided by the norm of its weights, which makes a small layer comparable with a
 large one; embeddings are left out, since only the rows of a batch have a gradient. With an optimizer that divides by
-the gradient's size (Adam) that is no fault in itself and is reported as low; with plain SGD the quiet module hardly
-moves.
+the gradient's size (Adam) that is no fault in itself and is reported as a remark (INFO); with plain SGD the quiet
+module hardly moves.
 """
 
 from __future__ import annotations
@@ -52,6 +52,6 @@ def check(course: GradientCourse) -> Iterator[Finding]:
         f"relative to its weights the gradient of {course.modules[loud]} is {short(ratio)} times that of "
         f"{course.modules[quiet]} (medians over {len(course.steps)} measured steps, steps {course.steps[0]} to "
         f"{course.steps[-1]})", course.at(course.modules[loud]), SOURCE, strength=Strength.CIRCUMSTANTIAL,
-        severity=Severity.MEDIUM if severe else Severity.LOW,
+        severity=Severity.INFO if course.adaptive else Severity.MEDIUM if severe else Severity.LOW,
         measured={"ratio": ratio, "module": course.modules[loud], "quiet": course.modules[quiet],
                   "adaptive": course.adaptive})

@@ -20,6 +20,7 @@ from traindx_tools.rules import Rule, Threshold
 
 ROWS, SAME, SHARE, FAR, VARIES = 12, 1e-3, 0.95, 1e3, 0.02
 SCALED, BOUNDS, TINY = 16.0, (0.01, 100.0), 1e-2
+NOTED = 10.0
 
 RULE = Rule(
     id="T206",
@@ -32,6 +33,7 @@ RULE = Rule(
     confirm=("Log what `clip_grad_norm_` returns: it is the norm of before.",),
     thresholds={
         "share": Threshold(SHARE, "of at least 12 measured steps at one value", "arithmetic"),
+        "noted": Threshold(NOTED, "times the bound", "a decade: below it a bound is at work as it is meant to"),
         "far": Threshold(FAR, "times the bound", "three decades: the scale is wrong where it comes from"),
     },
 )
@@ -56,7 +58,8 @@ def check(course: GradientCourse) -> Iterator[Finding]:
     yield RULE.finding(
         f"the gradient norm is {short(bound)} in {int(at.sum())} of {len(at)} measured steps, {short(ratio)} times "
         "less than right after backward: it is clipped in every step", course.at(None), SOURCE,
-        strength=Strength.CIRCUMSTANTIAL, severity=Severity.MEDIUM if ratio >= FAR else Severity.LOW,
+        strength=Strength.CIRCUMSTANTIAL,
+        severity=Severity.MEDIUM if ratio >= FAR else Severity.LOW if ratio >= NOTED else Severity.INFO,
         measured={"kind": "always", "bound": bound, "ratio": ratio, "share": float(at.mean())})
 
 

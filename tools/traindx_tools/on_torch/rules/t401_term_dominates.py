@@ -17,10 +17,11 @@ RULE = Rule(
     id="T401",
     name="term-dominates",
     title="One term dominates the loss",
-    severity=Severity.MEDIUM,
+    severity=Severity.LOW,
     sees="the weighted value of each term of the loss at sampled steps",
     matters="the other terms are not trained",
-    alike=("a regulariser that is meant to be small: weight decay, an entropy bonus",
+    alike=("the surrogate of a policy, which is about 0 by construction: terms that are ever negative are left out",
+           "a regulariser that is meant to be small: weight decay, an entropy bonus",
            "terms of unlike units whose gradients are alike: T404 measures those"),
     confirm=("gradient norm of each term on the shared parameters (`--probe loss-pull`)",),
     thresholds={"factor": Threshold(FACTOR, "x all other terms", "two orders of magnitude at every look"),
@@ -37,7 +38,10 @@ def check(looks: Sequence[tuple[int, Mapping[str, float]]], factors: Sequence[Ma
     """
     if len(looks) < LOOKS or any(f != factors[-1] for f in factors[-LOOKS:]):
         return
+    signed = {n for _, values in looks for n, v in values.items() if v < 0}
     for name, (file, line) in places.items():
+        if signed - {name}:
+            continue
         if all(_dominates(name, values) for _, values in looks[-LOOKS:]):
             small = all(abs(f) < 1 for n, f in factors[-1].items() if n != name) and abs(factors[-1][name]) <= 1
             step, values = looks[-1]
@@ -51,5 +55,8 @@ def check(looks: Sequence[tuple[int, Mapping[str, float]]], factors: Sequence[Ma
 
 
 def _dominates(name: str, values: Mapping[str, float]) -> bool:
-    others = [abs(v) for n, v in values.items() if n != name]
-    return name in values and any(v > 0 for v in others) and abs(values[name]) >= FACTOR * sum(others)
+    """A term that may be negative (a policy objective, an entropy) says nothing by its size: it passes through 0."""
+    others = [v for n, v in values.items() if n != name]
+    if name not in values or any(v < 0 for v in others):
+        return False
+    return any(v > 0 for v in others) and abs(values[name]) >= FACTOR * sum(others)
