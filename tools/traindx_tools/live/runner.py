@@ -96,9 +96,12 @@ def run(job: Job, environment: Mapping[str, str] | None = None) -> Result:
 
 
 def search_origin(job: Job, environment: Mapping[str, str], *, asked: bool = True) -> tuple[str, ...]:
-    """The passes with tracing, where the first pass saw a value that is not finite. Returns remarks for a person."""
+    """The passes with tracing, where the first pass saw a value that is not finite and no snapshot named its origin.
+
+    Returns remarks for a person.
+    """
     before = read_folder(job.folder).findings
-    if not tripped(before):
+    if not tripped(before) or any(f.rule in NAMED for f in before):
         return ()
     if not asked:
         return (f"the origin was not searched; `traindx run --origin {shlex.quote(str(job.folder))}` runs the command "

@@ -15,6 +15,9 @@ VARIABLE = "TRAINDX_LIVE"
 WATCH, ORIGIN = "watch", "origin"
 """The modes of a process: probes watch each step, or the step that went wrong is traced operation by operation."""
 
+SNAPSHOT = "snapshot"
+"""The probe that keeps each step to run it again in the process, for those who asked."""
+
 FILE_BOUND = 16 * 2**20
 """Bytes that one rank's file may hold: 10,000 steps of a hundred metrics."""
 
