@@ -41,8 +41,8 @@ def digest(path: Path) -> str:
         return ""
 
 
-def read(name: str, script: str, site: Site) -> Value | None:
-    """The file `name` below the folder of `script` as a table; None where it is not there or of no known kind."""
+def text_of(name: str, script: str) -> str | None:
+    """The text of the file `name` below the folder of `script`; None where it is not there or no text."""
     folder = Path(script).parent
     try:
         path = (folder / name).resolve()
@@ -50,10 +50,19 @@ def read(name: str, script: str, site: Site) -> Value | None:
             return None
         if (opened := _opened.get()) is not None:
             opened[str(path)] = digest(path)
-        if path.stat().st_size > MAX_BYTES:
-            return None
-        data = _parsed(path.read_text(encoding="utf-8"), path.suffix)
-    except (OSError, ValueError, RecursionError, RuntimeError):  # RuntimeError: a loop of links, before Python 3.13
+        return None if path.stat().st_size > MAX_BYTES else path.read_bytes().decode("utf-8")
+    except (OSError, ValueError, RuntimeError):  # RuntimeError: a loop of links, before Python 3.13
+        return None
+
+
+def read(name: str, script: str, site: Site) -> Value | None:
+    """The file `name` below the folder of `script` as a table; None where it is not there or of no known kind."""
+    text = text_of(name, script)
+    if text is None:
+        return None
+    try:
+        data = _parsed(text, Path(name).suffix)
+    except (ValueError, RecursionError):
         return None
     return _value(data, site, [MAX_NODES]) if isinstance(data, dict) else None
 

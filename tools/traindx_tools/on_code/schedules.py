@@ -11,6 +11,7 @@ from traindx_tools.finding import Location, Patch, Severity, Strength
 from traindx_tools.finding import Value as Plain
 from traindx_tools.on_code import names
 from traindx_tools.on_code.project import Project, TrainingLoop, location
+from traindx_tools.on_code.repairs import schedule
 from traindx_tools.on_code.trace import Block, Place, walk
 from traindx_tools.on_code.training import innermost, is_optimizer, is_scheduler, same, stepped
 from traindx_tools.on_code.values import Bag, Const, Function, Operation, Symbol, Thing, Value, number, parts, truth
@@ -157,6 +158,7 @@ def _turns_again(loop: TrainingLoop) -> Iterator[Fault]:
                 f"loop at line {loop.block.line} has {steps:g}: nothing holds the ratio at 1, so the rate rises again",
                 location(event),
                 measured={"length": ratio, "steps": steps},
+                patch=schedule.held_at_its_end(event),
             )
 
 
@@ -203,7 +205,13 @@ def _length(loop: TrainingLoop, place: Place, scheduler: Thing) -> Iterator[Faul
             f"pass of the loop at {loops[-1].file.path}:{loops[-1].line} ({_place_name(place)}): the rate hardly moves",
             location(place.event),
             measured={"length": _written(total), "scheduler": scheduler.short},
+            patch=_after_the_optimizer(loop, place),
         )
+
+
+def _after_the_optimizer(loop: TrainingLoop, place: Place) -> tuple[Patch, ...]:
+    steps = [p for p in loop.of("step") if stepped(p.event) is not None and p is not place]
+    return schedule.per_batch(place.event, steps[0].event) if len(steps) == 1 else ()
 
 
 def _per_batch(place: Place, scheduler: Thing, outer: list[Block], total: Value | None) -> Iterator[Fault]:
@@ -218,6 +226,7 @@ def _per_batch(place: Place, scheduler: Thing, outer: list[Block], total: Value 
             f"{_place_name(place)}: it reaches its end within one epoch or repeats",
             location(place.event),
             measured={"length": _written(total), "scheduler": scheduler.short},
+            patch=schedule.per_epoch(place.event),
         )
     for what, last in _milestones(scheduler):
         if epochs is not None and 1 < last < epochs:
@@ -227,6 +236,7 @@ def _per_batch(place: Place, scheduler: Thing, outer: list[Block], total: Value 
                 "it decays in the first epochs",
                 location(place.event),
                 measured={"milestone": last, "epochs": epochs},
+                patch=schedule.per_epoch(place.event),
             )
 
 
@@ -259,6 +269,7 @@ def _decays_away(place: Place, scheduler: Thing, loops: list[Block]) -> Iterator
             location(place.event),
             direct=gamma <= 0.97,
             measured={"gamma": gamma},
+            patch=schedule.per_epoch(place.event) if gamma <= 0.97 else (),
         )
 
 
@@ -295,6 +306,7 @@ def _before_optimizer(loop: TrainingLoop, place: Place) -> Iterator[Fault]:
             location(event),
             severity=Severity.MEDIUM,
             measured={"optimizer_line": other.line},
+            patch=_after_the_optimizer(loop, place),
         )
 
 
@@ -307,6 +319,7 @@ def _prepared(project: Project, place: Place, scheduler: Thing) -> Iterator[Faul
         accelerator.kwargs.get("split_batches")
     ):
         return
+    file = project.file(scheduler.site.path)
     seen = list(parts(total))
     multiplied = any(isinstance(p, Symbol) and p.name == "num_processes" for p in seen)
     own = any(isinstance(p, Operation) and p.op == "len prepared" for p in seen)
@@ -323,6 +336,7 @@ def _prepared(project: Project, place: Place, scheduler: Thing) -> Iterator[Faul
             severity=Severity.HIGH if several else Severity.MEDIUM,
             direct=several,
             measured={"length": _written(total), "several_processes": several},
+            patch=schedule.for_all_processes(file, scheduler) if several and file is not None else (),
         )
 
 
@@ -358,6 +372,7 @@ def _resumed(root: Block) -> Iterator[Fault]:
                 "state is not loaded",
                 location(event),
                 measured={"load_line": load.event.line, "scheduler": made.short},
+                patch=schedule.goes_on(load, place),
             )
             break
 
@@ -382,7 +397,14 @@ def _multiplied(loop: TrainingLoop) -> Iterator[Fault]:
             "in every training step: it changes geometrically instead of being set from the base rate",
             location(event),
             measured={"expression": event.file.segment(_statement(event.node))},
+            patch=_from_base(place),
         )
+
+
+def _from_base(place: Place) -> tuple[Patch, ...]:
+    node = place.event.node
+    return schedule.from_the_groups_own_rate(place.event, _assigned(place, node)) if isinstance(
+        node, ast.Subscript) else ()  # fmt: skip
 
 
 def _statement(node: ast.AST) -> ast.AST:

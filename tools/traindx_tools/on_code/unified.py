@@ -7,6 +7,7 @@ import io
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from traindx_tools.finding import Finding, Patch
 from traindx_tools.on_code.files import Text
@@ -27,18 +28,28 @@ def proposed(findings: Iterable[Finding], texts: Mapping[str, Text], home: str |
     for finding in findings:
         for patch in finding.patch:
             known = by_file.setdefault(patch.file, [])
-            if patch.file in texts and not texts[patch.file].cells and not any(_same(patch, p) for p in known):
+            audited = texts.get(patch.file)
+            if (audited is None or not audited.cells) and not any(_same(patch, p) for p in known):
                 known.append(patch)
     diff: list[str] = []
     used: list[Patch] = []
     left_out: list[Patch] = []
     for path, patches in sorted(by_file.items()):
         chosen, others = _apart(patches)
-        left_out += others
-        if chosen:
+        text = texts[path].text if path in texts else _configuration(path)
+        left_out += others if text is not None else patches
+        if chosen and text is not None:
             used += chosen
-            diff += _diff(path, texts[path].text, chosen, os.path.relpath(path, home))
+            diff += _diff(path, text, chosen, os.path.relpath(path, home))
     return Proposed("".join(diff), tuple(used), tuple(left_out))
+
+
+def _configuration(path: str) -> str | None:
+    """The text of a configuration file that a patch is about."""
+    try:
+        return Path(path).read_bytes().decode("utf-8")
+    except (OSError, ValueError):
+        return None
 
 
 def _same(one: Patch, other: Patch) -> bool:

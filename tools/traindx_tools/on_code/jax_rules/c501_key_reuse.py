@@ -13,8 +13,9 @@ import itertools
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.repairs import keys
 from traindx_tools.on_code.trace import Block, Event, Place, walk
 from traindx_tools.on_code.values import Symbol, Table, Thing, Value
 from traindx_tools.rules import Rule
@@ -93,8 +94,23 @@ def _twice(places: list[Place]) -> Iterator[Finding]:
                 "first_use": first.event.method,
                 "second_use": second.event.method,
             },
+            patch=_patch(first, second),
         )
         return
+
+
+def _patch(first: Place, second: Place) -> tuple[Patch, ...]:
+    one, two = _caller(second, first), _caller(first, second)
+    if one.file is not two.file or not isinstance(one.node, ast.Call) or not isinstance(two.node, ast.Call):
+        return ()
+    shared = _given(one.node) & _given(two.node)
+    shared = shared if len(shared) == 1 else {n for n in shared if _KEYS.search(n)}
+    return keys.distinct(one.file, one.node, two.node, shared.pop()) if len(shared) == 1 else ()
+
+
+def _given(call: ast.Call) -> set[str]:
+    """The plain names that a call is given."""
+    return {a.id for a in (*call.args, *(k.value for k in call.keywords)) if isinstance(a, ast.Name)}
 
 
 def _caller(first: Place, second: Place) -> Event:
@@ -140,6 +156,7 @@ def _constant_in_loop(place: Place) -> Iterator[Finding]:
         if {"grad", "value_and_grad", "update", "apply_updates", "tree_map"} & loop.methods
         else Severity.MEDIUM,
         measured={"kind": "constant key in a loop", "loop_line": loop.line},
+        patch=keys.anew_in_loop(outer.file, outer.node, loop.node),
     )
 
 

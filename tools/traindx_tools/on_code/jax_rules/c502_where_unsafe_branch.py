@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.repairs import jax_values
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Tensor
 from traindx_tools.rules import Rule
@@ -88,7 +89,7 @@ def _judged(event: Event, node: ast.Call) -> Finding | None:
     if len(node.args) != 3 or not _in_graph(event):
         return None
     condition = _resolved(event, node.args[0])
-    for branch in node.args[1:]:
+    for second, branch in enumerate(node.args[1:]):
         unsafe = _unsafe_part(_resolved(event, branch), condition)
         if unsafe is not None:
             inner = event.file.segment(unsafe)
@@ -101,6 +102,7 @@ def _judged(event: Event, node: ast.Call) -> Finding | None:
                 event.file.path,
                 strength=Strength.DIRECT,
                 measured={"kind": "where", "unsafe": inner},
+                patch=jax_values.safe_inside(event.file, node, unsafe, bool(second)),
             )
     return None
 

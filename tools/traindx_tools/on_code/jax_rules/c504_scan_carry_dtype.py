@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Finding, Location, Patch, Severity, Strength
 from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.repairs import jax_values
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Bag, Const, Table, Tensor, Value
 from traindx_tools.rules import Rule
@@ -32,14 +33,18 @@ def check(project: Project) -> Iterator[Finding]:
     for event in project.calls("scan", "fori_loop", "while_loop"):
         if not event.name.startswith("jax.lax."):
             continue
-        init = event.argument(
-            {"scan": 1, "fori_loop": 3}.get(event.method, 2), "init" if event.method == "scan" else "init_val"
-        )
+        init = event.argument(*_initial(event))
         result = event.result
         if event.method == "scan":
             result = result.items[0] if isinstance(result, Bag) and result.items else None
         if init is not None and result is not None:
             yield from _compared(project, event, init, result, "")
+
+
+def _initial(event: Event) -> tuple[int, str]:
+    """Position and name of the initial carry."""
+    position = {"scan": 1, "fori_loop": 3}.get(event.method, 2)
+    return position, "init" if event.method == "scan" else "init_val"
 
 
 def _compared(project: Project, event: Event, init: Value, out: Value, name: str) -> Iterator[Finding]:
@@ -83,4 +88,12 @@ def _finding(project: Project, event: Event, init: Value, name: str) -> Finding:
         event.file.path,
         strength=Strength.DIRECT,
         measured={"kind": "carry", "entry": name, "scan_line": event.line},
+        patch=_patch(project, event, init, name),
     )
+
+
+def _patch(project: Project, event: Event, init: Value, name: str) -> tuple[Patch, ...]:
+    made = jax_values.float_carry(event.file, event.node, *_initial(event), name)
+    site = init.site if isinstance(init, Tensor) else None
+    file = project.file(site.path) if site is not None else None
+    return made or (jax_values.float_at(file, site.line) if file is not None and site is not None else ())

@@ -13,8 +13,11 @@ import ast
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Patch, Severity, Strength
-from traindx_tools.on_code import patching
+from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.repairs import losses
+from traindx_tools.on_code.repairs.written import operand
+from traindx_tools.on_code.syntax import syntax
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Const, Tensor, Thing
 from traindx_tools.rules import Rule
@@ -93,9 +96,11 @@ def _judged(event: Event, project: Project) -> Finding | None:
     name = event.receiver.short if isinstance(event.receiver, Thing) else event.method
     made = f", made at {value.kind_site}" if value.kind_site else ""
     squash = _made_by(value, project)
+    change = _change(event, squash, value, project)
+    here = squash is None or (bool(change) and change[0].file == event.file.path and _within(change[0], event))
     return RULE.finding(
         f"{_WRITTEN[value.kind]}{made} is fed to {name} at {event.file.path}:{event.line}, which {why}",
-        location(event) if squash is None else location(squash),
+        location(event) if here or squash is None else location(squash),
         event.file.path,
         strength=Strength.DIRECT,
         severity=severity,
@@ -107,8 +112,37 @@ def _judged(event: Event, project: Project) -> Finding | None:
             "training": event.grad is not False and event.framework != "validation_step",
             "loss_line": event.line,
         },
-        patch=() if squash is None else _patch(squash),
+        patch=change,
     )
+
+
+def _within(patch: Patch, event: Event) -> bool:
+    """Whether a patch changes the function that computes the loss."""
+    node = event.function.node if event.function else None
+    return node is not None and node.lineno <= patch.line <= (node.end_lineno or node.lineno)
+
+
+def _change(loss: Event, squash: Event | None, value: Tensor, project: Project) -> tuple[Patch, ...]:
+    """The raw scores handed to the loss: where a helper squashes them, at its call, so that others keep the helper."""
+    helper = squash.function if squash is not None else None
+    apart = helper is not None and helper is not loss.function and helper.name not in ("forward", "__call__")
+    if squash is not None and helper is not None and loss.function is not None and apart:
+        return losses.helper_left_out(loss.file, loss.function.node, helper.node, squash.file, squash.node)
+    return (_patch(squash) if squash is not None else ()) or _layer_out(value, project)
+
+
+def _layer_out(value: Tensor, project: Project) -> tuple[Patch, ...]:
+    """The squashing layer at the end of the Sequential that made the value."""
+    made = [
+        e
+        for e in project.calls(_SQUASHES.get(value.kind, "?"))
+        if isinstance(e.result, Thing) and e.result.type == f"torch.nn.{_SQUASHES[value.kind]}"
+    ]
+    layers = {id(e.result): e for e in made}
+    if len(layers) != 1:
+        return ()
+    event = next(iter(layers.values()))
+    return losses.layer_left_out(event.file, event.result) if isinstance(event.result, Thing) else ()
 
 
 def _made_by(value: Tensor, project: Project) -> Event | None:
@@ -131,15 +165,11 @@ def _patch(event: Event) -> tuple[Patch, ...]:
     node = event.node
     if not isinstance(node, ast.Call) or event.function is None:
         return ()
-    own = isinstance(node.func, ast.Attribute) and event.method != "__call__" and isinstance(event.receiver, Tensor)
-    if own and isinstance(node.func, ast.Attribute):
-        inner: ast.expr | None = node.func.value
-    else:
-        inner = node.args[0] if node.args else None
-    if inner is None or isinstance(inner, ast.Starred) or (event.method == "__call__" and _in_sequential(node, event)):
+    layer = event.method == "__call__"
+    inner = operand(syntax(event.file), node) if not layer else node.args[0] if node.args else None
+    if inner is None or (layer and _in_sequential(node, event)) or losses.chained(event.file, node):
         return ()
-    made = patching.replace_text(event.file, node, ast.unparse(inner), "hand the raw scores to the loss")
-    return (made,) if made is not None else ()
+    return Change(event.file, "hand the raw scores to the loss").unwrap(node, inner).patches()
 
 
 def _in_sequential(node: ast.Call, event: Event) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.repairs import losses
 from traindx_tools.on_code.trace import Block, Event, Place, walk
 from traindx_tools.on_code.training import is_false, same, text_of
 from traindx_tools.on_code.values import Bag, Instance, Symbol, Tensor, Thing, unwrap
@@ -94,6 +95,9 @@ def _judged(place: Place, scope: Block) -> Finding | None:
             "model": text_of(place.event),
             "function": scope.function.qualified if scope.function else None,
         },
+        patch=losses.without_gradients(scope.function.file, scope.function.node)
+        if direct and scope.function is not None
+        else (),
     )
 
 

@@ -17,6 +17,7 @@ from traindx_tools.on_code import epsilon
 from traindx_tools.on_code.bounds import RESOLUTION, rounded
 from traindx_tools.on_code.names import is_array_library
 from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.repairs import losses
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Tensor, Value, number
 from traindx_tools.rules import Rule, Threshold
@@ -33,26 +34,41 @@ RULE = Rule(
     thresholds={"spacing below 1": Threshold(2.0**-24, "float32", "IEEE 754 binary32")},
 )
 _LOGS = ("log", "log2", "log10")
+_KNOWN = ("softmax", "sigmoid")
 _CLAMPS = ("clamp", "clip", "clamp_", "clip_", "clamp_min", "maximum")
 
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at every logarithm of an array."""
     clamps = [e for e in project.calls(*_CLAMPS) if not e.name.startswith("Const")]
+    judged: list[tuple[Event, Tensor]] = []
     for event in project.calls(*_LOGS):
         value = event.receiver if isinstance(event.receiver, Tensor) else event.args[0] if event.args else None
-        if isinstance(value, Tensor) and (isinstance(event.receiver, Tensor) or is_array_library(event.name)):
-            found = _judged(event, value, clamps)
-            if found is not None:
-                yield found
+        array = isinstance(event.receiver, Tensor) or is_array_library(event.name)
+        if isinstance(value, Tensor) and array and _reaches_zero(value):
+            judged.append((event, value))
+    for event, value in judged:
+        beside = [(e, v) for e, v in judged if e.site == event.site and _guardable(e, v, clamps)]
+        yield _finding(event, value, clamps, losses.guarded_logs(beside) if (event, value) in beside else ())
 
 
-def _judged(event: Event, value: Tensor, clamps: Sequence[Event]) -> Finding | None:
-    if value.low is None or value.low > 0 or (value.high is not None and value.high == 0 and value.low == 0):
-        return None
-    attached = event.differentiated if event.name.startswith("jax.") else bool(value.grad) and event.grad is not False
-    known = value.kind in ("softmax", "sigmoid")
-    patch = _patch(value, clamps, event.name.startswith("numpy."))
+def _reaches_zero(value: Tensor) -> bool:
+    return value.low is not None and value.low <= 0 and not value.high == value.low == 0
+
+
+def _guardable(event: Event, value: Tensor, clamps: Sequence[Event]) -> bool:
+    """Whether it is a probability that nobody has bounded yet."""
+    within = value.kind in _KNOWN or (value.low == 0 and value.high is not None and value.high <= 1)
+    return within and _attached(event, value) and _clamp_of(value, clamps) is None
+
+
+def _attached(event: Event, value: Tensor) -> bool:
+    return event.differentiated if event.name.startswith("jax.") else bool(value.grad) and event.grad is not False
+
+
+def _finding(event: Event, value: Tensor, clamps: Sequence[Event], guards: tuple[Patch, ...]) -> Finding:
+    attached, known = _attached(event, value), value.kind in _KNOWN
+    patch = _patch(value, clamps, event.name.startswith("numpy.")) or guards
     source = f"{value.kind} output from {value.kind_site}" if value.kind and value.kind_site else _described(value)
     severity = Severity.HIGH if attached else Severity.MEDIUM if known and value.grad is None else Severity.LOW
     if "spread" in value.tags and attached:

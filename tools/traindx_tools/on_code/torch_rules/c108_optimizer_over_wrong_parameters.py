@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.held import held, modules_of
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import Project, TrainingLoop, location
+from traindx_tools.on_code.repairs import optimizers
 from traindx_tools.on_code.trace import Block, Event, Place, walk
 from traindx_tools.on_code.training import is_optimizer, sent_backward, stepped
 from traindx_tools.on_code.values import Instance, Tensor, Thing, Value, unwrap
@@ -49,7 +50,7 @@ def check(project: Project) -> Iterator[Finding]:
         for place in places:
             made = place.event.result
             if isinstance(made, (Thing, Instance)) and is_optimizer(made) and _creates(place.event, made):
-                yield from _over_nothing(place.event, made)
+                yield from _over_nothing(project, place.event, made)
                 yield from _too_early(root, places, place, made)
     for loop in project.training_loops:
         yield from _other_model(loop)
@@ -59,7 +60,7 @@ def _creates(event: Event, made: Thing | Instance) -> bool:
     return event.method == "__new__" or (isinstance(made, Thing) and event.name == made.type)
 
 
-def _over_nothing(event: Event, optimizer: Thing | Instance) -> Iterator[Finding]:
+def _over_nothing(project: Project, event: Event, optimizer: Thing | Instance) -> Iterator[Finding]:
     reason = optimizer.state.get("frozen_when_built")
     if not reason:
         return
@@ -71,6 +72,7 @@ def _over_nothing(event: Event, optimizer: Thing | Instance) -> Iterator[Finding
         event.file.path,
         strength=Strength.DIRECT,
         measured={"kind": "frozen", "filtered": filtered, "reason": reason},
+        patch=_trainable(project) if "is_trainable" in reason or "loaded" in reason else (),
     )
 
 
@@ -98,6 +100,7 @@ def _too_early(root: Block, places: list[Place], place: Place, optimizer: Thing 
                 event.file.path,
                 strength=Strength.DIRECT,
                 measured={"kind": "too early", "optimizer_line": place.event.line},
+                patch=_behind(place, other),
             )
 
 
@@ -150,11 +153,11 @@ def _has_parameters(value: Value) -> bool:
 
 def _other_model(loop: TrainingLoop) -> Iterator[Finding]:
     steps = [(p, stepped(p.event)) for p in loop.of("step")]
-    optimizers = [o for _, o in steps if o is not None]
-    if not optimizers or len({id(o) for o in optimizers}) != 1:
+    moved = [o for _, o in steps if o is not None]
+    if not moved or len({id(o) for o in moved}) != 1:
         return
     place = next(p for p, o in steps if o is not None)
-    models = modules_of(optimizers[0])
+    models = modules_of(moved[0])
     losses = [v for v in (sent_backward(p.event) for p in loop.backwards) if isinstance(v, Tensor)]
     if not models or not losses or not all(isinstance(m, (Thing, Instance)) for m in models):
         return
@@ -175,6 +178,7 @@ def _other_model(loop: TrainingLoop) -> Iterator[Finding]:
         event.file.path,
         strength=Strength.DIRECT,
         measured={"kind": "other model", "held": str(_site(models[0])), "trained_line": trained[0].line},
+        patch=_over_the_new(moved[0], trained[0]),
     )
 
 
@@ -184,3 +188,22 @@ def _known(module: Value) -> bool:
 
 def _site(module: Value) -> object:
     return module.site if isinstance(module, (Thing, Instance)) else "?"
+
+
+def _trainable(project: Project) -> tuple[Patch, ...]:
+    loads = [(e.file, e.node) for e in project.calls("from_pretrained") if e.name.startswith("peft.")]
+    return optimizers.loaded_trainable(loads)
+
+
+def _behind(made: Place, change: Place) -> tuple[Patch, ...]:
+    """The optimizer behind the change, where both stand in one block."""
+    same_file = made.event.file is change.event.file
+    return optimizers.built_later(made.event.file, made.event.node, change.event.node) if same_file else ()
+
+
+def _over_the_new(optimizer: Value, trained: Event) -> tuple[Patch, ...]:
+    if not isinstance(optimizer, (Thing, Instance)) or optimizer.site.path != trained.file.path:
+        return ()
+    beside = optimizers.over_another(trained.file, optimizer.node, trained.node)
+    method = trained.function.node if trained.function else None
+    return beside or (optimizers.rebuilt_in_method(trained.file, optimizer.node, method) if method is not None else ())

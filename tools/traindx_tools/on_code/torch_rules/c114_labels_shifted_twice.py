@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.project import Project, location
-from traindx_tools.on_code.trace import Event
+from traindx_tools.on_code.repairs import losses
+from traindx_tools.on_code.trace import Event, walk
 from traindx_tools.on_code.values import Symbol, Tensor, Thing, Value, parts
 from traindx_tools.rules import Rule
 
@@ -34,7 +35,9 @@ def check(project: Project) -> Iterator[Finding]:
         labels = event.argument(1, "target") or event.kwargs.get("labels")
         if labels is not None and _shifts(labels) >= 2:
             yield _finding(
-                event, "its labels lost their first position twice, so position t is compared with token t + 2"
+                event,
+                "its labels lost their first position twice, so position t is compared with token t + 2",
+                _patch(project, event),
             )
     for event in project.calls("__call__"):
         model, labels, ids = event.receiver, event.kwargs.get("labels"), event.kwargs.get("input_ids")
@@ -50,7 +53,16 @@ def _shifts(value: Value) -> int:
     return sum(1 for p in parts(value) if isinstance(p, Symbol) and p.role == "item" and "without_first" in p.name)
 
 
-def _finding(event: Event, why: str) -> Finding:
+def _patch(project: Project, event: Event) -> tuple[Patch, ...]:
+    for root in project.roots:
+        for place in walk(root, frozenset({event.method})):
+            if place.event is event:
+                calls = [b.node for b in place.path if b.kind == "call" and b.file is event.file]
+                return losses.shifted_once(event.file, [*calls, event.node])
+    return ()
+
+
+def _finding(event: Event, why: str, patch: tuple[Patch, ...] = ()) -> Finding:
     return RULE.finding(
         f"Labels are shifted twice before {event.method if event.method != '__call__' else 'the model'} at "
         f"{event.file.path}:{event.line}: {why}",
@@ -58,4 +70,5 @@ def _finding(event: Event, why: str) -> Finding:
         event.file.path,
         strength=Strength.DIRECT,
         measured={"kind": "shift"},
+        patch=patch,
     )

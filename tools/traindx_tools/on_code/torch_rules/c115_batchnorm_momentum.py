@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.repairs import numbers
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Thing, number
 from traindx_tools.rules import Rule, Threshold
@@ -85,6 +86,7 @@ def _torch(event: Event, layer: Thing, updates: float | None) -> Iterator[Findin
             event.file.path,
             strength=Strength.DIRECT,
             measured={"kind": "too slow", "momentum": momentum, "updates": updates, "initial_share": left},
+            patch=numbers.cumulative_statistics(event),
         )
     elif left is None and momentum <= 0.02:
         yield RULE.finding(

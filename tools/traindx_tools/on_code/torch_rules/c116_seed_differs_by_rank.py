@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.containers import depends_on_rank
 from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.repairs import ranks
 from traindx_tools.on_code.trace import Block, Place, walk
 from traindx_tools.on_code.values import Instance, Thing, Value
 from traindx_tools.rules import Rule
@@ -85,6 +86,9 @@ def _judged(root: Block) -> Iterator[Finding]:
                 at.file.path,
                 strength=Strength.DIRECT,
                 measured={"kind": "seed", "model_line": event.line},
+                patch=ranks.one_seed_for_the_model(
+                    at.file, at.node, [b.node for b in place.path if b.kind == "call"] + [event.node]
+                ),
             )
             return
 

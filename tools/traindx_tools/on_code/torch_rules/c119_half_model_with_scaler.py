@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.precision import half_module
 from traindx_tools.on_code.project import Project, at, location
+from traindx_tools.on_code.repairs import precision
 from traindx_tools.on_code.training import is_false, is_scaler
 from traindx_tools.on_code.values import Thing
 from traindx_tools.rules import Rule
@@ -53,5 +54,6 @@ def check(project: Project) -> Iterator[Finding]:
             event.file.path,
             strength=Strength.DIRECT,
             measured={"kind": "half model", "dtype": dtype, "scaler_line": event.line},
+            patch=precision.kept_in_float32(project.file(site.path), site.line, True) if site else (),
         )
         return

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project, TrainingLoop, location
+from traindx_tools.on_code.repairs import data
 from traindx_tools.on_code.trace import Block
 from traindx_tools.on_code.values import Bag, Const, Instance, Tensor, Thing, Value, truth
 from traindx_tools.rules import Rule
@@ -72,6 +73,11 @@ def _judged(loader: Thing, shuffled: list[Value | None], project: Project) -> It
             event.file.path,
             strength=Strength.DIRECT,
             measured={"kind": "ordered", "made_at": str(_site(rows)), "buffer": buffer},
+            patch=data.shuffled(event.file, event.node)
+            if not _is_stream(dataset)
+            else data.whole_buffer(event.file, dataset, buffer)
+            if isinstance(dataset, Instance) and buffer is not None
+            else (),
         )
     elif not _is_stream(dataset) and isinstance(dataset, (Instance, Thing)):
         yield RULE.finding(

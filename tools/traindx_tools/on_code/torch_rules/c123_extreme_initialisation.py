@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.repairs import numbers
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Symbol, Thing, Value, number
 from traindx_tools.rules import Rule, Threshold
@@ -175,4 +176,5 @@ def _finding(event: Event, why: str, kind: str, value: float) -> Finding:
         event.file.path,
         strength=Strength.DIRECT,
         measured={"kind": kind, "value": value},
+        patch=numbers.harmless_bias(event) if kind == "dead units" else numbers.random_weights(event),
     )

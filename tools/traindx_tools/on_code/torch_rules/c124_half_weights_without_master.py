@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.bounds import RESOLUTION, rounded
 from traindx_tools.on_code.precision import half_module
 from traindx_tools.on_code.project import Project, at, location
+from traindx_tools.on_code.repairs import precision
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.training import is_optimizer
 from traindx_tools.on_code.values import Site, Thing, number
@@ -86,4 +87,9 @@ def _judged(project: Project, event: Event, optimizer: Thing, dtype: str, site: 
         event.file.path,
         strength=Strength.DIRECT,
         measured={"kind": "rounding", "dtype": dtype, "learning_rate": rate, "relative_spacing": spacing},
+        patch=_patch(project, site),
     )
+
+
+def _patch(project: Project, site: Site | None) -> tuple[Patch, ...]:
+    return precision.kept_in_float32(project.file(site.path), site.line, False) if site is not None else ()

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.definitions import ClassInfo
 from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.repairs import codes
 from traindx_tools.on_code.trace import Event
 from traindx_tools.rules import Rule
 
@@ -152,4 +153,19 @@ def _finding(info: ClassInfo, node: ast.AST, method: ast.AST, book: str, average
         info.file.path,
         strength=Strength.DIRECT,
         measured={"kind": "codebook", "codebook": book, "average": average, "method": name},
+        patch=codes.averages_too(info.file, node, average, _counts(info, book, average)),
     )
+
+
+def _counts(info: ClassInfo, book: str, average: str) -> tuple[str, ...]:
+    """The other buffers that are moving averages: how many inputs each code got."""
+    buffers = [
+        str(n.args[0].value)
+        for n in ast.walk(info.node)
+        if isinstance(n, ast.Call)
+        and isinstance(n.func, ast.Attribute)
+        and n.func.attr == "register_buffer"
+        and n.args
+        and isinstance(n.args[0], ast.Constant)
+    ]
+    return tuple(b for b in buffers if b not in (book, average) and _is_average(info, b))

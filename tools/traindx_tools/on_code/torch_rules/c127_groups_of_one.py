@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.definitions import own_nodes
 from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.repairs import codes
 from traindx_tools.on_code.source import SourceFile, below
 from traindx_tools.on_code.trace import Event
 from traindx_tools.rules import Rule
@@ -108,4 +109,5 @@ def _finding(file: SourceFile, node: ast.Assign, owner: str, line: int) -> Findi
         file.path,
         strength=Strength.DIRECT,
         measured={"kind": "groups", "repeat_line": line},
+        patch=codes.named_before_repeating(file, node, owner, line),
     )

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.held import held
 from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.repairs import numbers
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.training import is_optimizer
 from traindx_tools.on_code.values import Const, Thing, number
@@ -77,6 +78,7 @@ def _judged(event: Event, made: Thing) -> Iterator[Finding]:
             strength=Strength.DIRECT if worst else Strength.CIRCUMSTANTIAL,
             severity=Severity.HIGH if worst and not _plain_sgd(made, rate) else Severity.MEDIUM,
             measured={"kind": "high", "learning_rate": rate, "optimizer": made.short, "usual_highest": remark},
+            patch=numbers.usual_rate(event, made, rate) if worst and not _plain_sgd(made, rate) else (),
         )
     elif 0 < rate < 1e-8:
         yield RULE.finding(

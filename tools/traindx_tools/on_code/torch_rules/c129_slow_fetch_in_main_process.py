@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.repairs import data
 from traindx_tools.on_code.trace import Place, walk
 from traindx_tools.on_code.values import Const, Instance, Thing, number
 from traindx_tools.rules import Rule
@@ -46,6 +47,9 @@ _WAITS = {
     "skimage.io.imread": "decodes an image",
 }
 
+_IDLE = ("waits", "reads from the network")
+"""What leaves the processor idle, so that more workers than cores pay."""
+
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at loaders without workers."""
@@ -73,6 +77,7 @@ def check(project: Project) -> Iterator[Finding]:
                 event.file.path,
                 strength=Strength.DIRECT,
                 measured={"kind": "fetch", "call": at.name, "call_line": at.line},
+                patch=data.with_workers(event.file, event.node, _WAITS[at.name] in _IDLE),
             )
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.repairs import numbers
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Const, Instance, Value, number
 from traindx_tools.rules import Rule, Threshold
@@ -100,6 +101,7 @@ def _judged(event: Event, factor: ast.expr, instances: list[Instance]) -> Iterat
             event.file.path,
             strength=Strength.DIRECT,
             measured={"kind": "commitment", "weight": weight, "name": ast.unparse(factor)},
+            patch=numbers.usual_commitment(event.file, factor, weight),
         )
         return
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from traindx_tools.finding import Finding, Location, Severity, Strength
 from traindx_tools.on_code.definitions import own_nodes
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.repairs import data
 from traindx_tools.on_code.source import SourceFile, below
 from traindx_tools.rules import Rule
 
@@ -76,7 +77,7 @@ def _in_scope(file: SourceFile, body: list[ast.stmt]) -> Iterator[Finding]:
                 continue
             if same and same[0].node.lineno < order.node.lineno:
                 continue  # told once, at the first of the two
-            yield _finding(file, order, partner, bool(same))
+            yield _finding(file, order, partner, same[0] if same else None)
 
 
 def _last(node: ast.expr) -> str:
@@ -183,13 +184,17 @@ def _target(node: ast.expr) -> str | None:
     return node.id if isinstance(node, ast.Name) else None
 
 
-def _finding(file: SourceFile, order: Order, partner: str, both: bool) -> Finding:
+def _finding(file: SourceFile, order: Order, partner: str, other: Order | None) -> Finding:
     line = order.node.lineno
-    said = f"by a permutation of its own, {partner} by another" if both else f"and {partner} keeps its order"
+    apart = f"by a permutation of its own, {partner} by another"
+    said = apart if other is not None else f"and {partner} keeps its order"
     return RULE.finding(
         f"{order.name} is {order.how} at {file.path}:{line} {said}: inputs and labels no longer belong together",
         Location(file=file.path, line=line, quote=file.line(line).strip()[:200]),
         file.path,
         strength=Strength.DIRECT,
         measured={"kind": order.how, "moved": order.name, "left": partner},
+        patch=data.ordered_together(
+            file, order.node, order.name, partner, order.how, other.node if other is not None else None
+        ),
     )

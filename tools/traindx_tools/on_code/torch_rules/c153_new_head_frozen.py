@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.held import modules_of
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import Project, at
+from traindx_tools.on_code.repairs import optimizers
 from traindx_tools.on_code.training import is_optimizer
 from traindx_tools.on_code.values import Instance, Site, Tensor, Thing, Value
 from traindx_tools.rules import Rule
@@ -84,4 +85,10 @@ def _finding(project: Project, head: Thing, trained: dict[int, Value]) -> Findin
         site.path,
         strength=Strength.DIRECT,
         measured={"kind": "head", "still_trained": len(still)},
+        patch=_patch(project, site, head),
     )
+
+
+def _patch(project: Project, frozen: Site, head: Thing) -> tuple[Patch, ...]:
+    file, home = project.file(frozen.path), project.file(head.site.path)
+    return optimizers.thawed(file, frozen.line, head.node, home) if file is not None and home is not None else ()

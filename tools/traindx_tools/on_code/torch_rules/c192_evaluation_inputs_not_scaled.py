@@ -12,8 +12,9 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.repairs import data
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
 from traindx_tools.rules import Rule
 
@@ -75,7 +76,7 @@ def _inputs(code: Syntax) -> Iterator[Finding]:
                     continue
                 seen.add(other.id)
                 why = f"{other.id} is given to {callee} as it is, and {one.id} (line {scaled.lineno}) was scaled"
-                yield _finding(code, raw, why, "inputs")
+                yield _finding(code, raw, why, "inputs", _patch(code, scaled, raw))
 
 
 def _pairs(code: Syntax) -> Iterator[Finding]:
@@ -95,7 +96,7 @@ def _pairs(code: Syntax) -> Iterator[Finding]:
                 if scaled is None or raw is None or other is None or not _differs_by_scaling(code, scaled, raw):
                     continue
                 why = f"{other.id} is used as it is, and {one.id} (line {scaled.lineno}) was scaled"
-                yield _finding(code, raw, why, "inputs")
+                yield _finding(code, raw, why, "inputs", _patch(code, scaled, raw))
                 return
 
 
@@ -169,11 +170,21 @@ def _transforms(code: Syntax) -> Iterator[Finding]:
                 yield _finding(code, call, why, "transforms")
 
 
-def _finding(code: Syntax, node: ast.AST, why: str, kind: str) -> Finding:
+def _patch(code: Syntax, scaled: ast.expr, raw: ast.expr) -> tuple[Patch, ...]:
+    wanted = _form(code, raw, None)
+    for node in ast.walk(scaled):
+        inner = _inner(code, node) if isinstance(node, ast.expr) else None
+        if inner is not None and isinstance(node, ast.expr) and _form(code, scaled, (node, inner)) == wanted:
+            return data.scaled_alike(code.file, raw, scaled, node, inner)
+    return ()
+
+
+def _finding(code: Syntax, node: ast.AST, why: str, kind: str, patch: tuple[Patch, ...] = ()) -> Finding:
     return RULE.finding(
         f"At {code.at(node)} {why}: the model is evaluated on another scale",
         code.place(node),
         code.file.path,
         strength=Strength.DIRECT,
         measured={"kind": kind},
+        patch=patch,
     )

@@ -16,6 +16,7 @@ from pathlib import Path
 from traindx_tools.finding import Finding, Location, Severity, Strength
 from traindx_tools.on_code.configuration import read
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.repairs import written
 from traindx_tools.on_code.source import SourceFile
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax
 from traindx_tools.on_code.values import Const, Site, Table
@@ -116,6 +117,7 @@ def _ignored(code: Syntax, name: str, key: str, value: object, other: str) -> Fi
         path,
         strength=Strength.DIRECT,
         measured={"kind": "configuration", "name": key, "known_as": other, "value": str(value)},
+        patch=written.in_configuration(code.file, key, None, other, f"call it {other}, as the code does", rename=True),
     )
 
 

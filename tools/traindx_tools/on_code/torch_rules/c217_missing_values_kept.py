@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.repairs import data
 from traindx_tools.on_code.syntax import syntax, written
 from traindx_tools.rules import Rule
 
@@ -49,5 +50,6 @@ def check(project: Project) -> Iterator[Finding]:
                     file.path,
                     strength=Strength.DIRECT,
                     measured={"kind": "missing"},
+                    patch=data.filled(file, node),
                 )
                 return

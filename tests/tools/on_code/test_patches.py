@@ -1,0 +1,110 @@
+"""Every patch that a rule proposes: it applies, keeps the file's form, and takes away what it was made for."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import shutil
+import subprocess
+import tokenize
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from traindx_tools.finding import Finding, Patch
+from traindx_tools.on_code import audit
+from traindx_tools.on_code.files import read_texts
+from traindx_tools.on_code.patching import applied
+from traindx_tools.on_code.unified import proposed
+
+FIXTURES = Path(__file__).parent / "fixtures"
+BAD = sorted(FIXTURES.glob("*/bad_*.py"))
+
+
+def name(path: Path) -> str:
+    return f"{path.parent.name}/{path.stem}"
+
+
+def copied(path: Path, folder: Path, change: Callable[[str], str] = str) -> Path:
+    """The fixture, with the files beside it that carry its name, in a folder of its own."""
+    for beside in path.parent.glob(f"{path.stem}.*"):
+        shutil.copy(beside, folder / beside.name)
+    target = folder / path.name
+    target.write_bytes(change(path.read_bytes().decode()).encode())
+    return target
+
+
+def of_rule(path: Path, rule: str) -> list[Finding]:
+    return [f for f in audit([path]).findings if f.rule.lower() == rule]
+
+
+def gist(finding: Finding) -> tuple[str, object]:
+    """What a finding says, whatever line it is on."""
+    return re.sub(r"(:|lines? )\d+", "", finding.statement), finding.measured.get("kind")
+
+
+def with_patch(path: Path, patches: tuple[Patch, ...]) -> None:
+    for file in {p.file for p in patches}:
+        text = Path(file).read_bytes().decode()
+        ending = "\r\n" if "\r\n" in text else "\n"
+        changed = applied(text.replace("\r\n", "\n"), tuple(p for p in patches if p.file == file))
+        Path(file).write_bytes(changed.replace("\n", ending).encode())
+    assert path.exists()
+
+
+def comments(text: str) -> list[str]:
+    return [t.string for t in tokenize.generate_tokens(io.StringIO(text).readline) if t.type == tokenize.COMMENT]
+
+
+@pytest.mark.parametrize("path", BAD, ids=name)
+def test_a_patch_takes_its_finding_away(path: Path, tmp_path: Path) -> None:
+    """Applied alone, the file parses, keeps every comment, and the rule no longer says it."""
+    for number, given in enumerate(f for f in of_rule(path, path.parent.name) if f.patch):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        copy = copied(path, folder)
+        same = [f for f in of_rule(copy, path.parent.name) if f.patch and f.where.line == given.where.line]
+        (finding,) = [f for f in same if f.measured == given.measured or len(same) == 1]
+        before = copy.read_text()
+        others = [gist(f) for f in of_rule(copy, path.parent.name)]
+        with_patch(copy, finding.patch)
+        after = copy.read_text()
+        ast.parse(after)
+        assert sorted(comments(before)) == sorted(comments(after))
+        left = [gist(f) for f in of_rule(copy, path.parent.name)]
+        assert left.count(gist(finding)) < others.count(gist(finding))
+        assert not {g for g in left if g not in others and g[1] == finding.measured.get("kind")}
+
+
+@pytest.mark.parametrize("path", BAD, ids=name)
+def test_the_diff_of_all_patches_is_taken_by_git(path: Path, tmp_path: Path) -> None:
+    """With Windows' line ends too: what is proposed for a file applies as one diff."""
+    if not any(f.patch for f in audit([path]).findings):
+        return
+    for number, ending in enumerate(("\n", "\r\n")):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        copy = copied(path, folder, lambda text, ending=ending: text.replace("\n", ending))  # type: ignore[misc]
+        texts, _ = read_texts([copy])
+        made = proposed(audit([copy]).findings, {t.path: t for t in texts}, str(folder))
+        subprocess.run(["git", "apply", "-p1", "-"], input=made.diff.encode(), cwd=folder, check=True)
+        raw = copy.read_bytes()
+        assert made.used
+        assert raw.count(b"\n") == raw.count(ending.encode())
+        ast.parse(raw)
+
+
+def indented(text: str) -> str:
+    """The same code with tabs in place of four spaces, outside of continuation lines as well."""
+    return re.sub(r"^( {4})+", lambda m: "\t" * (len(m[0]) // 4), text, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("path", BAD, ids=name)
+def test_tabs_stay_tabs(path: Path, tmp_path: Path) -> None:
+    copy = copied(path, tmp_path, indented)
+    for finding in [f for f in of_rule(copy, path.parent.name) if f.patch]:
+        for patch in finding.patch:
+            if patch.file == str(copy):
+                assert not [line for line in patch.replacement.split("\n") if line.startswith("    ")]

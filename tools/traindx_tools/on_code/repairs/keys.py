@@ -1,0 +1,125 @@
+"""Random keys of JAX (C501): every draw gets a key of its own."""
+
+from __future__ import annotations
+
+import ast
+
+from traindx_tools.finding import Patch
+from traindx_tools.on_code.changes import Change
+from traindx_tools.on_code.source import SourceFile
+from traindx_tools.on_code.syntax import FunctionNode, Loops, Syntax, names_in, parameters, syntax, written
+
+_COMPREHENSIONS = (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp, ast.Lambda, *FunctionNode)
+
+
+def distinct(file: SourceFile, first: ast.AST, second: ast.AST, key: str) -> tuple[Patch, ...]:
+    """Keys for two draws that share one: children of a split that nobody uses, else a split in front of the first."""
+    code = syntax(file)
+    scope = code.scope(second)
+    if code.scope(first) is not scope or not key:
+        return ()
+    return _unused_children(code, scope, key) or _split_before(code, first, second, key)
+
+
+def anew_in_loop(file: SourceFile, use: ast.AST, loop: ast.AST) -> tuple[Patch, ...]:
+    """A key split off in every iteration, for the one call that draws from it."""
+    code = syntax(file)
+    if not isinstance(loop, (ast.For, ast.While)) or not isinstance(use, ast.Call):
+        return ()
+    inside = {id(n) for s in loop.body for n in ast.walk(s)}
+    plain = [a for a in (*use.args, *(k.value for k in use.keywords)) if isinstance(a, ast.Name)]
+    given = [a for a in plain if "key" in a.id.lower() or a.id in ("rng", "k")]
+    if len(given) != 1 or id(use) not in inside or not _is_local(code, given[0]):
+        return ()
+    name = given[0].id
+    uses = [n for s in loop.body for n in ast.walk(s) if isinstance(n, ast.Name) and n.id == name]
+    statement = code.statement(use)
+    module = _random_module(code)
+    if len(uses) != 1 or not module or statement not in loop.body or _nested(code, given[0], loop):
+        return ()
+    fresh = _free(code, use, "step_" + name if not name.startswith("step") else "use_" + name)
+    change = Change(file, "split the key in every iteration")
+    change.before(loop.body[0] if statement is loop.body[0] else statement, f"{name}, {fresh} = {module}.split({name})")
+    return change.replace(given[0], fresh).patches()
+
+
+def _unused_children(code: Syntax, scope: ast.AST, key: str) -> tuple[Patch, ...]:
+    """The children of the one split of this key (or beside it), handed to the draws in the order of both."""
+    splits = [a for a in ast.walk(scope) if isinstance(a, ast.Assign) and isinstance(a.targets[0], ast.Tuple)
+              and isinstance(a.value, ast.Call) and code.qualified(a.value.func) == "jax.random.split"
+              and key in names_in(a)]  # fmt: skip
+    if len(splits) != 1 or code.loops(splits[0]):
+        return ()
+    targets = [t.id for t in splits[0].targets[0].elts if isinstance(t, ast.Name)]  # type: ignore[attr-defined]
+    reads = [n for n in ast.walk(scope) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
+    free = [t for t in targets if t != key and not any(n.id == t for n in reads)]
+    end = splits[0].end_lineno or splits[0].lineno
+    uses = sorted((n for n in reads if n.id == key and n.lineno > end), key=lambda n: (n.lineno, n.col_offset))
+    uses = [u for u in uses if isinstance(code.parent(u), (ast.Call, ast.keyword))]
+    spare = 1 if key in targets else 0
+    if not uses or any(code.loops(u) for u in uses) or len(free) < len(uses) - spare:
+        return ()
+    chosen = uses if len(free) >= len(uses) else uses[1:]
+    change = Change(code.file, "draw from the keys that were split off")
+    for use, child in zip(chosen, free, strict=False):
+        change.replace(use, _named(code, change, splits[0].targets[0], child, key))
+    return change.patches()
+
+
+def _named(code: Syntax, change: Change, targets: ast.expr, child: str, key: str) -> str:
+    """The name of a child; one that was thrown away (`_`) gets a name."""
+    if not child.startswith("_"):
+        return child
+    name = _free(code, targets, f"other_{key}")
+    change.replace(next(t for t in ast.walk(targets) if isinstance(t, ast.Name) and t.id == child), name)
+    return name
+
+
+def _split_before(code: Syntax, first: ast.AST, second: ast.AST, key: str) -> tuple[Patch, ...]:
+    """A child for the first draw, the new parent for the second."""
+    one, two = code.statement(first), code.statement(second)
+    if one is None or two is None or one is two or code.parent(one) is not code.parent(two) or code.loops(one):
+        return ()
+    uses = [n for n in ast.walk(first) if isinstance(n, ast.Name) and n.id == key]
+    all_reads = [n for n in ast.walk(code.scope(first)) if isinstance(n, ast.Name) and n.id == key
+                 and isinstance(n.ctx, ast.Load)]  # fmt: skip
+    module = _random_module(code)
+    splits = isinstance(first, ast.Call) and code.qualified(first.func).endswith(".split")
+    if len(uses) != 1 or len(all_reads) != 2 or not module or splits or not _is_local(code, uses[0]):
+        return ()
+    fresh = _free(code, first, f"{key}_once")
+    change = Change(code.file, "split the key between the two draws")
+    return change.before(one, f"{key}, {fresh} = {module}.split({key})").replace(uses[0], fresh).patches()
+
+
+def _random_module(code: Syntax) -> str:
+    """jax.random as this file writes it."""
+    for call in code.of(ast.Call):
+        if isinstance(call.func, ast.Attribute) and code.qualified(call.func).startswith("jax.random."):
+            return written(call.func.value)
+    return "jax.random" if code.aliases.get("jax") == "jax" else ""
+
+
+def _is_local(code: Syntax, name: ast.Name) -> bool:
+    """Whether the name may be bound here: it is a parameter or is assigned in the same scope."""
+    scope = code.scope(name)
+    if isinstance(scope, FunctionNode) and name.id in parameters(scope):
+        return True
+    return any(isinstance(n, ast.Name) and n.id == name.id and isinstance(n.ctx, ast.Store) and code.scope(n) is scope
+               for n in ast.walk(scope))  # fmt: skip
+
+
+def _nested(code: Syntax, node: ast.AST, loop: ast.AST) -> bool:
+    for up in code.above(node):
+        if up is loop:
+            return False
+        if isinstance(up, (*_COMPREHENSIONS, *Loops)):
+            return True
+    return True
+
+
+def _free(code: Syntax, node: ast.AST, name: str) -> str:
+    taken = names_in(code.scope(node))
+    while name in taken:
+        name += "_"
+    return name
