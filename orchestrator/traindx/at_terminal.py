@@ -18,6 +18,8 @@ import click
 from traindx.investigators.choose import going_on
 from traindx.live_view import Watch, watching
 from traindx.model import Attempt, Decision, Diagnosis, Direction
+from traindx.offered import can_be_typed
+from traindx.places import Places
 from traindx.safe_text import block, line
 from traindx.session import confirm_fix, direct, record_knowledge, resume_session_sync
 from traindx.session_result import SessionResult
@@ -27,11 +29,11 @@ EXIT_CODES = {"healthy": 0, "fixed": 0, "needs_more_data": 3}
 """Exit code of a session by status; every other status means: a problem was diagnosed and is not settled, 1."""
 
 COMMANDS = {
-    "awaiting_approval": ("show {s}", "approve {s} --option A", "reject {s} --reason TEXT",
-                          "revise {s} --comment TEXT"),
+    "awaiting_approval": ("show {s}", "approve {s} --option A", "reject {s} --reason '...'",
+                          "revise {s} --comment '...'"),
     "awaiting_edit": ("resume {s}",),
-    "awaiting_verification": ("resume {s} --verify CMD", "resume {s} --passed", "resume {s} --failed"),
-    "needs_more_data": ("resume {s} --give PATH",),
+    "awaiting_verification": ("resume {s} --passed", "resume {s} --failed"),
+    "needs_more_data": ("resume {s} --give {w}",),
     "fixed": ("resume {s} --remember",),
     "three_strikes": ("resume {s} --different", "resume {s} --stop"),
     "rejected": ("resume {s}",),
@@ -40,7 +42,7 @@ COMMANDS = {
     "running": ("resume {s}",),
     "stopped": ("show {s}",),
 }
-"""What a person types next, by status; after "healthy" there is nothing left to do."""
+"""What a person types next, by status, with the session and its folder; after "healthy" nothing is left to do."""
 
 _CHOICES = "[A] apply the targeted fix, [B] the broader one, [r]eject, re[v]ise, [l]ater"
 
@@ -105,9 +107,12 @@ def describe(result: SessionResult) -> Iterator[str]:
         yield f"  note: {line(note)}"
     if result.changed:
         yield f"  files: {', '.join(line(f) for f in result.changed)}"
-    if result.next_step and result.status not in _TOLD_BY_COMMANDS:
-        yield f"  next: {line(result.next_step)}"
     commands = next_commands(result)
+    steps = [s for s in result.next_step.splitlines() if s not in commands]
+    if result.status in _TOLD_BY_COMMANDS:
+        steps = []
+    yield from (f"  next: {line(s)}" for s in steps[:1] if len(steps) == 1)
+    yield from ("  next:", *(f"    - {line(s)}" for s in steps)) if len(steps) > 1 else ()
     if len(commands) == 1:
         yield f"  then: {commands[0]}"
     elif commands:
@@ -128,7 +133,21 @@ def next_commands(result: SessionResult) -> tuple[str, ...]:
     """What can be typed next, as it works from the current directory."""
     elsewhere = Path(result.workspace).resolve() != Path.cwd().resolve()
     where = f" --workspace {shlex.quote(_from_here(result.workspace))}" if elsewhere else ""
-    return tuple(f"traindx {c.format(s=result.session)}{where}" for c in COMMANDS.get(result.status, ()))
+    here = shlex.quote(_from_here(result.workspace) if elsewhere else ".")
+    own = [f"traindx {c.format(s=result.session, w=here)}{where}" for c in COMMANDS.get(result.status, ())]
+    if result.status == "awaiting_verification":
+        return (*(f"traindx resume {result.session}{option}{where}" for option in _checked(result)), *own)
+    asked = result.needs.next_checks if result.status == "needs_more_data" and result.needs is not None else ()
+    return (*(c for c in asked if can_be_typed(c)), *own)
+
+
+def _checked(result: SessionResult) -> tuple[str, ...]:
+    """How a fix can be verified by running: with the session's command, else with what starts the training."""
+    if result.has_verify:
+        return (" --run",)
+    folder = Path(result.workspace)
+    training = Places(folder, tuple(sorted(folder.glob("*.py")))).training_command
+    return (f" --verify {shlex.quote(training)}",) if training else ()
 
 
 def _from_here(folder: str) -> str:

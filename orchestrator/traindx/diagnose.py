@@ -6,29 +6,29 @@
 from __future__ import annotations
 
 import json
-import re
+import os
 import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from traindx import proposal
+from traindx import next_steps, proposal
+from traindx.code_names import NO_NAMES, CodeNames, read_names
 from traindx.context import DiagnosisResult, RankedHypothesis, RootCause
 from traindx.model import Diagnosis, Hypothesis
+from traindx.offered import Ground
 from traindx.places import Places, common_root
 from traindx_tools import triage
 from traindx_tools.against import Comparison
 from traindx_tools.examine import Examination, examine
 from traindx_tools.live.reading import workspace_of
 from traindx_tools.on_code.anchors import Anchor
+from traindx_tools.on_logs.run import Artifact, Run
 
 EXIT_CODES = {"healthy": 0, "diagnosis_complete": 1, "needs_more_data": 3}
 """Exit code of `traindx diagnose` by status; 2 is bad usage or unreadable input."""
-
-_PROGRAMS = ("traindx ", "python ", "python3 ", "nvidia-smi", "torchrun ", "pip ", "git ", "df ", "free ", "dmesg")
-_BLANK = re.compile(r"\b(CMD|PATH|[A-Z]{2,}_(DIR|FILE|PATH|CMD))\b")
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +46,8 @@ class Report:
     """What a person should know of how this came about, such as whether a new run showed the same."""
     comparison: Comparison | None = None
     """This run beside one that works, where one was given."""
+    names: CodeNames = NO_NAMES
+    """The names that the code which was read gives to things."""
 
     @cached_property
     def exhibits(self) -> proposal.Exhibits:
@@ -56,6 +58,14 @@ class Report:
     def status(self) -> str:
         """"diagnosis_complete", "needs_more_data" or "healthy"."""
         return self.seen.verdict.status
+
+    @cached_property
+    def run(self) -> Run:
+        """What was read, with the code that lies beside a log and was read with it."""
+        read = {os.path.realpath(base / a.path) for a in self.seen.run.artifacts for base in (Path(), self.places.root)}
+        beside = [Artifact(self.places.name(str(c)), "python", note="found beside the log") for c in self.seen.code
+                  if os.path.realpath(c) not in read]
+        return replace(self.seen.run, artifacts=(*self.seen.run.artifacts, *beside))
 
     @property
     def exit_code(self) -> int:
@@ -78,15 +88,23 @@ class Report:
     @cached_property
     def next_checks(self) -> tuple[str, ...]:
         """Exact commands to run next, the most telling first."""
-        found = self.seen.verdict.hypotheses[:2]
-        steps = [s for h in found for s in (*h.mode.confirm, *h.mode.rule_out)]
-        commands = [c for s in steps for c in [self.command(s.command)] if _can_be_typed(c)]
-        fallback = [] if found else [f"traindx log {self.subject} --format table"]
-        return tuple(dict.fromkeys([*self.extra_checks, *commands, *fallback]))[:8]
+        return next_steps.commands(self)
 
-    def command(self, command: str) -> str:
-        """A command of the catalog with the user's own path and training command in it."""
-        return proposal.for_subject(command, self.subject, self.places.training_command)
+    @cached_property
+    def wanted(self) -> tuple[str, ...]:
+        """What more would settle it, in words, where more data is needed."""
+        return next_steps.wanted(self)
+
+    @cached_property
+    def ground(self) -> Ground:
+        """What the catalog's checks are filled from."""
+        told = " ".join((*(e.message for e in self.seen.run.errors), *(f.statement for f in self.seen.findings)))
+        return Ground(self.subject, self.places, self.names, told)
+
+    def command(self, command: str, measured: Mapping[str, Any]) -> str:
+        """A command of the catalog with everything of the user's in it, "" where something of it is not known here."""
+        made = self.ground.fill(command, measured)
+        return "" if made == f"traindx diagnose {self.subject}" else made  # that is what was typed
 
     def root_causes(self) -> tuple[RootCause, ...]:
         """The causes in the result's format, the most likely first."""
@@ -140,7 +158,7 @@ class Report:
         """What `traindx diagnose` prints."""
         from traindx.terminal import render_terminal
 
-        return render_terminal(self.to_json(files), run=self.seen.run, diagnosis=self.diagnosis,
+        return render_terminal(self.to_json(files), run=self.run, diagnosis=self.diagnosis,
                                reason=self.seen.verdict.reason, notes=self.notes, files=files, colour=colour,
                                width=width)
 
@@ -157,7 +175,7 @@ class Report:
             files["diagnosis"] = str(folder / "diagnosis.md")
             Path(files["diagnosis"]).write_text(render_diagnosis(self.diagnosis), encoding="utf-8")
         files |= {"report": str(folder / "report.html"), "result": str(folder / "diagnosis.json")}
-        page = render_report_html(self.to_json(files), pictures, run=self.seen.run, diagnosis=self.diagnosis,
+        page = render_report_html(self.to_json(files), pictures, run=self.run, diagnosis=self.diagnosis,
                                   reason=self.seen.verdict.reason, notes=self.notes, files=files,
                                   subject=self.subject)
         Path(files["report"]).write_text(page, encoding="utf-8")
@@ -176,7 +194,8 @@ class Report:
         return {} if picture is None else {"comparison": picture}
 
     def _analyses(self) -> dict[str, str]:
-        found = {"gradient_analysis": gradient_summary(self.seen), "missing_artifacts": ", ".join(self.missing)}
+        found = {"gradient_analysis": gradient_summary(self.seen), "missing_artifacts": ", ".join(self.missing),
+                 "wanted": "; ".join(self.wanted)}
         return {k: v for k, v in found.items() if v}
 
     def to_json(self, artifacts: dict[str, str] | None = None) -> dict[str, Any]:
@@ -200,23 +219,20 @@ def gradient_summary(seen: Examination) -> str:
             f"{values.max():.4g}, last {values[-1]:.4g}{tail}")
 
 
-def _anchors(code: Sequence[Path]) -> tuple[Anchor, ...]:
+def _read_code(code: Sequence[Path]) -> tuple[tuple[Anchor, ...], CodeNames]:
+    """The lines that diagnoses are about, and the names in the code."""
     from traindx_tools.on_code.anchors import anchors_in
     from traindx_tools.on_code.source import read_sources
 
     sources, _ = read_sources(code)  # the audit names the files that could not be read
-    return tuple(a for s in sources for a in anchors_in(s.path, s.tree, list(s.lines)))
+    return (tuple(a for s in sources for a in anchors_in(s.path, s.tree, list(s.lines))),
+            read_names(s.tree for s in sources))
 
 
 def typed(paths: Sequence[str | Path]) -> str:
     """Paths as arguments of a shell command: a file's name is data and must not become a command or an option."""
     names = (str(p) for p in paths)
     return shlex.join(f"./{n}" if n.startswith("-") and n != "-" else n for n in names)
-
-
-def _can_be_typed(command: str) -> bool:
-    """Whether a check is a command of the shell with everything filled in, and no line of Python or a pattern."""
-    return command.startswith(_PROGRAMS) and not _BLANK.search(command)
 
 
 def diagnose(paths: Sequence[str | Path] | str | Path, *, symptom: str = "", stdin: bytes | None = None,
@@ -231,5 +247,5 @@ def diagnose(paths: Sequence[str | Path] | str | Path, *, symptom: str = "", std
         paths = [paths]
     here = root or workspace_of(paths) or common_root(paths)
     seen = examine(paths, symptom=symptom, stdin=stdin, root=here)
-    places = Places(here.resolve(), seen.code, _anchors(seen.code))
-    return Report(seen, places, typed(paths), tuple(missing))
+    anchors, names = _read_code(seen.code)
+    return Report(seen, Places(here.resolve(), seen.code, anchors), typed(paths), tuple(missing), names=names)

@@ -7,10 +7,31 @@ looks like a path and is not there is missing, and said so.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from traindx.model import Artifacts
+
+ROLE_WORDS = {
+    "training_logs": "the training log",
+    "loss_curves": "the metrics (a CSV, JSON lines or TensorBoard file)",
+    "model_code": "the training script",
+    "error_messages": "the error message in full",
+    "config": "the configuration of the run",
+}
+"""What a person calls the roles of a context package."""
+
+
+def missing_in_words(missing: Iterable[str]) -> tuple[str, ...]:
+    """Roles and entries that are missing, as a person reads them; a role whose entry was not found names the entry."""
+    out = []
+    for item in missing:
+        role, _, entry = item.partition(": ")
+        what = ROLE_WORDS.get(role, role)
+        out.append(f"{what}: there is no {entry}" if entry else what)
+    return tuple(out)
+
 
 ROLES = ("training_logs", "loss_curves", "model_code", "error_messages", "config", "paths")
 _SUFFIX = {"model_code": ".py", "config": ".yaml"}
@@ -28,6 +49,8 @@ class HandedOver:
 
 
 def _existing(entry: str, root: Path) -> Path | None:
+    if not entry.strip() or "\0" in entry:
+        return None
     if not _PATH_LIKE.fullmatch(entry) and "\n" in entry:
         return None
     try:

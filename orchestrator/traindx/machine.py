@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from traindx import events as ev
+from traindx.handed_over import missing_in_words
 from traindx.model import (
     Approach,
     Artifacts,
@@ -133,7 +134,7 @@ def _sent_back(s: Session, e: ev.SentBack) -> Session:
     if count < SENT_BACK_AT_MOST and not nothing_new:
         return back
     needs = NeedsData(reason="No diagnosis is complete enough to be presented: " + "; ".join(e.reasons),
-                      artifacts=s.artifacts.missing)
+                      artifacts=missing_in_words(s.artifacts.missing) if s.artifacts.everything else ())
     return back.but(phase="needs_data", needs=needs)
 
 

@@ -71,11 +71,13 @@ def _texts(value: object) -> object:
     if value is None:
         return ()
     if isinstance(value, (str, Path)):
-        return (str(value),)
+        return (str(value),) if str(value).strip() else ()
     if isinstance(value, Mapping):
         return (json.dumps(value, sort_keys=True, default=str),) if value else ()
     if isinstance(value, (list, tuple)):
-        return tuple(json.dumps(v, default=str) if isinstance(v, (Mapping, list)) else str(v) for v in value)
+        texts = (json.dumps(v, default=str) if isinstance(v, (Mapping, list)) else str(v) for v in value
+                 if v is not None)
+        return tuple(t for t in texts if t.strip())
     return value
 
 
@@ -262,7 +264,9 @@ class Diagnosis(Model):
     @property
     def questions(self) -> tuple[str, str, str]:
         """The three questions that are asked with it."""
-        because = "; ".join(e.statement.rstrip(".") for e in self.evidence) or "no evidence was cited"
+        first, more = self.evidence[:1], ", ".join(e.id for e in self.evidence[1:])
+        because = first[0].statement.rstrip(".") if first else "no evidence was cited"
+        because += f" (and {more})" if more else ""
         a, b = self.option("A"), self.option("B")
         fragile = f" A leaves fragile: {a.fragile}" if a and a.fragile else ""
         choice = (f"A: targeted fix ({a.summary.rstrip('.')}) or B: broader refactor ({b.summary.rstrip('.')})?"
@@ -274,7 +278,6 @@ class Diagnosis(Model):
             choice + fragile,
             f"This also changes: {'; '.join(c.rstrip('.') for c in self.will_change)}. Is that acceptable?",
         )
-
 
     @property
     def _doubt(self) -> str:

@@ -13,6 +13,7 @@ import contextlib
 import hashlib
 import os
 import re
+import shlex
 import stat
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -33,6 +34,10 @@ _COOKIE = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)", re.MULTILINE)
 
 class PatchRefused(TraindxError):
     """A change cannot be applied or taken back without risk: the message shows why. Nothing was written."""
+
+
+class ReadOnlyFile(PatchRefused):
+    """The file may not be written: the message says which, and how to allow it."""
 
 
 class FileState(Model):
@@ -205,7 +210,8 @@ def plan(workspace: Path, edits: Iterable[ProposedEdit], store: Store | None = N
         if before is None and (len(its) > 1 or (its[0].line, its[0].end_line) != (1, 0)):
             raise PatchRefused(f"{path}: the file does not exist")
         if before is not None and not (mode & 0o222 and os.access(real, os.W_OK)):
-            raise PatchRefused(f"{path}: the file is read-only. Allow writing (chmod u+w {path}) or change it by hand.")
+            raise ReadOnlyFile(f"{path} cannot be written, it is read-only: allow it with "
+                               f"`chmod u+w {shlex.quote(_from_here(real))}`, or change it by hand")
         after = _edited(path, before or b"", its)
         if before is None and after and not after.endswith(b"\n"):
             after += b"\n"
@@ -215,6 +221,11 @@ def plan(workspace: Path, edits: Iterable[ProposedEdit], store: Store | None = N
                     store.put(content)
         states.append(FileState(path=path, before=_hash(before), after=_hash(after), mode=mode))
     return tuple(states)
+
+
+def _from_here(path: Path) -> str:
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
 def keep(workspace: Path, paths: Iterable[str], store: Store) -> tuple[FileState, ...]:

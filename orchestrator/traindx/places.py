@@ -14,6 +14,10 @@ from traindx_tools.on_code.anchors import Anchor, choose
 from traindx_tools.on_code.source import MAX_BYTES
 
 _MAIN = re.compile(r"""^if __name__ == ['"]__main__['"]""", re.MULTILINE)
+_ARGUMENTS = re.compile(r"required\s*=\s*True|add_argument\(\s*['\"][^-'\"]|nargs\s*=\s*['\"]\+")
+"""A script that cannot be started without arguments which nobody but its author knows."""
+_LAUNCHED = re.compile(r"init_process_group\(|LOCAL_RANK")
+_LAUNCHES = re.compile(r"\bspawn\(|MASTER_ADDR|init_method|Process\(|FileStore|TCPStore|HashStore")
 
 
 @dataclass(frozen=True)
@@ -49,11 +53,21 @@ class Places:
 
     @property
     def training_command(self) -> str | None:
-        """`python train.py` where exactly one script of the workspace can be run, or one is called like training."""
+        """`python train.py` where exactly one script of the workspace can be run, or one is called like training.
+
+        None where there is no such script, or it takes arguments that must be given. One that waits for its ranks is
+        started with two of them.
+        """
         mains = [c for c in self.code if _MAIN.search(_text(c))]
-        named = [c for c in mains if "train" in c.stem.lower()] or mains
-        only = named or list(self.code)
-        return f"python {shlex.quote(self.name(str(only[0])))}" if len(only) == 1 else None
+        named = [c for c in mains or self.code if "train" in c.stem.lower()]
+        only = named or mains or list(self.code)
+        text = _text(only[0]) if len(only) == 1 else ""
+        asks = _ARGUMENTS.search(text) or ("sys.argv[1" in text and "len(sys.argv)" not in text)
+        if len(only) != 1 or asks:
+            return None
+        ranks = _LAUNCHED.search(text) and not _LAUNCHES.search(text)
+        program = "torchrun --nproc_per_node 2" if ranks else "python"
+        return f"{program} {shlex.quote(self.name(str(only[0])))}"
 
     def anchor(self, kinds: Sequence[str]) -> Anchor | None:
         """The line of the code that a failure mode with these anchors is about."""

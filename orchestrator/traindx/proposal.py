@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from traindx.model import Diagnosis, Evidence, Fix, Hypothesis, Instruction, ProposedEdit
 from traindx.places import Places
@@ -56,17 +55,26 @@ def evidence(finding: Finding, name: str, places: Places) -> Evidence:
     )
 
 
-def step_text(step: Step, command: Callable[[str], str]) -> str:
-    """A check in one line: what to do, the command, what to expect. `command` puts the user's paths into it."""
-    ran = f": `{command(step.command)}`" if step.command else ""
-    expect = f" (expected: {step.expect.rstrip('.')})" if step.expect else ""
-    return f"{step.do.rstrip('.')}{ran}{expect}"
+Fill = Callable[[str, Mapping[str, Any]], str]
+"""A command of the catalog and the measured values to the command as it fits here, "" where it does not."""
 
 
-def for_subject(command: str, subject: str, training: str | None = None) -> str:
-    """A command of the catalog with the user's path in the place of PATH and their training command in that of CMD."""
-    made = re.sub(r"\bPATH\b", lambda _: subject, command)
-    return re.sub(r"\bCMD\b", lambda _: shlex.quote(training), made) if training else made
+def in_words(command: str, measured: Mapping[str, Any]) -> str:
+    """Offers no command: every check is told in its words alone."""
+    return ""
+
+
+def step_text(step: Step, measured: Mapping[str, Any], command: Fill) -> str:
+    """A check in one line: what to do, the command where it fits this workspace, what to expect."""
+    made = command(step.command, measured) if step.command else ""
+    ran = f": `{made}`" if made else ""
+    expect = f" (expected: {fill(step.expect, measured).rstrip('.')})" if step.expect else ""
+    return f"{fill(step.do, measured).rstrip('.')}{ran}{expect}"
+
+
+def measured_of(found: triage.Hypothesis) -> dict[str, Any]:
+    """What was measured for a hypothesis; of one value under the same name the strongest finding's."""
+    return {k: v for w in reversed(found.speaks_for) for k, v in w.finding.measured.items()}
 
 
 def code_place(found: triage.Hypothesis, places: Places) -> tuple[str, int] | None:
@@ -108,8 +116,9 @@ def _weighed(items: Sequence[triage.Weighed], exhibits: Exhibits) -> tuple[str, 
 
 
 def hypothesis(found: triage.Hypothesis, exhibits: Exhibits, places: Places,
-               command: Callable[[str], str]) -> Hypothesis:
+               command: Fill) -> Hypothesis:
     """A ranked hypothesis in the words of the session."""
+    measured = measured_of(found)
     confirmed = found.confidence >= triage.CONFIDENT
     return Hypothesis(
         id=found.mode.id,
@@ -118,8 +127,8 @@ def hypothesis(found: triage.Hypothesis, exhibits: Exhibits, places: Places,
         mechanism=found.mechanism,
         location=location_text(found, places),
         confidence=round(found.confidence, 3),
-        confirm=tuple(step_text(s, command) for s in found.mode.confirm),
-        rule_out=tuple(step_text(s, command) for s in found.mode.rule_out),
+        confirm=tuple(step_text(s, measured, command) for s in found.mode.confirm),
+        rule_out=tuple(step_text(s, measured, command) for s in found.mode.rule_out),
         for_=_weighed(found.speaks_for, exhibits),
         against=_weighed(found.speaks_against, exhibits),
         status="confirmed" if confirmed else "open",
@@ -157,7 +166,7 @@ def _edits(changes: Iterable[Patch], places: Places) -> tuple[ProposedEdit, ...]
 
 def _option(name: str, plan: FixPlan, found: triage.Hypothesis, places: Places, edits: tuple[ProposedEdit, ...],
             fragile: str) -> Fix:
-    measured = {k: v for w in reversed(found.speaks_for) for k, v in w.finding.measured.items()}
+    measured = measured_of(found)
     place = code_place(found, places)
     told = (Instruction(path=place[0], line=place[1], text=fill(plan.change, measured)),) if place and not edits else ()
     return Fix(
@@ -210,8 +219,8 @@ def _distinct(found: triage.Hypothesis) -> tuple[Finding, ...]:
 
 
 def diagnosis(found: triage.Hypothesis, seen: Examination, exhibits: Exhibits, places: Places,
-              command: Callable[[str], str] = str) -> Diagnosis:
-    """The Gate 4 diagnosis of a hypothesis that findings speak for. `command` puts the user's paths into a check."""
+              command: Fill = in_words) -> Diagnosis:
+    """The Gate 4 diagnosis of a hypothesis that findings speak for. `command` fits a check's command to the user's."""
     offered = options(found, seen.findings, places)
     place = code_place(found, places)
     cited = _distinct(found)
@@ -231,7 +240,7 @@ def diagnosis(found: triage.Hypothesis, seen: Examination, exhibits: Exhibits, p
         cites=tuple(exhibits[f] for f in cited),
         evidence=tuple(evidence(f, exhibits[f], places) for f in cited),
         options=offered,
-        first_check=step_text(found.mode.confirm[0], command) if found.mode.confirm else "",
+        first_check=step_text(found.mode.confirm[0], measured_of(found), command) if found.mode.confirm else "",
     )
 
 

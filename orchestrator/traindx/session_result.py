@@ -36,7 +36,7 @@ class SessionResult(Model):
     reason: str
     """Why it stands there, in a sentence."""
     next_step: str
-    """What the person does next; empty where nothing is left to do."""
+    """What the person does next, one thing a line; empty where nothing is left to do."""
     diagnosis: Diagnosis | None = None
     digest: str | None = None
     questions: tuple[str, ...] = ()
@@ -48,6 +48,8 @@ class SessionResult(Model):
     needs: NeedsData | None = None
     changed: tuple[str, ...] = ()
     """Files that changed while nothing was allowed to change, or that a revert could not settle."""
+    has_verify: bool = False
+    """Whether the session has a command that verifies a fix."""
     notes: tuple[str, ...] = ()
     documents: dict[str, str] = Field(default_factory=dict)
     """Name to path of the session's documents that exist."""
@@ -96,7 +98,7 @@ def result_of(folder: SessionFolder) -> SessionResult:
         digest=s.diagnosis.digest() if s.diagnosis is not None else None,
         questions=s.diagnosis.questions if s.diagnosis is not None else (), decision=s.decision,
         hypotheses=s.hypotheses, attempts=s.attempts, strikes=_strikes(s, folder), needs=s.needs,
-        changed=s.halt.files if s.halt is not None else (),
+        changed=s.halt.files if s.halt is not None else (), has_verify=opening.verify is not None,
         notes=(*(f"changed by hand beyond the approved lines: {', '.join(o)}" for o in outside),
                *(f"the verification wrote: {', '.join(w)}" for w in written)),
         documents=present,
@@ -146,8 +148,9 @@ def _fix(s: Session) -> Standing:
     fix = s.diagnosis.option(s.decision.option) if s.diagnosis and s.decision and s.decision.option else None
     if fix is None or not fix.instructions:
         return "running", "the approved fix is not applied yet", f"resume session {s.id}"
-    told = "; ".join(f"{i.path}:{i.line}: {i.text}" for i in fix.instructions)
-    return "awaiting_edit", "the approved option is a change that a person makes", f"{told}. Then resume session {s.id}"
+    told = [f"{i.path}:{i.line}: {i.text}" for i in fix.instructions]
+    return ("awaiting_edit", "the approved option is a change that a person makes",
+            "\n".join([*told, f"then resume session {s.id}"]))
 
 
 def _verify(s: Session, has_verify: bool) -> Standing:
@@ -180,8 +183,7 @@ def _done(s: Session) -> Standing:
 
 def _needs_data(s: Session) -> Standing:
     needs = s.needs or NeedsData(reason="more data is needed")
-    asked = (*needs.artifacts, *needs.next_checks, *needs.questions)
-    return "needs_more_data", needs.reason, "; ".join(asked[:5])
+    return "needs_more_data", needs.reason, "\n".join((*needs.artifacts, *needs.questions, *needs.next_checks))
 
 
 def _healthy(s: Session) -> Standing:

@@ -1,4 +1,7 @@
-"""What `traindx diagnose` prints: what was read, the timeline, the hypotheses, the diagnosis, where the files are."""
+"""What `traindx diagnose` prints: the verdict, what was read, the timeline, the hypotheses, the diagnosis, the files.
+
+The verdict comes first; after that each finding is told once, in the timeline, and cited by its id.
+"""
 
 from __future__ import annotations
 
@@ -35,13 +38,14 @@ def render_terminal(
     """The diagnosis as plain text of `width` columns; `colour` for a terminal. Ends with a line break."""
     view = View(result, run, diagnosis, reason, notes, {k: str(v) for k, v in (files or {}).items()})
     page = _Page(width, colour)
-    parts = [list(part(view, page)) for part in (_read, _timeline, _hypotheses, _against, _verdict, _files)]
+    order = (_headline, _read, _timeline, _hypotheses, _against, _verdict, _next, _files)
+    parts = [list(part(view, page)) for part in order]
     return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
 
 
 def render_gate(diagnosis: Diagnosis, *, colour: bool = False, width: int = 100) -> str:
     """The Gate 4 diagnosis alone, with its three questions, as plain text. Ends with a line break."""
-    return "\n".join(_gate(diagnosis, _Page(width, colour))) + "\n"
+    return "\n".join(_gate(diagnosis, _Page(width, colour), {})) + "\n"
 
 
 class _Page:
@@ -61,6 +65,22 @@ class _Page:
         said = line(text)
         return textwrap.wrap(said, self.width, initial_indent=indent if first is None else first,
                              subsequent_indent=indent, break_long_words=False, break_on_hyphens=False) or [indent]
+
+
+def _headline(view: View, page: _Page) -> Iterator[str]:
+    """The verdict: how sure, how bad, where; then the cause in one sentence, or why there is none."""
+    cause = view.cause if view.status == "diagnosis_complete" else None
+    if cause is None:
+        yield page.heading(page.paint(view.verdict, "good") if view.status == "healthy" else view.verdict)
+    else:
+        about = [f"{percent(cause['confidence'])} confident", cause.get("severity"), cause.get("location")]
+        yield page.heading(view.verdict, line(", ".join(str(a) for a in about if a)))
+    yield from page.wrap(view.headline, "  ")
+
+
+def _told(view: View) -> dict[str, str]:
+    """The findings that the timeline tells, by id."""
+    return {m.id: m.statement for m in view.timeline[:_MOST_MOMENTS]}
 
 
 def _read(view: View, page: _Page) -> Iterator[str]:
@@ -98,23 +118,25 @@ def _hypotheses(view: View, page: _Page) -> Iterator[str]:
     if not view.hypotheses:
         return
     yield page.heading("Hypotheses", "the most likely first")
-    best, *rivals = view.hypotheses
-    first, *rest = page.wrap(best["issue"], " " * 12, f"  1. {percent(best['confidence']):>5}  ")
-    yield page.paint(first, "bold")
+    told = _told(view)
+    for i, said in enumerate(view.supported, 1):
+        likely = said["confidence"] >= _LIKELY
+        yield from _claim(view, i, said, page)
+        yield from _weighed(said, told, page)
+        if i == 1 or likely or view.status != "diagnosis_complete":
+            yield from _checks(said, 2 if i == 1 else 1, page)
+
+
+def _claim(view: View, number: int, said: Mapping[str, Any], page: _Page) -> Iterator[str]:
+    """The cause in one clause, with its place; the one that the verdict names is not told again."""
+    claim, statement = view.split(said["issue"])
+    sure = number == 1 and view.status == "diagnosis_complete"
+    place = said.get("location")
+    where = f" ({place})" if statement and place and (number == 1 or said["confidence"] >= _LIKELY) else ""
+    first, *rest = page.wrap(("the cause above" if sure else claim) + where, " " * 12,
+                             f"  {number}. {percent(said['confidence']):>5}  ")
+    yield page.paint(first, "bold") if number == 1 else first
     yield from rest
-    yield from _weights("for", best.get("for", ()), page)
-    yield from _weights("against", best.get("against", ()), page)
-    yield from _checks(best, 2, page)
-    told = {m.id for m in view.timeline[:_MOST_MOMENTS]}
-    told |= {w.id for word in ("for", "against") for w in weights_of(best.get(word, ()))[:_MOST_WEIGHTS]}
-    for i, rival in enumerate(rivals, 2):
-        claim, statement = view.split(rival["issue"])
-        likely = rival["confidence"] >= _LIKELY
-        place = f" ({rival['location']})" if statement and likely and rival.get("location") else ""
-        yield from page.wrap(claim + place, " " * 12, f"  {i}. {percent(rival['confidence']):>5}  ")
-        yield from _rival(rival, told, page)
-        if likely or view.status != "diagnosis_complete":
-            yield from _checks(rival, 1, page)
 
 
 def _checks(hypothesis: Mapping[str, Any], most: int, page: _Page) -> Iterator[str]:
@@ -123,19 +145,12 @@ def _checks(hypothesis: Mapping[str, Any], most: int, page: _Page) -> Iterator[s
             yield from page.wrap(check, " " * 22, f"            {word.replace('_', ' '):<10}")
 
 
-def _rival(hypothesis: Mapping[str, Any], told: Container[str], page: _Page) -> Iterator[str]:
-    """What speaks for and against a lesser hypothesis: findings that were told above by their ids alone."""
+def _weighed(hypothesis: Mapping[str, Any], told: Container[str], page: _Page) -> Iterator[str]:
+    """What speaks for and against a hypothesis: findings that were told above by their ids alone."""
     for word in ("for", "against"):
         said = weights_of(hypothesis.get(word, ()))[:_MOST_WEIGHTS]
         cited = [f"{w.id} ({w.strength})" if w.id in told else _cited(w) for w in said]
         yield from page.wrap("; ".join(cited) or "nothing was found", " " * 22, f"            {word:<10}")
-
-
-def _weights(word: str, texts: Sequence[str], page: _Page) -> Iterator[str]:
-    if not texts:
-        yield f"            {word:<10}nothing was found"
-    for said in weights_of(texts)[:_MOST_WEIGHTS]:
-        yield from page.wrap(_cited(said), " " * 22, f"            {word:<10}")
 
 
 def _cited(said: Weight) -> str:
@@ -147,29 +162,34 @@ def _against(view: View, page: _Page) -> Iterator[str]:
 
 
 def _verdict(view: View, page: _Page) -> Iterator[str]:
-    if view.status == "healthy":
-        yield page.heading(page.paint("Nothing wrong found", "good"))
-        yield from page.wrap(view.reason or "No rule saw a fault in what was read.", "  ")
-    elif view.diagnosis is not None:
-        yield from _gate(view.diagnosis, page)
+    if view.diagnosis is not None:
+        yield from _gate(view.diagnosis, page, _told(view))
     elif view.status == "diagnosis_complete" and view.cause is not None:
-        yield page.heading("Diagnosis", f"{100 * view.cause['confidence']:.0f} % confident")
+        yield page.heading("Diagnosis")
         for word, key in (("Root Cause", "issue"), ("Why This Happens", "mechanism"), ("Proposed Fix", "fix")):
             yield from _section(word, str(view.cause.get(key) or ""), page)
-    else:
-        yield page.heading("Needs more data")
-        yield from page.wrap(view.reason or "No cause reaches the confidence that a diagnosis asks for.", "  ")
-    if view.next_checks and view.status != "healthy":
-        yield ""
+
+
+def _next(view: View, page: _Page) -> Iterator[str]:
+    """What would settle it, in words; then what can be typed."""
+    if view.status == "healthy":
+        return
+    if view.wanted:
+        yield page.heading("What would settle it")
+        for item in view.wanted:
+            yield from page.wrap(item, "    ", "  - ")
+    if view.next_checks:
+        yield from [""] * bool(view.wanted)
         yield page.heading("Next commands")
         yield from (f"  {block(command)}" for command in view.next_checks)
 
 
-def _gate(d: Diagnosis, page: _Page) -> Iterator[str]:
+def _gate(d: Diagnosis, page: _Page, told: Mapping[str, str]) -> Iterator[str]:
+    """The six sections and the three questions. `told`: findings that stand above, by id: they are cited by it."""
     where = f", {line(d.location)}" if d.location else ""
-    yield page.heading("Diagnosis (Gate 4)", f"{100 * d.confidence:.0f} % confident, {d.severity}{where}")
-    yield from _section("Symptom", d.symptom, page)
-    yield from _section("Root Cause", d.root_cause, page)
+    yield page.heading("Diagnosis (Gate 4)", "" if told else f"{percent(d.confidence)} confident, {d.severity}{where}")
+    yield from _section("Symptom", _by_id(d.symptom, told), page)
+    yield from _section("Root Cause", _root_cause(d, told), page)
     yield from _section("Why This Happens", d.why_this_happens, page)
     yield from _section("Proposed Fix", "" if d.options else d.proposed_fix, page)
     for fix in d.options:
@@ -178,8 +198,31 @@ def _gate(d: Diagnosis, page: _Page) -> Iterator[str]:
     yield from _section("What This Fix Will NOT Fix", d.will_not_fix, page)
     yield ""
     yield page.heading("Before anything is changed, please answer")
-    for i, question in enumerate(d.questions, 1):
+    for i, question in enumerate(_brief_questions(d) if told else d.questions, 1):
         yield from page.wrap(question, "     ", f"  {i}. ")
+
+
+def _by_id(text: str, told: Mapping[str, str]) -> str:
+    """The text with findings that were told by their ids."""
+    for name, statement in told.items():
+        text = text.replace(statement.rstrip("."), name)
+    return text
+
+
+def _root_cause(d: Diagnosis, told: Mapping[str, str]) -> str:
+    """As the diagnosis says it; the claim and the ids alone where every finding that it cites was told above."""
+    if not d.claim or not d.cites or not set(d.cites) <= set(told):
+        return d.root_cause
+    extra = d.root_cause.rpartition(f"[{d.cites[-1]}].")[2].strip()
+    return f"{d.claim.rstrip('.')} [{', '.join(d.cites)}]. {extra}".rstrip()
+
+
+def _brief_questions(d: Diagnosis) -> tuple[str, str, str]:
+    """The three questions, where cause, options and side effects stand right above them."""
+    first, choice, _ = d.questions
+    doubt = first.partition("Does this match what you see?")[2]
+    return (f"Does this cause match what you see?{doubt}", choice,
+            "Are the changes under \"What This Fix Will Change\" acceptable?")
 
 
 def _option(fix: Fix, page: _Page) -> Iterator[str]:

@@ -143,6 +143,18 @@ class View:
         return tuple(self.result.get("hypotheses", ()))
 
     @property
+    def supported(self) -> Sequence[Mapping[str, Any]]:
+        """The hypotheses that a person has to look at: the first, and the others that evidence speaks for."""
+        ranked = self.hypotheses
+        return tuple(h for i, h in enumerate(ranked) if i == 0 or h.get("for"))
+
+    @property
+    def wanted(self) -> Sequence[str]:
+        """What more would settle it, in words."""
+        told = self.result.get("analysis_artifacts", {}).get("wanted")
+        return str(told).split("; ") if told else ()
+
+    @property
     def next_checks(self) -> Sequence[str]:
         return tuple(self.result.get("next_checks", ()))
 
@@ -180,7 +192,7 @@ def weights_of(texts: Sequence[str]) -> list[Weight]:
 
 def percent(share: float) -> str:
     """A confidence as a person reads it; what is not nothing is not called 0 %."""
-    return "< 1 %" if 0 <= share < 0.005 else f"{100 * share:.0f} %"
+    return "< 1 %" if 0 <= share < 0.01 else f"{100 * share:.0f} %"
 
 
 def _what(kind: str, rows: int) -> str:

@@ -34,6 +34,7 @@ from traindx.render import (
     render_strike_report,
     render_terminal,
 )
+from traindx.view import percent
 from traindx_tools.finding import Finding, Location, Severity, Strength
 from traindx_tools.on_logs.run import Artifact, Run, Series
 
@@ -329,8 +330,9 @@ def test_the_picture_is_inside_the_file(tmp_path):
 
 def test_the_terminal_says_read_timeline_hypotheses_diagnosis_files_in_this_order():
     text = render_terminal(result(), run=a_run(), diagnosis=diagnosis(), files={"report": "scratch/report.html"})
-    order = ["What was read", "log.txt", "not given or not readable: model_code", "Timeline", "Hypotheses",
-             "Diagnosis (Gate 4)", *SECTIONS, "please answer", "Next commands", "Files", "scratch/report.html"]
+    order = ["Cause found", "What was read", "log.txt", "not given or not readable: model_code", "Timeline",
+             "Hypotheses", "Diagnosis (Gate 4)", *SECTIONS, "please answer", "Next commands",
+             "Files", "scratch/report.html"]
     assert [text.index(word) for word in order] == sorted(text.index(word) for word in order)
 
 
@@ -345,8 +347,37 @@ def test_without_colour_it_is_plain_text_of_a_hundred_columns():
 def test_the_terminal_shows_the_change_and_what_speaks_against_a_hypothesis():
     text = render_terminal(result(), run=a_run(), diagnosis=diagnosis())
     assert "-EPS = 1e-12" in text
-    assert re.search(r"against +grad_norm rose to 310 at step 1150 \[L102-1, pattern\]", text)
-    assert re.search(r"against +nothing was found", text)
+    assert re.search(r"against +L102-1 \(pattern\)", text), "told in the timeline, cited by its id"
+
+
+def test_a_look_alike_that_nothing_speaks_for_is_not_listed():
+    best, rival = result()["hypotheses"]
+    text = render_terminal({**result(), "hypotheses": [best, {**rival, "for": [], "confidence": 0.05}]}, run=a_run())
+    assert rival["issue"] not in text
+    alone = render_terminal({**result("needs_more_data"), "hypotheses": [{**rival, "for": []}]}, run=a_run())
+    assert re.search(r"for +nothing was found", alone)
+
+
+def test_the_verdict_stands_in_the_first_three_lines_and_each_finding_is_told_once():
+    text = render_terminal(result(), run=a_run(), diagnosis=diagnosis())
+    head = text.splitlines()[:3]
+    assert head[0] == "Cause found  96 % confident, critical, train.py:46"
+    assert "logarithm of zero" in head[1]
+    for finding in result()["findings"]:
+        told = " ".join(text.split()).count(finding["statement"].rstrip("."))
+        assert told <= 1 + (finding["statement"].rstrip(".") in result()["root_causes"][0]["issue"])
+
+
+@pytest.mark.parametrize(("share", "said"), [(0.0, "< 1 %"), (0.005, "< 1 %"), (0.0099, "< 1 %"), (0.01, "1 %"),
+                                             (0.97, "97 %")])
+def test_a_confidence_that_is_not_nothing_is_not_called_nothing(share: float, said: str):
+    assert percent(share) == said
+
+
+def test_what_would_settle_it_is_said_in_words_before_the_commands():
+    artifacts = {"wanted": "the training script; the learning rate in the log"}
+    text = render_terminal({**result("needs_more_data"), "analysis_artifacts": artifacts}, run=a_run())
+    assert "What would settle it\n  - the training script\n  - the learning rate in the log\n\nNext commands" in text
 
 
 def test_a_lesser_hypothesis_cites_what_was_told_above_and_is_no_longer_than_that():
@@ -366,14 +397,14 @@ def test_a_finding_that_counts_twice_is_told_once():
     best = result()["hypotheses"][0]
     best["for"] = [*best["for"], best["for"][0].replace("+3.6", "+0.5")]
     both = {**result(), "hypotheses": [best]}
-    assert render_terminal(both, run=a_run()).count("[C107-1, direct]") == 1
+    assert render_terminal(both, run=a_run()).count("C107-1 (direct)") == 1
     page = render_report_html(both, run=a_run())
     assert re.findall(r'title="log-odds">(\+[^<]*)', page) == ["+4.1"]
 
 
 def test_the_terminal_of_a_healthy_run_is_short():
     text = render_terminal(result("healthy"), run=a_run(), reason="2,400 values were checked.")
-    assert text.splitlines()[-1] == "  2,400 values were checked."
+    assert text.startswith("Nothing wrong found\n  2,400 values were checked.\n\nWhat was read")
     assert "Hypotheses" not in text
     assert "Next commands" not in text
 

@@ -82,9 +82,9 @@ def request(paths: tuple[str, ...], symptom: str, context: str | None, scratch: 
     given = hand_over(package.artifacts, home, scratch)
     words = " ".join(w for w in (symptom, package.task, *package.symptoms) if w)
     seconds = package.constraints.max_analysis_time
-    lasting = (*paths, *(_from_here(p) for p in given.paths if not p.is_relative_to(scratch))) or (_from_here(home),)
-    return Request((*paths, *(str(p) for p in given.paths)), words, given.missing, seconds, common_root(lasting),
-                   typed(lasting))
+    lasting = (*paths, *(_from_here(p) for p in given.paths if not p.is_relative_to(scratch)))
+    return Request((*paths, *(str(p) for p in given.paths)), words, given.missing, seconds,
+                   common_root(lasting or [home]), typed(lasting))
 
 
 def _from_here(path: Path) -> str:
@@ -153,7 +153,9 @@ def command(paths: tuple[str, ...], symptom: str, context: str | None, run_comma
                                   "paths from the folder of the context package, or the text itself")
         stdin = sys.stdin.buffer.read(STDIN_LIMIT) if "-" in asked.paths else None
         report = diagnose(asked.paths, symptom=asked.symptom, stdin=stdin, missing=asked.missing, root=asked.root)
-        report = replace(report, subject=asked.subject or report.subject)
+        missing = tuple(m for m in asked.missing if m != "model_code" or not report.places.code)
+        subject = report.subject if asked.subject is None else asked.subject
+        report = replace(report, subject=subject, missing=missing)
         if run_command is not None:
             from traindx.rerun import with_rerun
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,10 +28,12 @@ Findings do not change it; `traindx diagnose RUNDIR` exits 1 where they prove a 
 @click.option("--second-pass", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True,
               help="Run the command again with tracing where a value stopped being finite; auto: after runs of up to "
                    "10 minutes.")
+@click.option("--snapshot", is_flag=True, help="Keep each step, so that a NaN is traced at once instead of in a second "
+                                               "pass: costs a copy of parameters and optimizer state.")
 @click.option("--origin", type=str, metavar="RUNDIR", help="Only that second pass, for a run that has ended.")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
-def command(probes: tuple[str, ...], only: bool, listed: bool, out: str | None, second_pass: str, origin: str | None,
-            words: tuple[str, ...]) -> int:
+def command(probes: tuple[str, ...], only: bool, listed: bool, out: str | None, second_pass: str, snapshot: bool,
+            origin: str | None, words: tuple[str, ...]) -> int:
     """Run CMD with instruments attached: traindx run [OPTIONS] -- CMD ...
 
     Works with plain loops, torchrun, accelerate, Lightning, HF Trainer and JAX. Results stay bitwise the same.
@@ -47,17 +50,25 @@ def command(probes: tuple[str, ...], only: bool, listed: bool, out: str | None, 
     folder = Path(out) if out is not None else new_run_folder()
     if out is not None and folder.is_dir() and any(folder.iterdir()):
         raise BadUsage(f"{out} is not empty: name another folder with --out, so that two runs do not mix")
-    names = probes if only else ("always", *probes)
+    names = (*(() if only else ("always",)), *probes, *(("snapshot",) if snapshot else ()))
     _check(names)
     result = run(Job(words, folder, names, second_pass))
-    _block(folder, result.seen, result.remarks)
+    if _started(words[0], result.exit_code):
+        _block(folder, result.seen, result.remarks)
     return result.exit_code
+
+
+def _started(program: str, code: int) -> bool:
+    """Whether the command could be started at all; where it could not, the runner has said so and why."""
+    return code not in (126, 127) or shutil.which(program) is not None
 
 
 def _check(names: tuple[str, ...]) -> None:
     """Raises BadUsage for a probe that no framework has which is installed here."""
     from traindx_tools.live.probes import known_names
 
+    if set(names) <= {"always", "all", "snapshot"}:
+        return
     known = [name for name, _, _ in known_names()]
     unknown = [n for n in names if n not in (*known, "always", "all")]
     if known and unknown:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from traindx import proposal
 from traindx.diagnose import Report, diagnose
-from traindx.handed_over import hand_over
+from traindx.handed_over import hand_over, missing_in_words
 from traindx.investigators import steering
 from traindx.investigators.base import Case, Conclusion, Gathered, Hypotheses
 from traindx.model import Diagnosis, Evidence, Healthy, NeedsData, Symptom
@@ -65,7 +65,7 @@ class OfflineInvestigator:
                 exhibits = known_ids(report, case.evidence)
                 made = proposal.diagnosis(found, report.seen, exhibits, report.places, report.command)
                 return with_what_was_said(made, case)
-        return _needs_data(report, failed)
+        return _needs_data(report, failed, case)
 
     async def report(self, case: Case) -> Report:
         """What the instruments see of the case, as `traindx diagnose` would."""
@@ -131,22 +131,24 @@ def _needs_code(found: triage.Hypothesis, report: Report) -> NeedsData:
     return NeedsData(
         reason=f"The cause is known ({found.confidence:.2f}): {found.issue} No line of the training code that was read "
                "belongs to it, so no fix can be proposed.",
-        artifacts=("the training script (and its configuration) that this run was started with",),
+        artifacts=report.wanted or ("the training script (and its configuration) that this run was started with",),
         next_checks=report.next_checks)
 
 
-def _needs_data(report: Report, tried: frozenset[str]) -> NeedsData:
+def _needs_data(report: Report, tried: frozenset[str], case: Case) -> NeedsData:
     verdict = report.seen.verdict
     reason = verdict.reason
     if tried:
         reason = (f"{', '.join(sorted(tried))} was tried or rejected before, and no other cause is sure enough on this "
                   "evidence.")
-    return NeedsData(reason=reason, artifacts=report.missing, next_checks=report.next_checks,
-                     questions=_questions(verdict.hypotheses))
+    said = steering.noted(said_in(case), report.seen)
+    absent = missing_in_words(m for m in report.missing if ": " in m)
+    return NeedsData(reason=f"{reason} {said}" if said else reason, artifacts=(*absent, *report.wanted),
+                     next_checks=report.next_checks, questions=_questions(verdict.hypotheses, tried))
 
 
-def _questions(hypotheses: Iterable[triage.Hypothesis]) -> tuple[str, ...]:
-    steps = [h.mode.rule_out[0] for h in hypotheses]
+def _questions(hypotheses: Iterable[triage.Hypothesis], tried: frozenset[str]) -> tuple[str, ...]:
+    steps = [h.mode.rule_out[0] for h in hypotheses if h.speaks_for and h.mode.id not in tried]
     return tuple(dict.fromkeys(f"{s.do.rstrip('.')}: what do you see?" for s in steps))[:3]
 
 

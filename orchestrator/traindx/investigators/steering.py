@@ -80,7 +80,7 @@ class Steer:
 def comments(feedback: Iterable[str]) -> tuple[str, ...]:
     """What a person said, each once, without what the session itself noted."""
     said = (f[len(s):].strip() for f in feedback for s in SAID if f.startswith(s))
-    return tuple(dict.fromkeys(c for c in said if c and not c.endswith(NOTHING_SAID)))
+    return tuple(dict.fromkeys(c for c in said if c.strip(".… ") and not c.endswith(NOTHING_SAID)))
 
 
 def steers(feedback: Iterable[str], workspace: Path, modes: Iterable[str]) -> tuple[Steer, ...]:
@@ -129,6 +129,21 @@ def steered(seen: Examination, given: Sequence[Steer]) -> Examination:
 def told(given: Sequence[Steer], mode: str) -> str:
     """What the comments did to the cause that is diagnosed now, in one sentence each."""
     return " ".join(f'You said: "{line(s.comment, 200).rstrip(".")}": {_did(s, mode)}{_read_for(s)}.' for s in given)
+
+
+def noted(given: Sequence[Steer], seen: Examination) -> str:
+    """What the comments did where no cause is sure enough, in one sentence each."""
+    return " ".join(f'You said: "{line(s.comment, 200).rstrip(".")}": {_moved(s, seen)}{_read_for(s)}.' for s in given)
+
+
+def _moved(steer: Steer, seen: Examination) -> str:
+    shifted = [(h, steer.shift(h.mode.id)) for h in seen.verdict.hypotheses if steer.shift(h.mode.id)]
+    if shifted:
+        did = ", ".join(f"{h.mode.id} by {shift:+.1f} log-odds to {h.confidence:.2f}" for h, shift in shifted)
+        return f"noted, it moved {did}"
+    if steer.named or steer.denied:
+        return "noted; nothing that was found speaks for a cause of that kind"
+    return "noted; it names no cause that the catalog knows"
 
 
 def _did(steer: Steer, mode: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from traindx import events, gate, patching
 from traindx.model import Attempt, Fix, ProposedEdit
-from traindx.patching import FileState, PatchRefused
+from traindx.patching import FileState, PatchRefused, ReadOnlyFile
 from traindx.session_folder import SessionFolder, folders, read_session
 from traindx.steps.old_run import remember_old_run
 from traindx.turn import HaltRecorded, Interruption, Turn, in_thread
@@ -95,6 +95,8 @@ def _apply(turn: Turn, key: str, option: Fix, edits: Sequence[ProposedEdit]) -> 
         else:
             states = states_of(begun["files"])
         patching.put(turn.workspace, states, turn.store)
+    except ReadOnlyFile as error:
+        raise Interruption(str(error)) from error
     except (PatchRefused, PathRefused) as error:
         _take_back(turn, key)
         turn.watch()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from traindx import events, gate, patching
 from traindx.characterize import change_evidence, recent_changes
 from traindx.model import Diagnosis, Healthy, NeedsData
-from traindx.patching import PatchRefused
+from traindx.patching import PatchRefused, ReadOnlyFile
 from traindx.strike_levels import STRIKES_OUT
 from traindx.turn import Interruption, Turn, in_thread
 from traindx.workspace import PathRefused, editable
@@ -63,7 +65,8 @@ def unfit(turn: Turn, diagnosis: Diagnosis) -> tuple[str, ...]:
         reasons += [r for r in refusals if r is not None]
     for fix in diagnosis.options:
         try:
-            patching.plan(turn.workspace, fix.edits)
+            with contextlib.suppress(ReadOnlyFile):  # said when it is to be written: a diagnosis writes nothing
+                patching.plan(turn.workspace, fix.edits)
             for path, _, _ in fix.places:
                 editable(turn.workspace, path)
         except (PatchRefused, PathRefused) as error:

@@ -1,0 +1,153 @@
+"""What to do after a diagnosis: commands that can be typed as they stand, and in words what no command can fetch.
+
+The commands: a session that fixes and verifies, the checks that settle the first hypotheses, the training under
+instruments, a look at the run. Where the code was not given and lies further up, the command names its folder.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from traindx.offered import Ground, can_be_typed, seen_from_here
+from traindx.proposal import measured_of
+
+if TYPE_CHECKING:
+    from traindx.diagnose import Report
+
+MOST = 8
+"""Commands that are named at most."""
+
+FOLDERS_UP = 3
+"""How far above a log its training code is looked for."""
+
+_LOGGED = (("loss", "the loss"), ("grad_norm", "the gradient norm"), ("learning_rate", "the learning rate"))
+"""What a log should hold for most faults to be told apart, the most telling first."""
+
+
+def commands(report: Report) -> tuple[str, ...]:
+    """What can be typed next, the most telling first."""
+    found = [*report.extra_checks, *_session(report), *_checks(report), *_instruments(report), *_code(report)]
+    if report.status != "diagnosis_complete":
+        read = any(command.startswith("traindx log ") for command in found)
+        found += [look for look in _looks(report) if not (read and look.startswith("traindx log "))]
+    return tuple(dict.fromkeys(found))[:MOST]
+
+
+def _session(report: Report) -> Iterator[str]:
+    """The session that fixes and verifies what was diagnosed."""
+    target = _one_path(report)
+    if report.status != "diagnosis_complete" or target is None:
+        return
+    training = report.places.training_command
+    from traindx.diagnose import typed
+
+    verify = f" --verify {typed([training])}" if training else ""
+    yield f"traindx debug {target}{verify}"
+
+
+def _one_path(report: Report) -> str | None:
+    """The one path that a session is about: what was given, else the folder of it all."""
+    from traindx.diagnose import typed
+
+    root = report.places.root
+    given = [p for p in report.seen.paths if p != "-" and os.path.exists(p)]
+    inside = [p for p in given if Path(p).resolve().is_relative_to(root)]
+    if not inside:
+        return typed([seen_from_here(root)]) if report.places.code else None
+    return typed(inside if len(inside) == 1 == len(given) else [seen_from_here(root)])
+
+
+def _checks(report: Report) -> Iterator[str]:
+    """The commands of the first two hypotheses' checks that fit this workspace."""
+    for found in report.seen.verdict.hypotheses[:2]:
+        measured = measured_of(found)
+        for step in (*found.mode.confirm, *found.mode.rule_out):
+            command = report.command(step.command, measured)
+            if can_be_typed(command):
+                yield command
+
+
+def _instruments(report: Report) -> Iterator[str]:
+    """The training once more, in a copy and under instruments."""
+    if report.status == "needs_more_data" and not report.remarks:
+        command = report.command("traindx diagnose PATH --run CMD", {})
+        if command:
+            yield command
+
+
+def _code(report: Report) -> Iterator[str]:
+    """The same artifacts together with the training code that lies further up."""
+    folder = None if report.places.code or report.status == "healthy" else code_above(report.seen.paths)
+    if folder is not None and report.subject:
+        from traindx.diagnose import typed
+
+        yield f"traindx diagnose {report.subject} {typed([seen_from_here(folder)])}"
+
+
+def code_above(paths: Iterable[str]) -> Path | None:
+    """The nearest folder above the artifacts that holds Python files itself; the home folder and `/` are none."""
+    for path in paths:
+        if path == "-" or "://" in path or not os.path.exists(path):
+            continue
+        start = Path(path).resolve()
+        for folder in list(start.parents)[:FOLDERS_UP]:
+            if folder in (Path.home(), Path(folder.anchor), Path("/tmp")):
+                break
+            if any(folder.glob("*.py")):
+                return folder
+    return None
+
+
+def _looks(report: Report) -> Iterator[str]:
+    """What shows the run to a person, and the page of the likeliest cause."""
+    if report.seen.records and report.status != "healthy" and report.subject:
+        yield f"traindx plot {report.subject}"
+    if report.subject and (report.seen.records or report.status == "healthy" or not report.hypotheses):
+        yield f"traindx log {report.subject} --format table"
+    for found in report.seen.verdict.hypotheses[:1]:
+        yield f"traindx explain {found.mode.id}"
+
+
+def wanted(report: Report) -> tuple[str, ...]:
+    """What more would settle it and no command can fetch, in words: the code, an error text, what to log."""
+    if report.status != "needs_more_data":
+        return ()
+    return tuple(_wanted(report, report.ground))
+
+
+def _wanted(report: Report, ground: Ground) -> Iterator[str]:
+    if not report.places.code:
+        yield "the training script and its configuration: type their path behind that of the log"
+    names = {s.name for s in report.seen.run.series if len(s)}
+    if report.seen.run.errors:
+        return
+    absent = [words for name, words in _LOGGED if name not in names]
+    if absent:
+        line = log_line(ground)
+        yield f"{_listed(absent)} in the log, every step or every few steps" + (f": `{line}`" if line else "")
+    if _crashed(report):
+        yield "the error message in full, from \"Traceback\" to its last line"
+
+
+def _listed(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1]
+
+
+def _crashed(report: Report) -> bool:
+    from traindx_tools.symptoms import observed_symptoms
+
+    return "crash" in observed_symptoms(report.seen.symptom)
+
+
+def log_line(ground: Ground) -> str:
+    """A line for the training loop that logs what is missing most often, "" where the code has no names for it."""
+    names = ground.names
+    loss, optimizer = names.name_for("loss"), names.name_for("optimizer")
+    step = next((n for n in ("step", "global_step", "it", "iteration") if n in names.names), None)
+    if "torch" not in names.modules or None in (loss, optimizer, step):
+        return ""
+    return (f'print(f"step {{{step}}} loss {{{loss}.item():.6g}} '
+            f'''lr {{{optimizer}.param_groups[0]['lr']:.3g}}", flush=True)''')
