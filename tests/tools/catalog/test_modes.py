@@ -96,8 +96,8 @@ def test_placeholders_read_well_without_values() -> None:
 
 def test_commands_exist() -> None:
     def check(mode: FailureMode) -> Iterator[str]:
-        return (step.command for step in _steps(mode)
-                if step.command and not _is_shell(step.command) and not _is_python(step.command))
+        commands = [re.sub(r"\{\w+\|([^{}]*)\}", r"\1", step.command) for step in _steps(mode)]
+        return (c for c in commands if c and not _is_shell(c) and not _is_python(c))
 
     assert _problems(check) == []
 

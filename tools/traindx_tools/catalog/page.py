@@ -18,6 +18,8 @@ WIDTH = 100
 """Columns of a paragraph: the longest line that most terminals show without a break."""
 
 _PLACEHOLDER = re.compile(r"\{(\w+)(?:\|([^{}]*))?\}")
+_SLOT = re.compile(r"\{\w+\|([^{}]*)\}")
+"""A placeholder of a command; braces without a fallback are Python's."""
 
 
 def without_values(text: str) -> str:
@@ -133,7 +135,7 @@ def _steps(steps: Iterable[Step]) -> str:
 def _step(number: int, step: Step) -> Iterator[str]:
     yield _fill(f"{number}. {without_values(step.do)}", "   ")
     if step.command:
-        yield f"\n       {step.command}\n"
+        yield f"\n       {_SLOT.sub(lambda m: m[1], step.command)}\n"
     if step.expect:
         yield textwrap.indent(_fill(f"Expect: {without_values(step.expect)}"), "   ")
 
