@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Location, Severity, Strength
 from traindx_tools.on_code.definitions import own_nodes
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.repairs import forms
 from traindx_tools.on_code.source import SourceFile, below
 from traindx_tools.on_code.trace import Block
 from traindx_tools.on_code.values import Bag, Symbol, Table, Thing, Value
@@ -134,4 +135,5 @@ def _finding(file: SourceFile, node: ast.AST, why: str) -> Finding:
         file.path,
         strength=Strength.DIRECT,
         measured={"kind": "state" if "state" in why else "parameters"},
+        patch=forms.kept_result(file, node),
     )

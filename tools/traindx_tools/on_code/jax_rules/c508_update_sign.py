@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.repairs import forms
 from traindx_tools.on_code.values import Const, Symbol, Thing, Value, number
 from traindx_tools.rules import Rule
 
@@ -46,6 +47,7 @@ def check(project: Project) -> Iterator[Finding]:
                 event.file.path,
                 strength=Strength.DIRECT,
                 measured={"kind": "scale", "factor": values[0]},
+                patch=forms.opposite(event.file, event.node),
             )
 
 

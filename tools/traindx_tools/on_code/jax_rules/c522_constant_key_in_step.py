@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.repairs import forms
 from traindx_tools.on_code.syntax import Syntax, argument, syntax, written
 from traindx_tools.on_code.tracing import traced
 from traindx_tools.rules import Rule
@@ -56,7 +57,7 @@ def check(project: Project) -> Iterator[Finding]:
             loop = next((x for x in code.loops(call) if any(t in written(x) for t in _TRAINS)), None)
             if loop is not None and not _repeated_run(code, call):
                 yield _finding(
-                    code, call, f"in every iteration of the loop at line {getattr(loop, 'lineno', 1)}", "loop"
+                    code, call, f"in every iteration of the loop at line {getattr(loop, 'lineno', 1)}", "loop", loop
                 )
             elif id(call) in inside:
                 yield _finding(code, call, "in every call of the jitted function", "jitted")
@@ -80,7 +81,7 @@ def _repeated_run(code: Syntax, call: ast.Call) -> bool:
     return any(".init(" in written(x) for x in code.loops(call))
 
 
-def _finding(code: Syntax, call: ast.Call, where: str, kind: str) -> Finding:
+def _finding(code: Syntax, call: ast.Call, where: str, kind: str, loop: ast.AST | None = None) -> Finding:
     return RULE.finding(
         f"{code.file.segment(call)} at {code.at(call)} makes the same key {where}: all draws repeat",
         code.place(call),
@@ -88,4 +89,5 @@ def _finding(code: Syntax, call: ast.Call, where: str, kind: str) -> Finding:
         strength=Strength.DIRECT,
         severity=Severity.HIGH if kind == "loop" else Severity.MEDIUM,
         measured={"kind": kind},
+        patch=forms.folded_in(code.file, call, loop) if loop is not None else (),
     )

@@ -10,8 +10,9 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.repairs import forms
 from traindx_tools.on_code.syntax import Syntax, argument, parameters, syntax
 from traindx_tools.on_code.tracing import differentiated
 from traindx_tools.rules import Rule
@@ -56,6 +57,7 @@ def _argument(code: Syntax, call: ast.Call, function: ast.FunctionDef) -> Iterat
             f"differentiates {function.name} with respect to {names[0]}, its first argument; the parameters are "
             f"{trained[0]} (argnums={names.index(trained[0])})",
             "argument",
+            forms.keyword_given(code.file, call, "argnums", f"{names.index(trained[0])}", "differentiate the weights"),
         )
 
 
@@ -70,11 +72,12 @@ def _result(code: Syntax, call: ast.Call, function: ast.FunctionDef) -> Iterator
         )  # fmt: skip
 
 
-def _finding(code: Syntax, call: ast.Call, why: str, kind: str) -> Finding:
+def _finding(code: Syntax, call: ast.Call, why: str, kind: str, patch: tuple[Patch, ...] = ()) -> Finding:
     return RULE.finding(
         f"{code.file.segment(call)} at {code.at(call)} {why}",
         code.place(call),
         code.file.path,
         strength=Strength.DIRECT,
         measured={"kind": kind},
+        patch=patch,
     )

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.repairs import forms
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Symbol, Thing, Value
 from traindx_tools.rules import Rule
@@ -84,4 +85,7 @@ def _finding(event: Event, why: str, kind: str) -> Finding:
         event.file.path,
         strength=Strength.DIRECT,
         measured={"kind": kind},
+        patch=forms.decay_first(event.file, event.node)
+        if kind == "decay"
+        else forms.parameters_passed(event.file, event.node),
     )

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project, TrainingLoop, location
+from traindx_tools.on_code.repairs import order
 from traindx_tools.on_code.training import is_optimizer, same, stepped, text_of
 from traindx_tools.on_code.values import Symbol, Thing, Value
 from traindx_tools.rules import Rule
@@ -46,6 +47,7 @@ def check(project: Project) -> Iterator[Finding]:
                     event.file.path,
                     strength=Strength.DIRECT,
                     measured={"kind": "step", "loop_line": loop.block.line},
+                    patch=order.step_after(loop.backwards[0].event, text_of(event)),
                 )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project, TrainingLoop, location
+from traindx_tools.on_code.repairs import order
 from traindx_tools.on_code.trace import Event, Place
 from traindx_tools.on_code.training import innermost, stepped
 from traindx_tools.on_code.values import Symbol, Thing
@@ -82,4 +83,5 @@ def _judged(loop: TrainingLoop, clip: Place) -> Iterator[Finding]:
         event.file.path,
         strength=Strength.DIRECT,
         measured={"kind": "clip", "step_line": step.event.line},
+        patch=order.before_statement(event, step.event, "clip before the step"),
     )

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.repairs import graph
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.training import sent_backward, sites_of
 from traindx_tools.on_code.values import Symbol, Thing, Value, number
@@ -51,6 +52,7 @@ def _finding(event: Event, line: int) -> Finding:
         event.file.path,
         strength=Strength.DIRECT,
         measured={"kind": "twice", "backward_line": line},
+        patch=graph.undivided(event.file, event.node),
     )
 
 

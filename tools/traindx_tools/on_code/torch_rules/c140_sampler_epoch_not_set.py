@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project, at
+from traindx_tools.on_code.repairs import order
 from traindx_tools.on_code.trace import Block
 from traindx_tools.on_code.values import Thing, truth
 from traindx_tools.rules import Rule
@@ -56,4 +57,5 @@ def _finding(project: Project, sampler: Thing, block: Block) -> Finding:
         sampler.site.path,
         strength=Strength.DIRECT,
         measured={"kind": "set_epoch", "loop_line": block.line},
+        patch=order.epoch_set(block.file, block.node),
     )

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.repairs import order
 from traindx_tools.on_code.training import is_optimizer, is_scaler, sent_backward
 from traindx_tools.on_code.values import Tensor
 from traindx_tools.rules import Rule
@@ -49,6 +50,7 @@ def check(project: Project) -> Iterator[Finding]:
                         event.file.path,
                         strength=Strength.DIRECT,
                         measured={"kind": "step", "backward_line": scaled[0].event.line},
+                        patch=order.stepped_by_scaler(event, scaled[0].event, updates),
                     )
                     break
         used = [p.event for p in steps if is_scaler(p.event.receiver)]
@@ -60,6 +62,7 @@ def check(project: Project) -> Iterator[Finding]:
                 used[0].file.path,
                 strength=Strength.DIRECT,
                 measured={"kind": "update"},
+                patch=order.updated(used[0]),
             )
 
 

@@ -7,11 +7,14 @@ Layers in a Python list run in the forward pass, but `parameters()`, `to(device)
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.repairs import forms
+from traindx_tools.on_code.syntax import syntax
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Bag, Instance, Table, Thing, Value
 from traindx_tools.rules import Rule
@@ -98,4 +101,11 @@ def _finding(event: Event, name: str, layers: list[Value]) -> Finding:
         event.file.path,
         strength=Strength.DIRECT,
         measured={"kind": "unregistered", "attribute": name},
+        patch=_patch(event),
     )
+
+
+def _patch(event: Event) -> tuple[Patch, ...]:
+    statement = syntax(event.file).statement(event.node)
+    one = isinstance(statement, ast.Assign) and len(statement.targets) == 1
+    return forms.registered(event.file, statement.value) if one and isinstance(statement, ast.Assign) else ()

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.repairs import forms
 from traindx_tools.on_code.values import Const
 from traindx_tools.rules import Rule
 
@@ -45,4 +46,7 @@ def check(project: Project) -> Iterator[Finding]:
             strength=Strength.DIRECT,
             severity=Severity.MEDIUM if given is None else Severity.LOW,
             measured={"kind": "dropout", "explicit": given is not None},
+            patch=() if given is not None else forms.keyword_given(
+                event.file, event.node, "training", "self.training", "drop units in training only"
+            ),
         )

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project, TrainingLoop, location
+from traindx_tools.on_code.repairs import graph
 from traindx_tools.on_code.trace import Event, Place
 from traindx_tools.on_code.training import sent_backward
-from traindx_tools.on_code.values import Operation, Tensor
+from traindx_tools.on_code.values import Bag, Operation, Tensor, Value
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -42,7 +43,7 @@ def check(project: Project) -> Iterator[Finding]:
 
 
 def _judged(loop: TrainingLoop, place: Place, loss: Tensor) -> Iterator[Finding]:
-    made = next((p.event for p in loop.places if p.event.name in _FRESH and p.event.result is loss), None)
+    made = next((p.event for p in loop.places if p.event.name in _FRESH and _becomes(p.event.result, loss)), None)
     event = place.event
     if made is not None and _from_loss(made):
         yield _finding(event, made, f"a new tensor is made from the loss at line {made.line}")
@@ -57,11 +58,19 @@ def _judged(loop: TrainingLoop, place: Place, loss: Tensor) -> Iterator[Finding]
     yield _finding(event, event, "it was detached, or computed without gradients or from an argmax")
 
 
+def _becomes(result: Value | None, loss: Tensor) -> bool:
+    """Whether a new tensor is the loss, or what the loss is the mean or sum of."""
+    return result is loss or (isinstance(result, Tensor) and result.site is not None and not loss.models and (
+        result.site == loss.site or result.site in loss.parents))  # fmt: skip
+
+
 def _from_loss(made: Event) -> bool:
     """Whether the new tensor holds numbers taken out of tensors: `.item()`, `.data`, `.detach()`, a loss itself."""
     first = made.args[0] if made.args else None
     if isinstance(first, Tensor):
         return "reduced" in first.tags or bool(first.models)
+    if isinstance(first, Bag):
+        return bool(first.items) and all(getattr(i, "op", "") == "item" for i in first.items)
     return getattr(first, "op", "") == "item"
 
 
@@ -72,4 +81,5 @@ def _finding(event: Event, place: Event, why: str) -> Finding:
         place.file.path,
         strength=Strength.DIRECT,
         measured={"kind": "cut", "backward_line": event.line},
+        patch=graph.stacked(place.file, place.node),
     )

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.repairs import graph
 from traindx_tools.on_code.trace import Block, Place, walk
 from traindx_tools.on_code.values import Instance, Symbol, Thing, Value
 from traindx_tools.rules import Rule
@@ -69,4 +70,5 @@ def _finding(taken: Place, load: Place) -> Finding:
         event.file.path,
         strength=Strength.DIRECT,
         measured={"kind": "reference", "load_line": load.event.line},
+        patch=graph.copied_state(event.file, event.node),
     )

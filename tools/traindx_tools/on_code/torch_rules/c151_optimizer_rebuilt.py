@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.held import modules_of
 from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.repairs import order
 from traindx_tools.on_code.trace import Block, Place
 from traindx_tools.on_code.training import innermost, stepped
 from traindx_tools.on_code.values import Instance, Symbol, Thing, number
@@ -49,6 +50,7 @@ def check(project: Project) -> Iterator[Finding]:
                     event.file.path,
                     strength=Strength.DIRECT,
                     measured={"kind": "rebuilt", "loop_line": inner.line},
+                    patch=order.out_of_loop(event.file, event.node, inner.node) if event.file is inner.file else (),
                 )
 
 

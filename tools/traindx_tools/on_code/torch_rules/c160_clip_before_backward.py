@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project, TrainingLoop, location
+from traindx_tools.on_code.repairs import order
 from traindx_tools.on_code.trace import Place
 from traindx_tools.on_code.training import innermost, stepped
 from traindx_tools.rules import Rule
@@ -55,4 +56,5 @@ def _judged(loop: TrainingLoop, clip: Place) -> Iterator[Finding]:
         event.file.path,
         strength=Strength.DIRECT,
         measured={"kind": "clip", "backward_line": backwards[0].event.line, "step_line": after[0].event.line},
+        patch=order.behind_backward(event, backwards[0].event, "clip what backward has computed"),
     )

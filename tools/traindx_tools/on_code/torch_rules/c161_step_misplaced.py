@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project, TrainingLoop, location
+from traindx_tools.on_code.repairs import order
 from traindx_tools.on_code.trace import Block, Place
 from traindx_tools.on_code.training import clears, innermost, stepped
 from traindx_tools.on_code.values import Value
@@ -88,4 +89,5 @@ def _finding(step: Place, why: str, kind: str, backward: Place) -> Finding:
         event.file.path,
         strength=Strength.DIRECT,
         measured={"kind": kind, "backward_line": backward.event.line},
+        patch=order.behind_backward(event, backward.event, "step behind backward", kind != "before backward"),
     )

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.held import modules_of
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import Project, TrainingLoop, location
+from traindx_tools.on_code.repairs import optimizers
 from traindx_tools.on_code.trace import Event
-from traindx_tools.on_code.training import is_optimizer, sent_backward, sites_of, stepped
+from traindx_tools.on_code.training import is_optimizer, sent_backward, sites_of, stepped, text_of
 from traindx_tools.on_code.values import Instance, Tensor, Thing, Value, unwrap
 from traindx_tools.rules import Rule
 
@@ -51,7 +52,7 @@ def check(project: Project) -> Iterator[Finding]:
         if not losses or not all(isinstance(v, Tensor) and v.grad and len(v.parents) < MOST_SITES for v in losses):
             continue
         reached = frozenset().union(*(sites_of(v) for v in losses))
-        yield from _left_out(loop, reached, owned, settled, seen)
+        yield from _left_out(project, loop, reached, owned, settled, seen)
 
 
 def _owned(project: Project) -> set[int] | None:
@@ -73,7 +74,7 @@ def _owned(project: Project) -> set[int] | None:
 
 
 def _left_out(
-    loop: TrainingLoop, reached: frozenset[object], owned: set[int], settled: set[int], seen: set[int]
+    project: Project, loop: TrainingLoop, reached: frozenset[object], owned: set[int], settled: set[int], seen: set[int]
 ) -> Iterator[Finding]:
     calls = [p.event for p in loop.of("__call__") if p.event.grad is not False]
     inner: set[int] = set()
@@ -88,7 +89,7 @@ def _left_out(
         result = event.result
         if isinstance(result, Tensor) and result.site in reached and loop.block not in module.born_in:
             seen.add(id(module))
-            yield _finding(event, module)
+            yield _finding(project, event, module)
 
 
 def _learns(part: Value) -> bool:
@@ -100,7 +101,7 @@ def _excused(part: Value) -> bool:
                                                         or part.state.get("pretrained"))  # fmt: skip
 
 
-def _finding(event: Event, module: Thing | Instance) -> Finding:
+def _finding(project: Project, event: Event, module: Thing | Instance) -> Finding:
     return RULE.finding(
         f"The module made at {module.site} takes part in the loss (called at {event.file.path}:{event.line}), and no "
         "optimizer was built over its parameters: it stays at its initialisation",
@@ -108,4 +109,15 @@ def _finding(event: Event, module: Thing | Instance) -> Finding:
         event.file.path,
         strength=Strength.DIRECT,
         measured={"kind": "left out", "made_at": str(module.site)},
+        patch=_patch(project, event, module),
     )
+
+
+def _patch(project: Project, event: Event, module: Thing | Instance) -> tuple[Patch, ...]:
+    """The module's parameters in the one optimizer, where both stand in one function."""
+    made = [e for e in project.events if e.kind == "call" and isinstance(e.result, Thing) and is_optimizer(e.result)
+            and e.name == e.result.type]  # fmt: skip
+    if len({id(e.node) for e in made}) != 1 or made[0].file is not event.file or made[0].function is not event.function:
+        return ()
+    before = module.site.path == event.file.path and module.site.line < made[0].line
+    return optimizers.holding_too(event.file, made[0].node, text_of(event, "callee")) if before else ()

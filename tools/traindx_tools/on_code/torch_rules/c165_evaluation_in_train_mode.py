@@ -14,6 +14,7 @@ from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.layers import MODE_DEPENDENT
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import BACKWARD, Project, location
+from traindx_tools.on_code.repairs import order
 from traindx_tools.on_code.trace import Place, walk
 from traindx_tools.on_code.training import sent_backward
 from traindx_tools.on_code.values import Instance, Tensor, Thing, Value, number, unwrap
@@ -73,4 +74,5 @@ def _finding(place: Place, layer: Thing) -> Finding:
         strength=Strength.DIRECT,
         severity=Severity.HIGH if place.loops else Severity.MEDIUM,
         measured={"kind": "train mode", "layer": layer.short},
+        patch=order.in_eval_mode(event.file, event.node),
     )

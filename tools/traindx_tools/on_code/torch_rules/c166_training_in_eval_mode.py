@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.layers import MODE_DEPENDENT
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import Project, TrainingLoop, location
+from traindx_tools.on_code.repairs import order
 from traindx_tools.on_code.trace import Event
-from traindx_tools.on_code.training import same, sent_backward, stepped
+from traindx_tools.on_code.training import same, sent_backward, stepped, text_of
 from traindx_tools.on_code.values import Instance, Tensor, Thing, unwrap
 from traindx_tools.rules import Rule
 
@@ -65,4 +66,14 @@ def _finding(loop: TrainingLoop, event: Event, layer: Thing) -> Finding:
         event.file.path,
         strength=Strength.DIRECT,
         measured={"kind": "eval mode", "loop_line": loop.block.line, "layer": layer.short},
+        patch=_patch(loop, event),
     )
+
+
+def _patch(loop: TrainingLoop, event: Event) -> tuple[Patch, ...]:
+    """train() before the loop, on the model by the name that the loop calls it by."""
+    forward = next((p.event for p in loop.of("__call__") if same(p.event.receiver, event.receiver)), None)
+    here = forward is not None and forward.function is loop.block.function and forward.file is loop.block.file
+    if forward is None or not here:
+        return ()
+    return order.training_again(loop.block.file, loop.block.node, text_of(forward, "callee"))

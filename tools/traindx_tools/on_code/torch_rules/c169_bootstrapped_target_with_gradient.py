@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.bootstrapping import attached_targets
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.repairs import graph
 from traindx_tools.on_code.syntax import syntax
 from traindx_tools.rules import Rule
 
@@ -41,4 +42,5 @@ def check(project: Project) -> Iterator[Finding]:
                 file.path,
                 strength=Strength.DIRECT,
                 measured={"kind": "attached", "target": found.name},
+                patch=graph.cut_value(file, found.statement),
             )

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.repairs import forms
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax
 from traindx_tools.on_code.triangles import Triangle, triangle
 from traindx_tools.rules import Rule
@@ -48,6 +49,7 @@ def check(project: Project) -> Iterator[Finding]:
                     file.path,
                     strength=Strength.DIRECT if whole else Strength.CIRCUMSTANTIAL,
                     measured={"kind": why[0], "blocked": str(blocked)},
+                    patch=forms.causal(file, call, blocked) if whole else (),
                 )
 
 

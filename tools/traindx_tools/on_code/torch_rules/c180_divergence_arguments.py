@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.repairs import forms
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Tensor, Thing, Value, truth
 from traindx_tools.rules import Rule
@@ -65,4 +66,14 @@ def _finding(event: Event, why: str, kind: str, severity: Severity) -> Finding:
         strength=Strength.DIRECT if kind == "log target" else Strength.CIRCUMSTANTIAL,
         severity=severity,
         measured={"kind": kind},
+        patch=_patch(event) if kind == "log target" else (),
     )
+
+
+def _patch(event: Event) -> tuple[Patch, ...]:
+    loss = event.receiver
+    layer = isinstance(loss, Thing) and loss.short == "KLDivLoss"
+    if layer and isinstance(loss, Thing) and loss.site.path != event.file.path:
+        return ()
+    node = loss.node if layer and isinstance(loss, Thing) else event.node
+    return forms.keyword_given(event.file, node, "log_target", "True", "the target is in logarithms")

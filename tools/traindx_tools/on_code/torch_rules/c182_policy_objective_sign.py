@@ -12,8 +12,9 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.repairs import forms
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
 from traindx_tools.rules import Rule
 
@@ -60,7 +61,8 @@ def _ratios(code: Syntax) -> Iterator[Finding]:
         left, right = written(inner.left), written(inner.right)
         logs = _LOG.search(left) and _LOG.search(right)
         if logs and _OLD.search(left) and not _OLD.search(right):
-            yield _finding(code, node, f"{name} is exp(old - new): it has to be exp(new - old)", "ratio")
+            yield _finding(code, node, f"{name} is exp(old - new): it has to be exp(new - old)", "ratio",
+                           forms.sides_swapped(code.file, inner))
 
 
 def _surrogates(code: Syntax) -> Iterator[Finding]:
@@ -75,9 +77,11 @@ def _surrogates(code: Syntax) -> Iterator[Finding]:
         larger = last_name(call.func) in ("max", "maximum")
         flips = (sign < 0) != negative
         if larger == negative and not flips and _is_loss(code, top):
-            yield _finding(code, call, "the clipped surrogate is used as a loss without a minus", "surrogate")
+            yield _finding(code, call, "the clipped surrogate is used as a loss without a minus", "surrogate",
+                           forms.negated(code.file, top))
         elif larger and not negative and flips:
-            yield _finding(code, call, "the larger of the two surrogates is maximised: clipping bounds nothing", "max")
+            yield _finding(code, call, "the larger of the two surrogates is maximised: clipping bounds nothing", "max",
+                           forms.smaller_of_both(code.file, call))
 
 
 def _outer(node: ast.expr) -> Iterator[ast.AST]:
@@ -191,11 +195,12 @@ def _is_entropy(code: Syntax, node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and last_name(node.func) == "entropy" and not node.args
 
 
-def _finding(code: Syntax, node: ast.AST, why: str, kind: str) -> Finding:
+def _finding(code: Syntax, node: ast.AST, why: str, kind: str, patch: tuple[Patch, ...] = ()) -> Finding:
     return RULE.finding(
         f"At {code.at(node)} {why}",
         code.place(node),
         code.file.path,
         strength=Strength.DIRECT,
         measured={"kind": kind},
+        patch=patch,
     )

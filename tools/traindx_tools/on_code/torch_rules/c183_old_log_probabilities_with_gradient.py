@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.bootstrapping import suspended
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.repairs import graph
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
 from traindx_tools.rules import Rule
 
@@ -64,6 +65,7 @@ def check(project: Project) -> Iterator[Finding]:
                         file.path,
                         strength=Strength.DIRECT,
                         measured={"kind": "attached", "used_line": node.lineno},
+                        patch=graph.cut(file, made),
                     )
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.quantizers import looked_up, terms
+from traindx_tools.on_code.repairs import graph
 from traindx_tools.on_code.syntax import Syntax, last_name, names_in, syntax, written
 from traindx_tools.rules import Rule
 
@@ -50,6 +51,7 @@ def check(project: Project) -> Iterator[Finding]:
                         file.path,
                         strength=Strength.DIRECT,
                         measured={"kind": "straight-through", "name": name.id},
+                        patch=graph.straight_through(file, function, name.id, passed),
                     )
                     break
 

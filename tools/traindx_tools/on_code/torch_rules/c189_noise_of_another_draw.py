@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.repairs import forms
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax
 from traindx_tools.rules import Rule
 
@@ -68,6 +69,7 @@ def _judged(code: Syntax, function: ast.AST, draws: list[ast.Call]) -> Iterator[
                 code.file.path,
                 strength=Strength.DIRECT,
                 measured={"kind": "noise", "target_line": call.lineno},
+                patch=forms.same_noise(code.file, call, mixed[0]),
             )
             return
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.repairs import forms
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
 from traindx_tools.rules import Rule
 
@@ -44,6 +45,7 @@ def check(project: Project) -> Iterator[Finding]:
                     file.path,
                     strength=Strength.DIRECT,
                     measured={"kind": "schedule"},
+                    patch=forms.cumulative(file, schedule),
                 )
 
 

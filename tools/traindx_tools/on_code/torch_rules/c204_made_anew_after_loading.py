@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.names import is_optimizer, is_scheduler
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.repairs import order
 from traindx_tools.on_code.syntax import Syntax, last_name, names_in, syntax, written
 from traindx_tools.rules import Rule
 
@@ -77,4 +78,5 @@ def _finding(code: Syntax, call: ast.Call, statement: ast.stmt, name: str, kind:
         code.file.path,
         strength=Strength.DIRECT,
         measured={"kind": kind or "object", "load_line": call.lineno},
+        patch=order.loaded_afterwards(code.file, call, statement),
     )

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.repairs import order
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
 from traindx_tools.rules import Rule
 
@@ -69,4 +70,5 @@ def _finding(code: Syntax, node: ast.AST, tie: ast.Assign, why: str, kind: str) 
         code.file.path,
         strength=Strength.DIRECT,
         measured={"kind": kind},
+        patch=order.tied_again(code.file, node, tie) if kind == "remade" else (),
     )

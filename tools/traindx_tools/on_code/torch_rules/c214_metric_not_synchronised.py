@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.repairs import forms
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax
 from traindx_tools.rules import Rule
 
@@ -49,6 +50,7 @@ def check(project: Project) -> Iterator[Finding]:
                     code.file.path,
                     strength=Strength.DIRECT,
                     measured={"kind": "sync", "name": str(name.value)},
+                    patch=forms.keyword_given(code.file, call, "sync_dist", "True", "average over the ranks"),
                 )
 
 

@@ -1,0 +1,199 @@
+"""A call or a layer written in another form (C143, C144, C176, C180, C182, C189, C190, C213, C214, optax)."""
+
+from __future__ import annotations
+
+import ast
+
+from traindx_tools.finding import Patch
+from traindx_tools.on_code.changes import Change, source_of
+from traindx_tools.on_code.repairs.schedule import reads
+from traindx_tools.on_code.source import SourceFile
+from traindx_tools.on_code.syntax import argument, last_name, names_in, syntax, written
+from traindx_tools.on_code.triangles import Triangle, triangle
+
+
+def keyword_given(file: SourceFile, call: ast.AST, name: str, value: str, summary: str) -> tuple[Patch, ...]:
+    """A call with one keyword argument more, or with another value for it."""
+    return Change(file, summary).pass_argument(call, name, value).patches() if isinstance(call, ast.Call) else ()
+
+
+def registered(file: SourceFile, value: ast.expr) -> tuple[Patch, ...]:
+    """nn.ModuleList around a list of layers, nn.ModuleDict around a dict."""
+    code = syntax(file)
+    library = next((k for k, v in code.aliases.items() if v == "torch.nn"), None)
+    library = library or ("torch.nn" if "torch" in code.aliases else None)
+    kind = "ModuleDict" if isinstance(value, (ast.Dict, ast.DictComp)) else "ModuleList"
+    if library is None or not isinstance(value, (ast.List, ast.ListComp, ast.Dict, ast.DictComp)):
+        return ()
+    if isinstance(value, ast.List) and not value.elts:
+        return ()
+    return Change(file, "register the layers").wrap(value, f"{library}.{kind}(", ")").patches()
+
+
+def sides_swapped(file: SourceFile, difference: ast.expr) -> tuple[Patch, ...]:
+    """b - a for a - b."""
+    if not isinstance(difference, ast.BinOp):
+        return ()
+    left, right = source_of(file, difference.left), source_of(file, difference.right)
+    change = Change(file, "new minus old")
+    return change.replace(difference.left, right).replace(difference.right, left).patches()
+
+
+def negated(file: SourceFile, statement: ast.AST) -> tuple[Patch, ...]:
+    """A minus before the value of an assignment."""
+    value = statement.value if isinstance(statement, ast.Assign) else None
+    change = Change(file, "maximise it: minimise its negative")
+    if isinstance(value, (ast.Call, ast.Name, ast.Attribute)):
+        return change.wrap(value, "-", "").patches()
+    return change.wrap(value, "-(", ")").patches() if isinstance(value, ast.BinOp) else ()
+
+
+def smaller_of_both(file: SourceFile, call: ast.Call) -> tuple[Patch, ...]:
+    """min for max."""
+    name = last_name(call.func)
+    new = {"max": "min", "maximum": "minimum"}.get(name)
+    if new is None or not isinstance(call.func, ast.Attribute):
+        return ()
+    text = source_of(file, call.func)
+    return Change(file, "take the smaller of the two").replace(call.func, text[: -len(name)] + new).patches()
+
+
+def causal(file: SourceFile, call: ast.Call, blocked: Triangle) -> tuple[Patch, ...]:
+    """The triangle that blocks the future, and not the position itself, in place of the one that is written."""
+    code = syntax(file)
+    found: list[ast.Call] = []
+    for node in ast.walk(call):
+        origin = code.origin(node) if isinstance(node, (ast.Name, ast.Attribute)) else node
+        found += [n for n in ast.walk(origin) if isinstance(n, ast.Call) and last_name(n.func) in ("tril", "triu")]
+    unique = list({id(n): n for n in found}.values())
+    mask = triangle(code, unique[0]) if len(unique) == 1 else None
+    if mask is None:
+        return ()
+    blocks = (mask.lower, mask.offset) == (blocked.lower, blocked.offset)
+    keeps = mask.complement()
+    if not blocks and (keeps.lower, keeps.offset) != (blocked.lower, blocked.offset):
+        return ()
+    tri = unique[0]
+    own = isinstance(tri.func, ast.Attribute) and not code.qualified(tri.func)
+    text = source_of(file, tri.func)
+    inner = "" if own else source_of(file, tri.args[0]) if tri.args else None
+    if inner is None:
+        return ()
+    parts = [p for p in (inner, "diagonal=1" if blocks else "") if p]
+    name = "triu" if blocks else "tril"
+    change = Change(file, "block the future and nothing else")
+    return change.replace(tri, f"{text[:-4]}{name}({', '.join(parts)})").patches()
+
+
+def same_noise(file: SourceFile, target: ast.Call, mixed: ast.Call) -> tuple[Patch, ...]:
+    """The noise that the loss asks for mixed into the input."""
+    code = syntax(file)
+    drawn, other = code.statement(target), code.statement(mixed)
+    name = drawn.targets[0] if isinstance(drawn, ast.Assign) else None
+    if not isinstance(name, ast.Name) or other is None or written(target) != written(mixed):
+        return ()
+    change = Change(file, "mix in the noise that the loss asks for").replace(mixed, name.id)
+    if drawn is not None and drawn.lineno > other.lineno:
+        if code.parent(drawn) is not code.parent(other) or any(names_in(target) & _bound(other) for _ in (0,)):
+            return ()
+        change.move_before(drawn, other)
+    return change.patches()
+
+
+def _bound(statement: ast.stmt) -> set[str]:
+    return {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+
+
+def cumulative(file: SourceFile, schedule: ast.expr) -> tuple[Patch, ...]:
+    """The cumulative product where the schedule is made, if it is used for the mixture only."""
+    code = syntax(file)
+    bound = code.bindings(schedule) if isinstance(schedule, (ast.Name, ast.Attribute)) else []
+    library = next((k for k, v in code.aliases.items() if v in ("torch", "jax.numpy")), None)
+    if len(bound) != 1 or library is None:
+        return ()
+    named = [n for n in ast.walk(file.tree) if isinstance(n, (ast.Name, ast.Attribute)) and isinstance(n.ctx, ast.Load)]
+    uses = [n for n in named if written(n) == written(schedule)]
+    if any("sqrt" not in written(code.statement(u)) and "** 0.5" not in written(code.statement(u)) for u in uses):
+        return ()
+    argument_name = "dim" if code.aliases[library] == "torch" else "axis"
+    return Change(file, "the product of all steps so far").wrap(
+        bound[0][1], f"{library}.cumprod(", f", {argument_name}=0)").patches()  # fmt: skip
+
+
+def decay_first(file: SourceFile, chain: ast.AST) -> tuple[Patch, ...]:
+    """add_decayed_weights in front of what applies the learning rate."""
+    if not isinstance(chain, ast.Call) or len(chain.args) < 2:
+        return ()
+    texts = [source_of(file, a) for a in chain.args]
+    decay = next((i for i, t in enumerate(texts) if "add_decayed_weights" in t), None)
+    if decay is None or decay == 0:
+        return ()
+    change = Change(file, "decay before the learning rate")
+    for node, text in zip(
+        chain.args, [*texts[: decay - 1], texts[decay], texts[decay - 1], *texts[decay + 1 :]], strict=True
+    ):
+        if source_of(file, node) != text:
+            change.replace(node, text)
+    return change.patches()
+
+
+def parameters_passed(file: SourceFile, update: ast.AST) -> tuple[Patch, ...]:
+    """The parameters as third argument of update, as apply_updates is given them in the same function."""
+    code = syntax(file)
+    if not isinstance(update, ast.Call) or len(update.args) != 2 or update.keywords:
+        return ()
+    applied = [c for c in code.calls("apply_updates") if c.args and code.scope(c) is code.scope(update)]
+    if len(applied) != 1:
+        return ()
+    last = update.args[-1]
+    change = Change(file, "give update the parameters")
+    return change.insert(
+        last.end_lineno or 0, last.end_col_offset or 0, f", {source_of(file, applied[0].args[0])}"
+    ).patches()
+
+
+def kept_result(file: SourceFile, node: ast.AST) -> tuple[Patch, ...]:
+    """What an update returns bound to the names that went in."""
+    code = syntax(file)
+    statement = code.statement(node)
+    change = Change(file, "keep what the update returns")
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        call = statement.value
+        owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+        if last_name(call.func) == "apply_updates" and call.args and isinstance(call.args[0], ast.Name):
+            return change.insert(statement.lineno, statement.col_offset, f"{call.args[0].id} = ").patches()
+        if last_name(call.func) == "apply_gradients" and isinstance(owner, ast.Name):
+            return change.insert(statement.lineno, statement.col_offset, f"{owner.id} = ").patches()
+    if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call):
+        target, call = statement.targets[0], statement.value
+        state = argument(call, 1, "state")
+        if last_name(call.func) != "update" or not isinstance(target, ast.Tuple) or len(target.elts) != 2:
+            return ()
+        thrown = target.elts[1]
+        unread = isinstance(thrown, ast.Name) and not any(thrown.id in reads(s) for s in change.block(statement))
+        if unread and isinstance(state, ast.Name):
+            return change.replace(thrown, state.id).patches()
+    return ()
+
+
+def folded_in(file: SourceFile, key: ast.Call, loop: ast.AST) -> tuple[Patch, ...]:
+    """The loop's index folded into a key that is made from a constant."""
+    target = loop.target if isinstance(loop, ast.For) else None
+    if isinstance(target, ast.Tuple) and isinstance(loop, ast.For) and "enumerate" in written(loop.iter):
+        target = target.elts[0]
+    counted = isinstance(loop, ast.For) and isinstance(loop.iter, ast.Call) and last_name(loop.iter.func) in (
+        "range", "enumerate", "trange")  # fmt: skip
+    if not isinstance(target, ast.Name) or not counted or not isinstance(key.func, ast.Attribute):
+        return ()
+    module = source_of(file, key.func.value)
+    return Change(file, "another key in every iteration").wrap(key, f"{module}.fold_in(", f", {target.id})").patches()
+
+
+def opposite(file: SourceFile, call: ast.AST) -> tuple[Patch, ...]:
+    """The factor of optax.scale with the other sign."""
+    for node in ast.walk(call):
+        if isinstance(node, ast.Call) and last_name(node.func) == "scale" and node.args:
+            first = node.args[0]
+            atom = isinstance(first, (ast.Constant, ast.Name, ast.Attribute, ast.Call))
+            return Change(file, "descend").wrap(first, "-" if atom else "-(", "" if atom else ")").patches()
+    return ()

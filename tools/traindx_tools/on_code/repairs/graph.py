@@ -1,0 +1,101 @@
+"""What stays in the autograd graph and what is cut out of it (C139, C145, C150, C169, C183, C188, C203, C516)."""
+
+from __future__ import annotations
+
+import ast
+
+from traindx_tools.finding import Patch
+from traindx_tools.on_code.changes import Change, source_of
+from traindx_tools.on_code.quantizers import terms
+from traindx_tools.on_code.source import SourceFile
+from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
+
+_ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
+
+
+def cut(file: SourceFile, value: ast.expr, library: str = "torch") -> tuple[Patch, ...]:
+    """A value detached where it is made."""
+    change = Change(file, "keep the target out of the graph")
+    if library == "jax":
+        name = _stop_gradient(syntax(file))
+        return change.wrap(value, f"{name}(", ")").patches() if name else ()
+    before, after = ("", ".detach()") if isinstance(value, _ATOMS) else ("(", ").detach()")
+    return change.wrap(value, before, after).patches()
+
+
+def cut_value(file: SourceFile, statement: ast.AST, library: str = "torch") -> tuple[Patch, ...]:
+    """The value of an assignment detached."""
+    return cut(file, statement.value, library) if isinstance(statement, ast.Assign) else ()
+
+
+def _stop_gradient(code: Syntax) -> str:
+    """jax.lax.stop_gradient as this file can write it."""
+    names = {v: k for k, v in code.aliases.items()}
+    if "jax.lax.stop_gradient" in names:
+        return names["jax.lax.stop_gradient"]
+    if "jax.lax" in names:
+        return f"{names['jax.lax']}.stop_gradient"
+    return f"{names['jax']}.lax.stop_gradient" if "jax" in names else ""
+
+
+def straight_through(file: SourceFile, function: ast.AST, name: str, passed: ast.stmt) -> tuple[Patch, ...]:
+    """q = z + (q - z).detach() in front of the statement that passes the quantized value on."""
+    code = syntax(file)
+    own = [t for t in terms(code, function) if written(t.q) == name and isinstance(t.z, (ast.Name, ast.Attribute))]
+    latents = {written(t.z) for t in own}
+    if len(latents) != 1 or any(t.node.lineno >= passed.lineno for t in own):
+        return ()
+    z = latents.pop()
+    change = Change(file, "pass the gradient straight through to the encoder")
+    if "stop_gradient" in file.text:
+        stop = _stop_gradient(code)
+        return change.before(passed, f"{name} = {z} + {stop}({name} - {z})").patches() if stop else ()
+    return change.before(passed, f"{name} = {z} + ({name} - {z}).detach()").patches()
+
+
+def copied_state(file: SourceFile, taken: ast.AST) -> tuple[Patch, ...]:
+    """A copy of the weights where a reference was kept."""
+    if not isinstance(taken, ast.Call):
+        return ()
+    code, text = syntax(file), source_of(file, taken)
+    change = Change(file, "keep a copy of the weights")
+    copies = [k for k, v in code.aliases.items() if v in ("copy", "copy.deepcopy")]
+    if copies:
+        name = copies[0] if code.aliases[copies[0]] == "copy.deepcopy" else f"{copies[0]}.deepcopy"
+        return change.wrap(taken, f"{name}(", ")").patches()
+    return change.replace(taken, f"{{k: v.clone() for k, v in {text}.items()}}").patches()
+
+
+def undivided(file: SourceFile, division: ast.AST) -> tuple[Patch, ...]:
+    """The numerator alone."""
+    change = Change(file, "divide once")
+    if isinstance(division, ast.BinOp) and isinstance(division.op, ast.Div):
+        return change.unwrap(division, division.left).patches()
+    if isinstance(division, ast.AugAssign) and isinstance(division.op, ast.Div):
+        return change.delete(division).patches()
+    return ()
+
+
+def stacked(file: SourceFile, made: ast.AST) -> tuple[Patch, ...]:
+    """Losses kept as tensors and stacked, where numbers were taken out of them and made into a tensor."""
+    code = syntax(file)
+    if not isinstance(made, ast.Call) or not made.args or not isinstance(made.args[0], ast.Name):
+        return ()
+    name = made.args[0].id
+    appends = [
+        c for c in code.calls("append") if written(c.func) == f"{name}.append" and code.scope(c) is code.scope(made)
+    ]
+    items = [c.args[0] for c in appends if c.args]
+    if len(items) != 1 or not isinstance(items[0], ast.Call) or last_name(items[0].func) != "item":
+        return ()
+    uses = [
+        n
+        for n in ast.walk(code.scope(made))
+        if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)
+    ]
+    library = written(made.func.value) if isinstance(made.func, ast.Attribute) else ""
+    if len(uses) != 2 or not library or not isinstance(items[0].func, ast.Attribute):
+        return ()
+    change = Change(file, "keep the losses with their graphs")
+    change.unwrap(items[0], items[0].func.value)
+    return change.replace(made, f"{library}.stack({name})").patches()
