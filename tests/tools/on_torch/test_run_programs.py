@@ -226,3 +226,27 @@ for _ in range(3):
     subprocess.run([sys.executable, str(program(tmp_path, text))], check=True, cwd=tmp_path)
     (folder,) = (tmp_path / "traindx-run").iterdir()
     assert read_folder(folder).files[0].last_step == 3
+
+
+TRIPPING = HEAD + """
+model = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.1), nn.Linear(8, 1))
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+for step in range(9):
+    p = torch.sigmoid(model(torch.randn(8, 4))) * (0.0 if step == 5 else 1.0)
+    loss = -torch.log(p).mean()  # <- origin
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    print(loss.item().hex())
+"""
+
+
+def test_with_a_snapshot_one_pass_is_enough(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    script = program(tmp_path, TRIPPING)
+    bare = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True).stdout
+    capfd.readouterr()
+    found = run(Job((sys.executable, str(script)), tmp_path / "run", ("always", "snapshot")))
+    assert capfd.readouterr().out == bare
+    (origin,) = [f for f in found.seen.findings if f.rule == "T101"]
+    assert (origin.measured["op"], origin.where.line, origin.where.step) == ("log", marked(TRIPPING), 6)
+    assert [f.path.parent.name for f in found.seen.files] == ["run"]

@@ -221,6 +221,8 @@ class Attachment:
     def _next_batch(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def following(iterator: Any) -> Any:
+            if not self._quiet():
+                self.moments.tell("before_batch")
             batch = original(iterator)
             if not self._quiet():
                 self.scene.batch, self._from_loader = batch, True

@@ -10,8 +10,8 @@ from traindx_tools.finding import Finding
 from traindx_tools.live.notice import say
 from traindx_tools.on_torch.probe import TorchProbe
 
-MOMENTS = ("model_found", "optimizer_found", "batch_given", "before_forward", "after_forward", "before_backward",
-           "after_backward", "before_step", "after_step", "scaler_updated")  # fmt: skip
+MOMENTS = ("model_found", "optimizer_found", "before_batch", "batch_given", "before_forward", "after_forward",
+           "before_backward", "after_backward", "before_step", "after_step", "scaler_updated")  # fmt: skip
 
 
 class Moments:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from traindx_tools.live.folders import new_run_folder
 from traindx_tools.live.session import Session, close_session, current_session, open_session
-from traindx_tools.live.settings import ORIGIN, Settings
+from traindx_tools.live.settings import ORIGIN, SNAPSHOT, Settings
 from traindx_tools.on_torch.attachment import attach, attached, detach
 
 if TYPE_CHECKING:
@@ -23,14 +23,16 @@ class Monitor:
     `model` and `optimizer` may be left out: they are found when they are used. `out`: folder for the files, by default
     `traindx-run/TIME`. `trace_from`: instead of watching, trace every operation from this backward pass on (slow, ten
     times or more) until a value is not finite, and name what made it: for a notebook, where nothing can be run again.
+    `snapshot`: keep each step (copies of parameters and optimizer state, the batch) and name that operation at once.
     Inside `traindx run` (or another Monitor) it adds nothing and leaves what is attached alone.
     """
 
     def __init__(self, model: torch.nn.Module | None = None, optimizer: torch.optim.Optimizer | None = None, *,
                  out: str | Path | None = None, probes: tuple[str, ...] = ("always",),
-                 trace_from: int | None = None) -> None:
+                 trace_from: int | None = None, snapshot: bool = False) -> None:
         self._trace_from = trace_from
-        self._model, self._optimizer, self._probes = model, optimizer, probes
+        self._model, self._optimizer = model, optimizer
+        self._probes = (*probes, SNAPSHOT) if snapshot else probes
         self.folder = Path(out) if out is not None else new_run_folder()
         self._session: Session | None = None
         self._mine = False

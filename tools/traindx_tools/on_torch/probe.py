@@ -49,6 +49,8 @@ class TorchProbe:
 
     name: str = ""
     always_on: bool = False
+    on_request: bool = False
+    """Costs so much memory or time that "all" does not stand for it: it is asked for by its own name."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
@@ -58,6 +60,9 @@ class TorchProbe:
 
     def optimizer_found(self, optimizer: torch.optim.Optimizer) -> None:
         """An optimizer is about to step for the first time."""
+
+    def before_batch(self) -> None:
+        """A DataLoader is asked for a batch."""
 
     def batch_given(self, batch: Any) -> None:
         """A DataLoader hands out a batch."""

@@ -6,9 +6,11 @@ import linecache
 import os
 import sys
 import sysconfig
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import FrameType
+from typing import Any
 
 _OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _STANDARD = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
@@ -59,6 +61,9 @@ def here(*, inside_engine: bool = False) -> Place | None:
     nearest: Place | None = None
     while frame is not None:
         code = frame.f_code
+        if code is on_behalf_of.__code__:
+            place: Place | None = frame.f_locals["place"]
+            return replace(place, library=library) if place is not None else nearest
         if inside_engine and code.co_name == _ENGINE[1] and code.co_filename.endswith(_ENGINE[0]):
             return nearest
         whose = owner(code.co_filename)
@@ -70,6 +75,11 @@ def here(*, inside_engine: bool = False) -> Place | None:
             nearest = Place(code.co_filename, frame.f_lineno, code.co_name, library)
         frame = frame.f_back
     return nearest
+
+
+def on_behalf_of(place: Place | None, call: Callable[[], Any]) -> Any:
+    """Calls something again that the program called at this place: what it does belongs there."""
+    return call()
 
 
 def recomputing() -> bool:

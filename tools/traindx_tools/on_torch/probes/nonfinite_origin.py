@@ -12,6 +12,7 @@ from traindx_tools.finding import Finding
 from traindx_tools.live.notice import say
 from traindx_tools.on_torch.nonfinite.eager import EagerCompile
 from traindx_tools.on_torch.nonfinite.events import BATCH, BUFFER, OUTSIDE, PARAMETER, Event, culprit, joined
+from traindx_tools.on_torch.nonfinite.named import named_parts
 from traindx_tools.on_torch.nonfinite.reasons import reason_of
 from traindx_tools.on_torch.nonfinite.statistics import all_finite, readable, span
 from traindx_tools.on_torch.nonfinite.tracer import Tracer
@@ -129,7 +130,7 @@ class NonfiniteOrigin(TorchProbe):
     def _met(self, value: Any, name: str, kind: str = BATCH) -> None:
         if self.tracer is None or self._done:
             return
-        for path, tensor in _tensors(value, name):
+        for path, tensor in named_parts(value, name):
             self.tracer.met(tensor, kind, path)
 
     def _parameters(self) -> Iterator[tuple[str, torch.Tensor]]:
@@ -183,18 +184,6 @@ class NonfiniteOrigin(TorchProbe):
                                                  self.scene.recorder.rank, "the second pass"):
             self.scene.recorder.finding(finding)
         self._disarm()
-
-
-def _tensors(value: Any, path: str, depth: int = 4) -> Iterator[tuple[str, torch.Tensor]]:
-    """Tensors in nested lists, tuples and dicts with where they are, such as `batch["pixels"]`."""
-    if isinstance(value, torch.Tensor):
-        yield path, value
-    elif isinstance(value, dict) and depth:
-        for key, part in value.items():
-            yield from _tensors(part, f"{path}[{key!r}]", depth - 1)
-    elif isinstance(value, (list, tuple)) and depth:
-        for index, part in enumerate(value):
-            yield from _tensors(part, f"{path}[{index}]", depth - 1)
 
 
 def _world_size() -> int:

@@ -6,6 +6,7 @@ import functools
 import re
 import sys
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,10 +29,15 @@ class Recompiled:
 
 _asked: list[bool] = []
 """Not empty once `torch.compile` was called in this process."""
+_listeners: list[Callable[[], None]] = []
 
 
-def watch_compile() -> None:
-    """Notes calls of `torch.compile` (`Module.compile` goes through it). Patched once in a process."""
+def watch_compile(listener: Callable[[], None] | None = None) -> None:
+    """Notes calls of `torch.compile` (`Module.compile` goes through it). Patched once in a process.
+
+    `listener` is called at each: what must not be there while dynamo compiles is taken away in time.
+    """
+    _listeners.extend([listener] if listener is not None else [])
     original: Any = torch.compile
     if hasattr(original, "_traindx"):
         return
@@ -39,6 +45,8 @@ def watch_compile() -> None:
     @functools.wraps(original)
     def noting(*args: Any, **kwargs: Any) -> Any:
         _asked[:] = [True]
+        for listen in _listeners:
+            listen()
         return original(*args, **kwargs)
 
     noting._traindx = True  # type: ignore[attr-defined]
