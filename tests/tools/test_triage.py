@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from traindx_tools.catalog.catalog import FailureMode, FixPlan, LookAlike, Speaks, Step
 from traindx_tools.catalog.condition import Condition
 from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.symptoms import blind_spots
 from traindx_tools.triage import CONFIDENT, judge, rank, timeline
 
 PLAN = FixPlan("do it", "change it", "loss falls", "run it", "try the other")
@@ -177,3 +178,49 @@ def test_confidences_are_probabilities_that_leave_room_for_the_unknown(
 def test_infinite_evidence_does_not_overflow() -> None:
     modes = catalog(mode("a", Speaks("L102", 1e4)), mode("b", Speaks("L102", 1e4)))
     assert rank([finding("L102")], modes)[0].confidence == pytest.approx(0.5)
+
+
+def test_a_finding_that_speaks_for_and_against_one_mode_stands_on_one_side_only() -> None:
+    both = mode("a", Speaks("L302", 4.0), against=(Speaks("L302", 1.0, (Condition("at_resume", False),)),))
+    (top, *_) = rank([finding("L302", at_resume=False)], catalog(both))
+    assert [(w.weight, len(top.speaks_against)) for w in top.speaks_for] == [(3.0, 0)]
+    assert top.score == pytest.approx(0.0)
+
+
+def test_a_finding_that_speaks_more_against_than_for_makes_no_hypothesis() -> None:
+    against = mode("a", Speaks("L302", 1.0), against=(Speaks("L302", 3.0),))
+    other = mode("b", Speaks("L302", 2.0))
+    assert [h.mode.id for h in rank([finding("L302")], catalog(against, other)) if h.speaks_for] == ["b"]
+
+
+def test_a_mode_of_a_part_that_the_run_does_not_have_is_no_rival() -> None:
+    modes = catalog(mode("plain", Speaks("L213", 2.0)), replace(mode("gan", Speaks("L213", 2.0)), domain="adversarial"))
+    assert {h.mode.id for h in rank([finding("L213")], modes, domains=frozenset())} == {"plain"}
+    assert {h.mode.id for h in rank([finding("L213")], modes, domains=frozenset({"adversarial"}))} == {"plain", "gan"}
+    assert {h.mode.id for h in rank([finding("L213")], modes)} == {"plain", "gan"}, "nobody looked"
+
+
+def test_a_finding_of_the_part_itself_says_that_it_is_there() -> None:
+    modes = catalog(replace(mode("gan", Speaks("L606", 4.0)), domain="adversarial"))
+    assert [h.mode.id for h in rank([finding("L606")], modes, domains=frozenset())] == ["gan"]
+
+
+def test_what_has_no_evidence_never_stands_above_what_has() -> None:
+    modes = catalog(mode("a", Speaks("L102", 6.0), prior=-1.0), mode("b", Speaks("L102", 0.1), prior=-9.0),
+                    mode("c", Speaks("L999", 1.0), prior=2.0))
+    shown = rank([finding("L102")], modes)
+    assert [h.mode.id for h in shown] == ["a", "b", "c"]
+    assert [h.confidence for h in shown] == sorted((h.confidence for h in shown), reverse=True)
+
+
+def test_a_healthy_log_says_what_nobody_looked_at() -> None:
+    verdict = judge([], {}, records=90, unjudged=blind_spots(frozenset({"loss", "train"}), code=False))
+    assert verdict.status == "healthy"
+    assert "held-out data, the learning rate, the gradients (not in the log)" in verdict.reason
+    assert "traindx diagnose LOG train.py" in verdict.reason
+
+
+def test_a_healthy_run_whose_code_was_read_is_not_sent_for_it() -> None:
+    seen = frozenset({"loss", "validation", "learning_rate", "grad_norm"})
+    assert blind_spots(seen, code=True) == ()
+    assert "Not judged" not in judge([], {}, records=90).reason

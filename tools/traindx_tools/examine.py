@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from traindx_tools.catalog.catalog import load_catalog
+from traindx_tools.domains import domains_of
 from traindx_tools.finding import Finding
 from traindx_tools.live.reading import read_files
 from traindx_tools.on_code import audit
@@ -17,7 +18,7 @@ from traindx_tools.on_logs import read_run
 from traindx_tools.on_logs.judge import judge_run
 from traindx_tools.on_logs.readers.live_records import FORMAT as LIVE
 from traindx_tools.on_logs.run import Run
-from traindx_tools.symptoms import unseen_symptoms
+from traindx_tools.symptoms import blind_spots, unseen_symptoms
 from traindx_tools.triage import Verdict, judge
 
 MOST_CODE_FILES = 400
@@ -40,15 +41,19 @@ class Examination:
     def joined(self, more: Sequence[Finding], records: int = 0) -> Examination:
         """With findings of instruments that ran elsewhere, all weighed anew in one triage."""
         findings = tuple({(f.rule, str(f.where), f.statement): f for f in (*self.findings, *more)}.values())
-        recorded = frozenset(s.name for s in self.run.series) | frozenset(s.group for s in self.run.series)
-        verdict = judge(findings, load_catalog(), self.symptom, records=self.records + records,
-                        unseen=unseen_symptoms(self.symptom, recorded))
+        verdict = _verdict(findings, self.run, self.code, self.symptom, self.records + records)
         return replace(self, findings=findings, verdict=verdict)
 
     @cached_property
     def records(self) -> int:
         """How many metric values were read."""
         return sum(len(s) for s in self.run.series)
+
+
+def _verdict(findings: Sequence[Finding], run: Run, code: Sequence[Path], symptom: str, records: int) -> Verdict:
+    recorded = frozenset(s.name for s in run.series) | frozenset(s.group for s in run.series)
+    return judge(findings, load_catalog(), symptom, records=records, unseen=unseen_symptoms(symptom, recorded),
+                 unjudged=blind_spots(recorded, bool(code)), domains=domains_of(run, code, symptom))
 
 
 def code_files(paths: Sequence[str | Path], run: Run) -> tuple[Path, ...]:
@@ -124,8 +129,6 @@ def examine(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | No
     findings = tuple(_short(f, here) for f in (*on_logs, *code.findings, *told))
     read = (*run.artifacts, *code.notes)
     run = replace(run, artifacts=tuple(replace(a, path=_inside(a.path, here)) for a in run.artifacts))
-    recorded = frozenset(s.name for s in run.series) | frozenset(s.group for s in run.series)
-    verdict = judge(findings, load_catalog(), symptom, records=sum(len(s) for s in run.series),
-                    unseen=unseen_symptoms(symptom, recorded))
+    verdict = _verdict(findings, run, files, symptom, sum(len(s) for s in run.series))
     notes = (*(f"{_inside(a.path, here)}: {a.note}" for a in read if a.note), *failures)
     return Examination(tuple(str(p) for p in paths), symptom, run, files, findings, verdict, notes)

@@ -51,6 +51,24 @@ _SHOWN_BY: dict[str, tuple[str, ...]] = {
 """Symptoms that only some recordings can show, and the metrics or groups that do. An empty tuple: no metric can."""
 
 
+def blind_spots(recorded: frozenset[str], code: bool) -> tuple[str, ...]:
+    """What the artifacts leave unjudged, in words: the code where none was read, and what no metric shows.
+
+    `recorded`: canonical names and groups of the metrics. A run that only looks healthy looks so in few of them.
+    """
+    missing = [words for names, words in _SHOWN if not any(r.startswith(names) for r in recorded)]
+    told = [] if code else ["the training code (none was read)"]
+    return (*told, *([f"{', '.join(missing)} (not in the log)"] if missing else []))
+
+
+_SHOWN: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("validation", "test"), "held-out data"),
+    (("learning_rate",), "the learning rate"),
+    (("grad_norm",), "the gradients"),
+)
+"""What a healthy training run shows, and the metrics or groups in which it does."""
+
+
 def unseen_symptoms(text: str, recorded: frozenset[str]) -> tuple[str, ...]:
     """Symptoms in the words that none of the recorded metrics (canonical names and groups) could show or refute."""
     return tuple(sorted(s for s in observed_symptoms(text)

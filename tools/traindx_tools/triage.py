@@ -35,6 +35,10 @@ SYMPTOM_HINT = 0.4
 EARLIEST_BONUS = 0.5
 """Log-odds added to a mode that explains the earliest anomaly when later ones follow: causes come first."""
 
+LOG_ALONE = (" A log without a fault is not yet a run without one: a wrong target, a leak or a frozen layer can look "
+             "like this. Have the code read too: `traindx diagnose LOG train.py`.")
+"""What is said of a healthy log where no code was read."""
+
 MOST_SHOWN = 5
 """How many hypotheses are shown at most; at least three are, filled from the look-alikes of the first."""
 
@@ -125,6 +129,21 @@ def _match(entries: Iterable[Speaks], findings: Sequence[Finding], sign: int, wo
     return sorted(out, key=lambda w: (w.strength.cap, abs(w.weight)), reverse=True)
 
 
+def _netted(pro: Sequence[Weighed], con: Sequence[Weighed]) -> tuple[list[Weighed], list[Weighed]]:
+    """Both sides, with every finding on one of them alone: where it speaks for and against, the difference counts."""
+    both = {id(w.finding) for w in pro} & {id(w.finding) for w in con}
+    out: list[Weighed] = [w for w in (*pro, *con) if id(w.finding) not in both]
+    for key in both:
+        mine = [w for w in (*pro, *con) if id(w.finding) == key]
+        total = sum(w.weight for w in mine)
+        told = [w for w in mine if w.weight * total > 0]
+        if told:
+            out.append(Weighed(mine[0].finding, total, max((w.strength for w in told), key=lambda s: s.cap),
+                               "; ".join(dict.fromkeys(w.note for w in told if w.note))))
+    out.sort(key=lambda w: (w.strength.cap, abs(w.weight)), reverse=True)
+    return [w for w in out if w.weight > 0], [w for w in out if w.weight < 0]
+
+
 def _first_anomaly(findings: Sequence[Finding]) -> Finding | None:
     """The earliest serious anomaly with a step, where a later one follows it; else None."""
     placed = [f for f in timeline(findings) if f.where.step is not None and f.severity.rank >= Severity.MEDIUM.rank]
@@ -193,8 +212,11 @@ def _supported(mode: FailureMode, pro: Sequence[Weighed], seen: frozenset[str]) 
 
 
 def _look_alikes(first: Hypothesis, taken: set[str], modes: Mapping[str, FailureMode],
-                 found: Mapping[str, Hypothesis]) -> Iterable[Hypothesis]:
-    """Modes that look like the first hypothesis, and then its closest rivals by prior: what must be ruled out too."""
+                 found: Mapping[str, Hypothesis], most: float) -> Iterable[Hypothesis]:
+    """Modes that look like the first hypothesis, and then its closest rivals by prior: what must be ruled out too.
+
+    `most`: the confidence of the last one with evidence of its own, which none of these exceeds.
+    """
     near = [x.mode for x in first.mode.look_alikes if x.mode in modes]
     rivals = sorted((m for m in modes.values() if set(m.symptoms) & set(first.mode.symptoms)),
                     key=lambda m: (-len(set(m.symptoms) & set(first.mode.symptoms)), -m.prior, m.id))
@@ -202,14 +224,28 @@ def _look_alikes(first: Hypothesis, taken: set[str], modes: Mapping[str, Failure
         if key not in taken:
             taken.add(key)
             yield found[key] if key in found else _hypothesis(
-                modes[key], modes[key].prior, 1 / (1 + math.exp(-modes[key].prior)) * (1 - first.confidence), (), ())
+                modes[key], modes[key].prior,
+                min(most, 1 / (1 + math.exp(-modes[key].prior)) * (1 - first.confidence)), (), ())
 
 
-def rank(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom: str = "") -> tuple[Hypothesis, ...]:
-    """All hypotheses that a finding speaks for, the most likely first, filled up to three with look-alikes."""
+def _has_a_place(mode: FailureMode, pro: Sequence[Weighed], domains: frozenset[str] | None) -> bool:
+    """Whether a mode of a special part can be: the run has that part, or more than a general rule speaks for it."""
+    if not mode.domain or domains is None or mode.domain in domains:
+        return True
+    return any(w.finding.rule[0] != "L" or w.finding.rule.startswith("L6") for w in pro)
+
+
+def rank(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom: str = "",
+         domains: frozenset[str] | None = None) -> tuple[Hypothesis, ...]:
+    """All hypotheses that a finding speaks for, the most likely first, filled up to three with look-alikes.
+
+    `domains`: the special parts that the run has (see `domains.py`); None where nobody looked.
+    """
     seen, first = observed_symptoms(symptom), _first_anomaly(findings)
-    pro = {k: _match(m.speaks_for, findings, +1, symptom) for k, m in modes.items()}
-    con = {k: _match(m.speaks_against, findings, -1, symptom) for k, m in modes.items()}
+    weighed = {k: _netted(_match(m.speaks_for, findings, +1, symptom), _match(m.speaks_against, findings, -1, symptom))
+               for k, m in modes.items()}
+    modes = {k: m for k, m in modes.items() if _has_a_place(m, weighed[k][0], domains)}
+    pro, con = {k: weighed[k][0] for k in modes}, {k: weighed[k][1] for k in modes}
     scores = {k: _score(m, pro[k], con[k], seen, first) for k, m in modes.items() if _supported(m, pro[k], seen)}
     found = {k: _hypothesis(modes[k], s, _confidence(modes[k], scores, modes, pro), pro[k], con[k])
              for k, s in scores.items()}
@@ -217,7 +253,7 @@ def rank(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom:
     if not ordered:
         return ()
     shown = ordered[:MOST_SHOWN]
-    spare = iter(_look_alikes(shown[0], {h.mode.id for h in shown}, modes, found))
+    spare = iter(_look_alikes(shown[0], {h.mode.id for h in shown}, modes, found, shown[-1].confidence))
     while len(shown) < 3 and (extra := next(spare, None)) is not None:
         shown.append(extra)
     return tuple(shown)
@@ -229,15 +265,16 @@ def _explains(anomalies: Sequence[Finding], symptom: str) -> bool:
 
 
 def judge(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom: str = "", *, records: int = 0,
-          unseen: Sequence[str] = ()) -> Verdict:
+          unseen: Sequence[str] = (), unjudged: Sequence[str] = (), domains: frozenset[str] | None = None) -> Verdict:
     """The verdict over a run.
 
     `records`: how many metric values were read (a run of which nothing was read is not healthy). `unseen`: symptoms the
-    person names that these artifacts could not show, such as garbled samples where only losses are logged.
+    person names that these artifacts could not show, such as garbled samples where only losses are logged. `unjudged`:
+    what was not there to be judged at all, in words (see `symptoms.blind_spots`). `domains`: as for `rank`.
     """
     anomalies = timeline(findings)
     serious = [f for f in anomalies if f.severity.rank >= Severity.MEDIUM.rank]
-    hypotheses = rank(list(findings), modes, symptom) if serious or _explains(anomalies, symptom) else ()
+    hypotheses = rank(list(findings), modes, symptom, domains) if serious or _explains(anomalies, symptom) else ()
     if hypotheses and hypotheses[0].confidence >= CONFIDENT:
         return Verdict("diagnosis_complete", hypotheses, anomalies, hypotheses[0].issue)
     if serious:
@@ -251,6 +288,10 @@ def judge(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom
                        f"Only {records} values were read: too few to call a run healthy.")
     if unseen:
         reason = f"Nothing wrong in the metrics, but they cannot show what you describe ({', '.join(unseen)})."
-        return Verdict("needs_more_data", rank(list(findings), modes, symptom), anomalies, reason)
+        return Verdict("needs_more_data", rank(list(findings), modes, symptom, domains), anomalies, reason)
     told = f"{records} values were checked and no rule saw a fault worth a diagnosis."
+    if unjudged:
+        told += f" Not judged: {'; '.join(unjudged)}."
+    if any("code" in what for what in unjudged):
+        told += LOG_ALONE
     return Verdict("healthy", (), anomalies, told)

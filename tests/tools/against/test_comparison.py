@@ -292,3 +292,19 @@ def test_runs_without_anything_in_common(tmp_path: Path) -> None:
     assert found.only_there == ("loss",)
     assert any("no metric in common" in r for r in found.remarks)
     assert any("so that code was not compared" in r for r in found.remarks)
+
+
+@pytest.mark.parametrize("name", ["mse", "r2"])
+def test_a_run_ruined_from_the_start_parts_whatever_its_own_scatter(name: str) -> None:
+    drawn = random.Random(3)
+    wild = [3000 * 2.718 ** -(s / 2) + 74 + drawn.gauss(0, 12) for s in range(30)]
+    calm = [1.07 * 2.718 ** -(s / 3) + 0.047 * (1 + drawn.gauss(0, 0.02)) for s in range(30)]
+    if name == "r2":
+        wild, calm = [1 - w for w in wild], [1 - c for c in calm]
+    (found,), _, _ = metric_differences(Run(series=(series(wild, name),)), Run(series=(series(calm, name),)))
+    assert found.step == 0, found.statement()
+
+
+def test_the_same_run_with_half_as_much_scatter_again_does_not_part() -> None:
+    (found,), _, _ = metric_differences(Run(series=(series(curve(5, noise=0.045)),)), Run(series=(series(curve(6)),)))
+    assert found.step is None, found.statement()

@@ -23,6 +23,8 @@ SCATTERS = 4.0
 RELATIVE = 0.02
 LASTING = 5
 """Records for which a gap has to last (or to the end): as many as share no record with the first median."""
+WILDER = 3.0
+"""Times the scatter of the working run that the other's may be and still be noise: a batch nine times smaller."""
 EQUAL = 1e-6
 """Relative difference up to which two printed values count as the same."""
 LEAST = 3
@@ -87,11 +89,10 @@ def _compared(name: str, here: Series, there: Series) -> MetricDifference | None
     unit, steps, a, b = aligned
     finite_a, finite_b = np.isfinite(a), np.isfinite(b)
     smooth_a, smooth_b = _smooth(a), _smooth(b)
-    early = slice(max(LEAST, len(a) // 4))  # later a broken run's own trouble would pass for noise
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         level = np.where(np.isfinite(smooth_b), np.abs(smooth_b), 0.0)
-        absolute = max(_scatter(b - smooth_b), _scatter((a - smooth_a)[early]))
-        relative = max(_scatter(b / smooth_b - 1), _scatter((a / smooth_a - 1)[early]))
+        absolute = _noise(a - smooth_a, b - smooth_b)
+        relative = _noise(a / smooth_a - 1, b / smooth_b - 1)
         tolerance = SCATTERS * np.maximum(absolute, relative * level) + RELATIVE * level
         apart = (np.abs(smooth_a - smooth_b) > tolerance) | (finite_a != finite_b)
         equal = (np.abs(a - b) <= EQUAL * np.maximum(np.abs(a), np.abs(b))) | (a == b) | (~finite_a & ~finite_b)
@@ -141,6 +142,17 @@ def _scatter(rest: Floats) -> float:
     """A robust standard deviation: 1.4826 times the median absolute deviation, or 0 where there is nothing."""
     rest = rest[np.isfinite(rest)]
     return float(1.4826 * np.median(np.abs(rest - np.median(rest)))) if len(rest) else 0.0
+
+
+def _noise(here: Floats, there: Floats) -> float:
+    """The scatter that counts as noise, from the rests around the running medians of both runs.
+
+    Of the broken run only its first quarter counts, and no more of that than `WILDER` times what the working run shows:
+    a run that is ruined from the start scatters widely, and that is no noise but the difference that is looked for.
+    """
+    early = slice(max(LEAST, len(there) // 4))
+    known = max(_scatter(there), _scatter(there[early]))
+    return max(_scatter(there), min(_scatter(here[early]), WILDER * known))
 
 
 def _lasting(apart: NDArray[np.bool_], at_once: NDArray[np.bool_]) -> int | None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from traindx_tools.catalog.condition import Condition
+from traindx_tools.domains import DOMAINS
 from traindx_tools.errors import CatalogError
 from traindx_tools.finding import Finding, Severity, Strength
 
@@ -134,6 +135,8 @@ class FailureMode:
     sources: tuple[Source, ...]
     anchors: tuple[str, ...] = ()
     """Kinds of code lines (see `on_code/anchors.py`) that this mode is about, the most telling first."""
+    domain: str = ""
+    """The special part of a run that the mode is about (see `domains.py`), empty for one that any run can have."""
 
 
 def _strings(data: Mapping[str, Any], key: str) -> tuple[str, ...]:
@@ -182,6 +185,13 @@ def _plan(data: Mapping[str, Any], key: str) -> FixPlan:
     return FixPlan(*(_text(plan, k) for k in ("summary", "change", "metric", "verify", "otherwise")))
 
 
+def _domain(data: Mapping[str, Any]) -> str:
+    told = data.get("domain", "")
+    if told and told not in DOMAINS:
+        raise CatalogError(f"domain {told!r} is none of {', '.join(sorted(DOMAINS))}")
+    return str(told)
+
+
 def parse_mode(data: Mapping[str, Any]) -> FailureMode:
     """One failure mode from a parsed TOML table. Raises CatalogError that names what is missing."""
     family, symptoms = _text(data, "family"), _strings(data, "symptoms")
@@ -211,6 +221,7 @@ def parse_mode(data: Mapping[str, Any]) -> FailureMode:
         look_alikes=tuple(LookAlike(_text(x, "mode"), _text(x, "tell")) for x in data.get("look_alikes", ())),
         sources=tuple(Source(_text(x, "title"), _text(x, "where")) for x in data.get("sources", ())),
         anchors=tuple(data.get("anchors", ())),
+        domain=_domain(data),
     )
 
 

@@ -42,7 +42,7 @@ _NORM_NAMES = _set(
 )
 _R2_NAMES = frozenset({"nse", "nash_sutcliffe", "rsq", "r_sq", "r2score", "coef_determination", "explained_var"})
 _AROUND = frozenset({"mean", "avg", "average", "running", "run", "ema", "smoothed", "smooth", "batch", "epoch", "step",
-                     "cur", "current", "total", "per", "sample", "value", "val", "last", "now", "curr", "m"})
+                     "cur", "current", "total", "per", "sample", "value", "val", "last", "now", "curr", "m", "n"})
 """Words around a name that do not change what it is."""
 
 AMBIGUOUS = {"eta": 1.0, "eta_t": 1.0, "alpha": 0.5, "rate": 0.5, "cur_rate": 0.5, "current_rate": 0.5}

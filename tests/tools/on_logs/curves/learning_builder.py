@@ -41,6 +41,7 @@ RULES = (
     "l220_inactive_units",
     "l221_test_below_validation",
     "l222_spike_then_stuck",
+    "l223_worse_than_no_skill",
     "l601_codebook_collapse",
     "l602_advantages_zero",
     "l603_entropy_collapse",

@@ -8,7 +8,8 @@ behind the batches, another preprocessing, another input scale, a mask that is m
 its own training batch and still shows this leaves no other reading.
 
 `measured.kind`: "growing" (5 times or more above the first evaluation, never having fallen), "from-start" (3 times
-the training loss or more at the first two evaluations, and no improvement since), "erratic" (factors of 10 between
+the training loss or more at the first two evaluations, and no improvement since; or ten times at every evaluation, in
+the same metric, with less than half of the improvement that training shows), "erratic" (factors of 10 between
 evaluations), "accuracy" (no loss is logged; held-out accuracy lies 30 points below from the start on).
 A held-out accuracy of 90 % or more says that the evaluated model is sound, and the rule stays silent.
 """
@@ -41,6 +42,7 @@ from traindx_tools.rules import Rule, Threshold
 GROWTH = 5.0
 RATIO = 3.0
 IMPROVED = 0.9
+FAR, FAR_IMPROVED = 10.0, 0.5
 SWING = 10.0
 MEMORISED = 30.0
 ACCURACY_GAP = 0.3
@@ -66,6 +68,10 @@ RULE = Rule(
         "growth": Threshold(GROWTH, "last / first evaluation", "over-fitting seldom multiplies a loss by 5 at once"),
         "ratio": Threshold(RATIO, "validation / training", "at the first evaluations; a usual gap is below 2"),
         "improved": Threshold(IMPROVED, "of the first evaluation", "a loss below it has improved"),
+        "far": Threshold(FAR, "validation / training", "at every evaluation, in the same metric: no "
+                                                       "generalisation gap of a young run is so wide"),
+        "far_improved": Threshold(FAR_IMPROVED, "of the first evaluation", "a loss that halves is learning; one in "
+                                                                           "other units falls as training's does"),
         "memorised": Threshold(MEMORISED, "validation / training", "a small loss without an accuracy beside it is no "
                                                                    "excuse then: the training set is known by heart"),
         "swing": Threshold(SWING, "largest / smallest", "within the second half; usual scatter stays below 2"),
@@ -91,7 +97,7 @@ def check(run: Run) -> Iterator[Finding]:
     if len(t) < 2 or len(h) < 3 or t.values.min() <= 0.0 or h.values.min() <= 0.0:
         return
     beside = aligned(t, h)
-    kind = _kind(beside, h.values, t.values)
+    kind = _kind(beside, h.values, t.values, train.name == held_out.name)
     if kind is not None:
         yield _finding(run, kind, beside, h)
 
@@ -104,7 +110,7 @@ def _above_zero(t: Curve) -> Curve:
     return replace(t, values=np.maximum(t.values, unit / 2))
 
 
-def _kind(train: Floats, held_out: Floats, whole_train: Floats) -> str | None:
+def _kind(train: Floats, held_out: Floats, whole_train: Floats, same: bool) -> str | None:
     first, last = float(held_out[0]), tail(held_out) if len(held_out) >= 6 else float(held_out[-1])
     end = median(train[-max(1, len(train) // 4):])
     trains = end <= 1.1 * float(train[0]) and end <= 1.1 * float(whole_train[0])
@@ -115,6 +121,9 @@ def _kind(train: Floats, held_out: Floats, whole_train: Floats) -> str | None:
     ratios = held_out / np.maximum(train, 1e-30)
     apart = float(ratios[:2].min()) >= RATIO and float(np.median(ratios)) >= RATIO
     if learned and apart and last >= IMPROVED * first - 2.0 * noise(held_out):
+        return "from-start"
+    halved = last < FAR_IMPROVED * first or ratio(last, first) < 2.0 * ratio(end, float(train[0]))
+    if learned and same and float(ratios.min()) >= FAR and not halved:
         return "from-start"
     half = held_out[len(held_out) // 2:]
     calm = train[len(train) // 2:]

@@ -2,7 +2,8 @@
 
 After a resume it means that the scheduler's state was not restored, or that a scheduler built after the optimizer was
 loaded overwrote the restored rate with its initial one: one record at the old peak is enough to throw a nearly finished
-model out. Without a resume in sight it is a second scheduler, a rebuilt optimizer or a schedule that wrapped around.
+model out. A schedule with a warm-up does not jump: at the resume it falls to nothing and climbs its first steps
+again. Without a resume in sight it is a second scheduler, a rebuilt optimizer or a schedule that wrapped around.
 
 Warm restarts are meant: they come after the rate has run down, at even or growing distances. Those are left alone.
 """
@@ -65,7 +66,7 @@ class Context:
 def check(run: Run) -> Iterator[Finding]:
     """One finding: the jump with most speaking for a fault."""
     for t in learning_rates(run):
-        jumps = jumps_up(t)
+        jumps = jumps_up(t) or _second_warmup(run, t)
         if not jumps:
             continue
         judged = [(j, _context(run, t, j)) for j in jumps]
@@ -75,6 +76,22 @@ def check(run: Run) -> Iterator[Finding]:
         j, c = (at_resume or [p for p in judged if not _meant(t, *p)] or judged)[0]
         yield _report(t, j, c, len(jumps))
         return
+
+
+def _second_warmup(run: Run, t: Track) -> list[Jump]:
+    """The climb that follows a resume in the midst of a decay, to the height of the first one; at most one."""
+    lines = t.series.line[t.index]
+    for note in run.notes:
+        i = int(np.searchsorted(lines, note.line))
+        if note.kind != "resume" or note.source != t.series.source or not ENOUGH <= i <= len(t) - 3:
+            continue
+        peak, before = float(t.y[:i].max()), float(t.y[i - 1])
+        top = i + int(np.argmax(t.y[i:]))
+        climbs = t.y[i] < t.y[top] and bool((np.diff(t.y[i: top + 1]) > 0).all())
+        decayed = RUN_DOWN * peak < before < 0.8 * peak
+        if decayed and climbs and t.y[top] >= max(1.3 * before, INITIAL * peak) and t.y[0] < INITIAL * peak:
+            return [Jump(i, before, float(t.y[top]), top)]
+    return []
 
 
 def _periodic(t: Track, jumps: list[Jump]) -> bool:
@@ -152,9 +169,12 @@ def _report(t: Track, j: Jump, c: Context, count: int) -> Finding:
             if c.loss_before is not None and c.loss_after is not None else "")
     then = f"; the next record is back at {number(float(t.y[j.i + 1]))}" if c.glitch else ""
     certain = c.resume is not None or c.glitch
+    top = j.i if j.top is None else j.top
+    moves = "jumps" if j.top is None else "starts over"
     return RULE.finding(
-        f"the learning rate jumps from {number(j.before)} at {t.place(j.i - 1)} back up to {number(j.after)} at "
-        f"{t.place(j.i)}{back}{resume}{loss}{then}", t.at(j.i), s.source,
+        f"the learning rate {moves} from {number(j.before)} at {t.place(j.i - 1)} "
+        f"{'' if j.top is None else f'with {number(float(t.y[j.i]))} '}back up to {number(j.after)} at "
+        f"{t.place(top)}{back}{resume}{loss}{then}", t.at(j.i), s.source,
         strength=Strength.DIRECT if certain and (initial or to_peak) else Strength.CIRCUMSTANTIAL,
         severity=Severity.HIGH if c.resume is not None or c.loss_jumps else Severity.MEDIUM,
         measured={"position": float(s.position[t.index[j.i]]), "before": j.before, "after": j.after, "initial": initial,

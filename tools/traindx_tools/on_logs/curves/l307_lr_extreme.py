@@ -17,6 +17,7 @@ from traindx_tools.finding import Finding, Location, Severity, Strength
 from traindx_tools.on_logs.curves.outcomes import RAMP, improved, main_loss, trouble
 from traindx_tools.on_logs.curves.schedules import config_number, learning_rates, rounds_to_zero
 from traindx_tools.on_logs.curves.shapes import head_level, number, tail_level, track
+from traindx_tools.on_logs.curves.skill import harm
 from traindx_tools.on_logs.run import Run
 from traindx_tools.rules import Rule, Threshold
 
@@ -105,17 +106,20 @@ def _rate(run: Run) -> Rate | None:
 
 
 def _too_high(run: Run, rate: Rate, optimizer: str | None, high: float) -> Iterator[Finding]:
-    after = trouble(run)
-    if not (after.diverged or after.nonfinite):
+    after, score = trouble(run), harm(run)
+    if not (after.diverged or after.nonfinite or score):
         return
     factor = rate.value / high
-    specific = after.growth >= (RAMP if factor >= EXTREME else RAMP**3)
+    ruined = score is not None and score.kind == "unbounded" and factor >= EXTREME
+    specific = ruined or after.growth >= (RAMP if factor >= EXTREME else RAMP**3)
     grew = f" after growing {number(after.growth)} times" if after.growth >= RAMP else ""
-    fate = f"turns non-finite{grew}" if after.nonfinite else "rises and stays up"
+    fate = f"the loss turns non-finite{grew}" if after.nonfinite else "the loss rises and stays up"
+    if score and not after.diverged and not after.nonfinite:
+        fate = f"{score.curve.series} ends at {number(tail_level(score.curve.series.values))}, worse than no skill"
     yield RULE.finding(
         f"the learning rate of {number(rate.value)} is {number(factor)} times the highest usual for "
-        f"{optimizer or 'any common optimizer'} ({number(high)}), and the loss {fate}", rate.where, rate.source,
-        strength=Strength.CIRCUMSTANTIAL, severity=Severity.HIGH if after.diverged else Severity.MEDIUM,
+        f"{optimizer or 'any common optimizer'} ({number(high)}), and {fate}", rate.where, rate.source,
+        strength=Strength.CIRCUMSTANTIAL, severity=Severity.HIGH if after.diverged or score else Severity.MEDIUM,
         measured={"kind": "high", "lr": rate.value, "optimizer": optimizer, "usual": high, "factor": factor,
                   "diverged": after.diverged, "growth": after.growth, "specific": specific,
                   "nonfinite": after.nonfinite, "from_config": rate.from_config})

@@ -202,6 +202,8 @@ class Jump:
     i: int
     before: float
     after: float
+    top: int | None = None
+    """The record that reaches `after`, where it climbs there instead of jumping."""
 
 
 def jumps_up(t: Track) -> list[Jump]:

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from traindx_tools.on_logs.readers.languages import in_english
 from traindx_tools.on_logs.run import Floats
 
 EPOCH, RANK = "epoch", "rank"
 STEP_WORDS: dict[str, int] = {
     **dict.fromkeys(("global_step", "num_updates", "trainer/global_step"), 5),
     **dict.fromkeys(("update", "updates_done", "optimizer_step", "opt_step", "gstep",
-                     "optim_step", "_step", "num_update", "current_steps",
+                     "optim_step", "_step", "num_update", "upd", "upds", "current_steps",
                      "train_step", "global_steps", "global_iter"), 4),
     **dict.fromkeys(("step", "iter", "iteration", "iterations_done", "itr", "it", "iters_done", "stp"), 3),
     **dict.fromkeys(("batch", "minibatch", "batch_idx", "mini_batch", "mb", "batches_done"), 2),
@@ -25,12 +26,15 @@ STEP_WORDS: dict[str, int] = {
 """Words that count, and how surely they count optimizer steps: the surest in a record gives its step."""
 BARE = 2
 """How surely a number without a word ("[100]", "136/192") counts steps."""
+STANDING = 3
+"""Records in which a number without a word may be the same and still count: a process id never moves."""
 EPOCH_WORDS = frozenset({"epoch", "ep", "epochs_done", "epoch_idx", "num_epoch", "current_epoch"})
 RANK_WORDS = frozenset({"rank", "global_rank", "process_index"})
 
 
 def counter_kind(word: str) -> tuple[str, int] | None:
     """("step", sureness), ("epoch", 0), ("rank", 0) or None for the last word of a phrase, in lower case."""
+    word = in_english(word)
     word = word.replace("-", "_").strip("_:") if word != "_step" else word
     if word in STEP_WORDS:
         return "step", STEP_WORDS[word]
@@ -73,14 +77,16 @@ def settle(step: Floats, epoch: Floats, counters: Counters) -> Settled:
     for slot in np.unique(slots[slots >= 0]):
         mine = np.flatnonzero((slots == slot) & np.isfinite(step))
         if len(mine) > 1:
-            step[mine], remark = _settle_one(step[mine], epoch[mine], totals[mine])
+            step[mine], remark = _settle_one(step[mine], epoch[mine], totals[mine], int(slot))
             if remark:
                 remarks[remark] = None
                 within.add(int(slot))
     return Settled(step, frozenset(within), "; ".join(remarks))
 
 
-def _settle_one(step: Floats, epoch: Floats, total: Floats) -> tuple[Floats, str]:
+def _settle_one(step: Floats, epoch: Floats, total: Floats, slot: int) -> tuple[Floats, str]:
+    if slot % 10 == BARE and len(step) >= STANDING and not np.isfinite(total).any() and (step == step[0]).all():
+        return np.full_like(step, np.nan), "the number at the head of its lines never changes: no step is known"
     fell = np.diff(step) < 0
     known = np.isfinite(epoch)
     ends = (step == total) | (step == total - 1)

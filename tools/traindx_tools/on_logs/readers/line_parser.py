@@ -10,7 +10,17 @@ import re
 from dataclasses import dataclass, field, replace
 
 from traindx_tools.on_logs.readers import counters
-from traindx_tools.on_logs.readers.names import GROUPS, IGNORED, TRAIN, VALIDATION, Name, identify, words
+from traindx_tools.on_logs.readers.languages import COUNTED_OF, counters_first, in_english, plain_signs
+from traindx_tools.on_logs.readers.names import (
+    GROUPS,
+    IGNORED,
+    TRAIN,
+    VALIDATION,
+    Name,
+    group_word,
+    identify,
+    words,
+)
 from traindx_tools.on_logs.readers.numbers import TOKEN, UNIT, as_memory, unit, value, whole
 from traindx_tools.on_logs.readers.recorder import Key
 
@@ -102,7 +112,7 @@ _SPACED = re.compile(r"\s[:=>-]+\s*\S?\s*$")
 _ITEMS_FOLLOW = re.compile(r"\s+(?:rows|samples|examples|images|sentences|sequences|batches|files|records|items|clips|"
                            r"documents|windows|points|patients|users)\b")
 _EXPONENT = re.compile(r"\d\.?\d*[eE]$")
-_RATIO = re.compile(r"\s*(?:/|of|out of)\s*$")
+_RATIO = re.compile(rf"\s*(?:/|of|out of|{'|'.join(COUNTED_OF)})\s*$")
 _COUNTED = re.compile(r"\s+(steps|iterations|iters|updates|epochs|batches|episodes)\b")
 _PLURAL = {"steps": "step", "iterations": "iteration", "iters": "iter", "updates": "update", "epochs": "epoch",
            "batches": "batch", "episodes": "episode"}
@@ -141,6 +151,7 @@ def plan_line(parts: list[str], group: str | None = None) -> Plan:
     """What the numbers of a line mean. `parts` as of `split`; `group` is what the lines before have said."""
     if len(parts) < 3:
         return NOTHING
+    parts = _in_order(parts)
     text = "".join(parts)
     if len(parts) > 2 * MAX_TOKENS or _NO_METRICS.search(_DRAWING.sub(" ", _WRAPPER.sub("", text[:_MAX_LOOK]))):
         return NOTHING
@@ -148,6 +159,13 @@ def plan_line(parts: list[str], group: str | None = None) -> Plan:
     _read_tokens(parts, draft)
     bar = "keras" if _KERAS.match(text) else "tqdm" if _TQDM.search(text) else ""
     return _finish(draft, bar)
+
+
+def _in_order(parts: list[str]) -> list[str]:
+    """With plain signs, and counters before their numbers, where the line is in a script that has its own."""
+    if all(p.isascii() for p in parts[::2]):
+        return parts
+    return counters_first([plain_signs(p) if i % 2 == 0 else p for i, p in enumerate(parts)])
 
 
 def _read_tokens(parts: list[str], draft: _Draft) -> None:
@@ -200,7 +218,7 @@ def _read_one(draft: _Draft, gap: str, token: int, total: int | None, found: tup
     head = head[:in_unit.start()] if in_unit else head
     pieces = [p.strip(_EDGE) for p in _SEPARATOR.split(head)]
     phrase = _balanced(pieces[-1]).split()
-    if conn in ("=", ":=", "=>", "->") and len(phrase) > 1 and not _SPACED.search(gap):
+    if conn in ("=", ":=", "=>", "->") and len(phrase) > 1 and not _SPACED.search(gap) and not _one_name(phrase):
         pieces.insert(-1, " ".join(phrase[:-1]))
         phrase = phrase[-1:]
     if any(c in gap for c in "|;") or len(pieces) > 3:
@@ -212,7 +230,7 @@ def _read_one(draft: _Draft, gap: str, token: int, total: int | None, found: tup
         draft.leftover += sum(1 for w in piece.split() if any(c.isalpha() for c in w))
     phrase = [w for w in phrase if any(c.isalpha() for c in w)]
     bracketed = gap.rstrip().endswith("[") and whole(text) is not None
-    if (total is not None or bracketed) and phrase and all(w.lower() in GROUPS for w in phrase):  # "Test: [ 1/196]"
+    if (total is not None or bracketed) and phrase and all(group_word(w) for w in phrase):  # "Test: [ 1/196]"
         _note_groups(draft, " ".join(phrase))
         phrase, gap = [], "[" if bracketed else gap
     if phrase and phrase[-1].lower() in ("after", "at", "for") and _COUNTED.match(after):  # "after 300 steps"
@@ -227,6 +245,12 @@ def _read_one(draft: _Draft, gap: str, token: int, total: int | None, found: tup
     elif in_unit or _lasts(found, after) or not _read_counter(draft, phrase, token, total, text, conn):
         phrase += [in_unit.group().strip()] if in_unit else []
         _read_metric(draft, phrase, token, total, found, conn, text, gap, after)
+
+
+def _one_name(phrase: list[str]) -> bool:
+    """Whether several words are one name in another language: "taxa de aprendizado=0.1"."""
+    written = " ".join(phrase)
+    return in_english(written) != written and identify(written).known
 
 
 def _lasts(found: tuple[str, float] | None, after: str) -> bool:
@@ -246,7 +270,7 @@ def _balanced(phrase: str) -> str:
 
 def _note_groups(draft: _Draft, text: str) -> None:
     for word in text.split():
-        found = GROUPS.get(word.strip("()[]:'\"|,*_-").lower())
+        found = group_word(word.strip("()[]:'\"|,*_-"))
         draft.group = found or draft.group
 
 
@@ -307,14 +331,15 @@ def _read_metric(draft: _Draft, phrase: list[str], token: int, total: int | None
     draft.leftover += spare
     spelled = written.split()
     counted = "." not in text and (not conn or _ITEMS_FOLLOW.match(after) is not None)
-    if len(spelled) == 1 and written.lower() in GROUPS and (counted or "/" in gap):
-        draft.group = GROUPS[written.lower()]  # "16 train / 11 val batches", "train: 6000 rows"
+    group = group_word(spelled[0])
+    if len(spelled) == 1 and group and (counted or "/" in gap):
+        draft.group = group  # "16 train / 11 val batches", "train: 6000 rows"
         return
     if _EXPONENT.search(written) and (gap[-1:] in "+-" or text[:1] in "+-"):
         draft.leftover += len(phrase)  # "lr5e-04": the number began within the word
         return
-    if len(spelled) > 1 and spelled[0].lower() in GROUPS:
-        draft.group = GROUPS[spelled[0].lower()]
+    if len(spelled) > 1 and group:
+        draft.group = group
     snake = "_".join(words(written))
     if snake == "eta" and found and found[0] == "time":
         return  # what is left of a bar; elsewhere it may be a step size

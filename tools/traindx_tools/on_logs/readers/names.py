@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from traindx_tools.on_logs.readers.languages import in_english
+
 TRAIN, VALIDATION, TEST = "train", "validation", "test"
 GROUPS = {
     "train": TRAIN, "training": TRAIN, "trn": TRAIN, "tr": TRAIN,
@@ -162,17 +164,24 @@ _LOSS = re.compile(r"(?:(.+)_)?loss(?:es)?(?:_(.+))?")
 _LR = re.compile(r"(?:lr|learning_rate)_(.+)")
 _REWARD = re.compile(r"rewards?_(.+?)(?:_(mean|std))?")
 _ACCURACY = re.compile(r"(?:(.+)_)?acc(?:uracy)?(?:_(.+))?")
-_WORDS = re.compile(r"[KMGT]i?B(?![a-z])|[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+|[^\W_]+")
+_WORDS = re.compile(r"[A-Za-z]*[\u00c0-\u024f][A-Za-z\u00c0-\u024f]*[0-9]*|"
+                    r"[KMGT]i?B(?![a-z])|[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+|[^\W_]+")
 
 
 _DETECTOR = re.compile(r"metrics/(.+)\([BMP]\)$")
 """How Ultralytics names what it measures on the validation set: boxes, masks, poses."""
+_POSSESSIVE = re.compile(r"(?<=\w)['’]s(?!\w)")
 _JOINED = re.compile(r"mAP|mIoU|mAR|IoU")
 
 
 def words(original: str) -> list[str]:
-    """The lower-case words of a name: "train/gradNorm" gives train, grad, norm; "R²" gives r2."""
-    return [w.lower() for w in _WORDS.findall(original.replace("²", "2"))]
+    """The lower-case words of a name: "train/gradNorm" gives train, grad, norm; "Lernrate" learning, rate; "R²" r2."""
+    return [w.lower() for w in _WORDS.findall(_POSSESSIVE.sub("", in_english(original)).replace("²", "2"))]
+
+
+def group_word(word: str) -> str | None:
+    """The group that a single word states, in whatever language; None for any other word."""
+    return GROUPS.get(word.lower()) or GROUPS.get(in_english(word).lower())
 
 
 @lru_cache(maxsize=8192)

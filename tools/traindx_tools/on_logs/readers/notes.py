@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from traindx_tools.on_logs.readers.languages import RESUME_WORDS, RESUMED
 from traindx_tools.on_logs.readers.numbers import value
 
 MAX_NOTES = 2_000
@@ -20,7 +21,7 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple((kind, re.compile("|".jo
     ("resume", (r"\bresum(?:e|ing|ed)\b", r"\brestor(?:ing|ed)\b.{0,60}(?:checkpoint|state|from)",
                 r"\bcontinu(?:e|ing)\b.{0,40}(?:from|training)", r"=> loaded",
                 rf"load(?:ing|ed)\b.{{0,40}}(?:\b(?:checkpoint|optimizer|scheduler|state)\b|{_FILE})",
-                r"starting (?:from|at) (?:epoch|step|iteration|checkpoint)")),
+                r"starting (?:from|at) (?:epoch|step|iteration|checkpoint)", RESUMED)),
     ("checkpoint", (r"\b(?:sav(?:ed|ing|es)|writ(?:ing|ten|es))\b.{0,80}(?:checkpoint|model|weights|state)",
                     rf"\b(?:sav(?:ed|ing|es)|writ(?:ing|ten|es))\b.{{0,80}}{_FILE}",
                     r"checkpoint.{0,30}(?:saved|written)", r"^best model", r"new best")),
@@ -44,7 +45,7 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple((kind, re.compile("|".jo
 ))
 _NEEDS = {
     "step_skipped": ("skip", "overflow", "finite", "loss scale"),
-    "resume": ("resum", "restor", "continu", "load", "starting "),
+    "resume": ("resum", "restor", "continu", "load", "starting ", *RESUME_WORDS),
     "checkpoint": ("sav", "writ", "checkpoint", "best"),
     "world_size": ("world", "process", "nproc", "gpu", "device", "accelerator", "tpu", "rank", "node"),
     "precision": ("precision", "f16", "p16", "t16", "p32", "f32", "fp8", "autocast", "gradscaler", "amp"),

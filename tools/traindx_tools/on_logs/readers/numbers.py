@@ -14,7 +14,7 @@ TOKEN = re.compile(
     r"|(?<![\w.])\d+(?::\d\d){1,2}(?:[.,]\d+)?(?![\d:])"  # 1:02:03.5
     r"|(?<![\w.])\d+ ?(?:h|m|min) ?\d+ ?(?:m|min|s|sec)\b"  # 3m12s
     r"|(?<![\w.])\d+(?:\.\d+){2,}"  # 2.13.0, 127.0.0.1
-    r"|(?:(?<![\w.@])[+-]?|(?<=[Ee]poch)|(?<=[Ss]tep)|(?<=[Ii]ter)|(?<=\b[Ee]p))"
+    r"|(?:(?<![\w.@])[+-]?|(?<=[Ee]poch)|(?<=[Ss]tep)|(?<=[Ii]ter)|(?<=\b[Ee]p)|(?<=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]))"
     r"(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d)|\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
     r"|(?<![\w.])[+-]?(?:[nN]a[nN]|NAN|[iI]nf(?:inity)?|INF)(?![\w/])"
     r"(?!\s+(?:iterations|steps|batches|gradients|losses|values)\b))"

@@ -10,8 +10,9 @@ import math
 import re
 from dataclasses import dataclass, field
 
+from traindx_tools.on_logs import role_names
 from traindx_tools.on_logs.readers import columns
-from traindx_tools.on_logs.readers.names import identify
+from traindx_tools.on_logs.readers.names import identify, words
 from traindx_tools.on_logs.readers.numbers import as_memory, unit, value, whole
 
 _BARS = re.compile(r"[|│┃║]")
@@ -19,7 +20,8 @@ _RULE_LINE = re.compile(r"^[\s|+\-=─━═┄╌┌┐└┘├┤┬┴┼╭
 _BOX = re.compile(r"^\s*[|│┃║]\s*(?P<name>[A-Za-z][\w /.@()%-]{0,80}?)\s*[|│┃║]\s*(?P<cell>\S.*?)?\s*[|│┃║]\s*$")
 _WIDE_GAP = re.compile(r"\s{2,}|\t")
 _HEADED = re.compile(r"loss|acc|epoch|step|iter|mse|mae|ppl|reward|score", re.IGNORECASE)
-"""What at least one column of a header is called: told first, because the full look is slow."""
+"""What at least one column of a header is called, in English and without a frame: told first, because the full look is
+slow."""
 _SPACY = re.compile(r"\s*E\s+#\s+LOSS ")
 """How spaCy heads its table: the epoch, the step, a loss a component, scores of the development set in per cent."""
 _SPACY_NAMES = {"E": "epoch", "#": "step", "SCORE": "dev overall"}
@@ -46,6 +48,10 @@ class PrintedTables:
     """Follows a log line by line and hands out a row where a line (or the end of a box) completes one."""
 
     _header: list[str] = field(default_factory=list)
+    _maybe: list[str] = field(default_factory=list)
+    """Names over columns, one of them a counter's: a header if a line of as many numbers follows."""
+    _framed: list[str] = field(default_factory=list)
+    """The cells of the last line of a framed header, which the next line may continue: names that were wrapped."""
     _box: dict[str, float] = field(default_factory=dict)
     _section: str = ""
     _misses: int = 0
@@ -53,7 +59,7 @@ class PrintedTables:
     @property
     def open(self) -> bool:
         """Whether the next line may belong to a table that has begun."""
-        return bool(self._header or self._box or self._section)
+        return bool(self._header or self._box or self._section or self._maybe or self._framed)
 
     def line(self, text: str, numbers: int) -> tuple[bool, Row | None]:
         """Whether the line belongs to a table, and the row it completes. `numbers`: how many stand in it."""
@@ -61,6 +67,11 @@ class PrintedTables:
             in_box, row = self._box_line(text)
             if in_box or row:
                 return in_box, row
+        maybe, self._maybe = self._maybe, [] if numbers else self._maybe
+        if numbers:
+            self._framed = []
+        if maybe and numbers and _is_row_of(maybe, text):
+            self._header, self._misses = maybe, 0
         if self._header and numbers:
             row = self._row(text)
             if row is not None:
@@ -68,18 +79,25 @@ class PrintedTables:
                 return True, row
             self._misses += 1
             self._header = self._header if self._misses < _PATIENCE else []
-        elif not numbers and len(text) < 2_000 and (self._header or _HEADED.search(text)):
+        elif not numbers and len(text) < 2_000:
             return self._may_be_header(text), None
         return False, None
 
     def _may_be_header(self, text: str) -> bool:
         if _RULE_LINE.match(text):
+            self._framed = []
             return bool(self._header)
-        names = _header_cells(text)
+        framed = _BARS.match(text.lstrip()) is not None
+        cells = _joined(self._framed, _cells(text)) if framed else []
+        self._framed = cells
+        looked_at = framed or bool(self._header) or _HEADED.search(text) or not text.isascii()
+        names = _header_cells(text, cells) if looked_at else []
         if names and _SPACY.match(text):
             names = [_spacy_name(n) for n in names]
         if names:
-            self._header, self._misses = names, 0
+            self._header, self._misses, self._maybe = names, 0, []
+        else:
+            self._maybe = _columns_of_a_counter(cells or _names_in(text))
         return bool(names)
 
     def _row(self, text: str) -> Row | None:
@@ -172,13 +190,39 @@ def _cells(text: str) -> list[str]:
     return text.split()
 
 
-def _header_cells(text: str) -> list[str]:
-    """The column names of a header line, empty where the line is none."""
+def _joined(above: list[str], cells: list[str]) -> list[str]:
+    """Cells with what stands above them in the same header: a narrow table wraps the names of its columns."""
+    if len(above) != len(cells):
+        return cells
+    return [f"{first} {second}".strip() for first, second in zip(above, cells, strict=True)]
+
+
+def _names_in(text: str) -> list[str]:
     if _BARS.search(text) or "\t" in text.strip():
-        names = _cells(text)
-    else:
-        wide = [c for c in _WIDE_GAP.split(text.strip()) if c]
-        names = wide if len(wide) == len(text.split()) or _SPACY.match(text) else text.split()
+        return _cells(text)
+    wide = [c for c in _WIDE_GAP.split(text.strip()) if c]
+    return wide if len(wide) == len(text.split()) or _SPACY.match(text) else text.split()
+
+
+def _columns_of_a_counter(names: list[str]) -> list[str]:
+    """The names, where they can head a table whose rows are counted; else none. What the others mean may be unknown."""
+    if not 3 <= len(names) <= _MAX_COLUMNS or len(set(names)) != len(names) or any(len(n) > 40 for n in names):
+        return []
+    counted = any(columns.role(n) in (columns.STEP, columns.EPOCH) or "_".join(words(n)) in role_names.COUNTERS
+                  for n in names)
+    return names if counted else []
+
+
+def _is_row_of(names: list[str], text: str) -> bool:
+    """Whether a line holds a number for each name and nothing else."""
+    cells = _cells(text)
+    return len(cells) == len(names) and all(
+        _read_cell(cell, name) is not None for name, cell in zip(names, cells, strict=True))
+
+
+def _header_cells(text: str, cells: list[str]) -> list[str]:
+    """The column names of a header line (`cells`, where a frame cuts it), empty where the line is none."""
+    names = cells or _names_in(text)
     if not 2 <= len(names) <= _MAX_COLUMNS or any(not n or len(n.split()) > 4 or len(n) > 60 for n in names):
         return []
     if _SPACY.match(text):

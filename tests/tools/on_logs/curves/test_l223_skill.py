@@ -1,0 +1,115 @@
+"""L223, L307, L204, L302, L213: runs that end far from where a model without skill would stand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numerics_builder import check_of, note, run, series
+
+from traindx_tools.finding import Finding, Severity
+from traindx_tools.on_logs import read_run
+from traindx_tools.on_logs.judge import judge_run
+from traindx_tools.on_logs.run import Run
+
+NOISE = np.random.default_rng(7)
+N = np.arange(30.0)
+
+
+def found(r: Run, module: str = "l223_worse_than_no_skill") -> list[Finding]:
+    return list(check_of(module)(r))
+
+
+def only(r: Run, module: str = "l223_worse_than_no_skill") -> Finding:
+    (f,) = found(r, module)
+    return f
+
+
+RUINED = -69 - 900 * np.exp(-N) + 5 * NOISE.standard_normal(30)
+LEARNING = 0.9 - 30 * np.exp(-N / 4) + 0.02 * NOISE.standard_normal(30)
+
+
+def test_r2_far_below_zero_late_in_the_run_is_found() -> None:
+    f = only(run(series("mse", 74 + 3000 * np.exp(-N)), series("r2", RUINED, group="validation")))
+    assert f.severity is Severity.HIGH
+    assert f.measured["kind"] == "unbounded"
+    assert f.measured["train"] == "unknown"
+    assert -80 < f.measured["level"] < -60
+    assert (f.where.step, f.where.end_step) == (21, 30)
+
+
+@pytest.mark.parametrize("values", [LEARNING, -9 * np.exp(-np.arange(5) / 3), 0.02 * NOISE.standard_normal(30),
+                                    -0.3 + 0.05 * NOISE.standard_normal(30), [-69.0, -50.0]])
+def test_r2_that_rises_or_lies_about_zero_is_left_alone(values: np.ndarray) -> None:
+    assert found(run(series("r2", values, group="validation"))) == []
+
+
+def test_whether_training_fits_is_told_by_the_same_error_on_both() -> None:
+    held_out = series("mse", np.full(30, 50.0), group="validation")
+    score = series("r2", np.full(30, -4.0), group="validation")
+    assert only(run(series("mse", np.full(30, 1.0)), held_out, score)).measured["train"] == "learned"
+    assert only(run(series("mse", np.full(30, 45.0)), held_out, score)).measured["train"] == "worse"
+
+
+def test_squared_error_beside_the_variance_of_the_target_tells_the_same() -> None:
+    variance = series("target_var", np.full(30, 1.0))
+    assert only(run(series("mse", np.full(30, 74.0), group="validation"), variance)).measured["kind"] == "unbounded"
+    assert found(run(series("mse", np.full(30, 0.9), group="validation"), variance)) == []
+
+
+@pytest.mark.parametrize(("name", "bad", "good"), [("auc", 0.21, 0.48), ("mcc", -0.6, -0.03), ("kappa", -0.4, 0.0),
+                                                  ("spearman", -0.8, 0.1)])
+def test_a_score_of_an_order_that_is_turned_round(name: str, bad: float, good: float) -> None:
+    assert only(run(series(name, np.full(12, bad), group="validation"))).measured["kind"] == "inverted"
+    assert found(run(series(name, np.full(12, good), group="validation"))) == []
+
+
+def test_the_explained_variance_of_a_value_function_is_no_fault() -> None:
+    r = run(series("explained_variance", np.full(12, -2.0)), series("reward", N[:12]))
+    assert found(r) == []
+
+
+def test_values_that_are_not_finite_are_no_skill() -> None:
+    assert found(run(series("r2", [np.nan] * 9, group="validation"), series("auc", [], group="validation"))) == []
+
+
+def test_a_huge_learning_rate_beside_a_ruined_score_is_too_high() -> None:
+    ruined = run(series("mse", 74 + 3000 * np.exp(-N)), series("r2", RUINED, group="validation"),
+                 series("learning_rate", np.full(30, 5.0)))
+    f = only(ruined, "l307_lr_extreme")
+    assert (f.measured["kind"], f.measured["specific"]) == ("high", True)
+    healthy = run(series("mse", 0.05 + np.exp(-N)), series("r2", LEARNING, group="validation"),
+                  series("learning_rate", np.full(30, 5.0)))
+    assert found(healthy, "l307_lr_extreme") == []
+
+
+def test_an_error_ten_times_training_s_at_every_evaluation_is_a_gap_even_if_it_falls() -> None:
+    train = series("rmse", 14 + 30 * np.exp(-N / 2))
+    far = series("rmse", 690 - 220 * N / 29, group="validation")
+    assert only(run(train, far), "l204_train_validation_gap").measured["kind"] == "from-start"
+    other_unit = series("rmse", 20 * (14 + 30 * np.exp(-N / 2)), group="validation")
+    assert found(run(train, other_unit), "l204_train_validation_gap") == []
+
+
+def schedule(steps: int = 16) -> np.ndarray:
+    up = np.array([0.0019, 0.0039, 0.0059])
+    return np.concatenate([up, 0.0059 - 0.00022 * np.arange(1, steps - 2)])
+
+
+def test_a_second_warmup_at_the_resume_is_a_restart() -> None:
+    rate = series("learning_rate", [*schedule(), *schedule()])
+    loss = series("loss", 1.3 + np.exp(-np.arange(32.0)))
+    resumed = note("resume", "== fortgesetzt bei Schritt 16 ==", 17)
+    f = only(run(loss, rate, notes=(resumed,)), "l302_lr_restart")
+    assert f.measured["at_resume"] is True
+    assert f.measured["to_peak"] is True
+    assert f.where.step == 17
+    goes_on = series("learning_rate", [*schedule(), *(schedule()[-1] - 0.0001 * np.arange(1, 17))])
+    assert found(run(loss, goes_on, notes=(resumed,)), "l302_lr_restart") == []
+    assert found(run(loss, rate), "l302_lr_restart") == [], "a cycle that nobody resumed may be meant"
+
+
+def test_a_recall_of_zero_under_a_possessive_name_is_seen() -> None:
+    text = "\n".join(f"[{20 * i}]\ttrain's binary_logloss: {0.6 - i / 40:.4f}\tvalid's accuracy: 0.98350\t"
+                     f"valid's recall: {0.11 if i < 2 else 0.0:.4f}" for i in range(1, 15))
+    assert {f.measured.get("kind") for f in judge_run(read_run(["-"], stdin=text.encode()))
+            if f.rule == "L213"} == {"never-positive"}

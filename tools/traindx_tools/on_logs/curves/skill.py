@@ -1,0 +1,98 @@
+"""Scores with a known zero: what a model without any skill gets, and whether a run ends far below it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from traindx_tools.on_logs.curves.baselines import Curve, curve, last_part, median, ratio, tail, trend
+from traindx_tools.on_logs.curves.constants import key_with_underscores, logged_variances
+from traindx_tools.on_logs.curves.learning import is_reinforcement, number
+from traindx_tools.on_logs.run import Floats, Run
+
+FAR, INVERTED, AREA = -0.5, -0.2, 0.35
+ENOUGH = 3
+MADE_GOOD = 0.2
+
+_UNBOUNDED = re.compile(r"(?:^|_)(?:r_?2(?:_score)?|r_?sq(?:uared)?|nse|nash_sutcliffe|skill_score|"
+                        r"explained_var\w*)(?:_|$)")
+_CORRELATION = re.compile(r"(?:^|_)(?:mcc|matthews\w*|kappa|qwk|spearman\w*|pearson\w*|kendall\w*|corr|"
+                          r"correlation)(?:_|$)")
+_AREA = re.compile(r"(?:^|_)(?:auc|auroc|roc_auc)(?:_|$)")
+
+
+@dataclass(frozen=True)
+class Skill:
+    """A curve as skill: 0 for a model without any, and where it counts as harm."""
+
+    curve: Curve
+    kind: str
+    worst: float
+    words: str
+
+
+def harm(run: Run) -> Skill | None:
+    """The score by which the run ends far below a model without skill: of held-out data where there is one."""
+    found = [s for s in (*_scores(run), *_from_variance(run)) if _does_harm(s)]
+    found.sort(key=lambda s: (s.kind != "unbounded", s.curve.series.group == "train"))
+    return found[0] if found else None
+
+
+def skill_in_training(run: Run, harmful: Skill) -> float | None:
+    """The skill that the training data show, where the log tells: by the same score, or by the same error on both."""
+    series = harmful.curve.series
+    if series.group == "train":
+        return median(last_part(harmful.curve.values, 1 / 3))
+    twin = run.first(series.name, group="train")
+    if twin is not None and harmful.kind == "unbounded" and series.name == "r2" and len(curve(twin)):
+        return median(last_part(curve(twin).values, 1 / 3))
+    for name, power in (("mse", 1), ("rmse", 2)):
+        train, held_out = run.first(name, group="train"), run.first(name, group=series.group)
+        if train is not None and held_out is not None and len(curve(train)) and len(curve(held_out)):
+            share = ratio(tail(curve(train).values), tail(curve(held_out).values)) ** power
+            return 1.0 - share * (1.0 - median(last_part(harmful.curve.values, 1 / 3)))
+    return None
+
+
+def _scores(run: Run) -> Iterator[Skill]:
+    for series in run.series:
+        name = "r2" if series.name == "r2" else key_with_underscores(series.original)
+        c = curve(series)
+        if not len(c) or (is_reinforcement(run) and "explained_var" in name):
+            continue
+        if _UNBOUNDED.search(name) and c.values.max() <= 1.0 + 1e-6:
+            yield Skill(c, "unbounded", FAR, "always saying the mean gives 0")
+        elif _CORRELATION.search(name) and c.values.max() <= 1.0 and c.values.min() >= -1.0:
+            yield Skill(c, "inverted", INVERTED, "guessing gives 0")
+        elif _AREA.search(name) and c.values.min() >= 0.0 and c.values.max() <= 1.0:
+            shifted = Curve(c.series, c.values - 0.5, c.index)
+            yield Skill(shifted, "inverted", AREA - 0.5, "guessing gives 0.5")
+
+
+def _from_variance(run: Run) -> Iterator[Skill]:
+    """R2 as it follows from a squared error and the target's variance, where no R2 is logged."""
+    name, variance = next(iter(logged_variances(run)), ("", 0.0))
+    if variance <= 0 or any(s.name == "r2" for s in run.series):
+        return
+    for group in ("validation", "test", "train"):
+        series = run.first("mse", group=group)
+        if series is not None and len(series):
+            c = curve(series)
+            yield Skill(Curve(series, 1.0 - c.values / variance, c.index), "unbounded", 2 * FAR,
+                         f"always saying the mean gives {number(variance)} ({name})")
+
+
+def _does_harm(s: Skill) -> bool:
+    v = s.curve.values
+    if len(v) < ENOUGH:
+        return False
+    return float(last_part(v, 1 / 3).max()) <= s.worst and not _rising(v)
+
+
+def _rising(v: Floats) -> bool:
+    """Whether a score below zero is on its way up: it made good a part of its distance in the second half."""
+    third = max(1, len(v) // 3)
+    middle, end = median(v[third: 2 * third]), median(last_part(v, 1 / 3))
+    ends_best = float(v[-1]) >= float(v.max()) and float(v[-1]) - middle >= MADE_GOOD * abs(middle)
+    return ends_best or (end - middle >= MADE_GOOD * abs(middle) and trend(v) > 2.0)
