@@ -60,6 +60,17 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+OPENS = """import torch
+import yaml
+
+cfg = {"lr": 1e-5, "epochs": 1}
+cfg.update({k: v for k, v in yaml.safe_load(open("conf.yaml")).items() if k in cfg})
+net = torch.nn.Linear(2, 2)
+opt = torch.optim.Adam(net.parameters(), lr=cfg["lr"])
+print(cfg["epochs"], opt)
+"""
+
+
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     code = run(["audit", *arguments])
     out, err = capsys.readouterr()
@@ -76,6 +87,26 @@ def test_exit_codes_and_streams(repository: Path, capsys: pytest.CaptureFixture[
     assert "fix: clear the gradients" in out
     for level, expected in (("critical", 0), ("high", 1), ("low", 1), ("never", 0)):
         assert said(capsys, ".", "--fail-on", level)[0] == expected
+
+
+def test_a_mild_finding_is_told_and_does_not_fail(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The documented rule: from medium on, and the last line says why the code is 0."""
+    (repository / "train.py").write_text("x = 1  # traindx: ignore[C999]\n")
+    code, out, err = said(capsys, ".")
+    assert code == 0
+    assert out.startswith("train.py:1: C001 low")
+    assert out.count("\n") == 1
+    assert err == "traindx: 1 finding in 1 file, none that fails (--fail-on medium)\n"
+    assert said(capsys, ".", "--fail-on", "low")[0] == 1
+
+
+def test_a_patch_of_a_configuration_file_is_in_the_diff(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (repository / "train.py").write_text(OPENS)
+    (repository / "conf.yaml").write_text("learning_rate: 0.003  # per sample\nepochs: 3\n")
+    out = said(capsys, ".", "--patch")[1]
+    subprocess.run(["git", "apply"], input=out.encode(), cwd=repository, check=True)
+    assert (repository / "conf.yaml").read_text() == "lr: 0.003  # per sample\nepochs: 3\n"
+    assert said(capsys, ".")[0] == 0
 
 
 def test_formats(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:

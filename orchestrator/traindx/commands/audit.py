@@ -71,16 +71,20 @@ def _home() -> Path:
 FORMATS: dict[str, Callable[[AuditReport], str]] = {"text": _text, "json": _json, "sarif": _sarif, "github": _github}
 
 
-def _summary(report: AuditReport) -> str:
+def _summary(report: AuditReport, chosen: Selection) -> str:
+    """How much was found in how much, and, where the exit code is 0 all the same, why."""
     count, files = len(report.findings), report.judged
+    failing = any(chosen.fails(f) for f in report.findings)
+    mild = f", none that fails (--fail-on {chosen.fail_on})" if count and not failing else ""
     of = f" of {report.found}" if files != report.found else ""
     ignored = f", {len(report.suppressed)} ignored by comments" if report.suppressed else ""
-    return f"{count} finding{'s' * (count != 1)}{ignored} in {files}{of} file{'s' * (report.found != 1)}"
+    return f"{count} finding{'s' * (count != 1)}{ignored} in {files}{of} file{'s' * (report.found != 1)}{mild}"
 
 
 @click.command("audit", epilog="""\b
-Exit codes: 0 nothing at or above --fail-on, 1 something at or above it,
-2 bad usage or nothing readable. Files that cannot be read beside others are
+Exit codes: 0 nothing at or above --fail-on (medium, if not set: a finding of
+severity low or info alone exits with 0), 1 something at or above it, 2 bad
+usage or nothing readable. Files that cannot be read beside others are
 named on standard error and do not change the code.
 """)
 @click.argument("paths", nargs=-1)
@@ -122,7 +126,7 @@ def command(paths: tuple[str, ...], base: str | None, shape: str, as_json: bool,
     if base is not None and not report.texts:
         click.echo(f"traindx: no Python file in {' '.join(paths)} differs from {base}", err=True)
     else:
-        click.echo(f"traindx: {_summary(report)}", err=True)
+        click.echo(f"traindx: {_summary(report, chosen)}", err=True)
     return int(any(chosen.fails(f) for f in report.findings))
 
 

@@ -214,6 +214,8 @@ def test_a_comment_with_a_reason_takes_a_finding_out(project: Path, old: str, ne
     ("# traindx: ignore because of this", "names no rule"),
     ("# traindx: ignore[] because of this", "names no rule"),
     ("# traindx: ignore[C999] because of this", "names the unknown rule C999"),
+    ("# traindx: ignore[C999]", "names the unknown rule C999 and gives no reason"),
+    ("# traindx: ignore", "names no rule and gives no reason"),
     ("# traindx: ignore[L204] because of this", "names the unknown rule L204"),
     ("# traindx: ignore[C103 because of this", "names no rule"),
 ])

@@ -106,7 +106,9 @@ def heeded(findings: Iterable[Finding], texts: Iterable[Text], known: Collection
     for text in texts:
         comments, begins[text.path] = comments_in(text)
         for comment in comments:
-            kept += [_complaint(text, comment, why) for why in _faults(comment, known)]
+            faults = list(_faults(comment, known))
+            named = next((r for r in comment.rules if r in known), "C104")
+            kept += [_complaint(text, comment, " and ".join(faults), named)] if faults else []
             if _WORD.search(comment.reason):
                 excused.update(((text.path, comment.target, rule), comment.reason) for rule in comment.rules)
     suppressed: list[Suppressed] = []
@@ -124,15 +126,17 @@ def heeded(findings: Iterable[Finding], texts: Iterable[Text], known: Collection
 def _faults(comment: Comment, known: Collection[str]) -> Iterator[str]:
     if not comment.rules:
         yield "names no rule"
-    yield from (f"names the unknown rule {rule[:20]}" for rule in comment.rules if rule not in known)
+    unknown = [rule[:20] for rule in comment.rules if rule not in known]
+    if unknown:
+        yield f"names the unknown rule{'s' * (len(unknown) > 1)} {', '.join(unknown[:4])}"
     if not _WORD.search(comment.reason):
         yield "gives no reason"
 
 
-def _complaint(text: Text, comment: Comment, why: str) -> Finding:
+def _complaint(text: Text, comment: Comment, why: str, rule: str) -> Finding:
     return RULE.finding(
-        f"The ignore comment at {text.path}:{comment.line} {why}, so that nothing is suppressed by it: write "
-        f"`# traindx: ignore[{comment.rules[0] if comment.rules else 'C104'}] the reason`",
+        f"The ignore comment at {text.path}:{comment.line} {why}, so that it suppresses less than it says: write "
+        f"`# traindx: ignore[{rule}] the reason`",
         Location(file=text.path, line=comment.line, quote=comment.text),
         text.path,
         strength=Strength.DIRECT,
