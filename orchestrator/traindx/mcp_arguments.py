@@ -70,6 +70,17 @@ class AuditCode(Arguments):
     patches: bool = Field(False, description="Show the proposed changes too. They are proposals: nothing is applied.")
 
 
+class Jaxpr(Arguments):
+    """Arguments of jaxpr."""
+
+    file: str = Field(max_length=4096, description="The Python file, relative to the server's root.")
+    function: str = Field(max_length=200, pattern=r"^[A-Za-z_][\w.]*$",
+                          description="The function in it, dotted names allowed.")
+    arguments: str = Field("", max_length=4000, description=(
+        "Its arguments as types: \"f32[8,16], i32[8], {'w': f32[16,4]}, key, 0.1\"."))
+    gradient: bool = Field(False, description="It is a loss: name parameters (first argument) that get no gradient.")
+
+
 class Explain(Arguments):
     """Arguments of explain."""
 

@@ -42,16 +42,18 @@ class Reach:
     """Everything below one folder."""
 
     root: Path
+    allow_run: bool = False
+    """The person agreed, when they started the server, that files below the root are executed."""
 
     @classmethod
-    def of(cls, root: str | Path) -> Reach:
+    def of(cls, root: str | Path, *, allow_run: bool = False) -> Reach:
         """The reach of a server with this root. Raises BadUsage for no folder and for the root of the file system."""
         real = Path(root).expanduser().resolve()
         if not real.is_dir():
             raise BadUsage(f"the root {root} is no folder: give the folder of the training code with --root")
         if real == Path(real.anchor):
             raise BadUsage(f"the root {real} would confine nothing: give the folder of the training code with --root")
-        return cls(real)
+        return cls(real, allow_run)
 
     def logs(self, given: Sequence[str]) -> Admitted:
         """Every file that the paths name: files, folders and globs, relative to the root. Raises Refused,

@@ -1,7 +1,8 @@
 """The instruments as tools of an MCP server: a table, and a function for each from checked arguments to a text.
 
 Nothing here approves, applies or edits: those are a person's decisions (`traindx approve`). All tools only read, but
-for `plot_run`, which writes pictures below scratch/debug of the root. Nothing here knows the MCP SDK.
+for `plot_run`, which writes pictures below scratch/debug of the root, and `jaxpr`, which imports a file and only does
+so where the person started the server with that consent. Nothing here knows the MCP SDK.
 """
 
 from __future__ import annotations
@@ -43,11 +44,13 @@ class Tool:
     """How to ask for less, for an answer that was cut."""
     read_only: bool = True
     idempotent: bool = True
+    executes: bool = False
+    """It runs the user's code, where the person agreed to it when they started the server; elsewhere it refuses."""
 
     @property
     def annotations(self) -> dict[str, bool | str]:
         """The hints of the MCP specification."""
-        return {"title": self.title, "readOnlyHint": self.read_only, "destructiveHint": False,
+        return {"title": self.title, "readOnlyHint": self.read_only and not self.executes, "destructiveHint": False,
                 "idempotentHint": self.idempotent, "openWorldHint": False}
 
     @property
@@ -203,6 +206,19 @@ def audit_code(reach: Reach, given: asked.AuditCode, say: Say) -> str:
     return _listing(lines, f"{len(wanted)} of {len(result.findings)} findings in {len(result.texts)}{of} files", notes)
 
 
+def jaxpr(reach: Reach, given: asked.Jaxpr, say: Say) -> str:
+    """What a JAX function became when it was traced. Raises BadUsage without consent: the file would be executed."""
+    from traindx.commands.jaxpr import summary_of
+
+    command = f'traindx jaxpr {given.file}:{given.function} --args "{given.arguments}" --run'
+    if not reach.allow_run:
+        raise BadUsage(f"importing {given.file} executes it, and this server has no consent to that. The person can "
+                       f"run `{command}`, or start the server with `traindx mcp --run`")
+    file = reach.code([given.file]).files[0]
+    say("importing and tracing")
+    return str(summary_of(str(file), given.function, given.arguments, gradient=given.gradient)["text"]) + "\n"
+
+
 def explain(reach: Reach, given: asked.Explain, say: Say) -> str:
     """The page of a rule or a failure mode."""
     from traindx.commands.explain import page as page_of
@@ -322,6 +338,11 @@ TOOLS: dict[str, Tool] = {t.name: t for t in (
          "Static audit of PyTorch and JAX training code, never imported or run: one finding a line with file, line, "
          "quoted code and measured values.",
          asked.AuditCode, audit_code, "rule, min_severity, fewer paths"),
+    Tool("jaxpr", "What a JAX function became",
+         "The jaxpr of a JAX function in few lines: inputs, outputs, what each line of code became, loops, keys used "
+         "twice, unguarded logarithms and divisions, what cuts gradients. Traced for types, but importing the file "
+         "executes it: answers only where the person started the server with --run.",
+         asked.Jaxpr, jaxpr, "a smaller function", executes=True),
     Tool("explain", "Page of a rule or failure mode",
          "The page of a rule (L204, C107) or a failure mode (loss.log-of-zero): mechanism, thresholds with sources, "
          "evidence for and against with weights, how to confirm and rule out, fixes, look-alikes.",

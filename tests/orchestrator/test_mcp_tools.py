@@ -14,7 +14,7 @@ from traindx.mcp_page import page
 from traindx.mcp_paths import Reach
 from traindx.mcp_tools import TOOLS, call, read_only_names
 from traindx.policy import Scope, allowed
-from traindx_tools.errors import BadUsage
+from traindx_tools.errors import BadUsage, TraindxError
 
 NAN_LOG = "".join(f"step {i} loss {0.5 if i < 120 else float('nan')} lr 0.001\n" for i in range(160))
 SOFTMAX = """import torch
@@ -194,5 +194,32 @@ def test_the_folder_of_a_run_with_instruments_is_read(tmp_path: Path):
     assert "train.py:1" in text
 
 
-def test_nothing_that_runs_code_is_a_tool():
+def test_nothing_that_runs_code_is_a_tool_without_consent(root: Path):
     assert not {t for t in TOOLS if "run" in t.split("_")[0] or "exec" in t or "approve" in t or "fix" in t}
+    assert {t.name for t in TOOLS.values() if t.executes} == {"jaxpr"}
+    assert TOOLS["jaxpr"].annotations["readOnlyHint"] is False
+    (root / "code" / "model.py").write_text("import pathlib\npathlib.Path('executed').touch()\n")
+    with pytest.raises(BadUsage, match=r"traindx jaxpr code/model.py:loss .*--run"):
+        ask(root, "jaxpr", file="code/model.py", function="loss")
+    assert not list(root.rglob("executed"))
+
+
+def test_with_consent_a_jax_function_is_summarised(root: Path):
+    pytest.importorskip("jax")
+    (root / "code" / "model.py").write_text(
+        "import jax, jax.numpy as jnp\ndef loss(w, x, key):\n    a = jax.random.normal(key, w.shape)\n"
+        "    return jnp.log((w + a + jax.random.normal(key, w.shape)) @ x).sum()\n")
+    reach = Reach.of(root, allow_run=True)
+
+    def asked(**words: Any) -> str:
+        return call("jaxpr", {"file": "code/model.py", "function": "loss", **words}, reach, lambda said: None)
+
+    answer = asked(arguments="f32[4], f32[4,2], key")
+    assert "J201" in answer
+    assert "model.py:4 log: a value that is 0 gives -inf" in answer
+    assert str(root) not in answer
+    assert len(answer) < 2000
+    with pytest.raises(TraindxError, match="has no f; it defines loss"):
+        asked(function="f")
+    with pytest.raises(TraindxError, match="outside"):
+        asked(file="/etc/passwd")

@@ -41,14 +41,20 @@ def command(target: str, arguments: str, gradient: bool, consent: bool, interpre
     if not consent:
         raise BadUsage(f"importing {line(file)} executes it: say so with --run "
                        f"(traindx jaxpr {line(target)} --run)")
-    said = _asked([interpreter, "-m", "traindx_tools.on_jax.summary.program", file, name, arguments,
-                   *(["--gradient"] if gradient else [])], timeout)
+    said = summary_of(file, name, arguments, gradient=gradient, interpreter=interpreter, timeout=timeout)
     summary = said["summary"]
     click.echo(json.dumps(summary, indent=1) if as_json else block(said["text"]))
     return 1 if summary["findings"] else 0
 
 
-def _asked(words: list[str], timeout: float) -> dict[str, Any]:
+def summary_of(file: str, name: str, arguments: str, *, gradient: bool, interpreter: str = sys.executable,
+               timeout: float = SECONDS) -> dict[str, Any]:
+    """`{"summary": ..., "text": ...}` of a function, traced in a process of its own. Executes the file: ask first.
+
+    Raises UnreadableInput with what the file, the function or the arguments lack, BadUsage without an interpreter.
+    """
+    words = [interpreter, "-m", "traindx_tools.on_jax.summary.program", file, name, arguments,
+             *(["--gradient"] if gradient else [])]
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=timeout, check=False,
                               stdin=subprocess.DEVNULL, env=clean_environment(os.environ))

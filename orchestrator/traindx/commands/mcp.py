@@ -7,7 +7,9 @@ import click
 
 @click.command("mcp")
 @click.option("--root", default=".", show_default=True, help="The folder that may be read; nothing outside it is.")
-def command(root: str) -> None:
+@click.option("--run", "allow_run", is_flag=True,
+              help="Your consent that the tool `jaxpr` imports files below the root, which executes them.")
+def command(root: str, allow_run: bool) -> None:
     """Serve the instruments over MCP on standard input and output, for Claude Code, Cursor, Codex and others.
 
     \b
@@ -15,4 +17,4 @@ def command(root: str) -> None:
     """
     from traindx.mcp_server import serve
 
-    serve(root)
+    serve(root, allow_run=allow_run)
