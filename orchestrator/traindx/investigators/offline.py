@@ -131,7 +131,7 @@ def _needs_code(found: triage.Hypothesis, report: Report) -> NeedsData:
     return NeedsData(
         reason=f"The cause is known ({found.confidence:.2f}): {found.issue} No line of the training code that was read "
                "belongs to it, so no fix can be proposed.",
-        artifacts=report.wanted or ("the training script (and its configuration) that this run was started with",),
+        artifacts=(*_absent(report), "the training script (and its configuration) that this run was started with"),
         next_checks=report.next_checks)
 
 
@@ -142,9 +142,13 @@ def _needs_data(report: Report, tried: frozenset[str], case: Case) -> NeedsData:
         reason = (f"{', '.join(sorted(tried))} was tried or rejected before, and no other cause is sure enough on this "
                   "evidence.")
     said = steering.noted(said_in(case), report.seen)
-    absent = missing_in_words(m for m in report.missing if ": " in m)
-    return NeedsData(reason=f"{reason} {said}" if said else reason, artifacts=(*absent, *report.wanted),
+    return NeedsData(reason=f"{reason} {said}" if said else reason, artifacts=(*_absent(report), *report.wanted),
                      next_checks=report.next_checks, questions=_questions(verdict.hypotheses, tried))
+
+
+def _absent(report: Report) -> tuple[str, ...]:
+    """Entries that were handed over and are not there, in words."""
+    return missing_in_words(m for m in report.missing if ": " in m)
 
 
 def _questions(hypotheses: Iterable[triage.Hypothesis], tried: frozenset[str]) -> tuple[str, ...]:

@@ -1,0 +1,107 @@
+"""Every diagnosis ends with what to do next: commands as they stand, and in words what no command can fetch."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+
+from traindx import cli
+from traindx.diagnose import Report, diagnose
+
+OOM = ("step 0 loss 10.8\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total "
+       "capacity of 15.78 GiB of which 3.10 GiB is free. Of the allocated memory 12.01 GiB is allocated by PyTorch, "
+       "and 210.00 MiB is reserved by PyTorch but unallocated.\n")
+FLAT = "".join(f"step {i} loss {2.302 + 0.001 * (i % 3):.4f} acc 0.101\n" for i in range(60))
+TRAIN = """import torch
+import torch.nn.functional as F
+net = torch.nn.Linear(4, 10)
+opt = torch.optim.SGD(net.parameters(), lr=1e-9)
+for step in range(60):
+    loss = F.cross_entropy(net(torch.randn(8, 4)), torch.zeros(8).long())
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    print(f"step {step} loss {loss.item():.4f} acc 0.1")
+"""
+
+
+def of(folder: Path, log: str, code: str | None = None, symptom: str = "") -> Report:
+    (folder / "log.txt").write_text(log)
+    if code is not None:
+        (folder / "train.py").write_text(code)
+    return diagnose(["log.txt"], symptom=symptom)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def known(command: str) -> bool:
+    """Whether it is a command of traindx with options that exist and without a word left to fill in."""
+    program, name, *arguments = shlex.split(command)
+    found = cli.traindx.get_command(click.Context(cli.traindx), name)
+    options = {o for p in found.params for o in (*p.opts, *p.secondary_opts)} if found else set()
+    filled = not {"CMD", "PATH", "TEXT", "FILE"}.intersection(arguments)
+    return program == "traindx" and filled and all(a in options for a in arguments if a.startswith("--"))
+
+
+@pytest.mark.parametrize(("log", "symptom"), [
+    (FLAT, ""), ("hello\nworld\n", "loss is nan"), ("step 0 loss 3.1\nstep 1 loss 3.0\n", ""),
+    ("".join(f"step {i} loss {3 * 0.9**i:.4f}\n" for i in range(40)), "generated samples are garbled"),
+])
+def test_a_log_alone_that_does_not_tell_gets_commands_and_words(here: Path, log: str, symptom: str) -> None:
+    report = of(here, log, symptom=symptom)
+    assert report.status == "needs_more_data"
+    assert report.next_checks
+    assert all(known(c) for c in report.next_checks)
+    assert any("training script" in w for w in report.wanted)
+    assert report.to_json()["analysis_artifacts"]["wanted"]
+    text = report.terminal({})
+    assert text.index("What would settle it") < text.index("Next commands")
+    assert text.splitlines()[-1].strip() == report.next_checks[-1]
+
+
+def test_with_the_code_the_run_under_instruments_and_a_line_to_log_are_offered(here: Path) -> None:
+    report = of(here, "step 0 loss 3.1\nstep 1 loss 3.0\n", TRAIN)
+    assert report.status == "needs_more_data", report.seen.verdict.reason
+    assert "traindx diagnose log.txt --run 'python train.py'" in report.next_checks
+    assert any("opt.param_groups[0]['lr']" in w for w in report.wanted)
+    assert not any("training script" in w for w in report.wanted)
+
+
+def test_code_further_up_is_named_with_its_folder(here: Path) -> None:
+    (here / "train.py").write_text(TRAIN)
+    run = here / "runs" / "seven"
+    run.mkdir(parents=True)
+    (run / "log.txt").write_text(FLAT)
+    report = diagnose(["runs/seven/log.txt"])
+    assert "traindx diagnose runs/seven/log.txt ." in report.next_checks
+
+
+def test_a_cause_that_is_found_leads_to_a_session(here: Path) -> None:
+    report = of(here, OOM)
+    assert report.status == "diagnosis_complete"
+    assert report.next_checks[0] == "traindx debug log.txt"
+    assert report.wanted == ()
+    (here / "train.py").write_text(TRAIN)
+    assert diagnose(["log.txt"]).next_checks[0] == "traindx debug log.txt --verify 'python train.py'"
+    assert diagnose(["log.txt", "train.py"]).next_checks[0] == "traindx debug . --verify 'python train.py'"
+
+
+def test_the_code_that_lies_beside_a_log_is_listed_as_read(here: Path) -> None:
+    report = of(here, FLAT, TRAIN)
+    assert [(a.path, a.note) for a in report.run.artifacts if a.format == "python"] == [
+        ("train.py", "found beside the log")]
+    assert "train.py" in report.terminal({})
+    given = diagnose(["."]).run.artifacts
+    assert [a.note for a in given if a.format == "python"] == [""]
+
+
+def test_what_was_just_typed_is_not_offered(here: Path) -> None:
+    report = of(here, FLAT, TRAIN)
+    assert report.command("traindx diagnose PATH", {}) == ""

@@ -1,0 +1,108 @@
+"""What a session says to a person who has to do something: read-only files, data, edits, a reason that was given."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+from traindx.at_terminal import describe, next_commands
+from traindx.model import Artifacts, Decision
+from traindx.session import decide, resume_session_sync, run_debug_session_sync
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "numpy-lr"
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "work"
+    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("scratch", "__pycache__"))
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_a_read_only_script_is_diagnosed_and_the_fix_says_how_to_allow_it(work: Path) -> None:
+    script = work / "train.py"
+    before = script.read_bytes()
+    script.chmod(0o444)
+    waiting = run_debug_session_sync("loss is nan", work, report=False)
+    assert waiting.status == "awaiting_approval", waiting.reason
+    assert waiting.diagnosis is not None
+    decide(waiting.folder, Decision.approve(waiting.diagnosis, "A"))
+    stopped = resume_session_sync(waiting.folder, report=False)
+    assert stopped.status == "interrupted"
+    assert "train.py cannot be written" in stopped.reason
+    assert "`chmod u+w train.py`" in stopped.reason
+    assert script.read_bytes() == before
+    script.chmod(0o644)
+    assert resume_session_sync(waiting.folder, report=False).status == "awaiting_verification"
+    assert script.read_bytes() != before
+
+
+def test_a_reason_given_with_a_rejection_is_answered(work: Path) -> None:
+    waiting = run_debug_session_sync("loss is nan", work, report=False)
+    assert waiting.diagnosis is not None
+    said = "it is not the loss function, I changed the learning rate"
+    decide(waiting.folder, Decision.reject(waiting.diagnosis, said))
+    after = resume_session_sync(waiting.folder, report=False)
+    text = after.reason + (after.diagnosis.root_cause if after.diagnosis else "")
+    assert f'You said: "{said}": ' in text
+    assert "noted" in text or "weighed" in text
+    assert after.diagnosis is None or after.diagnosis.failure_mode != waiting.diagnosis.failure_mode
+
+
+def test_data_that_is_missing_is_named_in_words_and_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "log.txt").write_text("".join(f"step {i} loss 2.303 acc 0.1\n" for i in range(30)))
+    result = run_debug_session_sync("it does not learn", tmp_path, report=False)
+    assert result.status == "needs_more_data"
+    shown = "\n".join(describe(result))
+    assert not {"training_logs", "loss_curves", "model_code", "error_messages", "PATH", "CMD"}.intersection(
+        shown.replace(";", " ").split())
+    assert "the training script" in shown
+    commands = next_commands(result)
+    assert len(commands) > 1
+    assert commands[-1] == f"traindx resume {result.session} --give ."
+    assert all(shlex.split(c) for c in commands)
+
+
+def test_a_path_that_was_announced_and_is_not_there_is_said_in_words(work: Path) -> None:
+    shutil.rmtree(work / "scratch", ignore_errors=True)
+    (work / "train.py").unlink()
+    result = run_debug_session_sync("loss is nan", work, report=False,
+                                    artifacts=Artifacts(training_logs=("log.txt",), config=("conf/a.yaml",)))
+    assert result.needs is not None
+    assert any(a == "the configuration of the run: there is no conf/a.yaml" for a in result.needs.artifacts)
+
+
+def test_several_changes_by_hand_are_told_one_a_line(work: Path) -> None:
+    waiting = run_debug_session_sync("loss is nan", work, report=False)
+    assert waiting.diagnosis is not None
+    decide(waiting.folder, Decision.approve(waiting.diagnosis, "B"))
+    result = resume_session_sync(waiting.folder, report=False)
+    assert result.status == "awaiting_edit"
+    rows = list(describe(result))
+    assert "  next:" in rows
+    assert any(r.startswith("    - train.py:") for r in rows)
+    assert not any("Then resume" in r and "train.py" in r for r in rows)
+
+
+def test_a_verification_is_offered_with_the_command_that_starts_the_training(work: Path) -> None:
+    waiting = run_debug_session_sync("loss is nan", work, report=False)
+    assert waiting.diagnosis is not None
+    decide(waiting.folder, Decision.approve(waiting.diagnosis, "A"))
+    result = resume_session_sync(waiting.folder, report=False)
+    assert next_commands(result)[0] == f"traindx resume {result.session} --verify 'python train.py'"
+    agreed = result.model_copy(update={"has_verify": True})
+    assert next_commands(agreed)[0] == f"traindx resume {result.session} --run"
+
+
+def test_entries_that_are_empty_are_no_artifacts() -> None:
+    given = Artifacts.model_validate({"training_logs": "", "loss_curves": None, "model_code": [" ", None],
+                                      "error_messages": {}, "config": {"lr": 0.1}})
+    assert given.everything == ('{"lr": 0.1}',)
+    assert given.missing == ("training_logs", "loss_curves", "model_code", "error_messages")
+
+
