@@ -115,6 +115,8 @@ class Attachment:
 
             @functools.wraps(made)
             def call(*given: Any, **named: Any) -> Any:
+                if self._current is not None:  # it is traced: releases before 0.5 do not mark what this makes
+                    self._current.differentiates = True
                 return watched(*given, **named)
 
             return call

@@ -41,6 +41,8 @@ class Watched:
         self.number = next(_numbers)
         """One that no other function of this process has."""
         self.calls = 0
+        self.differentiates = False
+        """Whether a gradient was asked for while it was traced."""
         self.feeding: Feeding | None = None
         """What of its outputs it gets back as arguments, learned from its first calls."""
 

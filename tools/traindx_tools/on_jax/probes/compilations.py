@@ -133,7 +133,7 @@ def _callbacks(jaxpr: Any, path: tuple[str, ...], around: Place | None) -> Itera
     for eqn in jaxpr.jaxpr.eqns:
         place = place_of(eqn, around)
         name = eqn.primitive.name
-        if name in CALLBACKS:
+        if name in CALLBACKS and "cond" not in path:  # one that is taken once in an interval is as it should be
             yield name, path, place
         inner = (*path, name) if name in ("scan", "while", "cond") else path
         for _, body in internals.inner_jaxprs(eqn):

@@ -67,7 +67,7 @@ class State(JaxProbe):
         if call.watched.number in self._functions or internals.size(jaxpr) > MOST_EQUATIONS:
             return
         traced = lowered(call.watched, jaxpr, call.args, call.kwargs, call.output)
-        trains = any("transpose" in internals.stack(e) for e in jaxpr.jaxpr.eqns)
+        trains = call.watched.differentiates or any("transpose" in internals.stack(e) for e in jaxpr.jaxpr.eqns)
         known = _Function(call.watched, traced, trains)
         self._functions[call.watched.number] = known
         inputs = set(jaxpr.jaxpr.invars)
