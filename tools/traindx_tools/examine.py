@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ from traindx_tools.on_code import audit
 from traindx_tools.on_logs import read_run
 from traindx_tools.on_logs.judge import judge_run
 from traindx_tools.on_logs.readers.live_records import FORMAT as LIVE
+from traindx_tools.on_logs.roles import is_known
 from traindx_tools.on_logs.run import Run
 from traindx_tools.symptoms import blind_spots, unseen_symptoms
 from traindx_tools.triage import Verdict, judge
@@ -52,8 +53,14 @@ class Examination:
 
 def _verdict(findings: Sequence[Finding], run: Run, code: Sequence[Path], symptom: str, records: int) -> Verdict:
     recorded = frozenset(s.name for s in run.series) | frozenset(s.group for s in run.series)
-    return judge(findings, load_catalog(), symptom, records=records, unseen=unseen_symptoms(symptom, recorded),
-                 unjudged=blind_spots(recorded, bool(code)), domains=domains_of(run, code, symptom))
+    strangers = tuple(dict.fromkeys(s.original for s in run.series))
+    if any(map(is_known, run.series)):
+        strangers = ()
+    elif strangers:
+        records -= sum(len(s) for s in run.series)
+    return judge(findings, load_catalog(), symptom, records=records, strangers=strangers,
+                 unseen=unseen_symptoms(symptom, recorded), unjudged=blind_spots(recorded, bool(code)),
+                 domains=domains_of(run, code, symptom))
 
 
 def code_files(paths: Sequence[str | Path], run: Run) -> tuple[Path, ...]:
@@ -108,14 +115,14 @@ def _short(finding: Finding, prefixes: tuple[str, ...]) -> Finding:
                    patch=tuple(replace(p, file=_inside(p.file, prefixes)) for p in finding.patch))
 
 
-def examine(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | None = None,
-            root: Path | None = None) -> Examination:
+def examine(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | None = None, root: Path | None = None,
+            names: Mapping[str, str] | None = None) -> Examination:
     """Reads the artifacts and weighs every failure mode against what is seen in them.
 
     `paths`: files, folders, globs, fsspec URLs or "-" (then `stdin` holds the bytes). `root`: the folder that paths in
-    statements are shown from. Raises UnreadableInput.
+    statements are shown from. `names`: what the log's own names stand for (see `read_run`). Raises UnreadableInput.
     """
-    run = read_run(paths, stdin=stdin)
+    run = read_run(paths, stdin=stdin, names=names)
     failures: list[str] = []
     on_logs = judge_run(run, failures)
     recorded_live = frozenset(a.path for a in run.artifacts if a.format == LIVE)

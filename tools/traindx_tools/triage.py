@@ -138,8 +138,10 @@ def _netted(pro: Sequence[Weighed], con: Sequence[Weighed]) -> tuple[list[Weighe
         total = sum(w.weight for w in mine)
         told = [w for w in mine if w.weight * total > 0]
         if told:
+            notes = ["; ".join(dict.fromkeys(w.note for w in side if w.note)) for side in (
+                told, [w for w in mine if w not in told])]
             out.append(Weighed(mine[0].finding, total, max((w.strength for w in told), key=lambda s: s.cap),
-                               "; ".join(dict.fromkeys(w.note for w in told if w.note))))
+                               ", but ".join(n for n in notes if n)))
     out.sort(key=lambda w: (w.strength.cap, abs(w.weight)), reverse=True)
     return [w for w in out if w.weight > 0], [w for w in out if w.weight < 0]
 
@@ -265,12 +267,14 @@ def _explains(anomalies: Sequence[Finding], symptom: str) -> bool:
 
 
 def judge(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom: str = "", *, records: int = 0,
-          unseen: Sequence[str] = (), unjudged: Sequence[str] = (), domains: frozenset[str] | None = None) -> Verdict:
+          unseen: Sequence[str] = (), unjudged: Sequence[str] = (), strangers: Sequence[str] = (),
+          domains: frozenset[str] | None = None) -> Verdict:
     """The verdict over a run.
 
     `records`: how many metric values were read (a run of which nothing was read is not healthy). `unseen`: symptoms the
     person names that these artifacts could not show, such as garbled samples where only losses are logged. `unjudged`:
-    what was not there to be judged at all, in words (see `symptoms.blind_spots`). `domains`: as for `rank`.
+    what was not there to be judged at all, in words (see `symptoms.blind_spots`). `strangers`: names that
+    were read and that no rule knows, where nothing else was. `domains`: as for `rank`.
     """
     anomalies = timeline(findings)
     serious = [f for f in anomalies if f.severity.rank >= Severity.MEDIUM.rank]
@@ -281,6 +285,10 @@ def judge(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom
         reason = (f"Something is wrong ({serious[0].statement.rstrip('.')}), but no cause reaches a confidence of "
                   f"{CONFIDENT:.2f} on this evidence.")
         return Verdict("needs_more_data", hypotheses, anomalies, reason)
+    if strangers and records == 0:
+        told = ", ".join(strangers[:6]) + (f" and {len(strangers) - 6} more" if len(strangers) > 6 else "")
+        return Verdict("needs_more_data", (), anomalies, f"No rule knows the names that were read ({told}), so nothing "
+                       "was judged: give the code that prints them, or name them in the log as loss, accuracy, lr.")
     if records == 0:
         return Verdict("needs_more_data", (), anomalies, "No metrics and no errors were found in what was given.")
     if records < FEWEST:

@@ -53,3 +53,47 @@ def test_what_traindx_wrote_is_no_evidence_of_the_run(folder: Path) -> None:
     assert {s.name for s in run.series} == {"loss", "accuracy"}
     assert run.first("loss") is not None
     assert max(float(s.values.max()) for s in run.find("loss")) == 2.0
+
+
+UNUSUAL = "".join(f"runde {i}: kasten={3 - i / 10:.3f} (gut)\n" for i in range(12))
+
+
+def test_a_log_of_own_names_is_read_by_what_they_stand_for() -> None:
+    run = read_run(["-"], stdin=UNUSUAL.encode(), names={"kasten": "val_loss", "runde": "epoch"})
+    (loss,) = run.series
+    assert (str(loss), loss.epoch.tolist()) == ("validation loss", list(range(12)))
+
+
+def test_own_names_reach_columns_and_whole_words_only() -> None:
+    text = "runde,kasten,kastenzahl\n" + "".join(f"{i},{3 - i / 10:.2f},{i * 7}\n" for i in range(9))
+    run = read_run(["-"], stdin=text.encode(), names={"kasten": "loss", "runde": "step"})
+    assert {s.name: s.unit for s in run.series} == {"loss": "step", "kastenzahl": "step"}
+
+
+def test_own_names_reach_the_series_of_a_binary_file(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    from torch.utils.tensorboard import SummaryWriter
+
+    with SummaryWriter(str(tmp_path)) as writer:
+        for i in range(5):
+            writer.add_scalar("kasten", 1.0 / (i + 1), i)
+    assert [str(s) for s in read_run([tmp_path], names={"kasten": "val_loss"}).series] == ["validation loss"]
+
+
+@pytest.mark.parametrize("names", [{"kasten": "blub"}, {"": "loss"}, {"a\nb": "loss"}])
+def test_a_name_that_stands_for_nothing_is_refused_with_examples(names: dict[str, str]) -> None:
+    with pytest.raises(UnreadableInput, match=r"expected|Expected"):
+        read_run(["-"], stdin=UNUSUAL.encode(), names=names)
+
+
+def test_a_log_in_which_nothing_is_found_shows_lines_of_it() -> None:
+    text = "hello\n" + "".join(f"<<{i}>> ~{3 - i / 10:.2f}~\x07 blub {i * 7}\n" for i in range(50))
+    (artifact,) = read_run(["-"], stdin=text.encode()).artifacts
+    assert 'line 2: "<<0>> ~3.00~ blub 0"' in artifact.note
+    assert artifact.note.count(": \"<<") == 3
+    assert len(artifact.note) < 600
+
+
+def test_a_log_in_which_something_is_found_shows_none() -> None:
+    (artifact,) = read_run(["-"], stdin=b"1 2 ~ 3\nstep 1 loss 0.5\nstep 2 loss 0.4\n").artifacts
+    assert artifact.note == ""

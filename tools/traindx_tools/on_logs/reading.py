@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +14,7 @@ from traindx_tools.on_logs.artifacts import Discovery, Source, discover, is_bina
 from traindx_tools.on_logs.configs import read_config, read_config_lines
 from traindx_tools.on_logs.readers import delimited, head_of, json_records, sniff
 from traindx_tools.on_logs.readers.text_log import lines_of
+from traindx_tools.on_logs.renaming import checked, renamed_series, renamed_source
 from traindx_tools.on_logs.roles import assign_roles, trusted_names, unresolved
 from traindx_tools.on_logs.run import Artifact, Run, merge
 from traindx_tools.on_logs.tracebacks import read_errors
@@ -33,18 +34,23 @@ MAX_CONFIG = 4 * 2**20
 _WITHOUT_ERRORS = frozenset({"tensorboard", "csv", "hf_trainer_state"})
 
 
-def read_run(paths: Sequence[str | Path] | str | Path, *, stdin: bytes | None = None) -> Run:
+def read_run(paths: Sequence[str | Path] | str | Path, *, stdin: bytes | None = None,
+             names: Mapping[str, str] | None = None) -> Run:
     """Everything that the artifacts of one run tell: series, errors, notes, configuration.
 
     `paths`: files, folders, globs, "-" (then `stdin`, or the process's standard input) or fsspec URLs. Formats are told
     by content; nothing is executed or unpickled; a file that cannot be used stands in `Run.artifacts` with the reason.
+    `names`: what the log's own names stand for, as in {"Kosten": "loss", "Runde": "epoch"}.
 
-    Raises UnreadableInput where a path names nothing, or where nothing of what it names could be read.
+    Raises UnreadableInput where a path names nothing, where nothing of what it names could be read, or where a name
+    stands for nothing that is known.
     """
+    own = checked(names or {})
     found = discover([paths] if isinstance(paths, (str, Path)) else list(paths), stdin=stdin)
-    parts = [_read_source(source) for source in found.sources]
+    sources = [renamed_source(s, own) for s in found.sources]
+    parts = [renamed_series(_read_source(source), own) for source in sources]
     printed = _printed(found.sources) if unresolved(merge(parts)) else ()
-    parts = _with_ranks([_read_again(s, p, trusted_names(printed)) for s, p in zip(found.sources, parts, strict=True)])
+    parts = _with_ranks([_read_again(s, p, trusted_names(printed)) for s, p in zip(sources, parts, strict=True)])
     run = merge([*parts, Run(artifacts=tuple(found.left_out))])
     _require_something(run, found)
     written = {k: v for p in parts if _is_config(p) for k, v in p.config.items()}

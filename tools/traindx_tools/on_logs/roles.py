@@ -86,6 +86,11 @@ def _is_unknown(s: Series) -> bool:
     return not name.known and s.name == name.canonical
 
 
+def is_known(s: Series) -> bool:
+    """Whether rules can know what a series is: by its name, by the code that prints it, or by its course."""
+    return not _is_unknown(s)
+
+
 def _stem(original: str) -> tuple[str, ...]:
     return tuple(w for w in words(original) if w not in GROUPS)
 

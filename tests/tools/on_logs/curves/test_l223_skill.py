@@ -113,3 +113,24 @@ def test_a_recall_of_zero_under_a_possessive_name_is_seen() -> None:
                      f"valid's recall: {0.11 if i < 2 else 0.0:.4f}" for i in range(1, 15))
     assert {f.measured.get("kind") for f in judge_run(read_run(["-"], stdin=text.encode()))
             if f.rule == "L213"} == {"never-positive"}
+
+
+PINNED = np.concatenate([[43.0, 274.0], 2233.7 + 0.3 * NOISE.standard_normal(14)])
+CLIMBING = np.concatenate([[4.5, 28.0], np.linspace(99, 350, 14)])
+DECAY = 0.05 * np.cos(np.linspace(0, np.pi / 2, 16)) ** 2
+
+
+def test_a_norm_that_stands_while_the_rate_falls_says_so() -> None:
+    r = run(series("loss", CLIMBING), series("grad_norm", PINNED), series("learning_rate", DECAY))
+    assert only(r, "l102_gradient_explosion").measured["despite_decay"] is True
+    assert only(r, "l106_divergence").measured["despite_decay"] is True
+
+
+def test_a_norm_that_scatters_or_a_rate_that_stays_says_nothing_of_the_kind() -> None:
+    wild = PINNED * (1 + 0.3 * NOISE.standard_normal(16))
+    r = run(series("loss", CLIMBING), series("grad_norm", wild), series("learning_rate", DECAY))
+    assert only(r, "l102_gradient_explosion").measured["despite_decay"] is False
+    for rate in (series("learning_rate", np.full(16, 0.05)), None):
+        r = run(series("loss", CLIMBING), series("grad_norm", PINNED), *([rate] if rate else []))
+        assert only(r, "l102_gradient_explosion").measured["despite_decay"] is False
+        assert only(r, "l106_divergence").measured["despite_decay"] is False

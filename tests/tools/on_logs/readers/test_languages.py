@@ -106,3 +106,16 @@ def test_a_process_number_at_the_head_of_its_lines_is_no_step() -> None:
     assert run.series[0].unit == "line"
     counted = read("\n".join(f"[{20 * i}] recon={1 - i / 50:.4f}" for i in range(20)))
     assert counted.series[0].unit == "step"
+
+
+@pytest.mark.parametrize("line", ["step {s} loss 1.2 grad_norms: [1.9e-09, 5.6e-07, 0.07] lr 0.1",
+                                  "step {s} | loss 1.2 | grad norms: 1.9e-09 5.6e-07 0.07 | lr 0.1"])
+def test_norms_in_a_row_are_the_layers(line: str) -> None:
+    run = read("\n".join(line.format(s=s) for s in range(1, 9)))
+    assert {s.name: s.values[-1] for s in run.series} == {
+        "loss": 1.2, "grad_norm/0": 1.9e-09, "grad_norm/1": 5.6e-07, "grad_norm/2": 0.07, "learning_rate": 0.1}
+
+
+def test_a_number_behind_a_norm_is_no_layer() -> None:
+    run = read("\n".join(f"step {s} loss 1.2 grad_norm=0.5 12.5" for s in range(1, 9)))
+    assert {s.name for s in run.series} == {"loss", "grad_norm"}

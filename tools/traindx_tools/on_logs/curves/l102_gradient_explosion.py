@@ -18,12 +18,14 @@ import numpy as np
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_logs.curves.outcomes import growth_before_end, improved, main_loss
+from traindx_tools.on_logs.curves.schedules import rate_left
 from traindx_tools.on_logs.curves.shapes import Track, head_level, number, ratio, smooth, tail_level, track, value_near
 from traindx_tools.on_logs.run import Run
 from traindx_tools.rules import Rule, Threshold
 
 LARGE = 1e3
 RATIO, STEEP = 10.0, 100.0
+DECAYED, STANDS = 0.1, 0.05
 
 RULE = Rule(
     id="L102",
@@ -40,6 +42,9 @@ RULE = Rule(
     thresholds={
         "large": Threshold(LARGE, "norm", "a norm beyond 1e3 counts as exploding in published debugging guides"),
         "ratio": Threshold(RATIO, "times the level before", "together with `large`"),
+        "decayed": Threshold(DECAYED, "of the learning rate", "a step too large by less than ten times has become "
+                                                              "small; a norm that stands then has another cause"),
+        "stands": Threshold(STANDS, "of the norm", "range from its height on; the norms of batches scatter more"),
         "steep": Threshold(STEEP, "times the level before", "arithmetic: two decades is beyond batch noise, any size"),
     },
 )
@@ -118,6 +123,14 @@ def _falls_after(run: Run, t: Track, low: int) -> bool:
     return then is not None and then > 0 and tail_level(loss.y) < 0.9 * then
 
 
+def _stands_while_rate_falls(run: Run, t: Track, high: int) -> bool:
+    """Whether the norm hardly moves from its height on while the learning rate goes to a tenth and less."""
+    after, left = t.y[high:], rate_left(run, t, high)
+    if left is None or left > DECAYED or len(after) < 5:
+        return False
+    return float(np.ptp(after)) <= STANDS * float(np.median(after))
+
+
 def _report(run: Run, t: Track, e: Explosion) -> Finding:
     s = t.series
     factor = ratio(e.peak, e.base)
@@ -135,4 +148,5 @@ def _report(run: Run, t: Track, e: Explosion) -> Finding:
         measured={"metric": s.name, "module": s.name.partition("/")[2] or None, "onset": e.onset, "base": e.base,
                   "peak": e.peak, "ratio": factor, "from_position": float(s.position[t.index[e.low]]),
                   "position": float(s.position[t.index[e.high]]), "ends_nonfinite": ends,
+                  "despite_decay": _stands_while_rate_falls(run, t, e.high),
                   "lr": value_near(run.first("learning_rate"), s, int(t.index[e.high]))})

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_logs.curves.outcomes import (
     goes_on_after_change,
@@ -19,9 +21,12 @@ from traindx_tools.on_logs.curves.outcomes import (
     lasting_rise,
     main_loss,
 )
-from traindx_tools.on_logs.curves.shapes import number, ratio, track, value_near
+from traindx_tools.on_logs.curves.schedules import rate_left
+from traindx_tools.on_logs.curves.shapes import Track, number, ratio, tail_level, track, value_near
 from traindx_tools.on_logs.run import Run
 from traindx_tools.rules import Rule, Threshold
+
+DECAYED = 0.1
 
 RULE = Rule(
     id="L106",
@@ -37,9 +42,18 @@ RULE = Rule(
     thresholds={
         "noise": Threshold(6, "standard deviations of the record-to-record noise", "beyond chance in any log length"),
         "lost": Threshold(0.5, "share of the former gain", "less is a bump"),
+        "decayed": Threshold(DECAYED, "of the learning rate", "a step up to ten times too large is small then"),
         "level": Threshold(1.3, "times the best (1.5 times the start where nothing was gained)", "arithmetic"),
     },
 )
+
+
+def _goes_on_while_rate_falls(run: Run, t: Track, onset: int) -> bool:
+    """Whether the loss does not come down although the learning rate went to a tenth and less since it rose."""
+    left, after = rate_left(run, t, onset), t.y[onset:]
+    if left is None or left > DECAYED or len(after) < 6:
+        return False
+    return tail_level(after) >= float(np.median(after))
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -61,5 +75,6 @@ def check(run: Run) -> Iterator[Finding]:
         measured={"metric": t.series.name, "head": rise.head, "best": rise.best, "tail": rise.tail,
                   "factor": rise.factor, "onset": "from-start" if from_start else "later",
                   "position": float(t.series.position[t.index[rise.onset]]),
+                  "despite_decay": _goes_on_while_rate_falls(run, t, rise.onset),
                   "worse_than_start": worse, "times_start": ratio(rise.tail, rise.head) if rise.head > 0 else None,
                   "lr": value_near(run.first("learning_rate"), t.series, int(t.index[rise.onset]))})

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from traindx_tools.on_logs.curves.outcomes import main_loss
-from traindx_tools.on_logs.curves.shapes import LARGEST, Track, line_fit, printed_unit, ratio, track
+from traindx_tools.on_logs.curves.shapes import LARGEST, Track, line_fit, printed_unit, ratio, track, value_near
 from traindx_tools.on_logs.run import Floats, Run
 
 _PLANNED_KEYS = {
@@ -31,6 +31,13 @@ def learning_rates(run: Run) -> list[Track]:
     ordered = sorted(names, key=lambda n: (n != "learning_rate", n))
     tracks = [t for name in ordered if (t := track(run.first(name))) is not None and bool((t.y >= 0).all())]
     return [t for t in tracks if len(t) >= 2]
+
+
+def rate_left(run: Run, t: Track, i: int) -> float | None:
+    """Which share of its value at record `i` of a track the learning rate has at the end; None where none is logged."""
+    rate = run.first("learning_rate")
+    then, last = (value_near(rate, t.series, int(t.index[k])) for k in (i, len(t) - 1))
+    return None if then is None or last is None or then <= 0 else last / then
 
 
 def config_number(config: Mapping[str, object], keys: tuple[str, ...]) -> float | None:

@@ -112,6 +112,8 @@ _SPACED = re.compile(r"\s[:=>-]+\s*\S?\s*$")
 _ITEMS_FOLLOW = re.compile(r"\s+(?:rows|samples|examples|images|sentences|sequences|batches|files|records|items|clips|"
                            r"documents|windows|points|patients|users)\b")
 _EXPONENT = re.compile(r"\d\.?\d*[eE]$")
+_BETWEEN = re.compile(r"[\s,;|/]{1,4}")
+"""What stands between the values of a list."""
 _RATIO = re.compile(rf"\s*(?:/|of|out of|{'|'.join(COUNTED_OF)})\s*$")
 _COUNTED = re.compile(r"\s+(steps|iterations|iters|updates|epochs|batches|episodes)\b")
 _PLURAL = {"steps": "step", "iterations": "iteration", "iters": "iter", "updates": "update", "epochs": "epoch",
@@ -136,6 +138,8 @@ class _Draft:
     stem: str = ""
     family: str = ""
     """What the names without one of their own belong to: the "grad norms" of several modules."""
+    vector: int = -1
+    """The item whose name stands for several values, one a layer: "grad norms: 0.1 0.2 0.3"; -1 for none."""
     described: bool = False
     """A bar with words before it: what it counts may be anything."""
 
@@ -276,7 +280,9 @@ def _note_groups(draft: _Draft, text: str) -> None:
 
 def _read_nameless(draft: _Draft, token: int, total: int | None, found: tuple[str, float] | None, gap: str,
                    text: str, after: str) -> None:
-    if found and found[0] not in ("time", "memory", "count", "percent"):
+    if draft.vector >= 0 and not found and total is None and _BETWEEN.fullmatch(gap):
+        _read_layer(draft, token)
+    elif found and found[0] not in ("time", "memory", "count", "percent"):
         draft.items.append((Field(token, Key(found[0], draft.group or TRAIN, metric=found[0]), found[1]),
                             Name(found[0], None, True, True), True))
     elif whole(text) is None or found:
@@ -289,6 +295,18 @@ def _read_nameless(draft: _Draft, token: int, total: int | None, found: tuple[st
         counted = _COUNTED.match(after)
         if counted and counted.group(1) in _PLURAL:
             _read_counter(draft, [_PLURAL[counted.group(1)]], token, None, text, ":")
+
+
+def _read_layer(draft: _Draft, token: int) -> None:
+    """One more value under the name of several: the layers are numbered from 0."""
+    first, name, explicit = draft.items[draft.vector]
+    if first.key.metric is None:
+        first = replace(first, key=replace(first.key, original=f"{first.key.original} 0", metric="grad_norm/0"))
+        draft.items[draft.vector] = (first, name, explicit)
+    layer = len(draft.items) - draft.vector
+    written = f"{first.key.original[:-2]} {layer}"
+    draft.items.append((replace(first, token=token, key=replace(first.key, original=written,
+                                                                metric=f"grad_norm/{layer}")), name, explicit))
 
 
 def _opens(draft: _Draft, token: int, before: str, after: str) -> bool:
@@ -350,6 +368,8 @@ def _read_metric(draft: _Draft, phrase: list[str], token: int, total: int | None
     over = total if name.canonical.startswith("accuracy") else None
     key = Key(written, name.group or draft.group or "", metric=metric)
     draft.items.append((Field(token, key, factor, over), name, conn != ""))
+    several = name.canonical == "grad_norm" and (snake.endswith("norms") or gap.rstrip().endswith(("[", "(")))
+    draft.vector = len(draft.items) - 1 if several else -1
     if total is not None and name.canonical in _VECTOR:
         size = Key("codebook_size", key.group)
         draft.items.append((Field(total, size), identify("codebook_size"), True))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 
@@ -39,6 +39,8 @@ _TABLE_SLOT = 9
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _SETTINGS = frozenset({"precision", "parameters", "device", "world_size", "other"})
 _BARS = ("|", "│", "┃", "║")
+SHOWN, WIDEST = 3, 100
+"""Lines, and characters of a line, that are shown of a log in which nothing was found."""
 _TRACEBACK = "Traceback (most recent call last)"
 
 
@@ -107,6 +109,8 @@ class TextReading:
     """The step of the last line that is not indented: indented lines below it belong to it."""
     _bar_total: float = math.nan
     _ranks: set[int] = field(default_factory=set)
+    _unread: list[tuple[int, str]] = field(default_factory=list)
+    """The first lines with numbers that were taken for nothing: shown where nothing else was found."""
 
     def __post_init__(self) -> None:
         self.recorder = Recorder(self.source)
@@ -117,6 +121,8 @@ class TextReading:
         shape = self._shapes.get(mask)
         if shape is None:
             shape = self._learn(text, mask)
+            if len(self._unread) < SHOWN and shape.spans and not (shape.plan.fields or shape.note or shape.traceback):
+                self._unread.append((number, text))
         elif shape.silent and not self._in_traceback and not self._tables.open:
             return
         elif shape.ready and not self._in_traceback and not self._tables.open:
@@ -298,7 +304,8 @@ class TextReading:
         self.recorder.step = array("d", settled.step.tobytes())
         planned, unit = self._planned(settled)
         size = self.world_size or (max(self._ranks) + 1 if len(self._ranks) > 1 else None)
-        remarks = [r for r in (settled.remark, note, _cut_note(self.recorder)) if r]
+        nothing = "" if len(self.recorder) else _unread_note(self._unread)
+        remarks = [r for r in (nothing, settled.remark, note, _cut_note(self.recorder)) if r]
         form = max(self.dialects, key=lambda d: (d != "tqdm", self.dialects[d])) if self.dialects else "free_text"
         return Run(series=self.recorder.series(), notes=tuple(self.notes), planned_steps=planned, planned_unit=unit,
                    world_size=size,
@@ -339,6 +346,19 @@ def _count(text: str, spans: list[tuple[int, int]], token: int) -> float:
 
 def _ratio(part: float, whole: float) -> float:
     return part / whole if whole else math.nan
+
+
+def _unread_note(lines: Sequence[tuple[int, str]]) -> str:
+    """What stands in a log of which no value was read, and how a line is written that is always understood."""
+    if not lines:
+        return ""
+    shown = "; ".join(f'line {number}: "{_printable(text)}"' for number, text in lines)
+    return f"no number in it was taken for a metric, as in {shown}. A line such as \"step 100 loss 0.53 lr 1e-4\" is"
+
+
+def _printable(text: str) -> str:
+    plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return plain if len(plain) <= WIDEST else f"{plain[:WIDEST]}..."
 
 
 def _cut_note(recorder: Recorder) -> str:
