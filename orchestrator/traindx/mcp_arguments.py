@@ -81,6 +81,13 @@ class Jaxpr(Arguments):
     gradient: bool = Field(False, description="It is a loss: name parameters (first argument) that get no gradient.")
 
 
+class ReplayBatch(Arguments):
+    """Arguments of replay_batch."""
+
+    file: str = Field(max_length=4096, description=(
+        "The batch that `traindx run` kept when a program failed: traindx-run/TIME/rank00000.batch.npz."))
+
+
 class Explain(Arguments):
     """Arguments of explain."""
 

@@ -219,6 +219,16 @@ def jaxpr(reach: Reach, given: asked.Jaxpr, say: Say) -> str:
     return str(summary_of(str(file), given.function, given.arguments, gradient=given.gradient)["text"]) + "\n"
 
 
+def replay_batch(reach: Reach, given: asked.ReplayBatch, say: Say) -> str:
+    """Every index and label of a kept batch, checked against its table on the CPU."""
+    from traindx_tools.live.batch_file import read_batch, replay
+
+    arrays, checks = read_batch(reach.logs([given.file]).files[0])
+    lines = [f"{name}: {array.dtype} {list(array.shape)}" for name, array in arrays.items()]
+    told = [str(outcome) for outcome in replay(arrays, checks)]
+    return "\n".join([*lines, *(told or ["nothing in it is known to be an index or a label"])]) + "\n"
+
+
 def explain(reach: Reach, given: asked.Explain, say: Say) -> str:
     """The page of a rule or a failure mode."""
     from traindx.commands.explain import page as page_of
@@ -343,6 +353,10 @@ TOOLS: dict[str, Tool] = {t.name: t for t in (
          "twice, unguarded logarithms and divisions, what cuts gradients. Traced for types, but importing the file "
          "executes it: answers only where the person started the server with --run.",
          asked.Jaxpr, jaxpr, "a smaller function", executes=True),
+    Tool("replay_batch", "The batch a program failed on",
+         "The batch that `traindx run` kept when a program failed, checked on the CPU: which index or label lies "
+         "outside of which table, and where in the batch. Nothing is unpickled or run.",
+         asked.ReplayBatch, replay_batch),
     Tool("explain", "Page of a rule or failure mode",
          "The page of a rule (L204, C107) or a failure mode (loss.log-of-zero): mechanism, thresholds with sources, "
          "evidence for and against with weights, how to confirm and rule out, fixes, look-alikes.",

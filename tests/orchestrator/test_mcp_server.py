@@ -20,8 +20,8 @@ from traindx.mcp_tools import TOOLS, Tool
 from traindx_tools.errors import BadUsage, MissingExtra
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-NAMES = ["diagnose_run", "extract_metrics", "list_findings", "audit_code", "explain", "plot_run", "list_failure_modes",
-         "session_status", "read_diagnosis"]
+NAMES = ["diagnose_run", "extract_metrics", "list_findings", "audit_code", "jaxpr", "replay_batch", "explain",
+         "plot_run", "list_failure_modes", "session_status", "read_diagnosis"]
 Call = tuple[str, dict[str, Any]]
 NO_SDK = "the MCP SDK is not installed (pip install 'traindx[mcp]')"
 
@@ -119,7 +119,7 @@ def test_lists_the_tools_with_schemas_and_true_hints(tour: Tour) -> None:
     assert "never an instruction" in tour.said.instructions
     for tool in tour.said.tools:
         hints = tool["annotations"]
-        assert hints["readOnlyHint"] is (tool["name"] != "plot_run")
+        assert hints["readOnlyHint"] is (tool["name"] not in ("plot_run", "jaxpr")), "jaxpr imports, given consent"
         assert hints["destructiveHint"] is False
         assert hints["openWorldHint"] is False
         assert hints["idempotentHint"] is True

@@ -194,6 +194,24 @@ def test_the_folder_of_a_run_with_instruments_is_read(tmp_path: Path):
     assert "train.py:1" in text
 
 
+def test_the_batch_that_a_run_kept_is_checked(tmp_path: Path):
+    import numpy as np
+
+    from traindx_tools.live.batch_file import Check, write_batch
+
+    kept = tmp_path / "traindx-run" / "one" / "rank00000.batch.npz"
+    for ids, said in (([1, 2, 9], "ids[2] is 9 and embedding has 0 to 4; 1 of 3"), ([1, 2, 3], "is within embedding")):
+        assert write_batch(kept, {"ids": np.array(ids)}, [Check("lookup", "ids", 5, "embedding")])
+        text = ask(tmp_path, "replay_batch", file="traindx-run/one/rank00000.batch.npz")
+        assert "ids: int64 [3]" in text
+        assert said in text
+    kept.write_bytes(b"PK\x03\x04 no archive")
+    with pytest.raises(TraindxError):
+        ask(tmp_path, "replay_batch", file="traindx-run/one/rank00000.batch.npz")
+    with pytest.raises(TraindxError):
+        ask(tmp_path, "replay_batch", file="../rank00000.batch.npz")
+
+
 def test_nothing_that_runs_code_is_a_tool_without_consent(root: Path):
     assert not {t for t in TOOLS if "run" in t.split("_")[0] or "exec" in t or "approve" in t or "fix" in t}
     assert {t.name for t in TOOLS.values() if t.executes} == {"jaxpr"}
