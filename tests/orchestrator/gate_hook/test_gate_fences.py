@@ -127,10 +127,9 @@ def test_what_writes_nothing_of_the_project_is_left_alone(opened: Any, work: Pat
 def test_every_tool_of_our_own_server_may_be_called(opened: Any) -> None:
     from traindx.mcp_tools import TOOLS
 
-    for name, tool in TOOLS.items():
-        for server in ("mcp__plugin_traindx_traindx__", "mcp__traindx__"):
-            said = opened.call(f"{server}{name}")
-            assert (said == "") is not tool.executes, f"{name}: what executes the person's code is no reading"
+    for name in TOOLS:  # jaxpr too: its server asks for the person's consent itself
+        assert opened.call(f"mcp__plugin_traindx_traindx__{name}") == ""
+        assert opened.call(f"mcp__traindx__{name}") == "", name
     assert opened.call("mcp__traindx__write_file") != "", "a server that only has our name"
 
 
