@@ -61,7 +61,7 @@ def _used_key(event: Event) -> Value | None:
     key: Value | None = None
     if event.name.startswith("jax.random.") and event.method not in _NO_USE:
         key = event.args[0] if event.args else event.kwargs.get("key")
-    elif event.method == "apply" and isinstance(event.kwargs.get("rngs"), Table):
+    elif event.method in ("apply", "apply_fn") and isinstance(event.kwargs.get("rngs"), Table):
         rngs = event.kwargs["rngs"]
         key = next(iter(rngs.items.values()), None) if isinstance(rngs, Table) else None
     if isinstance(key, Thing) and key.type in ("jax.key", "jax.random.PRNGKey", "jax.random.key"):

@@ -16,7 +16,7 @@ from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import forms
 from traindx_tools.on_code.source import SourceFile, below
 from traindx_tools.on_code.trace import Block
-from traindx_tools.on_code.values import Bag, Symbol, Table, Thing, Value
+from traindx_tools.on_code.values import Bag, Symbol, Table, Thing, Value, parts
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -121,7 +121,8 @@ def _has_state(owner: Thing) -> bool:
 
 def _is_updated(value: Value) -> bool:
     if isinstance(value, Symbol):
-        return value.name.startswith(("apply_gradients@", *(f"{a}@" for a in _APPLY)))
+        names = [p.name for p in parts(value) if isinstance(p, Symbol)]
+        return any(n.startswith(("apply_gradients@", *(f"{a}@" for a in _APPLY))) for n in names[:2])
     if isinstance(value, Table):
         return any(_is_updated(v) for v in value.items.values())
     return False

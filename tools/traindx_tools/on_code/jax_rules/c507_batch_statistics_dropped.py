@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.syntax import Syntax, last_name, syntax
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Bag, Const, Value
 from traindx_tools.rules import Rule
@@ -43,17 +44,19 @@ def _statistics(value: Value | None) -> str | None:
 
 def _carried(project: Project, name: str) -> bool:
     """Whether any value is put under that name: a keyword, an entry of a dict, or a whole mapping merged."""
-    return any(_carries(node, name) for file in project.files for node in ast.walk(file.tree))
+    return any(_carries(node, name, syntax(file)) for file in project.files for node in ast.walk(file.tree))
 
 
-def _carries(node: ast.AST, name: str) -> bool:
+def _carries(node: ast.AST, name: str, code: Syntax) -> bool:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         if node.func.attr in ("replace", "apply_gradients", "_replace"):
             return any(k.arg == name for k in node.keywords)
         got = (a.value for a in node.args if isinstance(a, ast.Constant))
         return node.func.attr == "get" and name in got
     if isinstance(node, ast.Subscript):
-        return isinstance(node.slice, ast.Constant) and node.slice.value == name
+        made = code.origin(node.value)
+        initial = isinstance(made, ast.Call) and last_name(made.func) == "init"
+        return isinstance(node.slice, ast.Constant) and node.slice.value == name and not initial
     if isinstance(node, ast.Dict):
         return None in node.keys
     stored = node.targets if isinstance(node, ast.Assign) else []

@@ -99,3 +99,15 @@ def stacked(file: SourceFile, made: ast.AST) -> tuple[Patch, ...]:
     change = Change(file, "keep the losses with their graphs")
     change.unwrap(items[0], items[0].func.value)
     return change.replace(made, f"{library}.stack({name})").patches()
+
+
+def state_cut(file: SourceFile, backward: ast.AST, made: ast.Assign, name: str) -> tuple[Patch, ...]:
+    """The state cut behind backward: a tensor of GRU and RNN, a pair of LSTM."""
+    code = syntax(file)
+    statement = code.statement(backward)
+    kinds = {k for k in ("LSTM", "GRU", "RNN") if f"nn.{k}(" in file.text or f"nn.{k}Cell(" in file.text}
+    if statement is None or len(kinds) != 1 or code.parent(statement) is not code.parent(made):
+        return ()
+    pair = "LSTM" in kinds
+    cut_state = f"tuple(s.detach() for s in {name})" if pair else f"{name}.detach()"
+    return Change(file, "cut the state between the steps").after(statement, f"{name} = {cut_state}").patches()

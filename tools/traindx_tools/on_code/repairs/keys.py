@@ -37,10 +37,24 @@ def anew_in_loop(file: SourceFile, use: ast.AST, loop: ast.AST) -> tuple[Patch, 
     module = _random_module(code)
     if len(uses) != 1 or not module or statement not in loop.body or _nested(code, given[0], loop):
         return ()
+    index = _index(loop)
+    if index is not None:
+        folded = f"{module}.fold_in({name}, {index})"
+        return Change(file, "another key in every iteration").replace(given[0], folded).patches()
     fresh = _free(code, use, "step_" + name if not name.startswith("step") else "use_" + name)
     change = Change(file, "split the key in every iteration")
     change.before(loop.body[0] if statement is loop.body[0] else statement, f"{name}, {fresh} = {module}.split({name})")
     return change.replace(given[0], fresh).patches()
+
+
+def _index(loop: ast.AST) -> str | None:
+    """The name of a loop's counter."""
+    over = loop.iter if isinstance(loop, ast.For) and isinstance(loop.iter, ast.Call) else None
+    target = loop.target if isinstance(loop, ast.For) else None
+    counted = over is not None and written(over.func).rpartition(".")[2] in ("range", "trange")
+    if over is not None and written(over.func) == "enumerate" and isinstance(target, ast.Tuple):
+        target, counted = target.elts[0], True
+    return target.id if counted and isinstance(target, ast.Name) and target.id != "_" else None
 
 
 def _unused_children(code: Syntax, scope: ast.AST, key: str) -> tuple[Patch, ...]:

@@ -7,11 +7,13 @@ factor once more; clipping thresholds and the logged loss are off as well.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import graph
+from traindx_tools.on_code.syntax import syntax
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.training import sent_backward, sites_of
 from traindx_tools.on_code.values import Symbol, Thing, Value, number
@@ -37,11 +39,26 @@ def check(project: Project) -> Iterator[Finding]:
             if not isinstance(accelerator, Thing) or accelerator.short != "Accelerator":
                 continue
             steps = accelerator.kwargs.get("gradient_accumulation_steps")
+            written = _written(place.event, steps)
+            if written is not None:
+                yield _finding(written, place.event.line)
+                continue
             sites = sites_of(sent_backward(place.event))
             for event in (p.event for p in loop.places if p.order < place.order):
                 division = event.kind == "operation" and event.name == "/" and event.site in sites
                 if division and _is_count(event.args[1], steps):
                     yield _finding(event, place.event.line)
+
+
+def _written(event: Event, steps: Value | None) -> Event | None:
+    """A division by the steps that is written in the call itself: accelerator.backward(loss / steps)."""
+    given = event.node.args[0] if isinstance(event.node, ast.Call) and event.node.args else None
+    if not isinstance(given, ast.BinOp) or not isinstance(given.op, ast.Div):
+        return None
+    known, count = number(steps), syntax(event.file).number(given.right)
+    if count is None or known is None or known <= 1 or count != known:
+        return None
+    return Event("operation", "/", "/", given, event.file, event.function)
 
 
 def _finding(event: Event, line: int) -> Finding:

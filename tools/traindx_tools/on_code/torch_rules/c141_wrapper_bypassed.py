@@ -6,11 +6,15 @@ before the wrapping, computes the same loss, but no reduction happens: every ran
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
-from traindx_tools.on_code.project import Project, location
-from traindx_tools.on_code.training import sent_backward
+from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.on_code.changes import Change
+from traindx_tools.on_code.project import Project, TrainingLoop, location
+from traindx_tools.on_code.syntax import syntax
+from traindx_tools.on_code.trace import Event
+from traindx_tools.on_code.training import innermost, sent_backward
 from traindx_tools.on_code.values import Tensor, Thing, unwrap
 from traindx_tools.rules import Rule
 
@@ -35,7 +39,7 @@ def check(project: Project) -> Iterator[Finding]:
     ]
     for loop in project.training_loops:
         calls = [p for p in loop.of("__call__") if p.event.grad is not False]
-        if not wrappers or loop.of(*_REDUCE):
+        if not wrappers or _reduces_by_hand(loop):
             continue
         for wrapper in wrappers:
             inner = unwrap(wrapper)
@@ -52,7 +56,28 @@ def check(project: Project) -> Iterator[Finding]:
                     event.file.path,
                     strength=Strength.DIRECT,
                     measured={"kind": "bypassed", "wrapped_line": wrapper.site.line},
+                    patch=_patch(event, wrapper),
                 )
+
+
+def _reduces_by_hand(loop: TrainingLoop) -> bool:
+    """Whether something is reduced over the ranks in the loop that calls backward, not only in an evaluation."""
+    inner = [innermost(p, loop) for p in loop.backwards]
+    return any(b in p.path for p in loop.of(*_REDUCE) for b in inner)
+
+
+def _patch(event: Event, wrapper: Thing) -> tuple[Patch, ...]:
+    """The wrapper called by its name: `model.module(x)` is `model(x)`."""
+    node, code = event.node, syntax(event.file)
+    change = Change(event.file, "call the wrapper")
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "module":
+        return change.unwrap(node.func, node.func.value).patches()
+    made = code.statement(wrapper.node)
+    name = made.targets[0] if isinstance(made, ast.Assign) and made.value is wrapper.node else None
+    here = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and wrapper.site.path == event.file.path
+    if not here or not isinstance(node, ast.Call) or not isinstance(name, ast.Name) or made is None:
+        return ()
+    return change.replace(node.func, name.id).patches() if code.scope(made) is code.scope(node) else ()
 
 
 def _wraps(thing: Thing) -> bool:

@@ -107,8 +107,9 @@ def _clipped(code: Syntax, node: ast.expr) -> bool:
     return any(n in ("clamp", "clip") for n in names)
 
 
-def _sign_outside(code: Syntax, call: ast.Call) -> tuple[int, ast.AST]:
-    sign, top = 1, call
+def _sign_outside(code: Syntax, call: ast.expr) -> tuple[int, ast.AST]:
+    sign = 1
+    top: ast.AST = call
     below: ast.AST = call
     for up in code.above(call):
         if (isinstance(up, ast.UnaryOp) and isinstance(up.op, ast.USub)) or (
@@ -119,9 +120,23 @@ def _sign_outside(code: Syntax, call: ast.Call) -> tuple[int, ast.AST]:
             number = code.number(up.right if up.left is below else up.left)
             sign = -sign if number is not None and number < 0 else sign
         if isinstance(up, ast.stmt):
-            return sign, up
+            use = _only_use(code, up)
+            if use is None:
+                return sign, up
+            further, end = _sign_outside(code, use)
+            return sign * further, end
         below = up
     return sign, top
+
+
+def _only_use(code: Syntax, statement: ast.AST) -> ast.Name | None:
+    """The one place at which the name that a value is bound to is read, where that is another term of a loss."""
+    target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    if not isinstance(target, ast.Name) or "loss" in target.id.lower() or len(code.bindings(target)) != 1:
+        return None
+    scope = code.scope(statement)
+    uses = [n for n in ast.walk(scope) if isinstance(n, ast.Name) and n.id == target.id and n is not target]
+    return uses[0] if len(uses) == 1 else None
 
 
 def _is_loss(code: Syntax, statement: ast.AST) -> bool:

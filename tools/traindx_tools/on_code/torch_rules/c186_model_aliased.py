@@ -74,7 +74,12 @@ def _only(code: Syntax, target: ast.expr) -> bool:
 def _used_as_model(code: Syntax, target: ast.expr) -> bool:
     """Whether it is run, put into eval mode, or frozen: a model of its own."""
     name = written(target)
-    return any(
+    own = {f.name for f in code.of(ast.FunctionDef)}
+    handed_on = any(
+        last_name(c.func) in own and any(written(a) == name for a in c.args) and code.scope(c) is code.scope(target)
+        for c in code.of(ast.Call)
+    )
+    return handed_on or any(
         t in code.file.text for t in (f"{name}(", f"{name}.eval(", f"{name}.parameters(", f"{name}.load_state_dict(")
     )
 

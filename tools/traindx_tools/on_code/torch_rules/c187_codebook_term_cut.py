@@ -35,6 +35,9 @@ _AVERAGED = re.compile(
 )
 _BOOK = re.compile(r"book|code|embed|vq|dict|q_?latent|quant", re.IGNORECASE)
 
+_STARTS = re.compile(r"\.data\.(uniform_|normal_|fill_|zero_|copy_)\(")
+"""How tables are initialised, which moves no code during training."""
+
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at every function with a distance to a quantized value."""
@@ -55,7 +58,7 @@ def _judged(code: Syntax, function: ast.FunctionDef, found: list[Term]) -> Itera
         return
     owner = code.owner(function)
     around = written(owner) if owner is not None else code.file.text
-    averaged = _AVERAGED.search(around) is not None
+    averaged = _AVERAGED.search(_STARTS.sub("(", around)) is not None
     learned = any(looked_up_from(code, t.q) for t in found)
     if all(t.q_cut for t in found) and learned and not averaged and not _trained_otherwise(code, function, found):
         term = _meant_for_codes(code, found)

@@ -7,6 +7,7 @@ compares with another, the target is independent of the input: the best predicti
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
@@ -27,6 +28,7 @@ RULE = Rule(
 )
 _DRAWS = ("randn_like", "randn", "normal", "standard_normal")
 _MIXERS = frozenset({"q_sample", "add_noise", "forward_diffusion", "diffuse", "noise_images"})
+_MIXER = re.compile(r"nois(y|e)|q_sample|diffus|corrupt|perturb", re.IGNORECASE)
 _LOSSES = frozenset({"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "squared_error", "l2_loss", "criterion",
                      "loss_fn"})  # fmt: skip
 
@@ -94,7 +96,7 @@ def _mixes(code: Syntax, call: ast.Call) -> bool:
     for up in code.above(call):
         if isinstance(up, ast.BinOp) and isinstance(up.op, (ast.Mult, ast.Add)):
             return True
-        if isinstance(up, ast.Call) and last_name(up.func) in _MIXERS:
+        if isinstance(up, ast.Call) and (last_name(up.func) in _MIXERS or _MIXER.search(last_name(up.func))):
             return True
         if isinstance(up, ast.stmt):
             return False
