@@ -221,8 +221,9 @@ def _brief_questions(d: Diagnosis) -> tuple[str, str, str]:
     """The three questions, where cause, options and side effects stand right above them."""
     first, choice, _ = d.questions
     doubt = first.partition("Does this match what you see?")[2]
-    return (f"Does this cause match what you see?{doubt}", choice,
-            "Are the changes under \"What This Fix Will Change\" acceptable?")
+    return (f"I believe the root cause is the one above, because of {', '.join(d.cites) or 'what was found'}. "
+            f"Does this match what you see?{doubt}", choice,
+            "This also changes what \"What This Fix Will Change\" says. Is that acceptable?")
 
 
 def _option(fix: Fix, page: _Page) -> Iterator[str]:

@@ -19,8 +19,9 @@ HARMLESS = frozenset({
     "StructuredOutput", "ReportFindings", "ListAgents", "SendMessage", "CronList", "CronDelete", "ExitWorktree"})
 """Tools that change no file of the project and type nothing in the person's name. What is not known is refused."""
 
-_OURS = re.compile(r"mcp__plugin_traindx_traindx__\w+|mcp__traindx__(?:diagnose_run|plot_run)")
-"""The plugin's own server writes pictures below scratch/debug at most; other servers pass by their tools' names."""
+_OURS = re.compile(r"mcp__plugin_traindx_traindx__\w+|mcp__traindx__(?:diagnose_run|plot_run|replay_batch|jaxpr)")
+"""The plugin's own server writes pictures below scratch/debug at most, and imports a file only where the person started
+it with that consent; other servers pass by their tools' names."""
 
 _READS = frozenset({"get", "list", "read", "search", "query", "fetch", "describe", "show", "view", "find", "lookup",
                     "count", "explain", "extract", "analyze", "compare", "audit", "resolve", "check", "status",
