@@ -473,3 +473,15 @@ def test_rest_with_much_variance_left_is_called_stalled(tmp_path: Path) -> None:
     f = only(read(tmp_path, log=log), "l212_converged")
     assert f.measured["kind"] == "stalled"
     assert f.severity is Severity.INFO
+
+
+def test_a_loss_that_climbs_in_every_epoch_and_drops_at_its_start(tmp_path: Path) -> None:
+    noise = np.random.default_rng(4)
+
+    def log(slope: float) -> str:
+        loss = {i: 1.8 * np.exp(-i / 300) + 0.3 + slope * (i % 100 / 100 - 0.5) for i in range(0, 600, 5)}
+        return "\n".join(f"[{i}] epoch={i // 100} loss={y + 0.02 * noise.normal():.4f}" for i, y in loss.items())
+
+    f = only(read(tmp_path, log=log(0.8)), "l206_sawtooth")
+    assert (f.measured["kind"], f.measured["boundaries_up"], f.severity) == ("climbing", 5, Severity.MEDIUM)
+    assert findings(read(tmp_path, log=log(0.0)), "l206_sawtooth") == []

@@ -84,3 +84,21 @@ def test_the_adversaries_of_the_first_gan_tutorials() -> None:
     run = read("".join(f"iteration {i} errD={1.3 - i / 100:.4f} errG={0.7 + i / 100:.4f}\n" for i in range(9)))
     assert one(run, "discriminator_loss").values[0] == 1.3
     assert np.isfinite(one(run, "generator_loss").step).all()
+
+
+def test_catboost_counts_seconds_that_are_no_loss() -> None:
+    run = read("\n".join(f"{i}:\tlearn: {0.7 - i / 2000:.7f}\ttest: {0.72 - i / 2000:.7f}\tbest: 0.45 ({i})\t"
+                         f"total: {i * 3}ms\tremaining: 3.2s" for i in range(0, 400, 20)))
+    assert one(run, "loss").original == "learn"
+    assert one(run, "loss", "test").values[0] == 0.72
+    assert one(run, "time/total").values[-1] == pytest.approx(1.14)
+    assert run.loss is not None
+    assert run.loss.name == "loss"
+
+
+def test_composer_names_perplexity_and_throughput_its_own_way() -> None:
+    run = read("\n".join(f"[epoch=1][batch={b}/200]:\n\t Train LanguagePerplexity: {90 - b / 10:.2f}\n\t"
+                         f" Train loss/train/total: {4 - b / 100:.4f}\n\t Train throughput/batches_per_sec: 1.9"
+                         for b in range(10, 110, 10)))
+    assert {s.name for s in run.series} == {"perplexity", "loss", "throughput"}
+    assert one(run, "loss").step.tolist() == list(range(10, 110, 10))

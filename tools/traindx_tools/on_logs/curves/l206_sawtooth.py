@@ -10,14 +10,16 @@ start anew) and compares the level at each epoch's start with the level at the e
 nine tenths of the boundaries jump up, by a quarter of the level on average and by three standard errors of what record
 to record scatter would give, and when the loss falls within three quarters of the epochs.
 
-A step down at each epoch start is the mark of a model that has seen the data before, and is healthy.
+A step down at each epoch start is the mark of a model that has seen the data before, and is healthy. A loss that also
+climbs within each epoch is not: the order is the same every time, from what is easy to what is hard
+(`measured.kind` "climbing").
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -82,9 +84,14 @@ def check(run: Run) -> Iterator[Finding]:
         c = curve(series)
         epochs = epoch_numbers(run, series)
         teeth = _teeth(c, epochs[c.index]) if epochs is not None and len(c) >= 3 * (BOUNDARIES + 1) else None
-        if teeth is not None and _is_saw(teeth):
-            yield _finding(run, c, teeth)
+        kind = None if teeth is None else _kind(teeth)
+        if teeth is not None and kind is not None:
+            yield _finding(run, c, teeth, kind)
             return
+
+
+def _kind(t: _Teeth) -> str | None:
+    return "sawtooth" if _is_saw(t) else "climbing" if _is_saw(_turned(t)) else None
 
 
 def _teeth(c: Curve, epochs: Floats) -> _Teeth | None:
@@ -122,16 +129,23 @@ def _is_saw(t: _Teeth) -> bool:
     return up and t.share_falling >= SHARE_FALLING and mean >= math.log1p(JUMP) and mean >= ERRORS * error
 
 
-def _finding(run: Run, c: Curve, t: _Teeth) -> Finding:
+def _turned(t: _Teeth) -> _Teeth:
+    """The same teeth of the loss turned upside down."""
+    return replace(t, jumps=-t.jumps, share_falling=1.0 - t.share_falling)
+
+
+def _finding(run: Run, c: Curve, t: _Teeth, kind: str) -> Finding:
     start, end = c.where(0, len(c) - 1)
     acc = accuracy(run, "validation", "test")
-    up = int((t.jumps > 0).sum())
+    up = int(((t.jumps > 0) if kind == "sawtooth" else (t.jumps < 0)).sum())
+    course = "falls within each epoch and jumps up" if kind == "sawtooth" else "climbs within each epoch and drops"
     said = f"; {acc.series} is {number(tail(acc.values))}" if acc is not None else ""
     return RULE.finding(
-        f"{c.series} falls within each epoch and jumps up at the start of the next, typically from {number(t.last)} to "
+        f"{c.series} {course} at the start of the next, typically from {number(t.last)} to "
         f"{number(t.next)}, at {up} of {len(t.jumps)} epoch starts {span(c.series, start, end)}{said}",
         c.series.at(start, end), c.series.source, strength=Strength.CIRCUMSTANTIAL,
-        measured={"kind": "sawtooth", "last": t.last, "next": t.next, "jump": float(np.mean(t.jumps)),
+        severity=Severity.HIGH if kind == "sawtooth" else Severity.MEDIUM,
+        measured={"kind": kind, "last": t.last, "next": t.next, "jump": float(np.mean(t.jumps)),
                   "boundaries": len(t.jumps), "boundaries_up": up, "records_per_epoch": t.period,
                   "val_accuracy": tail(acc.values) if acc is not None else None},
     )

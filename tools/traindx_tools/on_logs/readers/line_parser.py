@@ -425,6 +425,9 @@ def _converted(name: Name, found: tuple[str, float] | None, written: str) -> tup
         return (None if is_memory or not stem else f"memory/{stem}" if not name.known else None), factor
     if kind == "count" and is_memory:
         return None, {1e3: as_memory("K"), 1e6: as_memory("M"), 1e9: as_memory("G")}.get(factor) or 1.0
+    snake = "_".join(words(written))
+    if kind == "time" and not name.known and snake not in IGNORED and counters.counter_kind(written.lower()) is None:
+        return f"time/{snake or 'value'}", factor  # "total: 1240ms" is no loss, whatever its name
     if kind in ("time", "count"):
         counted = counters.counter_kind(written.lower()) if kind == "time" else None
         return (None if counted is None else f"{counted[0]}_time"), factor

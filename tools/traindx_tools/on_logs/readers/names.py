@@ -48,7 +48,8 @@ _EXACT: dict[str, str] = {
             "logloss log_loss mlogloss binary_logloss multi_logloss "
             "binary_crossentropy crossentropy categorical_crossentropy sparse_categorical_crossentropy "
             "model_loss global_loss global_avg_loss iter_loss per_token_loss token_loss loss_value "
-            "language_model_loss mlm_loss lossvalue criterion ave_loss tot_loss loss_tot l loss_overall",
+            "language_cross_entropy language_model_loss mlm_loss lossvalue criterion ave_loss tot_loss loss_tot l "
+            "loss_overall",
     "mse": "mse mse_loss loss_mse mean_squared_error l2_loss l2",
     "mae": "mae mae_loss mean_absolute_error l1_loss l1",
     "rmse": "rmse root_mean_squared_error",
@@ -68,11 +69,12 @@ _EXACT: dict[str, str] = {
                      "lr_0 lr_pg_0 lr_group_0 lr_group0 lr_pg0 lr_abs step_size learn_rate",
     "loss_scale": "loss_scale scale grad_scale scaler scaler_scale amp_scale loss_scaler lossscale scaling_factor",
     "accuracy": "acc accuracy top_1 top1 acc_1 acc1 accuracy_top_1 accuracy_top1 acc_top1 acc_top_1 "
-                "sparse_categorical_accuracy binary_accuracy categorical_accuracy mean_token_accuracy top1_acc "
-                "top_1_acc top_1_accuracy acc_step acc_epoch accuracy_step accuracy_epoch token_accuracy "
+                "multiclass_accuracy sparse_categorical_accuracy binary_accuracy categorical_accuracy "
+                "mean_token_accuracy top1_acc top_1_acc top_1_accuracy "
+                "acc_step acc_epoch accuracy_step accuracy_epoch token_accuracy "
                 "avg_acc mean_acc average_accuracy token_acc acc_avg accs prec_1 prec1 balanced_accuracy",
     "accuracy_top5": "top_5 top5 acc_5 acc5 accuracy_top_5 accuracy_top5 acc_top5 top5_acc prec_5 prec5",
-    "perplexity": "ppl perplexity lm_loss_ppl avg_ppl",
+    "perplexity": "ppl perplexity lm_loss_ppl avg_ppl language_perplexity",
     "codebook_perplexity": "codebook_perplexity vq_perplexity code_perplexity quantizer_perplexity",
     "codebook_used": "used used_codes codes_used codebook_used active_codes num_active_codes unique_codes "
                      "codebook_usage_count n_used codes_in_use live_codes",
@@ -99,7 +101,7 @@ _EXACT: dict[str, str] = {
                   "samples_per_second samples_per_sec running_avg_samples_per_sec curr_samples_per_sec "
                   "steps_per_second steps_per_sec it_per_sec ups examples_per_second images_per_second "
                   "imgs_per_sec images_per_sec sps seqs_s seq_s samples_per_s batches_s batches_per_second "
-                  "train_samples_per_second its ips runtime_samples_per_second",
+                  "batches_per_sec train_samples_per_second its ips runtime_samples_per_second",
     "tokens_per_second": "tps tokens_per_second tokens_per_sec tok_s toks_s tokens_s tokens_sec tgs wps "
                          "tokens_s_device tokens_per_second_per_gpu tokens_per_gpu_per_second tok_sec "
                          "tokens_s_gpu tokens_per_second_per_device throughput_tps words_per_second",
@@ -193,6 +195,8 @@ def identify(original: str) -> Name:
     stem = [w for w in spelled if w not in GROUPS]
     if len(stem) > 1 and stem[0] == "l":  # L_rec, L_tot
         stem[0] = "loss"
+    if stem == ["learn"]:  # how CatBoost calls the training set
+        return Name("loss", TRAIN, True, True, preference=99)
     if not stem:
         return Name("loss", group, True, True, preference=99) if group else Name("value", None, False, False)
     return _lookup(stem, group)
