@@ -21,7 +21,7 @@ SMALL = 2**12
 BUDGET = {"cpu": 2**16}
 """Elements of large gradients that are looked at in one step, in turn, by the type of device."""
 DEVICE_BUDGET = 2**22
-SHARE = 0.01
+SHARE = 0.005
 """Of the time, what looking at gradients may take: with very short steps not every step is looked at."""
 LOSS, GRADIENT, SKIPPED = "loss", "gradient", "scaled gradient"
 
@@ -99,6 +99,9 @@ class NonfiniteSentinel(TorchProbe):
         seen = self.scene.loss
         if seen is None or self.tripped or seen.numel() > SMALL or not seen.is_floating_point():
             return
+        if seen.device.type == "cpu" and type(seen) is torch.Tensor and seen.numel() == 1:
+            self._arrived(LOSS, self.scene.step + 1, self.backwards, seen.item())
+            return
         value = seen if seen.numel() == 1 else plain(seen).abs().amax()
         self._lagged.submit((LOSS, self.scene.step + 1, self.backwards), [plain(value)])
         self._read()
@@ -158,15 +161,18 @@ class NonfiniteSentinel(TorchProbe):
 
     def _read(self, *, wait: bool = False) -> None:
         for (what, step, backward), (value,) in self._lagged.ready(wait=wait):
-            if self.tripped:
-                continue
-            if what == LOSS:
-                self._keep_loss(step, value)
-            if math.isfinite(value):
-                self._last[what] = value
-                self._clean = backward if what == GRADIENT else self._clean
-            else:
-                self._trip(what, value, step, backward)
+            self._arrived(what, step, backward, value)
+
+    def _arrived(self, what: str, step: int, backward: int, value: float) -> None:
+        if self.tripped:
+            return
+        if what == LOSS:
+            self._keep_loss(step, value)
+        if math.isfinite(value):
+            self._last[what] = value
+            self._clean = backward if what == GRADIENT else self._clean
+        else:
+            self._trip(what, value, step, backward)
 
     def _keep_loss(self, step: int, value: float) -> None:
         """The mean over the backward passes of a step, written when the next step's first loss arrives."""
