@@ -1,17 +1,20 @@
 """The optimizer steps where its gradients are not.
 
-Two ways. The step stands between `zero_grad` and `backward`: it always sees cleared gradients, and what backward then
+Three ways. The step stands between `zero_grad` and `backward`: it always sees cleared gradients, and what backward then
 computes is cleared by the next iteration. Or it stands after the loop over batches, while every batch clears what the
-batches before it computed: one update an epoch, with the last batch alone.
+batches before it computed: one update an epoch, with the last batch alone. Or its condition never holds:
+`step % accumulate == accumulate`.
 """
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.repairs import order
+from traindx_tools.on_code.syntax import syntax
 from traindx_tools.on_code.trace import Block, Place
 from traindx_tools.on_code.training import clears, innermost, stepped
 from traindx_tools.on_code.values import Value
@@ -34,8 +37,26 @@ def check(project: Project) -> Iterator[Finding]:
     for loop in project.training_loops:
         for place in loop.of("step"):
             optimizer = stepped(place.event)
-            if optimizer is not None and not _conditional(place, innermost(place, loop)):
+            if optimizer is None:
+                continue
+            if (test := _never(place, innermost(place, loop))) is not None:
+                yield _finding(place, f"is never reached: {test} cannot hold", "never", loop.backwards[0])
+            elif not _conditional(place, innermost(place, loop)):
                 yield from _judged(loop, place, optimizer)
+
+
+def _never(place: Place, inner: Block) -> str | None:
+    """A condition around the step, inside the loop, that asks a remainder for a value that it never has."""
+    for block in place.path[place.path.index(inner) + 1 :]:
+        test = block.node.test if block.kind == "branch" and isinstance(block.node, ast.If) else None
+        if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Eq):
+            continue
+        code, left = syntax(block.file), test.left
+        right = code.number(test.comparators[0])
+        by = code.number(left.right) if isinstance(left, ast.BinOp) and isinstance(left.op, ast.Mod) else None
+        if by is not None and right is not None and by > 0 and not 0 <= right < by:
+            return block.file.segment(test)
+    return None
 
 
 def _conditional(place: Place, inner: Block) -> bool:
@@ -89,5 +110,7 @@ def _finding(step: Place, why: str, kind: str, backward: Place) -> Finding:
         event.file.path,
         strength=Strength.DIRECT,
         measured={"kind": kind, "backward_line": backward.event.line},
-        patch=order.behind_backward(event, backward.event, "step behind backward", kind != "before backward"),
+        patch=() if kind == "never" else order.behind_backward(
+            event, backward.event, "step behind backward", kind != "before backward"
+        ),
     )

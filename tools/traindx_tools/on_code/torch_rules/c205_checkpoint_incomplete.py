@@ -30,6 +30,8 @@ _AVERAGE = re.compile(
     r"\bema\w*\s*=\s*(EMA|ExponentialMovingAverage|AveragedModel|ModelEma)|\bself\.ema\w*\s*=\s*\w*(EMA|Ema|Averag)"
 )
 
+_GENERATORS = re.compile(r"rng_state|get_state\(|random_states|set_state|manual_seed\([^)]*(epoch|step)", re.IGNORECASE)
+
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at every dictionary that is saved."""
@@ -48,6 +50,9 @@ def check(project: Project) -> Iterator[Finding]:
             yield _finding(code, call, "the optimizer's state", "optimizer")
         if _AVERAGE.search(code.file.text) and "ema" not in everything.lower():
             yield _finding(code, call, "the average of the weights (EMA)", "ema")
+        if "optim" in everything.lower() and "shuffle=True" in texts and not _GENERATORS.search(texts):
+            yield _finding(code, call, "the state of the random generators: the order of the data begins anew", "rng",
+                           Severity.INFO)
 
 
 def _saved(code: Syntax) -> Iterator[tuple[ast.Call, ast.Dict]]:
@@ -58,11 +63,12 @@ def _saved(code: Syntax) -> Iterator[tuple[ast.Call, ast.Dict]]:
             yield call, made
 
 
-def _finding(code: Syntax, call: ast.Call, what: str, kind: str) -> Finding:
+def _finding(code: Syntax, call: ast.Call, what: str, kind: str, severity: Severity | None = None) -> Finding:
     return RULE.finding(
         f"The checkpoint saved at {code.at(call)} holds a position to resume from and not {what}",
         code.place(call),
         code.file.path,
         strength=Strength.DIRECT,
+        severity=severity,
         measured={"kind": kind},
     )
