@@ -32,7 +32,7 @@ _LOSS_NAMES = _set(
     "rec_err recon_err reconstruction_mse"
 )
 _RATE_NAMES = _set(
-    "eta eta_t alpha stepsize step_size step_len lrate l_rate learnrate learn_rate learning_rate rate cur_rate "
+    "eta eta_t η ηt alpha stepsize step_size step_len lrate l_rate learnrate learn_rate learning_rate rate cur_rate "
     "current_rate lr_now lr_t sgd_lr adam_lr opt_lr optimizer_lr schedule_value sched_value sched_lr scheduled_lr "
     "effective_lr"
 )
@@ -45,7 +45,8 @@ _AROUND = frozenset({"mean", "avg", "average", "running", "run", "ema", "smoothe
                      "cur", "current", "total", "per", "sample", "value", "val", "last", "now", "curr", "m", "n"})
 """Words around a name that do not change what it is."""
 
-AMBIGUOUS = {"eta": 1.0, "eta_t": 1.0, "alpha": 0.5, "rate": 0.5, "cur_rate": 0.5, "current_rate": 0.5}
+AMBIGUOUS = {"eta": 1.0, "eta_t": 1.0, "η": 1.0, "ηt": 1.0, "alpha": 0.5, "rate": 0.5, "cur_rate": 0.5,
+             "current_rate": 0.5}
 """Symbols that mean other things too, and the largest value at which they can be a learning rate."""
 TIME_LEFT = frozenset({"eta"})
 

@@ -102,3 +102,19 @@ def test_composer_names_perplexity_and_throughput_its_own_way() -> None:
                          for b in range(10, 110, 10)))
     assert {s.name for s in run.series} == {"perplexity", "loss", "throughput"}
     assert one(run, "loss").step.tolist() == list(range(10, 110, 10))
+
+
+def test_espnet_writes_the_epoch_before_its_word() -> None:
+    run = read("\n".join(f"[host] 2026-11-28 10:00:00,001 (trainer:779) INFO: {1 + i // 5}epoch:train:{i % 5 * 50 + 1}-"
+                         f"{i % 5 * 50 + 50}batch: iter_time=0.002, loss={70 - i:.3f}, acc=0.{10 + i}, optim0_lr0=1e-04"
+                         for i in range(20)))
+    assert one(run, "loss").epoch.tolist() == [1.0 + i // 5 for i in range(20)]
+    assert {s.name for s in run.series} == {"step_time", "loss", "accuracy", "learning_rate"}
+
+
+def test_the_table_of_the_evaluation_is_no_row_of_the_training_s() -> None:
+    run = read("Epoch  GPU_mem  box_loss  cls_loss  Instances  Size\n" + "".join(
+        f"{i}/9  3.5G  {2.5 - i / 20:.3f}  {3.5 - i / 10:.3f}  30  640: 100%|####| 20/20 [00:05<00:00, 3.8it/s]\n"
+        f"all  128  929  0.{600 + i}  0.{500 + i}  0.{550 + i}\n" for i in range(1, 9)))
+    assert one(run, "loss/box").values.max() < 2.5
+    assert one(run, "loss/box").epoch.tolist() == list(range(1, 9))

@@ -85,9 +85,9 @@ def _pattern(phrase: str) -> str:
 _ANY = re.compile("|".join(_pattern(p) for p in sorted(_ENGLISH, key=len, reverse=True)), re.IGNORECASE)
 _SIGNS = str.maketrans({"：": ":", "，": ",", "；": ";", "（": "(", "）": ")", "＝": "=", "｜": "|", "、": ",",
                         "％": "%", "【": "[", "】": "]", "\u3000": " ", "\u00a0": " ", "\u202f": " "})
-_BEHIND = re.compile(r"^\s*(轮次|轮|輪|エポック目?|에포크|步|ステップ目?|스텝|次迭代|回目)")
-"""Counters that stand behind their number: "第 3 轮"."""
-_BEFORE = re.compile(r"第\s*$|(?:^|[\[(|,;])\s*$")
+_BEHIND = re.compile(r"^\s*(轮次|轮|輪|エポック目?|에포크|步|ステップ目?|스텝|次迭代|回目|epoch(?=:))")
+"""Counters that stand behind their number: "第 3 轮", and "3epoch:train:" of ESPnet."""
+_BEFORE = re.compile(r"第\s*$|(?:^|[\[(|,;:])\s*$")
 
 
 @lru_cache(maxsize=8192)

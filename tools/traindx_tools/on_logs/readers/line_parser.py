@@ -109,6 +109,8 @@ _STOP = frozenset({
 })
 _SPACED = re.compile(r"\s[:=>-]+\s*\S?\s*$")
 """A connector with a space before it belongs to all the words before it: "best val loss = "."""
+_LOCATION = re.compile(r"\(\w[\w.]*:$")
+"""Which line of the program wrote this: "(trainer:779)"."""
 _ITEMS_FOLLOW = re.compile(r"\s+(?:rows|samples|examples|images|sentences|sequences|batches|files|records|items|clips|"
                            r"documents|windows|points|patients|users)\b")
 _EXPONENT = re.compile(r"\d\.?\d*[eE]$")
@@ -168,7 +170,7 @@ def plan_line(parts: list[str], group: str | None = None) -> Plan:
 def _in_order(parts: list[str]) -> list[str]:
     """With plain signs, and counters before their numbers, where the line is in a script that has its own."""
     if all(p.isascii() for p in parts[::2]):
-        return parts
+        return counters_first(parts)
     return counters_first([plain_signs(p) if i % 2 == 0 else p for i, p in enumerate(parts)])
 
 
@@ -215,6 +217,8 @@ def _unit_behind(after: str, last: bool) -> tuple[tuple[str, float] | None, int]
 def _read_one(draft: _Draft, gap: str, token: int, total: int | None, found: tuple[str, float] | None,
               text: str, after: str) -> None:
     gap = gap[-_MAX_GAP:]
+    if _LOCATION.search(gap) and after.startswith(")"):
+        return
     tail = _TAIL.match(gap)
     head, conn = (tail.group("head"), tail.group("conn")) if tail else (gap, "")
     head = head.rstrip("'\"`")
@@ -348,7 +352,7 @@ def _read_metric(draft: _Draft, phrase: list[str], token: int, total: int | None
     written, name, spare = named
     draft.leftover += spare
     spelled = written.split()
-    counted = "." not in text and (not conn or _ITEMS_FOLLOW.match(after) is not None)
+    counted = "." not in text and (not conn or _ITEMS_FOLLOW.match(after) is not None or after.startswith("-"))
     group = group_word(spelled[0])
     if len(spelled) == 1 and group and (counted or "/" in gap):
         draft.group = group  # "16 train / 11 val batches", "train: 6000 rows"

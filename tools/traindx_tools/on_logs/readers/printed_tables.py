@@ -109,6 +109,9 @@ class PrintedTables:
         if len(cells) != len(self._header):
             return None
         read = [_read_cell(cell, name) for name, cell in zip(self._header, cells, strict=False)]
+        if any(r is None and columns.role(n) in (columns.STEP, columns.EPOCH)
+               for n, r in zip(self._header, read, strict=False)):
+            return None  # a row of another table under the same number of columns
         filled = [r for r, cell in zip(read, cells, strict=False) if cell.strip(" -")]
         if sum(r is not None for r in filled) < max(1, len(filled) - 1):
             return None
