@@ -7,6 +7,7 @@ statement that shares its line) spoils the whole, because half a change is a fau
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -112,7 +113,8 @@ class Change:
         if statement is None or not self._alone(statement):
             return self.spoil()
         first = min([statement.lineno, *(d.lineno for d in getattr(statement, "decorator_list", ()))])
-        self.edits.append(_Edit(first, first - 1, 0, 0, _indented(code, indentation(self.file, first)), True))
+        text = _indented(self._in_its_units(code), indentation(self.file, first))
+        self.edits.append(_Edit(first, first - 1, 0, 0, text, True))
         return self
 
     def after(self, statement: ast.stmt | None, code: str) -> Change:
@@ -121,7 +123,7 @@ class Change:
             return self.spoil()
         at = statement.end_lineno + 1
         pad = indentation(self.file, statement.lineno)
-        self.edits.append(_Edit(at, at - 1, 0, 0, _indented(code, pad), True))
+        self.edits.append(_Edit(at, at - 1, 0, 0, _indented(self._in_its_units(code), pad), True))
         return self
 
     def delete(self, statement: ast.stmt | None) -> Change:
@@ -141,6 +143,12 @@ class Change:
         """Move a statement behind another one, with its own comments at the line's end."""
         text = self._text(statement)
         return self.spoil() if text is None else self.delete(statement).after(target, text)
+
+    def _in_its_units(self, code: str) -> str:
+        """Code of several levels, written with four spaces, in the units of the file."""
+        if "\n    " not in code or not any(line.startswith("\t") for line in self.file.lines):
+            return code
+        return re.sub(r"^( {4})+", lambda m: "\t" * (len(m[0]) // 4), code, flags=re.MULTILINE)
 
     def block(self, statement: ast.stmt) -> list[ast.stmt]:
         """The list of statements in which a statement stands."""
