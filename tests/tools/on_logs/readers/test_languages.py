@@ -119,3 +119,28 @@ def test_norms_in_a_row_are_the_layers(line: str) -> None:
 def test_a_number_behind_a_norm_is_no_layer() -> None:
     run = read("\n".join(f"step {s} loss 1.2 grad_norm=0.5 12.5" for s in range(1, 9)))
     assert {s.name for s in run.series} == {"loss", "grad_norm"}
+
+
+def with_commas(number: float) -> str:
+    return f"{number:.4f}".replace(".", ",")
+
+
+def test_decimal_commas_are_read_as_what_they_are() -> None:
+    losses = [2.4483 - i * 0.0987 for i in range(20)]
+    run = read("\n".join(f"2026-11-28 10:00:{i:02d},123 Epoche {i}: Verlust {with_commas(y)} Genauigkeit "
+                         f"{with_commas(0.1 + i / 50)}" for i, y in enumerate(losses)))
+    assert told(run)["loss"] == pytest.approx(losses, abs=1e-4)
+    assert told(run)["accuracy"][-1] == 0.48
+
+
+def test_decimal_commas_in_columns_with_semicolons() -> None:
+    run = read("étape;perte;exactitude\n" + "".join(f"{i};{with_commas(1.234 - i / 50)};{with_commas(i / 50)}\n"
+                                                    for i in range(20)))
+    assert told(run)["loss"][0] == 1.234
+
+
+@pytest.mark.parametrize("line", ["[1,{i}] loss: 0.5{i} seen 12,000", "step {i} gpus 0,1 loss 0.5{i}",
+                                  "10:00:00,{i} step {i} betas=0.9,0.999 loss 0.5{i}"])
+def test_commas_that_are_none_stay(line: str) -> None:
+    run = read("\n".join(line.format(i=i) for i in range(10, 30)))
+    assert told(run)["loss"] == [float(f"0.5{i}") for i in range(10, 30)]

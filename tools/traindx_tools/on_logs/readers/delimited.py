@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from traindx_tools.on_logs.artifacts import Source, is_binary
 from traindx_tools.on_logs.readers import columns
 from traindx_tools.on_logs.readers.lines import LineStats
+from traindx_tools.on_logs.readers.numbers import has_decimal_commas, with_points
 from traindx_tools.on_logs.readers.reader import Head, Reader
 from traindx_tools.on_logs.readers.text_log import lines_of
 from traindx_tools.on_logs.run import Artifact, Run, merge
@@ -77,14 +78,15 @@ def read(source: Source, trusted: frozenset[str] = frozenset()) -> Run:
     """Reads a table of metrics; one with a `trusted` column is a log in any case. Raises OSError."""
     from traindx_tools.on_logs.readers.reader import head_of
 
-    found = header_of(head_of(source))
+    head = head_of(source)
+    found = header_of(head)
     if found is None or not (columns.looks_like_metrics(found[1]) or trusted.intersection(found[1])):
         return Run(artifacts=(Artifact(source.name, "data_table", note="no step, epoch or metric among its columns: "
                                        "taken for data and not read"),))
     delimiter, _ = found
     reading, stats, damaged = columns.RowReading(source.name), LineStats(), 0
     names: tuple[str, ...] = ()
-    for number, cells in _table(source, delimiter, stats):
+    for number, cells in _table(source, delimiter, stats, delimiter != "," and has_decimal_commas(head.text)):
         if not names or (cells and cells[0] == names[0] and _is_header(cells)):
             names = tuple(cells)  # a writer that appends after a restart repeats or changes its header
         elif len(cells) == len(names):
@@ -96,8 +98,9 @@ def read(source: Source, trusted: frozenset[str] = frozenset()) -> Run:
                                                          rows=len(reading.recorder), note=note),))])
 
 
-def _table(source: Source, delimiter: str, stats: LineStats) -> Iterator[tuple[int, list[str]]]:
-    for number, line in lines_of(source, stats):
+def _table(source: Source, delimiter: str, stats: LineStats, commas: bool) -> Iterator[tuple[int, list[str]]]:
+    for number, written in lines_of(source, stats):
+        line = with_points(written) if commas else written
         if not line.lstrip().startswith("#"):
             yield number, _cells(line, delimiter) if '"' in line else [c.strip() for c in line.split(delimiter)]
 

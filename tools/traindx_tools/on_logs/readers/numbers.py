@@ -43,6 +43,22 @@ def whole(token: str) -> float | None:
     return float(digits) if digits.isascii() and digits.isdigit() and len(digits) < 16 else None
 
 
+_COMMA = re.compile(r"(?<![\w.,:])([+-]?\d+),(\d+(?:[eE][+-]?\d+)?)(?![\w.,])")
+_SURE_COMMA = re.compile(r"(?<![^\s:=;|])[+-]?0,\d{2,}(?![\d,])")
+_POINT = re.compile(r"(?<![\d.:,])\d+\.\d+(?![\d.])")
+
+
+def has_decimal_commas(text: str) -> bool:
+    """Whether the numbers of a text are written "0,693", as many countries do: three at least, and few with points."""
+    commas = len(_SURE_COMMA.findall(text))
+    return commas >= 3 and commas > len(_POINT.findall(text))
+
+
+def with_points(line: str) -> str:
+    """The line with decimal points for its decimal commas; a time of day and a list of numbers stay as they are."""
+    return _COMMA.sub(r"\1.\2", line) if "," in line else line
+
+
 _MAGNITUDE = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
 _TIME = {"ms": 1e-3, "msec": 1e-3, "us": 1e-6, "µs": 1e-6, "s": 1.0, "sec": 1.0, "secs": 1.0, "second": 1.0,
          "seconds": 1.0, "min": 60.0, "mins": 60.0, "minutes": 60.0, "h": 3600.0, "hours": 3600.0}

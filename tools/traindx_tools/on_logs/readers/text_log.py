@@ -21,10 +21,10 @@ from traindx_tools.on_logs.readers.counters import Counters, Settled, settle
 from traindx_tools.on_logs.readers.line_parser import NOTHING, Plan, plan_line, split
 from traindx_tools.on_logs.readers.lines import LineStats, read_lines
 from traindx_tools.on_logs.readers.names import TEST, TRAIN, VALIDATION, identify
-from traindx_tools.on_logs.readers.numbers import value
+from traindx_tools.on_logs.readers.numbers import has_decimal_commas, value, with_points
 from traindx_tools.on_logs.readers.prefixes import Prefix, parse_prefix
 from traindx_tools.on_logs.readers.printed_tables import PrintedTables, Row
-from traindx_tools.on_logs.readers.reader import Head, Reader
+from traindx_tools.on_logs.readers.reader import Head, Reader, head_of
 from traindx_tools.on_logs.readers.recorder import Columns, Key, Recorder
 from traindx_tools.on_logs.run import Artifact, Note, Run
 
@@ -377,8 +377,9 @@ def lines_of(source: Source, stats: LineStats | None = None) -> Iterator[tuple[i
 def read(source: Source) -> Run:
     """Reads any text log. Raises OSError."""
     stats, reading = LineStats(), TextReading(source.name)
+    commas = has_decimal_commas(head_of(source).text)
     for number, text in lines_of(source, stats):
-        reading.line(number, text)
+        reading.line(number, with_points(text) if commas else text)
     return reading.finish(f"{stats.cut} lines longer than 64 KiB were cut" if stats.cut else "")
 
 
