@@ -18,18 +18,19 @@ import jax.numpy as jnp
 from jax_healthy import HEALTHY
 from jax_origins import PLANTED, Planted
 
-from traindx_tools.on_jax.nonfinite.origin import find_nonfinite
+from traindx_tools.on_jax.nonfinite.origin import find_nonfinite, find_overflows
 
 
 def test_there_are_enough_of_every_family() -> None:
     assert len(PLANTED) >= 55
     assert {p.family for p in PLANTED} >= {"forward", "half", "gradient", "gradient of gradient", "scan", "while",
-                                           "cond", "vmap", "custom", "mask", "integer", "matrix", "optimizer"}
+                                           "cond", "vmap", "custom", "mask", "integer", "matrix", "optimizer",
+                                           "shard_map"}
 
 
 QUICK = {"log_of_zero", "cast_to_half", "where_log", "second_derivative_of_sqrt", "scan_backward_where",
          "while_doubling", "cond_in_scan", "per_example_gradient", "custom_vjp_backward", "custom_jvp_rule",
-         "nested_jit", "softmax_of_masked_row", "pairs_overflow", "adam_in_half"}  # fmt: skip
+         "nested_jit", "shard_map_forward", "softmax_of_masked_row", "pairs_overflow", "adam_in_half"}  # fmt: skip
 CASES = [p if p.name in QUICK else pytest.param(p, marks=pytest.mark.slow) for p in PLANTED]
 
 
@@ -96,6 +97,24 @@ def test_the_example_of_a_vmap_is_named() -> None:
     assert found is not None
     assert found.measured["index"] == (2,)
     assert "first at index (2,)" in found.statement
+
+
+def test_the_device_of_a_shard_map_is_named() -> None:
+    found = find_nonfinite(*next(p for p in PLANTED if p.name == "shard_map_forward").make())
+    assert found is not None
+    last = jax.device_count() - 1
+    assert f"shard_map device data {last}" in found.measured["path"]  # type: ignore[operator]
+    assert found.measured["index"] == (4 // (last + 1) - 1,)
+
+
+def test_integers_that_wrap_are_told_also_where_everything_is_finite() -> None:
+    def tokens(batches: Any) -> Any:
+        return (batches * 65536).astype(jnp.float32).sum()
+
+    found = find_overflows(tokens, jnp.arange(40_000, dtype=jnp.int32))
+    assert [(f.rule, f.measured["op"], f.measured["exact"]) for f in found] == [("J502", "mul", 39_999 * 65536)]
+    assert find_nonfinite(tokens, jnp.arange(40_000, dtype=jnp.int32)) is None
+    assert find_overflows(tokens, jnp.arange(30_000, dtype=jnp.int32)) == []
 
 
 def test_python_numbers_that_decide_about_shapes_stay_numbers() -> None:

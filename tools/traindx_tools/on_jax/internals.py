@@ -122,6 +122,29 @@ def bind(eqn: Any, values: Sequence[Any]) -> list[Any]:
     return list(outputs) if eqn.primitive.multiple_results else [outputs]
 
 
+# ---- shard_map
+
+
+def mesh_sizes(eqn: Any) -> dict[str, int]:
+    """The axes over which the body of a `shard_map` is written by hand, with their sizes. Raises JaxMoved."""
+    sizes = {str(name): int(size) for name, size in dict(eqn.params["mesh"].shape).items()}
+    manual = eqn.params.get("newly_manual_axes", eqn.params.get("manual_axes"))
+    automatic = eqn.params.get("auto") or (set(sizes) - set(manual) if manual is not None else ())
+    if automatic:
+        raise JaxMoved("way to take a shard_map apart whose mesh has automatic axes")
+    return sizes
+
+
+def sharded_axes(eqn: Any) -> list[dict[int, tuple[str, ...]]]:
+    """For each input of a `shard_map`: the mesh axes that its axes are split over. Raises JaxMoved."""
+    if "in_names" in eqn.params:  # before 0.5
+        return [dict(names) for names in eqn.params["in_names"]]
+    if "in_specs" not in eqn.params:
+        raise JaxMoved("parameter in_specs of shard_map")
+    return [{i: (part,) if isinstance(part, str) else tuple(part) for i, part in enumerate(spec) if part is not None}
+            for spec in eqn.params["in_specs"]]
+
+
 # ---- where an equation comes from
 
 Frame = tuple[str, int, str]

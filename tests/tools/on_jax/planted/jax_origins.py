@@ -726,3 +726,41 @@ def diverged_step() -> tuple[Any, ...]:
         return optax.apply_updates(p, updates), s, value
 
     return jax.jit(step), jnp.full(4, 1e20), tx.init(jnp.ones(4)), X
+
+
+# ---- shard_map
+
+
+def sharded(local: Any, specs: tuple[Any, ...]) -> Any:
+    """`local` on each device of a mesh over all devices, its mean over them."""
+    try:
+        from jax import shard_map
+    except ImportError:  # before 0.6
+        from jax.experimental.shard_map import shard_map
+    from jax.sharding import Mesh, PartitionSpec
+
+    return shard_map(local, mesh=Mesh(np.array(jax.devices()), ("data",)), in_specs=specs, out_specs=PartitionSpec())
+
+
+@planted("shard_map", "log", "log-of-zero")
+def shard_map_forward() -> tuple[Any, ...]:
+    from jax.sharding import PartitionSpec
+
+    def local(w: Any, x: Any) -> Any:
+        score = jnp.maximum((x * w).sum(axis=1), 0.0)
+        return lax.pmean(jnp.log(score).mean(), "data")  # <- origin
+
+    x = jnp.ones((4, 3)).at[3].set(0.0)
+    return jax.jit(jax.value_and_grad(sharded(local, (PartitionSpec(), PartitionSpec("data"))))), jnp.ones(3), x
+
+
+@planted("shard_map", "div", "sqrt-at-zero")
+def shard_map_backward() -> tuple[Any, ...]:
+    from jax.sharding import PartitionSpec
+
+    def local(w: Any, x: Any) -> Any:
+        distance = jnp.sqrt(((x - w) ** 2).sum(axis=1))  # <- origin
+        return lax.pmean(distance.mean(), "data")
+
+    x = jnp.arange(12.0).reshape(4, 3).at[2].set(1.0)
+    return jax.jit(jax.grad(sharded(local, (PartitionSpec(), PartitionSpec("data"))))), jnp.ones(3), x

@@ -63,6 +63,14 @@ class Interpreter:
         self.overflows: list[wrapping.Wrapped] = []
         self._entering = entering
 
+    def bind(self, eqn: Any, values: Sequence[Any]) -> list[Any]:
+        """The outputs of an equation."""
+        return internals.bind(eqn, values)
+
+    def wraps(self, eqn: Any, values: Sequence[Any], outputs: Sequence[Any], level: Level) -> frozenset[int]:
+        """The number of the integer overflow that an equation is."""
+        return wrapping.found_in(eqn, values, outputs, self.overflows, level)
+
     def run(self, jaxpr: Any, values: Sequence[Any], marks: Sequence[Mark], level: Level) -> Marked:
         """The outputs of a closed jaxpr and their marks."""
         env: dict[Any, tuple[Any, Mark]] = {}
@@ -121,7 +129,7 @@ class Interpreter:
             entered = enter(self, eqn, values, marks, level)
             if entered is not None:
                 return entered
-        outputs = internals.bind(eqn, values)
+        outputs = self.bind(eqn, values)
         return outputs, self.judge(eqn, values, marks, outputs, level, makers)
 
     def judge(self, eqn: Any, values: Sequence[Any], marks: Sequence[Mark], outputs: Sequence[Any], level: Level,
@@ -129,7 +137,7 @@ class Interpreter:
         """The marks of what an equation gave."""
         stack = f"{level.stack}/{internals.stack(eqn)}"
         backward = "transpose" in stack
-        wrapped = wrapped_of(marks) | wrapping.found_in(eqn, values, outputs, self.overflows, level)
+        wrapped = wrapped_of(marks) | self.wraps(eqn, values, outputs, level)
         kinds = [kind_of(o) if measurable(o) else FINITE for o in outputs]
         if not any(kinds):
             self._quench(eqn, marks, backward)

@@ -19,11 +19,11 @@ MOST_SECONDS = 60.0
 """Seconds that are spent in the iterations of one loop."""
 
 
-def _kind(value: Any) -> str:
+def kind(value: Any) -> str:
     return kind_of(value) if measurable(value) else FINITE
 
 
-def _explained(kinds: Sequence[str], marks: Sequence[Mark]) -> bool:
+def explained(kinds: Sequence[str], marks: Sequence[Mark]) -> bool:
     """Whether what is not finite follows from inputs that were so already, or nothing is."""
     return not any(kinds) or any(m.bad for m in marks)
 
@@ -39,7 +39,7 @@ def cond(run: Interpreter, eqn: Any, values: Sequence[Any], marks: Sequence[Mark
 def scan(run: Interpreter, eqn: Any, values: Sequence[Any], marks: Sequence[Mark], level: Level) -> Marked | None:
     """Runs the whole loop; enters the iterations that gave what the loop's inputs do not explain."""
     outputs = internals.bind(eqn, values)
-    if _explained([_kind(o) for o in outputs], marks):
+    if explained([kind(o) for o in outputs], marks):
         return outputs, run.judge(eqn, values, marks, outputs, level)
     params = eqn.params
     consts, carries = params["num_consts"], params["num_carry"]
@@ -51,20 +51,20 @@ def scan(run: Interpreter, eqn: Any, values: Sequence[Any], marks: Sequence[Mark
     stacked: list[Mark] = [CLEAN] * (len(outputs) - carries)
     for i in reversed(order) if params["reverse"] else order:
         slices = [x[i] for x in xs]
-        slice_marks = [m if m is not CLEAN and _kind(x) else CLEAN for x, m in zip(slices, x_marks, strict=True)]
+        slice_marks = [m if m is not CLEAN and kind(x) else CLEAN for x, m in zip(slices, x_marks, strict=True)]
         given = [*values[:consts], *carry, *slices]
         result, told = loop.iterate(i, given, [*marks[:consts], *carry_marks, *slice_marks])
         carry, carry_marks = result[:carries], told[:carries]
         stacked = [joined([a, b]) if b is not CLEAN else a for a, b in zip(stacked, told[carries:], strict=True)]
         if loop.over or any(m.bad for m in carry_marks):
             break
-    return outputs, _settled(outputs, [*carry_marks, *stacked], loop.seen(eqn, values, outputs))
+    return outputs, settled(outputs, [*carry_marks, *stacked], loop.seen(eqn, values, outputs))
 
 
 def while_loop(run: Interpreter, eqn: Any, values: Sequence[Any], marks: Sequence[Mark], level: Level) -> Marked | None:
     """Runs the loop iteration by iteration where what it gave is not explained by its inputs."""
     outputs = internals.bind(eqn, values)
-    if _explained([_kind(o) for o in outputs], marks):
+    if explained([kind(o) for o in outputs], marks):
         return outputs, run.judge(eqn, values, marks, outputs, level)
     params = eqn.params
     tests, consts = params["cond_nconsts"], params["body_nconsts"]
@@ -78,7 +78,7 @@ def while_loop(run: Interpreter, eqn: Any, values: Sequence[Any], marks: Sequenc
         i += 1
         if loop.over or any(m.bad for m in carry_marks):
             break
-    return outputs, _settled(outputs, carry_marks, loop.seen(eqn, values, outputs))
+    return outputs, settled(outputs, carry_marks, loop.seen(eqn, values, outputs))
 
 
 class _Loop:
@@ -112,7 +112,7 @@ class _Loop:
     def iterate(self, index: int, values: list[Any], marks: list[Mark]) -> Marked:
         """One iteration."""
         result = self._whole(*values)
-        kinds = [_kind(r) for r in result]
+        kinds = [kind(r) for r in result]
         self._wrote = self._wrote or any(m.written for m in marks)
         if not any(kinds):
             return result, [CLEAN] * len(result)
@@ -132,9 +132,9 @@ def _compiled(body: Any) -> Callable[..., list[Any]]:
     return compiled
 
 
-def _settled(outputs: Sequence[Any], marks: Sequence[Mark], otherwise: Mark) -> list[Mark]:
+def settled(outputs: Sequence[Any], marks: Sequence[Mark], otherwise: Mark) -> list[Mark]:
     """A mark for every output that is not finite."""
-    return [(m if m is not CLEAN and (m.bad or m.written) else otherwise) if _kind(o) else CLEAN
+    return [(m if m is not CLEAN and (m.bad or m.written) else otherwise) if kind(o) else CLEAN
             for o, m in zip(outputs, marks, strict=True)]
 
 

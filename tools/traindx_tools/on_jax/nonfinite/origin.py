@@ -62,6 +62,17 @@ def find_nonfinite(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Finding
     return next(iter(j101_nonfinite_origin.check(found.origins[0])), None) if found.origins else None
 
 
+def find_overflows(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> list[Finding]:
+    """Signed integers that wrap around in `fn(*args, **kwargs)`, as findings (J502), whether or not a NaN follows.
+
+    The function is traced and evaluated as by `find_nonfinite`; loops are looked into where they give a NaN only.
+    """
+    from traindx_tools.on_jax.rules import j502_integer_overflow
+
+    traced = trace(fn, args, kwargs)
+    return [f for wrapped in search(traced).overflows for f in j502_integer_overflow.check(wrapped, traced.name)]
+
+
 def search(traced: Traced, wanted: Sequence[int] | None = None) -> Search:
     """Evaluates a traced function. `wanted`: indices of the outputs that matter (all of them by default)."""
     run = Interpreter({**ENTERING, "shard_map": shard_map})

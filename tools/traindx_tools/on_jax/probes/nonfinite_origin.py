@@ -46,7 +46,7 @@ class NonfiniteOrigin(JaxProbe):
 
     def _evaluate(self, call: Call, kept: Any) -> None:
         from traindx_tools.on_jax.nonfinite.origin import search
-        from traindx_tools.on_jax.rules import j101_nonfinite_origin
+        from traindx_tools.on_jax.rules import j101_nonfinite_origin, j502_integer_overflow
         from traindx_tools.on_jax.tracing import trace
 
         fn = call.watched
@@ -58,6 +58,9 @@ class NonfiniteOrigin(JaxProbe):
         if not found.origins or (self._arm and found.origins[0].candidate.kind == ARGUMENT):
             return  # it went wrong before this pass began to look: the next pass begins earlier
         self._done = True
+        for wrapped in found.overflows:
+            for finding in j502_integer_overflow.check(wrapped, fn.name):
+                self.scene.recorder.finding(finding)
         origin = replace(found.origins[0], call=call.number, step=call.step, rank=self.scene.recorder.rank)
         for finding in j101_nonfinite_origin.check(origin):
             self.scene.recorder.finding(finding)

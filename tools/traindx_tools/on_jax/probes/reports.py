@@ -51,7 +51,8 @@ class Reports(JaxProbe):
         import jax
 
         if TRACED:
-            jax.effects_barrier()
+            wait: Any = jax.effects_barrier
+            wait()
         while WAITING:
             self._write(*WAITING.popleft())
         return ()

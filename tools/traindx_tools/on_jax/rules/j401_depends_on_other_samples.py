@@ -1,8 +1,9 @@
 """The output for one sample depends on the inputs of the others.
 
-One sample of the batch is changed and the function is evaluated twice, equation by equation: the outputs of the other
-samples must not move. The first equation at which they do is named: a mean, norm or softmax over the axis of the
-batch, an attention over samples, a vmap over the wrong axis. Batch normalisation in training mode does this by design.
+Two samples of the batch are changed, one at a time, and the function is evaluated equation by equation: the outputs of
+the other samples must not move. The first equation that makes an element depend on both is named: a mean, norm or
+softmax over the axis of the batch, an attention over samples, a vmap over the wrong axis. Batch normalisation in
+training mode does this by design.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ RULE = Rule(
     name="jax-depends-on-other-samples",
     title="One sample's output depends on other samples",
     severity=Severity.MEDIUM,
-    sees="two evaluations that differ in one sample of the batch",
+    sees="three evaluations that differ in one sample of the batch (`paths.mixing.sample_dependence`)",
     matters="the loss leaks information between samples, and evaluation with another batch size gives other results",
     alike=("BatchNorm in training mode, contrastive losses and in-batch negatives, which mix samples by design",),
     confirm=("evaluate the samples one by one and compare",),
@@ -28,7 +29,7 @@ RULE = Rule(
 
 @dataclass(frozen=True)
 class Mixed:
-    """Where samples meet. `changed`: how many of the other samples' outputs moved."""
+    """Where samples meet. `changed`: how many of the other samples' outputs moved; `axis`: where they should lie."""
 
     function: str
     op: str
@@ -36,6 +37,11 @@ class Mixed:
     changed: int
     samples: int
     axis: int
+    output: str = ""
+    """The path of the output."""
+    shape: tuple[int, ...] = ()
+    lies_on: int | None = None
+    """The axis of the output on which samples lie instead; None where they are mixed."""
 
 
 def check(it: Mixed) -> Iterator[Finding]:
@@ -43,8 +49,15 @@ def check(it: Mixed) -> Iterator[Finding]:
     place = it.place
     where = Location(file=place.file, line=place.line, quote=place.quote) if place else Location(module=it.function)
     at = f" at {place}" if place else ""
+    name = f"output {it.output}" if it.output else "the output"
+    if it.lies_on is not None:
+        what = (f"{name} of shape {it.shape} has its {it.samples} samples on axis {it.lies_on}, not on axis {it.axis}: "
+                f"out_axes={it.lies_on}, or the output is transposed")
+    else:
+        meet = f"; they meet first in {it.op}{at}" if it.op else ""
+        what = (f"a change of one sample moves {name} of shape {it.shape} for {it.changed} of {it.samples - 1} other "
+                f"samples (axis {it.axis}){meet}")
     yield RULE.finding(
-        f"{it.function}: a change of one sample (axis {it.axis}) moves the outputs of {it.changed} of {it.samples - 1} "
-        f"other samples; they meet first in {it.op}{at}", where, "two evaluations", strength=Strength.DIRECT,
+        f"{it.function}: {what}", where, "evaluations that differ in one sample", strength=Strength.DIRECT,
         measured={"op": it.op, "changed": it.changed, "samples": it.samples, "axis": it.axis, "function": it.function,
-                  "code": place.quote if place else ""})
+                  "kind": "axis" if it.lies_on is not None else "mixed", "code": place.quote if place else ""})
