@@ -14,6 +14,7 @@ import pytest
 
 pytest.importorskip("torch")
 
+from traindx_tools.finding import Severity
 from traindx_tools.live.reading import LiveRun, read_folder
 from traindx_tools.live.runner import Job, run
 
@@ -59,6 +60,28 @@ for step in range(7):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
+dist.destroy_process_group()
+"""
+
+SHARDED = HEAD + """
+import torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
+for layer in (model[0], model[2], model):
+    fully_shard(layer)
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.05)
+torch.manual_seed(rank)
+for step in range(7):
+    p = torch.sigmoid(model(torch.randn(8, 4)))
+    if step == 4 and len(sys.argv) > 1:
+        p = p * 0
+    loss = -torch.log(p).mean()  # <- origin
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    print(f"loss of {rank} {step} {loss.item().hex()}\\n", end="", flush=True)
 dist.destroy_process_group()
 """
 
@@ -122,6 +145,29 @@ def test_two_ranks_of_torchrun(tmp_path: Path) -> None:
     assert (origin.measured["op"], origin.where.line, origin.where.rank) == ("log", marked(TWO_RANKS), 1)
     assert {f.where.rank for f in seen.findings if f.rule == "T102"} == {0, 1}
     assert not [f for f in seen.findings if f.rule == "T103"]
+
+
+TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+
+
+@pytest.mark.parametrize("probes", [("always",), ("always", "snapshot")], ids=["always", "snapshot"])
+def test_two_ranks_that_shard_their_parameters_train_the_same(probes: tuple[str, ...], tmp_path: Path,
+                                                             capfd: pytest.CaptureFixture[str]) -> None:
+    command = (*TORCHRUN, str(program(tmp_path, SHARDED)))
+    bare = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    capfd.readouterr()
+    found = run(Job(command, tmp_path / "run", probes))
+    losses = sorted(re.findall(r"loss of \S+ \S+ \S+", capfd.readouterr().out))
+    assert losses == sorted(re.findall(r"loss of \S+ \S+ \S+", bare))
+    assert len(losses) == 14
+    assert {f.rank: f.last_step for f in found.seen.files} == {0: 7, 1: 7}
+    assert not [f for f in found.seen.findings if f.severity.rank > Severity.LOW.rank]
+
+
+def test_the_origin_in_a_sharded_model_is_named(tmp_path: Path) -> None:
+    seen = ran(tmp_path, *TORCHRUN, str(program(tmp_path, SHARDED)), "planted")
+    origins = [f for f in seen.findings if f.rule == "T101"]
+    assert {(f.measured["op"], f.where.line) for f in origins} == {("log", marked(SHARDED))}
 
 
 def test_a_program_that_is_killed_leaves_what_was_seen_and_its_origin(tmp_path: Path) -> None:
@@ -250,3 +296,31 @@ def test_with_a_snapshot_one_pass_is_enough(tmp_path: Path, capfd: pytest.Captur
     (origin,) = [f for f in found.seen.findings if f.rule == "T101"]
     assert (origin.measured["op"], origin.where.line, origin.where.step) == ("log", marked(TRIPPING), 6)
     assert [f.path.parent.name for f in found.seen.files] == ["run"]
+
+
+LONG = HEAD + """
+model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+for step in range(10_000):
+    loss = model(torch.randn(8, 4)).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    if step == 3_000:
+        early = resident()
+print("grown", resident() - early)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads the size of the process from /proc")
+def test_ten_thousand_steps_neither_fill_the_disk_nor_the_memory(tmp_path: Path,
+                                                                capfd: pytest.CaptureFixture[str]) -> None:
+    found = run(Job((sys.executable, str(program(tmp_path, LONG))), tmp_path / "run", bound=300_000))
+    (grown,) = re.findall(r"grown (-?\d+)", capfd.readouterr().out)
+    (file,) = found.seen.files
+    assert file.path.stat().st_size <= 300_000
+    assert (file.last_step, file.ended) == (10_000, "ok")
+    assert int(grown) < 4 * 2**20

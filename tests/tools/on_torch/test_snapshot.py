@@ -53,7 +53,12 @@ def _clean() -> Iterator[None]:
     detach()
 
 
-@pytest.mark.parametrize("case", [p for p in PLANTED if p.name not in LEFT], ids=lambda p: p.name)
+REPLAYED = [p for p in PLANTED if p.name not in LEFT]
+FIRST = {p.family: p for p in reversed(REPLAYED)}.values()
+
+
+@pytest.mark.parametrize("case", [pytest.param(p, marks=[] if p in FIRST else [pytest.mark.slow]) for p in REPLAYED],
+                         ids=lambda p: p.name)
 def test_the_operation_is_named_in_the_run_itself(case: Planted, tmp_path: Path) -> None:
     seen = watched(case.run, Settings(str(tmp_path), ("snapshot",), options={"searched": True}))
     (origin,) = [f.measured for f in seen if f.rule == "T101"]
@@ -62,7 +67,8 @@ def test_the_operation_is_named_in_the_run_itself(case: Planted, tmp_path: Path)
     assert case.module in (None, origin.get("module"))
 
 
-@pytest.mark.parametrize("name", LEFT)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[] if i % 3 == 0 else [pytest.mark.slow])
+                                  for i, n in enumerate(LEFT)])
 def test_what_cannot_be_run_again_is_left_to_the_second_pass_and_said(name: str, tmp_path: Path,
                                                                       capsys: pytest.CaptureFixture[str]) -> None:
     (case,) = [p for p in PLANTED if p.name == name]

@@ -156,10 +156,14 @@ class LossTrace(TorchFunctionMode):
         return isinstance(value, torch.Tensor) and value.numel() == 1 and self._latest(value, record.index) is not None
 
     def _constant(self, value: Any, record: _Record) -> float | None:
-        """The value of a factor: a number, or a single number that no gradient flows through."""
+        """The value of a factor: a number, or a single number that no gradient flows through.
+
+        One that lies on a device is not read, since that would wait for the device: its term stays whole.
+        """
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return float(value)
-        if isinstance(value, torch.Tensor) and value.numel() == 1 and not value.requires_grad:
+        if (isinstance(value, torch.Tensor) and value.numel() == 1 and not value.requires_grad
+                and value.device.type == "cpu"):
             return float(value.detach())
         return None
 

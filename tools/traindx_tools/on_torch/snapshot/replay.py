@@ -120,6 +120,8 @@ class Replay:
         for name, values in entry.buffers.items():
             if name in buffers:
                 buffers[name].data.copy_(values)  # unseen by the version counter: an earlier call's graph may hold it
+        for part, numbers in entry.numbers:
+            vars(self._copier.module(part)).update(numbers)
         with entry.surroundings.again(), contextlib.redirect_stdout(io.StringIO()):
             return module(*args, **kwargs)
 

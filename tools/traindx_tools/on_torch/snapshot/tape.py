@@ -76,6 +76,8 @@ class Call:
     buffers: Mapping[str, torch.Tensor]
     versions: tuple[int, ...]
     """Of its parameters."""
+    numbers: tuple[tuple[torch.nn.Module, Mapping[str, Any]], ...] = ()
+    """Plain numbers that hang on the program's own modules, such as a counter of calls."""
 
 
 @dataclass
@@ -203,12 +205,13 @@ class Tape(TorchDispatchMode):  # type: ignore[no-untyped-call]
         gradients, place, around = torch.is_grad_enabled(), here(), Surroundings.now()
         given = self.kept(args), self.kept(kwargs)
         buffers = {n: b.detach().clone() for n, b in module.named_buffers()}
-        versions = versions_of(module)
+        versions, numbers = versions_of(module), tuple(_numbers_of(module))
 
         def returned(output: Any) -> None:
             slots = tuple(self._number(t, t.requires_grad, True) for t in tensors_of(output))
             if len(self.entries) < MOST_ENTRIES:
-                self.entries.append(Call(module, *given, slots, gradients, place, around, buffers, versions))
+                self.entries.append(Call(module, *given, slots, gradients, place, around, buffers, versions,
+                                         numbers))
 
         return returned
 
@@ -257,6 +260,12 @@ class Tape(TorchDispatchMode):  # type: ignore[no-untyped-call]
 def versions_of(module: torch.nn.Module) -> tuple[int, ...]:
     """How often each of its parameters was written."""
     return tuple(p._version for p in module.parameters())
+
+
+def _numbers_of(module: torch.nn.Module) -> Iterator[tuple[torch.nn.Module, Mapping[str, Any]]]:
+    for part in module.modules():
+        if not type(part).__module__.startswith("torch."):
+            yield part, {k: v for k, v in vars(part).items() if type(v) in (int, float, bool)}
 
 
 def tensors_of(value: Any, depth: int = 6) -> Iterator[torch.Tensor]:
