@@ -48,6 +48,8 @@ class Report:
     """This run beside one that works, where one was given."""
     names: CodeNames = NO_NAMES
     """The names that the code which was read gives to things."""
+    unnamed: Path | None = None
+    """A folder of texts that were handed over without a file: it is nobody's, and never shown."""
 
     @cached_property
     def exhibits(self) -> proposal.Exhibits:
@@ -65,7 +67,12 @@ class Report:
         read = {os.path.realpath(base / a.path) for a in self.seen.run.artifacts for base in (Path(), self.places.root)}
         beside = [Artifact(self.places.name(str(c)), "python", note="found beside the log") for c in self.seen.code
                   if os.path.realpath(c) not in read]
-        return replace(self.seen.run, artifacts=(*self.seen.run.artifacts, *beside))
+        named = tuple(replace(a, path=self._shown(a.path)) for a in self.seen.run.artifacts)
+        return replace(self.seen.run, artifacts=(*named, *beside))
+
+    def _shown(self, text: str) -> str:
+        """The text without the folder that is nobody's."""
+        return text if self.unnamed is None else text.replace(f"{self.unnamed}{os.sep}", "")
 
     @property
     def exit_code(self) -> int:
@@ -83,7 +90,8 @@ class Report:
         """The Gate 4 diagnosis of the first cause, or None where no cause is sure enough."""
         if self.status != "diagnosis_complete":
             return None
-        return proposal.diagnosis(self.seen.verdict.hypotheses[0], self.seen, self.exhibits, self.places, self.command)
+        made = proposal.diagnosis(self.seen.verdict.hypotheses[0], self.seen, self.exhibits, self.places, self.command)
+        return made if self.unnamed is None else Diagnosis.model_validate_json(self._shown(made.model_dump_json()))
 
     @cached_property
     def next_checks(self) -> tuple[str, ...]:
@@ -152,15 +160,15 @@ class Report:
     @property
     def notes(self) -> tuple[str, ...]:
         """Remarks on the analysis itself: what could not be read, what was refused, what a new run showed."""
-        return (*self.remarks, *self.seen.notes)
+        return tuple(map(self._shown, (*self.remarks, *self.seen.notes)))
 
     def terminal(self, files: dict[str, str], *, colour: bool = False, width: int = 100) -> str:
         """What `traindx diagnose` prints."""
         from traindx.terminal import render_terminal
 
         return render_terminal(self.to_json(files), run=self.run, diagnosis=self.diagnosis,
-                               reason=self.seen.verdict.reason, notes=self.notes, files=files, colour=colour,
-                               width=width)
+                               reason=self._shown(self.seen.verdict.reason), notes=self.notes, files=files,
+                               colour=colour, width=width)
 
     def write(self, folder: Path) -> dict[str, str]:
         """Writes pictures, diagnosis.json, diagnosis.md and report.html; returns their paths by name."""
@@ -176,7 +184,7 @@ class Report:
             Path(files["diagnosis"]).write_text(render_diagnosis(self.diagnosis), encoding="utf-8")
         files |= {"report": str(folder / "report.html"), "result": str(folder / "diagnosis.json")}
         page = render_report_html(self.to_json(files), pictures, run=self.run, diagnosis=self.diagnosis,
-                                  reason=self.seen.verdict.reason, notes=self.notes, files=files,
+                                  reason=self._shown(self.seen.verdict.reason), notes=self.notes, files=files,
                                   subject=self.subject)
         Path(files["report"]).write_text(page, encoding="utf-8")
         Path(files["result"]).write_text(json.dumps(self.to_json(files), indent=1) + "\n", encoding="utf-8")
@@ -200,7 +208,8 @@ class Report:
 
     def to_json(self, artifacts: dict[str, str] | None = None) -> dict[str, Any]:
         """The result JSON as plain values."""
-        return self.result(artifacts).to_json()
+        made: dict[str, Any] = json.loads(self._shown(json.dumps(self.result(artifacts).to_json())))
+        return made
 
 
 def gradient_summary(seen: Examination) -> str:

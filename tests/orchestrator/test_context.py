@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import tempfile
+from pathlib import Path
+
 import pytest
 from pydantic import ValidationError
 from scripted import hypotheses
@@ -49,3 +53,23 @@ def test_the_result_has_exactly_the_documented_keys():
     assert list(result["hypotheses"][0]) == ["issue", "mechanism", "location", "confidence", "confirm", "rule_out",
                                              "for",
                                              "against"]
+
+
+def test_empty_entries_read_nothing_and_a_text_is_shown_without_our_folder(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from traindx import cli
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "log.txt").write_text("step 0 loss nan\n")
+    package = tmp_path / "package.json"
+    package.write_text(json.dumps({"artifacts": {"training_logs": "", "model_code": [""], "error_messages":
+                                                 "RuntimeError: CUDA out of memory"}}))
+    assert cli.run(["diagnose", "--context", "package.json", "--json"]) == 3
+    told = capsys.readouterr().out
+    assert "L508" in told
+    assert "log.txt" not in told
+    assert tempfile.gettempdir() + "/tmp" not in told
+    assert "training_logs" in json.loads(told)["analysis_artifacts"]["missing_artifacts"]
+    package.write_text(json.dumps({"artifacts": {"training_logs": " ", "config": None}}))
+    assert cli.run(["diagnose", "--context", "package.json", "--json"]) == 2
+    assert "nothing that package.json names could be found" in capsys.readouterr().err

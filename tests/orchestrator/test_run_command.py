@@ -99,3 +99,12 @@ def test_a_rerun_names_the_operation_that_a_log_cannot(tmp_path: Path) -> None:
     assert {"T101", "L101"} <= {f.rule for f in report.seen.findings}
     assert {p.name for p in workspace.iterdir()} == before
     assert "TRAINDX_LIVE" not in os.environ
+
+
+def test_a_command_that_does_not_exist_is_told_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    code = traindx(["run", "--out", str(tmp_path / "run"), "--", "no-such-program"])
+    said = capfd.readouterr()
+    assert code == 127
+    assert said.err.count("traindx:") == 1
+    assert "cannot be started" in said.err
+    assert "no-such-program" in said.err

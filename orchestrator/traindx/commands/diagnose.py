@@ -155,7 +155,7 @@ def command(paths: tuple[str, ...], symptom: str, context: str | None, run_comma
         report = diagnose(asked.paths, symptom=asked.symptom, stdin=stdin, missing=asked.missing, root=asked.root)
         missing = tuple(m for m in asked.missing if m != "model_code" or not report.places.code)
         subject = report.subject if asked.subject is None else asked.subject
-        report = replace(report, subject=subject, missing=missing)
+        report = replace(report, subject=subject, missing=missing, unnamed=Path(scratch) / "context")
         if run_command is not None:
             from traindx.rerun import with_rerun
 
