@@ -18,6 +18,7 @@ from traindx_tools.on_code.values import (
     Site,
     Symbol,
     Tensor,
+    Thing,
     Value,
     number,
 )
@@ -115,13 +116,17 @@ def _bounds_of(value: Value) -> bounds.Bounds:
     return known, known
 
 
+def _is_parameter(value: Value) -> bool:
+    return isinstance(value, Thing) and value.short == "Parameter"
+
+
 def _arrays(op: str, left: Value, right: Value, site: Site, grad: bool | None) -> Tensor:
     tensors = [v for v in (left, right) if isinstance(v, Tensor)]
     result = merged(tensors, site)
     if len(tensors) == 1:
         result = replace(result, parents=lineage(tensors[0])) if result.grad is not False else result
         other = right if tensors[0] is left else left
-        if isinstance(other, Symbol) and result.grad is False:
+        if result.grad is False and (isinstance(other, Symbol) or _is_parameter(other)):
             result = replace(result, grad=None)
     result = replace(result, shape=_shape(op, left, right))
     result = bounds.bounded(result, _interval(op, left, right, result.dtype))

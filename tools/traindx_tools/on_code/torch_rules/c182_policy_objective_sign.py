@@ -136,7 +136,8 @@ def _only_use(code: Syntax, statement: ast.AST) -> ast.Name | None:
         return None
     scope = code.scope(statement)
     uses = [n for n in ast.walk(scope) if isinstance(n, ast.Name) and n.id == target.id and n is not target]
-    return uses[0] if len(uses) == 1 else None
+    later = [u for u in uses if u.lineno > (getattr(statement, "end_lineno", 0) or 0)]  # so that it comes to an end
+    return uses[0] if len(uses) == 1 and later else None
 
 
 def _is_loss(code: Syntax, statement: ast.AST) -> bool:
