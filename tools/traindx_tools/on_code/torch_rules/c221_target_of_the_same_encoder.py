@@ -36,6 +36,8 @@ _NEGATIVES = ("temperature", "tau", "InfoNCE", "info_nce", "nt_xent", "NTXent", 
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at every comparison of two outputs."""
+    if not any("backward(" in f.text or "training_step" in f.text for f in project.files):
+        return
     for file in project.files:
         if "torch" not in file.text or not any(c in file.text for c in _COMPARES):
             continue
@@ -44,7 +46,7 @@ def check(project: Project) -> Iterator[Finding]:
         code = syntax(file)
         for call in code.of(ast.Call):
             pair = _pair(code, call)
-            if pair is None or suspended(code, call) or not _trains(code):
+            if pair is None or suspended(code, call):
                 continue
             yield RULE.finding(
                 f"{file.segment(call)} at {code.at(call)} compares a prediction with {written(pair)}, an output of the "
@@ -55,10 +57,6 @@ def check(project: Project) -> Iterator[Finding]:
                 measured={"kind": "attached", "target": written(pair)},
                 patch=graph.cut(file, pair),
             )
-
-
-def _trains(code: Syntax) -> bool:
-    return "backward(" in code.file.text or "training_step" in code.file.text
 
 
 def _pair(code: Syntax, call: ast.Call) -> ast.expr | None:

@@ -1,0 +1,150 @@
+"""One of an image and its mask is flipped, rotated or cropped, and the other is not.
+
+A geometric transform moves what is seen; a mask, box, depth or flow has to move with it. Where one branch of a joint
+augmentation changes only one of the two, a share of the training samples has labels that lie on other pixels: the loss
+keeps a high floor, and predictions blur along the axis of the transform.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code.changes import Change
+from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
+from traindx_tools.rules import Rule
+
+RULE = Rule(
+    id="C232",
+    name="pair-transformed-apart",
+    title="Only one of image and mask is transformed",
+    severity=Severity.HIGH,
+    sees="A flip, rotation, roll, transposition or crop of one of two arrays that a function transforms together.",
+    matters="In a share of the samples the labels lie on the wrong pixels.",
+    alike=("changes of brightness, contrast or noise, which belong to the image alone",
+           "one random draw that is stored and used for both in two places"),
+    confirm=("plot ten augmented samples with their masks over them",),
+)
+_LABEL = re.compile(
+    r"mask|label|target|seg|annot|depth|flow|heatmap|(^|_)gt|lbl|box|contour|truth|(^|_)y($|_)|keypoint", re.IGNORECASE
+)
+_KINDS = {
+    "flip": "flip", "fliplr": "flip", "flipud": "flip", "hflip": "flip", "vflip": "flip", "rot90": "rotation",
+    "rotate": "rotation", "roll": "roll", "affine": "affine", "warp_affine": "affine", "warpAffine": "affine",
+    "transpose": "transposition", "swapaxes": "transposition", "crop": "crop", "center_crop": "crop",
+    "resized_crop": "crop", "elastic_transform": "elastic", "perspective": "perspective", "grid_sample": "warp",
+}  # fmt: skip
+_ACROSS = frozenset({"transposition"})
+"""Also used to reorder axes, which says nothing unless it happens to both by chance of a draw."""
+
+
+@dataclass(frozen=True)
+class _Move:
+    """One geometric transform of one array in one block."""
+
+    name: str
+    kind: str
+    statement: ast.stmt
+    block: ast.AST
+    call: ast.expr
+
+
+def check(project: Project) -> Iterator[Finding]:
+    """Look at every function that moves a label-like array or an array beside one."""
+    for file in project.files:
+        if not any(k in file.text for k in _KINDS) and "::-1" not in file.text:
+            continue
+        code = syntax(file)
+        for function in code.of(ast.FunctionDef):
+            yield from _judged(code, function)
+
+
+def _judged(code: Syntax, function: ast.FunctionDef) -> Iterator[Finding]:
+    moves = [m for n in ast.walk(function) if isinstance(n, ast.Assign) and code.scope(n) is function
+             for m in _moves(code, n)]  # fmt: skip
+    labels = {m.name for m in moves if _LABEL.search(m.name)}
+    given = set().union(*(_returned(n.value) for n in ast.walk(function)
+                          if isinstance(n, ast.Return) and isinstance(n.value, (ast.Tuple, ast.Dict))))  # fmt: skip
+    labels |= {n for n in given if _LABEL.search(n)}
+    images = {m.name for m in moves} - labels
+    if len(labels) != 1 or len(images) != 1 or not {*labels, *images} <= given:
+        return
+    (label,), (image,) = labels, images
+    for one, other in ((image, label), (label, image)):
+        for move in (m for m in moves if m.name == one):
+            if move.kind in _ACROSS and not isinstance(move.block, ast.If):
+                continue
+            if any(m.name == other and m.kind == move.kind and _together(code, m, move) for m in moves):
+                continue
+            if not any(m.name == other for m in moves) and not _random(code, move):
+                continue
+            yield _finding(code, move, other)
+            return
+
+
+def _moves(code: Syntax, node: ast.Assign) -> Iterator[_Move]:
+    block = code.parent(node) or code.file.tree
+    for target in node.targets:
+        pairs = [(target, node.value)]
+        if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple) and \
+                len(target.elts) == len(node.value.elts):  # fmt: skip
+            pairs = list(zip(target.elts, node.value.elts, strict=True))
+        for part, value in pairs:
+            name, kind = written(part), _kind(value)
+            if kind and isinstance(part, (ast.Name, ast.Subscript)) and _reads(value, name):
+                yield _Move(name, kind, node, block, value)
+
+
+def _kind(value: ast.expr) -> str | None:
+    for n in ast.walk(value):
+        if isinstance(n, ast.Call) and last_name(n.func) in _KINDS:
+            return _KINDS[last_name(n.func)]
+        if isinstance(n, ast.Slice) and n.step is not None and written(n.step) == "-1":
+            return "flip"
+    return None
+
+
+def _reads(value: ast.expr, name: str) -> bool:
+    return any(written(n) == name for n in ast.walk(value) if isinstance(n, (ast.Name, ast.Subscript)))
+
+
+def _returned(value: ast.Tuple | ast.Dict) -> set[str]:
+    parts = value.elts if isinstance(value, ast.Tuple) else value.values
+    return {written(n) for p in parts for n in ast.walk(p) if isinstance(n, (ast.Name, ast.Subscript))}
+
+
+def _together(code: Syntax, a: _Move, b: _Move) -> bool:
+    """In one block, or in two blocks under the same stored condition."""
+    if a.block is b.block:
+        return True
+    if not isinstance(a.block, ast.If) or not isinstance(b.block, ast.If):
+        return False
+    drawn_anew = any(isinstance(n, ast.Call) for n in ast.walk(a.block.test))
+    return written(a.block.test) == written(b.block.test) and not drawn_anew
+
+
+def _random(code: Syntax, move: _Move) -> bool:
+    """Whether the transform depends on a draw."""
+    text = written(move.block.test) if isinstance(move.block, ast.If) else written(move.call)
+    return "rand" in text or "choice" in text or "rng" in text
+
+
+def _finding(code: Syntax, move: _Move, other: str) -> Finding:
+    change = Change(code.file, f"transform {other} in the same way")
+    alike = re.sub(rf"(?<![\w.]){re.escape(move.name)}(?![\w])", other, written(move.call))
+    certain = isinstance(move.statement, ast.Assign) and isinstance(move.statement.targets[0], ast.Name) and \
+        re.search(r"\(-\d|dims=[(\[]?-\d|::-1|-1", alike) is not None  # fmt: skip
+    patch = change.after(move.statement, f"{other} = {alike}").patches() if certain else ()
+    return RULE.finding(
+        f"{written(move.statement)} at {code.at(move.statement)} is a {move.kind} of {move.name} alone: {other} stays "
+        "as it was, and the two no longer lie on each other",
+        code.place(move.statement),
+        code.file.path,
+        strength=Strength.DIRECT,
+        measured={"kind": move.kind, "moved": move.name, "left": other},
+        patch=patch,
+    )
