@@ -7,7 +7,9 @@ instruments, a look at the run. Where the code was not given and lies further up
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +24,12 @@ MOST = 8
 
 FOLDERS_UP = 3
 """How far above a log its training code is looked for."""
+
+SCRIPTS = 50
+"""Python files of a folder that are looked at for it."""
+
+_FRAMEWORK = re.compile(r"^\s*(?:import|from)\s+(?:torch|jax|flax|tensorflow|keras|lightning|transformers|numpy)\b",
+                        re.MULTILINE)
 
 _LOGGED = (("loss", "the loss"), ("grad_norm", "the gradient norm"), ("learning_rate", "the learning rate"))
 """What a log should hold for most faults to be told apart, the most telling first."""
@@ -88,7 +96,7 @@ def _code(report: Report) -> Iterator[str]:
 
 
 def code_above(paths: Iterable[str]) -> Path | None:
-    """The nearest folder above the artifacts that holds Python files itself; the home folder and `/` are none."""
+    """The nearest folder above the artifacts that holds training code itself, at most up to that of its repository."""
     for path in paths:
         if path == "-" or "://" in path or not os.path.exists(path):
             continue
@@ -96,9 +104,21 @@ def code_above(paths: Iterable[str]) -> Path | None:
         for folder in list(start.parents)[:FOLDERS_UP]:
             if folder in (Path.home(), Path(folder.anchor), Path("/tmp")):
                 break
-            if any(folder.glob("*.py")):
+            if any(_trains(file) for file in islice(folder.glob("*.py"), SCRIPTS)):
                 return folder
+            if (folder / ".git").exists():
+                break
     return None
+
+
+def _trains(file: Path) -> bool:
+    """Whether a script imports a framework and speaks of a loss. It is read as text, and only its beginning."""
+    try:
+        with file.open("rb") as script:
+            text = script.read(200_000).decode("utf-8", "replace")
+    except OSError:
+        return False
+    return bool(_FRAMEWORK.search(text)) and "loss" in text
 
 
 def _looks(report: Report) -> Iterator[str]:

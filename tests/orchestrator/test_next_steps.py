@@ -81,6 +81,11 @@ def test_code_further_up_is_named_with_its_folder(here: Path) -> None:
     (run / "log.txt").write_text(FLAT)
     report = diagnose(["runs/seven/log.txt"])
     assert "traindx diagnose runs/seven/log.txt ." in report.next_checks
+    (here / "train.py").write_text("print('a tool that trains nothing')\n")
+    assert not any("log.txt ." in c for c in diagnose(["runs/seven/log.txt"]).next_checks)
+    (here / "train.py").write_text(TRAIN)
+    (here / "runs" / ".git").mkdir()
+    assert not any("log.txt ." in c for c in diagnose(["runs/seven/log.txt"]).next_checks), "another project's code"
 
 
 def test_a_cause_that_is_found_leads_to_a_session(here: Path) -> None:
