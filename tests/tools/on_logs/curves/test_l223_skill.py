@@ -134,3 +134,22 @@ def test_a_norm_that_scatters_or_a_rate_that_stays_says_nothing_of_the_kind() ->
         r = run(series("loss", CLIMBING), series("grad_norm", PINNED), *([rate] if rate else []))
         assert only(r, "l102_gradient_explosion").measured["despite_decay"] is False
         assert only(r, "l106_divergence").measured["despite_decay"] is False
+
+
+def layers(*levels: float) -> Run:
+    norms = [series(f"grad_norm/l{i:02d}", np.full(12, v)) for i, v in enumerate(levels)]
+    return run(series("loss", 1.386 + 0.001 * NOISE.standard_normal(12)), *norms)
+
+
+@pytest.mark.parametrize("levels", [(2e-9, 5e-7, 2e-4, 7e-2, 0.3), (0.3, 7e-2, 2e-4, 5e-7, 2e-9)])
+def test_norms_that_lose_a_factor_a_layer_vanish_by_depth(levels: tuple[float, ...]) -> None:
+    assert only(layers(*levels), "l103_gradient_vanishing").measured["by_depth"] is True
+
+
+@pytest.mark.parametrize("levels", [(2e-9, 0.3, 2e-4, 0.5, 7e-2), (2e-9, 0.3, 0.2), (2e-9, 0.4, 0.1, 0.3)])
+def test_norms_in_any_order_do_not(levels: tuple[float, ...]) -> None:
+    assert only(layers(*levels), "l103_gradient_vanishing").measured["by_depth"] is False
+
+
+def test_layers_that_all_learn_are_left_alone() -> None:
+    assert found(layers(0.1, 0.2, 0.3, 0.4, 0.5), "l103_gradient_vanishing") == []

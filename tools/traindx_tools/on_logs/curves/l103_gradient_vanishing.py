@@ -7,7 +7,7 @@ down by mistake). A small gradient at the end of a run whose loss has fallen is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -22,6 +22,7 @@ WHOLE = 1e-6
 DEPTH_RATIO, DEPTH_SMALL = 1e-3, 1e-4
 COLLAPSE = 1e-4
 LEARNED = 0.1
+LAYERS, DECADES, ORDERED = 4, 1e3, 0.5
 
 RULE = Rule(
     id="L103",
@@ -41,6 +42,9 @@ RULE = Rule(
                            "the root of a hundred parameters: even a small model lies above"),
         "depth_ratio": Threshold(DEPTH_RATIO, "first module / last module, with the first below 1e-4", "AUTOTRAINER"),
         "collapse": Threshold(COLLAPSE, "end / start of the norm, loss unmoved", "arithmetic: four decades"),
+        "layers": Threshold(LAYERS, "layers of one artifact", "four in order are so by chance once in twelve"),
+        "decades": Threshold(DECADES, "largest / smallest layer", "three decades: more than parts of a net differ"),
+        "ordered": Threshold(ORDERED, "of the steps from layer to layer, up minus down", "three of four go one way"),
         "learned": Threshold(LEARNED, "share of the starting loss", "a run that lost a tenth of its loss is learning"),
     },
 )
@@ -93,4 +97,20 @@ def _modules(run: Run) -> Iterator[Finding]:
         f"{len(chosen)} of {len(tracks)} modules are like that", t.at(0, -1), t.series.source,
         strength=Strength.CIRCUMSTANTIAL, severity=Severity.HIGH if dead else Severity.MEDIUM,
         measured={"metric": t.series.name, "module": t.series.name.partition("/")[2], "median": value,
-                  "ratio": ratio(value, loudest), "modules": len(chosen), "scope": "module"})
+                  "ratio": ratio(value, loudest), "modules": len(chosen), "scope": "module",
+                  "by_depth": _by_depth(tracks)})
+
+
+def _by_depth(tracks: Sequence[Track]) -> bool:
+    """Whether the norms of one artifact's layers rise or fall in the order in which they are written, over decades.
+
+    Parts of different scale are of any order; a gradient that vanishes on its way loses a factor a layer.
+    """
+    sources = [t.series.source for t in tracks]
+    main = max(dict.fromkeys(sources), key=sources.count)
+    levels = [float(np.median(np.abs(t.y))) for t in tracks if t.series.source == main]
+    if len(levels) < LAYERS or min(levels) <= 0 or ratio(max(levels), min(levels)) < DECADES:
+        return False
+    steps = np.sign(np.diff(np.log(levels)))
+    return abs(float(steps.mean())) >= ORDERED and {levels.index(min(levels)), levels.index(max(levels))} == {
+        0, len(levels) - 1}
