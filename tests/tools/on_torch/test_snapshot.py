@@ -133,8 +133,8 @@ def test_a_program_that_goes_on_after_a_bad_step_has_the_same_results(kind: str,
         watched_one = recovering(kind)
     assert watched_one == bare
     assert capsys.readouterr().out == printed
-    (origin,) = [f.measured for f in monitor.findings if f.rule == "T101"]
-    assert origin["reason"] == {"loss": "log-of-zero", "gradient": "sqrt-at-zero"}[kind]
+    reasons = [f.measured["reason"] for f in monitor.findings if f.rule == "T101"]
+    assert reasons == {"loss": ["log-of-zero"], "gradient": []}[kind]  # it discards the bad gradients by itself
 
 
 def test_an_optimizer_s_step_is_run_again_beside_two_others(tmp_path: Path) -> None:

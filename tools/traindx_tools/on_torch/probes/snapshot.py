@@ -38,7 +38,6 @@ class SnapshotProbe(TorchProbe):
         self._returned: Callable[[Any], None] | None = None
         self._root: torch.Tensor | None = None
         self._batch_place: Place | None = None
-        self._scaled = False
         self._skipped = 0
         self._copies: dict[int, tuple[KeptStep, Copies]] = {}
         self._done = self._told = False
@@ -73,17 +72,13 @@ class SnapshotProbe(TorchProbe):
         self._tape.close()
         if self._done or self.scene.loss is None:
             return
-        self._scaled = self.scene.loss.data_ptr() != loss.data_ptr()
         self._root = loss
         if not _finite([self.scene.loss]):
             self._search(lambda r: r.forward(self._tape, loss))
 
     def after_backward(self, loss: torch.Tensor) -> None:
-        """Judges the gradients, where no scaler does; what comes until the next step is not kept."""
+        """Counts. Gradients are judged where the optimizer takes them: a scaler, or the program, may discard them."""
         self.backwards += 1
-        self._root = loss.detach() if self._done else self._root
-        if not self._scaled:
-            self._judge_gradients(p for m in self.scene.models for p in m.parameters())
 
     def before_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Judges the gradients, and keeps parameters and state."""
