@@ -86,7 +86,7 @@ def _torch(event: Event, layer: Thing, updates: float | None) -> Iterator[Findin
             event.file.path,
             strength=Strength.DIRECT,
             measured={"kind": "too slow", "momentum": momentum, "updates": updates, "initial_share": left},
-            patch=numbers.cumulative_statistics(event),
+            patch=numbers.faster_statistics(event, updates or 0.0),
         )
     elif left is None and momentum <= 0.02:
         yield RULE.finding(
