@@ -261,6 +261,35 @@ def test_frameworks_train_the_same_and_are_seen(package: str, text: str, tmp_pat
     assert not [f for f in seen.findings if f.rule.startswith("T1")]
 
 
+@pytest.mark.parametrize(("package", "text", "before"), [
+    ("lightning", LIGHTNING, "pl.Trainer("), ("transformers", TRANSFORMERS, "train_dataset=data")])
+def test_their_callbacks_record_the_same_training(package: str, text: str, before: str, tmp_path: Path) -> None:
+    pytest.importorskip(package)
+    script = program(tmp_path, text)
+    command = [sys.executable, str(script), str(tmp_path / "output")]
+    bare = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stdout
+    module = {"lightning": "lightning_callback", "transformers": "transformers_callback"}[package]
+    assert before in text
+    script.write_text(f"from traindx_tools.on_torch.{module} import TraindxCallback\n" + text.replace(
+        before, f"{before}{'' if before[-1] == '(' else ', '}callbacks=[TraindxCallback({str(tmp_path / 'run')!r})]"
+        f"{', ' if before[-1] == '(' else ''}"))
+    given = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stdout
+    assert re.findall(r"loss (\S+)", given) == re.findall(r"loss (\S+)", bare)
+    (file,) = read_folder(tmp_path / "run").files
+    assert (file.last_step, file.ended) == (8, "ok")
+
+
+def test_a_program_that_accelerate_launches(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("accelerate")
+    script = program(tmp_path, ACCELERATE)
+    bare = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True).stdout
+    capfd.readouterr()
+    seen = ran(tmp_path, sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "1",
+               "--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no", str(script))
+    assert re.findall(r"loss (\S+)", capfd.readouterr().out) == re.findall(r"loss (\S+)", bare)
+    assert [f.last_step for f in seen.files] == [8]
+
+
 def test_an_import_in_a_notebook_is_enough(tmp_path: Path) -> None:
     text = "import torch\nimport traindx_tools.live.attach\n" + HEAD + """
 weight = nn.Parameter(torch.ones(3))
