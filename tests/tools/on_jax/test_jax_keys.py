@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent / "planted"))
 
 import jax
 import jax.numpy as jnp
-from jax_keys import FINE, KEY, REUSED, Keyed
+from jax_keys import FINE, KEY, MISSED, REUSED, Keyed
 
 from traindx_tools.on_jax.keys.find import find_key_reuse
 from traindx_tools.on_jax.keys.flow import follow
@@ -22,6 +22,19 @@ from traindx_tools.on_jax.tracing import trace
 def test_there_are_enough_examples() -> None:
     assert len(REUSED) >= 30
     assert len(FINE) >= 20
+    assert len(REUSED) + len(FINE) >= 40
+    assert {c.name for c in REUSED} >= MISSED
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", [c for c in REUSED if c.name in MISSED], ids=lambda c: c.name)
+def test_what_the_checker_of_jax_misses_is_named_by_ours(case: Keyed) -> None:
+    checking = getattr(jax, "debug_key_reuse", None)
+    if checking is None:
+        pytest.skip("this release of JAX has no checker")
+    with checking(True):
+        jax.block_until_ready(jax.jit(case.fn)(*(jax.random.clone(a) if a is KEY else a for a in case.args)))
+    assert find_key_reuse(case.fn, *case.args)
 
 
 @pytest.mark.parametrize("case", REUSED, ids=lambda c: c.name)
