@@ -73,7 +73,7 @@ def power(base: Bounds, exponent: float | None, dtype: str | None) -> Bounds:
     low, high = base
     if exponent is None:
         return None, None
-    if exponent == int(exponent) and int(exponent) % 2 == 0 and exponent > 0 and (low is None or low < 0):
+    if exponent % 2 == 0 and exponent > 0 and (low is None or low < 0):
         return 0.0, None
     if low is None or low < 0 or exponent < 0:
         return None, None
