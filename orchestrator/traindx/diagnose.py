@@ -245,16 +245,18 @@ def typed(paths: Sequence[str | Path]) -> str:
 
 
 def diagnose(paths: Sequence[str | Path] | str | Path, *, symptom: str = "", stdin: bytes | None = None,
-             missing: Sequence[str] = (), root: Path | None = None) -> Report:
+             missing: Sequence[str] = (), root: Path | None = None,
+             names: Mapping[str, str] | None = None) -> Report:
     """Reads artifacts and names the cause.
 
     `paths`: files, folders, globs, fsspec URLs or "-" (then `stdin` holds the bytes). `symptom`: what a person saw, in
     their words; it is a hint and never a cause. `root`: the workspace that places are named from; by default the
-    deepest folder that holds every path. Raises UnreadableInput for what cannot be read.
+    deepest folder that holds every path. `names`: what the log's own names stand for, as in {"Verlust": "loss"}.
+    Raises UnreadableInput for what cannot be read.
     """
     if isinstance(paths, (str, Path)):
         paths = [paths]
     here = root or workspace_of(paths) or common_root(paths)
-    seen = examine(paths, symptom=symptom, stdin=stdin, root=here)
-    anchors, names = _read_code(seen.code)
-    return Report(seen, Places(here.resolve(), seen.code, anchors), typed(paths), tuple(missing), names=names)
+    seen = examine(paths, symptom=symptom, stdin=stdin, root=here, names=names)
+    anchors, in_code = _read_code(seen.code)
+    return Report(seen, Places(here.resolve(), seen.code, anchors), typed(paths), tuple(missing), names=in_code)

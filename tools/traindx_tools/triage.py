@@ -288,7 +288,8 @@ def judge(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom
     if strangers and records == 0:
         told = ", ".join(strangers[:6]) + (f" and {len(strangers) - 6} more" if len(strangers) > 6 else "")
         return Verdict("needs_more_data", (), anomalies, f"No rule knows the names that were read ({told}), so nothing "
-                       "was judged: give the code that prints them, or name them in the log as loss, accuracy, lr.")
+                       "was judged: give the code that prints them, or say what they stand for "
+                       f"(--name '{strangers[0]}=loss').")
     if records == 0:
         return Verdict("needs_more_data", (), anomalies, "No metrics and no errors were found in what was given.")
     if records < FEWEST:

@@ -6,18 +6,20 @@ import sys
 
 import click
 
+from traindx.naming import name_option, names_of
 from traindx_tools.errors import UnreadableInput
 
 
 @click.command("log")
 @click.argument("paths", nargs=-1, required=True)
 @click.option("--format", "form", default="table", show_default=True, type=click.Choice(["table", "csv", "json"]))
-def command(paths: tuple[str, ...], form: str) -> None:
+@name_option
+def command(paths: tuple[str, ...], form: str, own_names: tuple[str, ...]) -> None:
     """Print the metrics of the run in PATHS: step, epoch, time, canonical and original names, line numbers."""
     from traindx_tools.on_logs import read_run, table_of
 
     stdin = sys.stdin.buffer.read() if "-" in paths else None
-    run = read_run(paths, stdin=stdin)
+    run = read_run(paths, stdin=stdin, names=names_of(own_names))
     table = table_of(run)
     if not len(table):
         read = "; ".join(f"{a.path}: {a.note or a.format.replace('_', ' ')}" for a in run.artifacts[:5])

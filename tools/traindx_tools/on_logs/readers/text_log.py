@@ -353,7 +353,8 @@ def _unread_note(lines: Sequence[tuple[int, str]]) -> str:
     if not lines:
         return ""
     shown = "; ".join(f'line {number}: "{_printable(text)}"' for number, text in lines)
-    return f"no number in it was taken for a metric, as in {shown}. A line such as \"step 100 loss 0.53 lr 1e-4\" is"
+    return (f"no number in it was taken for a metric, as in {shown}. A line such as \"step 100 loss 0.53 lr 1e-4\" is; "
+            "--name OWN=KNOWN says what a name stands for")
 
 
 def _printable(text: str) -> str:
