@@ -104,7 +104,7 @@ def _states(code: Syntax, info: ClassInfo) -> Iterator[_State]:
         if _TRANSIENT.search(name) or _registered(info, name):
             continue
         changes = [c for m in others for c in _changes(m, name)]
-        if not changes or any(_is_reset(code, m, name) for m in others):
+        if not changes or any(_is_reset(code, m, name) or _saves(m, name) for m in others):
             continue
         if any(_reads(m, name, changes) for m in called):
             yield _State(name, made, changes[0])
@@ -192,6 +192,24 @@ def _is_reset(code: Syntax, method: ast.FunctionDef | ast.AsyncFunctionDef, name
     return False
 
 
+def _saves(method: ast.AST, name: str) -> bool:
+    """Whether a method of the class itself puts the value under a key, or takes it from one."""
+    for node in ast.walk(method):
+        if isinstance(node, ast.Dict) and any(_own(v) == name for v in node.values):
+            return True
+        if isinstance(node, ast.Assign):
+            sides = ((node.targets[0], node.value), (node.value, node.targets[0]))
+            if any(_is_entry(key) and _own(value) == name for key, value in sides):
+                return True
+    return False
+
+
+def _is_entry(node: ast.expr) -> bool:
+    """`state["mean"]`."""
+    key = node.slice if isinstance(node, ast.Subscript) else None
+    return isinstance(key, ast.Constant) and isinstance(key.value, str)
+
+
 def _method_on(node: ast.AST, name: str) -> str | None:
     """The method that is called on the attribute."""
     called = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _own(node.func.value) == name
@@ -228,7 +246,9 @@ def _saved_apart(codes: list[Syntax], info: ClassInfo, name: str) -> bool:
                 continue
             if isinstance(node.ctx, ast.Store) and written(node.value) != "self":
                 return True
-            saving = any(
+            up = code.parent(node)
+            called = isinstance(up, ast.Call) and up.func is node  # loss.mean() in a dict is another mean
+            saving = not called and any(
                 isinstance(a, ast.Dict) or (isinstance(a, ast.Call) and re.search(r"save|dump|dict", last_name(a.func)))
                 for a in code.above(node)
             )
