@@ -170,7 +170,8 @@ def _handled(code: Syntax, split: _Split, held: ast.expr) -> bool:
 
 def _changed_later(codes: list[Syntax], code: Syntax, data: ast.expr) -> bool:
     """Whether the program switches the augmentation of the data set: `data.augment = False` before it validates."""
-    tails = (*(f"{last_name(data)}.{o}" for o in _OVERRIDES), ".dataset.transform")
+    own = tuple(f"{last_name(data)}.{o}" for o in _OVERRIDES) if last_name(data) else ()
+    tails = (*own, ".dataset.transform")
     return any(
         isinstance(t, ast.Attribute) and written(t).endswith(tails)
         for c in codes
