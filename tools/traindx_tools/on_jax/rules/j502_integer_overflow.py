@@ -4,7 +4,7 @@ Integers of JAX are 32 bits wide by default, also where numpy computes with 64: 
 tokens or a flat index above 2,147,483,647 goes on at the negative end without an error. Every signed integer equation
 of a call that is evaluated (`find_overflows`, or the call of a run in which a NaN came up) is computed again in float64
 and compared with the limits of its dtype; unsigned integers wrap on purpose (hashes, random numbers) and are left out.
-In a watched run a counter that a step carries on and that jumps to the other end of its range is told at once.
+A run in which no value becomes NaN or infinite is not evaluated: ask `find_overflows` about the function then.
 """
 
 from __future__ import annotations
