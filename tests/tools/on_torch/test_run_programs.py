@@ -353,3 +353,38 @@ def test_ten_thousand_steps_neither_fill_the_disk_nor_the_memory(tmp_path: Path,
     assert file.path.stat().st_size <= 300_000
     assert (file.last_step, file.ended) == (10_000, "ok")
     assert int(grown) < 4 * 2**20
+
+
+NOISE = """
+import torch, torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+class Quadratic(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.full((50,), 4.0 / 50**0.5))
+    def forward(self, x):
+        return 0.5 * (self.w - x).square().sum(-1).mean()
+
+dist.init_process_group("gloo")
+torch.manual_seed(dist.get_rank())
+model = DDP(Quadratic())
+optimizer = torch.optim.SGD(model.parameters(), 0.0)
+for step in range(40):
+    optimizer.zero_grad()
+    for last in (False, True):
+        model.require_backward_grad_sync = last
+        model(2 * torch.randn(16, 50)).backward()
+    optimizer.step()
+dist.destroy_process_group()
+"""
+
+
+def test_two_ranks_that_average_show_the_noise_scale(tmp_path: Path) -> None:
+    """|G|^2 is 16 and the trace 200: a scale of 12.5; a step takes two passes of 16 samples on two ranks."""
+    seen = ran(tmp_path, *TORCHRUN, str(program(tmp_path, NOISE)))
+    for file in seen.files:
+        rows = [json.loads(line) for line in file.path.read_text().splitlines() if "gradient_noise_scale" in line]
+        assert rows[-1]["batch_samples"] == 64
+        assert 5 < rows[-1]["gradient_noise_scale"] < 25

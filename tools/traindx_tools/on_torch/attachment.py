@@ -21,7 +21,7 @@ from traindx_tools.live.session import Session, current_session
 from traindx_tools.on_torch.moments import Moments
 from traindx_tools.on_torch.probe import Scene
 from traindx_tools.on_torch.registry import probes_for
-from traindx_tools.on_torch.structure import add_model, add_optimizer, unwrapped
+from traindx_tools.on_torch.structure import add_model, add_optimizer, replicas_of, unwrapped
 
 _attached: list[Attachment] = []
 
@@ -157,8 +157,14 @@ class Attachment:
         holds = next(model.parameters(), None) is not None or next(model.buffers(), None) is not None
         if holds and not any(m is model for m in self.scene.models):
             self._guarded(add_model, self.scene, model)
+            self._guarded(self._note_replicas, module)
             self.moments.tell("model_found", model)
         return model
+
+    def _note_replicas(self, module: torch.nn.Module) -> None:
+        count = replicas_of(module)
+        self.scene.replicas = max(self.scene.replicas, count)
+        self.scene.sharded = self.scene.sharded or count == 0
 
     def introduce(self, model: torch.nn.Module | None, optimizer: torch.optim.Optimizer | None) -> None:
         """Enters a model and an optimizer that the caller names before they show themselves."""

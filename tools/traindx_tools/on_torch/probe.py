@@ -37,6 +37,10 @@ class Scene:
     """Module path by `id(module)`, for every module of `models`."""
     parameter_paths: dict[int, str] = field(default_factory=dict)
     """Parameter path by `id(parameter)`."""
+    replicas: int = 1
+    """Processes that average their gradients with this one: the world size under DDP, 1 without it."""
+    sharded: bool = False
+    """A wrapper shards gradients: what a process holds of them is a part."""
     options: dict[str, Any] = field(default_factory=dict)
     inner: list[Callable[[torch.nn.Module, tuple[Any, ...], dict[str, Any], Any], None]] = field(default_factory=list)
     """What is called with module, arguments and output after each module within an outermost call, and that itself;

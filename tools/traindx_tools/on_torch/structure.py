@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from traindx_tools.on_torch.probe import Scene
 
@@ -22,6 +22,22 @@ def unwrapped(model: torch.nn.Module) -> torch.nn.Module:
             return model
         model = inner
     return model
+
+
+def replicas_of(model: torch.nn.Module) -> int:
+    """Processes that average gradients through this wrapper: 1 for all but DDP, 0 where it shards them."""
+    for _ in range(8):
+        kind = type(model).__name__
+        if kind == "DistributedDataParallel":
+            group: Any = model.process_group
+            return int(group.size())
+        if kind in ("FullyShardedDataParallel", "DeepSpeedEngine"):
+            return 0
+        inner = getattr(model, _INNER.get(kind, ""), None)
+        if inner is None:
+            return 1
+        model = inner
+    return 1
 
 
 def add_model(scene: Scene, model: torch.nn.Module) -> None:
