@@ -54,6 +54,7 @@ _SAVES = re.compile(r"\bstate_dict\(|save_pretrained|save_state\(|ModelCheckpoin
 _OWN_WAYS = frozenset(
     {"get_extra_state", "set_extra_state", "_save_to_state_dict", "_load_from_state_dict", "state_dict",
      "on_save_checkpoint", "add_state", "__getstate__"})  # fmt: skip
+_REDUCTIONS = frozenset({"mean", "std", "var", "amax", "amin", "max", "min", "quantile", "median", "norm"})
 _REGISTER = frozenset({"register_buffer", "register_parameter", "setattr"})
 _RESULTS = re.compile(
     r"forward|((de)?normali|encode|decode|transform|inverse|predict|sample|generate|quantize|lookup|scale)\w*"
@@ -104,6 +105,8 @@ def _states(code: Syntax, info: ClassInfo) -> Iterator[_State]:
         if _TRANSIENT.search(name) or _registered(info, name):
             continue
         changes = [c for m in others for c in _changes(m, name)]
+        if _is_empty(made.value):
+            changes = [c for c in changes if _from_data(code, c)]
         if not changes or any(_is_reset(code, m, name) or _saves(m, name) for m in others):
             continue
         if any(_reads(m, name, changes) for m in called):
@@ -111,7 +114,7 @@ def _states(code: Syntax, info: ClassInfo) -> Iterator[_State]:
 
 
 def _plain_tensors(code: Syntax, init: ast.AST) -> Iterator[tuple[ast.Assign | ast.AnnAssign, str]]:
-    """`self.mean = torch.zeros(n)` in `__init__`."""
+    """`self.mean = torch.zeros(n)` in `__init__`; `self.mean = None` as well, where the name is one of a statistic."""
     for node in ast.walk(init):
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             target: ast.expr = node.targets[0]
@@ -119,8 +122,15 @@ def _plain_tensors(code: Syntax, init: ast.AST) -> Iterator[tuple[ast.Assign | a
             target = node.target
         else:
             continue
-        if _own(target) is not None and isinstance(target, ast.Attribute) and _is_new_tensor(code, node.value):
-            yield node, target.attr
+        if _own(target) is not None and isinstance(target, ast.Attribute):
+            empty = _is_empty(node.value) and _STATISTIC.search(target.attr) is not None
+            if empty or _is_new_tensor(code, node.value):
+                yield node, target.attr
+
+
+def _is_empty(node: ast.expr | None) -> bool:
+    """None, or a float that a running value begins with."""
+    return isinstance(node, ast.Constant) and (node.value is None or isinstance(node.value, float))
 
 
 def _is_new_tensor(code: Syntax, node: ast.expr | None) -> bool:
@@ -168,6 +178,16 @@ def _changes(method: ast.AST, name: str) -> Iterator[ast.AST]:
                 yield node
         elif _method_on(node, name) is not None and _IN_PLACE.fullmatch(_method_on(node, name) or ""):
             yield node
+
+
+def _from_data(code: Syntax, change: ast.AST) -> bool:
+    """Whether what is set is a statistic of a batch: `x.mean(0)`, `r.var().item()`."""
+    value = change.value if isinstance(change, (ast.Assign, ast.AugAssign)) else None
+    return value is not None and any(
+        isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in _REDUCTIONS
+        and "loss" not in written(n.func.value)
+        for n in ast.walk(value)
+    )  # fmt: skip
 
 
 def _only_moved(value: ast.expr, name: str) -> bool:
@@ -267,7 +287,7 @@ def _finding(code: Syntax, info: ClassInfo, states: list[_State], saved: bool) -
         if saved
         else "state_dict would leave it out, and .to(device) does not move it"
     )
-    kind = "are plain tensors and no buffers" if several else "is a plain tensor and no buffer"
+    kind = "are plain attributes and no buffers" if several else "is a plain attribute and no buffer"
     return RULE.finding(
         f"{names} of {info.name}, made at {code.at(first.made)} and updated at line "
         f"{getattr(first.changed, 'lineno', 0)}, {kind}: {effect}",
@@ -287,7 +307,7 @@ def _patch(code: Syntax, states: list[_State]) -> tuple[Patch, ...]:
         recurrent = not isinstance(state.changed, ast.Assign) or any(
             _own(n) == state.name for n in ast.walk(state.changed.value)
         )
-        if state.made.value is None or code.loops(state.made) or not recurrent:
+        if state.made.value is None or code.loops(state.made) or not recurrent or _is_empty(state.made.value):
             return ()  # a state that is set as a whole may have another shape when it is loaded
         value = source_of(code.file, state.made.value)
         text = value if "\n" not in value else ast.unparse(state.made.value)

@@ -20,8 +20,8 @@ from traindx_tools.on_code.configured import literal
 from traindx_tools.on_code.project import BACKWARD, Project, location
 from traindx_tools.on_code.repairs.written import in_configuration
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
-from traindx_tools.on_code.trace import Event, Place
-from traindx_tools.on_code.values import Thing, Value, number
+from traindx_tools.on_code.trace import Block, Event, Place
+from traindx_tools.on_code.values import Const, Tensor, Thing, Value, number
 from traindx_tools.rules import Rule, Threshold
 
 RULE = Rule(
@@ -187,8 +187,19 @@ def _is_average_of_weights(event: Event) -> bool:
     node = event.node
     target = written(node.func.value) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
     target = target or written(node if isinstance(node, (ast.Subscript, ast.Attribute)) else None)
-    names = f"{owner} {target} {written(node) if event.method.startswith('_foreach') else ''}"
+    names = f"{owner} {target} {_walked(event, target)} {written(node) if event.method.startswith('_foreach') else ''}"
     return bool(_AVERAGE.search(names)) and not _OTHER.search(names) and bool(_WEIGHTS.search(_around(event)))
+
+
+def _walked(event: Event, target: str) -> str:
+    """What the loop that binds the target walks over: `ema.parameters()` in `zip(ema.parameters(), ...)`."""
+    name = re.split(r"[.\[(]", target)[0]
+    for loop in syntax(event.file).loops(event.node):
+        if isinstance(loop, ast.For) and isinstance(loop.target, ast.Tuple) and isinstance(loop.iter, ast.Call):
+            bound = [written(t) for t in loop.target.elts]
+            if name in bound and last_name(loop.iter.func) == "zip" and len(loop.iter.args) == len(bound):
+                return written(loop.iter.args[bound.index(name)])
+    return ""
 
 
 def _updates(place: Place) -> float | None:
@@ -196,11 +207,33 @@ def _updates(place: Place) -> float | None:
     total, known = 1.0, False
     for block in place.loops:
         if BACKWARD & block.methods:
-            count = number(block.count)
+            count = number(block.count) or _batches(block.subject) or _turns(block)
             if count is None:
                 return None
             total, known = total * count, True
     return total if known and total >= 1 else None
+
+
+def _batches(loader: Value | None) -> float | None:
+    """The number of batches of a loader over tensors whose length is known."""
+    if not isinstance(loader, Thing) or loader.short != "DataLoader":
+        return None
+    data, size = loader.argument(0, "dataset"), number(loader.argument(1, "batch_size") or Const(1))
+    first = data.args[0] if isinstance(data, Thing) and data.short == "TensorDataset" and data.args else None
+    shape = first.shape if isinstance(first, Tensor) else None
+    rows = shape.dims[0] if shape is not None and shape.exact and shape.dims else None
+    return None if rows is None or not size else float(-(-rows // int(size)))  # the last batch counts as well
+
+
+def _turns(block: Block) -> float | None:
+    """How often `while step < total` runs, where the counter goes up by one."""
+    loop = block.node
+    test = loop.test if isinstance(loop, ast.While) else None
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], (ast.Lt, ast.LtE)):
+        return None
+    steps = [n for n in ast.walk(loop) if isinstance(n, ast.AugAssign) and written(n.target) == written(test.left)]
+    ones = len(steps) == 1 and isinstance(steps[0].value, ast.Constant) and steps[0].value.value == 1
+    return syntax(block.file).number(test.comparators[0]) if ones else None
 
 
 def _grows(place: Place) -> bool:

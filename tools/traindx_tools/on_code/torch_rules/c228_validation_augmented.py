@@ -51,11 +51,12 @@ _WRAPS = re.compile(r"transform|wrap|apply|map|augment|no_aug|plain", re.IGNOREC
 
 @dataclass(frozen=True)
 class _Split:
-    """One data set cut into parts: the call that made it, the parts' names and where they are made."""
+    """One data set in parts: where they are made, the data set, the parts (or, if not `cut`, their loaders)."""
 
     node: ast.AST
     data: ast.expr
     parts: list[ast.expr]
+    cut: bool = True
 
 
 def check(project: Project) -> Iterator[Finding]:
@@ -66,7 +67,7 @@ def check(project: Project) -> Iterator[Finding]:
         if "torch" not in text or _VIEWS.search(text):
             continue
         if "random_split" in text or "Subset" in text:
-            for split in _splits(code):
+            for split in (*_splits(code), *_sampled(code)):
                 finding = _shared(codes, code, split)
                 if finding is not None:
                     yield finding
@@ -78,8 +79,10 @@ def _splits(code: Syntax) -> Iterator[_Split]:
     """random_split(data, ...) with its targets, and the Subsets of one data set in one scope."""
     for call in code.calls("random_split"):
         data, up = argument(call, 0, "dataset"), code.parent(call)
-        if data is not None and isinstance(up, ast.Assign) and isinstance(up.targets[0], (ast.Tuple, ast.List)):
-            yield _Split(up, data, list(up.targets[0].elts))
+        if data is not None and isinstance(up, ast.Assign):
+            target = up.targets[0]
+            parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else _entries(code, target)
+            yield _Split(up, data, list(parts))
     cut: dict[tuple[int, str], list[tuple[ast.Assign, ast.expr, ast.expr]]] = {}
     for node in code.of(ast.Assign):
         for target, value in _pairs(node):
@@ -90,6 +93,29 @@ def _splits(code: Syntax) -> Iterator[_Split]:
     for group in cut.values():
         if len(group) > 1 and group[0][0].lineno >= _last_bound(code, group[0][2]):
             yield _Split(group[-1][0], group[0][2], [target for _, target, _ in group])
+
+
+def _entries(code: Syntax, target: ast.expr) -> list[ast.expr]:
+    """`parts[0]` and `parts[1]` of `parts = random_split(...)`."""
+    found: dict[str, ast.expr] = {}
+    for node in code.of(ast.Subscript):
+        if written(node.value) == written(target) and isinstance(node.slice, ast.Constant):
+            found.setdefault(written(node), node)
+    return list(found.values())
+
+
+def _sampled(code: Syntax) -> Iterator[_Split]:
+    """Two loaders over one data set, each with a sampler for its part."""
+    cut: dict[tuple[int, str], list[tuple[ast.Assign, ast.expr]]] = {}
+    for call in code.calls("DataLoader"):
+        data, up = argument(call, 0, "dataset"), code.parent(call)
+        sampled = argument(call, 3, "sampler") is not None or argument(call, 4, "batch_sampler") is not None
+        if sampled and isinstance(up, ast.Assign) and isinstance(data, (ast.Name, ast.Attribute)):
+            cut.setdefault((id(code.scope(up)), written(data)), []).append((up, data))
+    for group in cut.values():
+        data = group[0][1]
+        if len(group) > 1 and group[0][0].lineno >= _last_bound(code, data):
+            yield _Split(group[-1][0], data, [node.targets[0] for node, _ in group], cut=False)
 
 
 def _last_bound(code: Syntax, data: ast.expr) -> int:
@@ -123,7 +149,7 @@ def _shared(codes: list[Syntax], code: Syntax, split: _Split) -> Finding | None:
         code.file.path,
         strength=Strength.DIRECT,
         measured={"kind": "split", "random": random.name, "part": written(held[0])},
-        patch=_plain_copy(codes, code, split, made, held[0]),
+        patch=_plain_copy(codes, code, split, made, held[0]) if split.cut else (),
     )
 
 
@@ -250,7 +276,8 @@ def _of_training(codes: list[Syntax], code: Syntax) -> Iterator[Finding]:
             name = last_name(target)
             if not isinstance(value, ast.Call) or not re.search(r"[a-z]", last_name(value.func)):
                 continue
-            for given in (*value.args, *(k.value for k in value.keywords)):
+            inner = value.args[0] if last_name(value.func) == "DataLoader" and value.args else value
+            for given in (*inner.args, *(k.value for k in inner.keywords)) if isinstance(inner, ast.Call) else ():
                 if not isinstance(given, (ast.Name, ast.Attribute)) or not _is_transform(given):
                     continue
                 if _HELD.search(name) and not _TRAIN.search(name):
