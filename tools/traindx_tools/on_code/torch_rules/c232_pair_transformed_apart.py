@@ -80,6 +80,8 @@ def _judged(code: Syntax, function: ast.FunctionDef) -> Iterator[Finding]:
                 continue
             if any(m.name == other and m.kind == move.kind and _together(code, m, move) for m in moves):
                 continue
+            if _changed(move.block, other):
+                continue
             if not any(m.name == other for m in moves) and not _random(code, move):
                 continue
             yield _finding(code, move, other)
@@ -125,6 +127,17 @@ def _together(code: Syntax, a: _Move, b: _Move) -> bool:
         return False
     drawn_anew = any(isinstance(n, ast.Call) for n in ast.walk(a.block.test))
     return written(a.block.test) == written(b.block.test) and not drawn_anew
+
+
+def _changed(block: ast.AST, name: str) -> bool:
+    """Whether the block changes the other array in its own way, such as boxes by arithmetic on their corners."""
+    if not isinstance(block, ast.If):
+        return False
+    inside = [n for s in block.body for n in ast.walk(s)]
+    changed = [t for n in inside if isinstance(n, ast.Assign) for t in n.targets]
+    changed += [n.target for n in inside if isinstance(n, ast.AugAssign)]
+    parts = [p for t in changed for p in ast.walk(t) if isinstance(p, (ast.Name, ast.Subscript))]
+    return any(written(part) == name for part in parts)
 
 
 def _random(code: Syntax, move: _Move) -> bool:
