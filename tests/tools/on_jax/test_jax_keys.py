@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -71,3 +72,64 @@ def test_flax_dropout_with_two_layers_is_silent() -> None:
     from jax_networks import linen_step
 
     assert find_key_reuse(*linen_step()) == []
+
+
+# ---- the two calls
+
+
+def masked(x: Any, key: jax.Array) -> Any:
+    return x * jax.random.bernoulli(key, 0.9, x.shape)  # <- helper
+
+
+def shifted(x: Any, key: jax.Array) -> Any:
+    return x + jax.random.normal(key, x.shape)
+
+
+def one_helper_twice(x: Any, key: jax.Array) -> Any:
+    h = masked(x, key)  # <- first of one
+    return jax.jit(lambda h: masked(jnp.tanh(h), key))(h)  # <- second of one
+
+
+def two_helpers(x: Any, key: jax.Array) -> Any:
+    h = masked(x, key)  # <- first of two
+    return shifted(h, key)  # <- second of two
+
+
+def one_line_of_a_loop(x: Any, key: jax.Array) -> Any:
+    for _ in range(3):
+        x = masked(x, key)  # the same line each time
+    return x
+
+
+HERE = Path(__file__).read_text(encoding="utf-8").splitlines()
+
+
+def line(mark: str) -> int:
+    return next(i for i, text in enumerate(HERE, 1) if text.endswith(f"# <- {mark}"))
+
+
+def test_two_calls_of_one_helper_are_both_named() -> None:
+    (found,) = find_key_reuse(one_helper_twice, jnp.ones(3), jax.random.key(0))
+    assert (found.where.line, found.measured["first_line"]) == (line("second of one"), line("first of one"))
+    assert f":{line('helper')}, called at {__file__}:{line('first of one')}," in found.statement
+    assert f"called at {__file__}:{line('second of one')}," in found.statement
+
+
+def test_calls_of_two_helpers_are_named_beside_their_lines() -> None:
+    (found,) = find_key_reuse(two_helpers, jnp.ones(3), jax.random.PRNGKey(0))
+    assert found.measured["first_line"] == line("helper")
+    assert [str(found.measured[k]).rpartition(":")[2] for k in ("first_call", "second_call")] == [
+        str(line("first of two")), str(line("second of two"))]
+
+
+def test_one_line_that_is_run_again_has_no_second_call() -> None:
+    (found,) = find_key_reuse(one_line_of_a_loop, jnp.ones(3), jax.random.key(0))
+    assert (found.where.line, found.measured["first_call"]) == (line("helper"), None)
+
+
+def test_helpers_with_keys_of_their_own_are_silent() -> None:
+    def fine(x: Any, key: jax.Array) -> Any:
+        one, two = jax.random.split(key)
+        return masked(masked(x, one), two)
+
+    assert find_key_reuse(fine, jnp.ones(3), jax.random.key(0)) == []

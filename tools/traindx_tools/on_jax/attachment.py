@@ -112,6 +112,7 @@ class Attachment:
         def gradient(*args: Any, **options: Any) -> Any:
             made = original(*args, **options)
             watched = self._made(Watched(made, self, kind=kind))
+            watched.argnums = args[1] if len(args) > 1 else options.get("argnums", 0)
 
             @functools.wraps(made)
             def call(*given: Any, **named: Any) -> Any:

@@ -81,5 +81,25 @@ def _innermost(eqn: Any) -> Place | None:
     return nearest
 
 
+def calls_around(eqn: Any) -> tuple[Place, ...]:
+    """The lines of the user's code that were being run when an equation was made, the innermost first."""
+    told = [(file if file.startswith("<") else os.path.abspath(file), line, function.rpartition(".")[2])
+            for file, line, function in internals.frames(eqn) if owner(file) is USER]
+    return tuple(Place(*frame) for frame in told)
+
+
+def parting(one: tuple[Place, ...], other: tuple[Place, ...]) -> tuple[Place, Place] | None:
+    """Where two chains of calls, the innermost first, part: two lines of one function that the user wrote.
+
+    None where they do not: one line did both, such as a call within a loop.
+    """
+    for a, b in zip(reversed(one), reversed(other), strict=False):
+        if (a.file, a.function) != (b.file, b.function):
+            return None
+        if a.line != b.line:
+            return a, b
+    return None
+
+
 def _short(file: str) -> str:
     return file.replace(os.sep, "/").rpartition("-packages/")[2]

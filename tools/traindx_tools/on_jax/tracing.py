@@ -85,6 +85,14 @@ def dynamic_leaves(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> l
     return [leaf for (_, leaf), kept in zip(leaves, static, strict=True) if not kept]
 
 
+def argument_names(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[str]:
+    """`params['enc']['w']` for each argument leaf of a call, static ones included."""
+    import jax
+
+    return _names(unwrapped(fn), [path for path, _ in jax.tree_util.tree_flatten_with_path((tuple(args),
+                                                                                            dict(kwargs)))[0]])
+
+
 def signature(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, tuple[tuple[str, str], ...]]:
     """What a jitted function's cache looks at, by argument leaf: pairs of a property and its value."""
     import jax

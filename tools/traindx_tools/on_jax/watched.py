@@ -40,6 +40,8 @@ class Watched:
         self.place = caller()
         self.number = next(_numbers)
         """One that no other function of this process has."""
+        self.argnums: Any = 0
+        """Of an eager gradient: the argument that it is of."""
         self.calls = 0
         self.differentiates = False
         """Whether a gradient was asked for while it was traced."""

@@ -20,6 +20,7 @@ from traindx_tools.on_jax.keys.moving import CHOOSING, COUNTING, MOVES, PARTING
 from traindx_tools.on_jax.keys.naming import Facts, Ids, Names, Value, as_raw
 from traindx_tools.on_jax.keys.uses import DRAW, Reuse, Use, reuses
 from traindx_tools.on_jax.nonfinite.interpret import Level
+from traindx_tools.on_jax.places import Place, calls_around
 from traindx_tools.on_jax.tracing import Traced
 
 MOST_KEYS = 2**16
@@ -59,11 +60,14 @@ class Around:
     level: Level = field(default_factory=Level)
     branches: tuple[tuple[int, int], ...] = ()
     loops: tuple[tuple[int, int | None], ...] = ()
+    calls: tuple[Place, ...] = ()
+    """The lines of the user's code around the equation that the body belongs to, the innermost first."""
     again: bool = False
     """It is computed again by the backward pass."""
 
     def within(self, step: str, eqn: Any, **changed: Any) -> Around:
-        told = {**vars(self), "level": self.level.within(step, eqn), **changed}
+        calls = (*calls_around(eqn), *self.calls)
+        told = {**vars(self), "level": self.level.within(step, eqn), "calls": calls, **changed}
         return Around(**told)
 
 

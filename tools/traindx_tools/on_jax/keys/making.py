@@ -10,7 +10,7 @@ from traindx_tools.on_jax import internals
 from traindx_tools.on_jax.keys.flow import MOST_KEYS, Around, Flow, fresh, name_of
 from traindx_tools.on_jax.keys.naming import Value, as_raw
 from traindx_tools.on_jax.keys.uses import DRAW, SPLIT, Use
-from traindx_tools.on_jax.places import place_of
+from traindx_tools.on_jax.places import calls_around, place_of
 
 
 def _use(flow: Flow, kind: str, eqn: Any, value: Value, around: Around) -> None:
@@ -20,11 +20,12 @@ def _use(flow: Flow, kind: str, eqn: Any, value: Value, around: Around) -> None:
         return
     order = flow.count()
     place = place_of(eqn, around.level.place)
+    calls = (*calls_around(eqn), *around.calls)
     for name in value.ids.reshape(-1).tolist():
         for key in (name, *flow.names.facts[name].stands_for):
             loops = around.loops if key == name else around.loops[:-1]
             flow.uses.append(Use(key, kind, eqn.primitive.name, place, around.level.path, around.branches, loops,
-                                 order))
+                                 order, calls))
 
 
 def draw(flow: Flow, eqn: Any, given: list[Value], around: Around) -> list[Value]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from traindx_tools.on_jax.places import Place
+from traindx_tools.on_jax.places import Place, parting
 
 DRAW, SPLIT = "draw", "split"
 TWICE, EVERY_ITERATION, SEVERAL_ELEMENTS = "used twice", "every iteration", "several elements"
@@ -23,6 +23,8 @@ class Use:
     branches: tuple[tuple[int, int], ...]
     loops: tuple[tuple[int, int | None], ...]
     order: int
+    calls: tuple[Place, ...] = ()
+    """The lines of the user's code that led to it, the innermost first."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,11 @@ class Reuse:
     kind: str
     first: Use
     second: Use
+
+    @property
+    def sites(self) -> tuple[Place, Place] | None:
+        """The two lines of one function of the user's from which both uses come, None where it is one line."""
+        return parting(self.first.calls, self.second.calls)
 
 
 def reuses(uses: Sequence[Use], varying: Iterable[frozenset[int]]) -> Iterator[Reuse]:
@@ -48,7 +55,9 @@ def reuses(uses: Sequence[Use], varying: Iterable[frozenset[int]]) -> Iterator[R
                 found = Reuse(SEVERAL_ELEMENTS if earlier.order == use.order else TWICE, earlier, use)
         seen.setdefault(use.key, []).append(use)
         if found is not None:
-            key = (found.kind, f"{found.first.place} {found.first.use}", f"{found.second.place} {found.second.use}")
+            calls = f" {found.sites}" if found.first.place == found.second.place else ""
+            key = (found.kind, f"{found.first.place} {found.first.use}",
+                   f"{found.second.place} {found.second.use}{calls}")
             if key not in told:
                 told.add(key)
                 yield found

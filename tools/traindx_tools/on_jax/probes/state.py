@@ -12,7 +12,7 @@ from traindx_tools.finding import Finding
 from traindx_tools.on_jax import internals
 from traindx_tools.on_jax.nonfinite.values import is_inexact
 from traindx_tools.on_jax.paths.dead import dropped_state
-from traindx_tools.on_jax.paths.gradient import BRANCH, CUT, Blocked, blocked_inputs
+from traindx_tools.on_jax.paths.gradient import BRANCH, CUT, Blocked, blocked_inputs, stopped_on_purpose
 from traindx_tools.on_jax.paths.reach import is_float, reach
 from traindx_tools.on_jax.probe import Call, JaxProbe
 from traindx_tools.on_jax.rules import (
@@ -150,7 +150,7 @@ class State(JaxProbe):
         count = len(known.traced.inputs)
         inputs = {fed[known.outputs[i]]: i for i in still if fed.get(known.outputs[i], count) < count}
         told: set[int] = set()
-        for blocked in self._blocked(known, sorted(inputs)):
+        for blocked in self._blocked(known, sorted(set(inputs) - stopped_on_purpose(known.traced.jaxpr))):
             if blocked.kind == CUT:
                 told |= {i for i in inputs if known.traced.inputs[i] in blocked.names}
                 yield from j301_no_gradient_path.check(replace(blocked, unchanged_calls=calls))

@@ -20,6 +20,7 @@ from traindx_tools.rules import Rule
 
 if TYPE_CHECKING:
     from traindx_tools.on_jax.keys.uses import Reuse, Use
+    from traindx_tools.on_jax.places import Place
 
 RULE = Rule(
     id="J201",
@@ -35,31 +36,41 @@ RULE = Rule(
 
 
 def check(reuse: Reuse, function: str) -> Iterator[Finding]:
-    """The finding for a reuse: it stands at the second use and names the first."""
+    """The finding for a reuse: it stands at the second use and names the first.
+
+    Where both uses are one line of a helper, it stands at the second of the two calls of it.
+    """
     first, second = reuse.first, reuse.second
-    place = second.place or first.place
+    sites = reuse.sites
+    one, place = first.place, second.place or first.place
+    if sites is not None and first.place == second.place:
+        one, place = sites
     where = Location(file=place.file, line=place.line, quote=place.quote) if place else Location(module=function)
     yield RULE.finding(
         _statement(reuse, function), where, "the traced function", strength=Strength.DIRECT,
         severity=None if DRAW in (first.use, second.use) else Severity.MEDIUM,
         measured={"kind": reuse.kind, "first_use": first.use, "second_use": second.use, "function": function,
-                  "first_file": first.place.file if first.place else None,
-                  "first_line": first.place.line if first.place else None,
-                  "second_line": second.place.line if second.place else None,
+                  "first_file": one.file if one else None, "first_line": one.line if one else None,
+                  "second_line": place.line if second.place and place else None,
+                  "first_call": str(sites[0]) if sites else None, "second_call": str(sites[1]) if sites else None,
                   "code": place.quote if place else "", "path": second.path})
 
 
 def _statement(reuse: Reuse, function: str) -> str:
     first, second = reuse.first, reuse.second
     if reuse.kind == SEVERAL_ELEMENTS:
-        return (f"{function}: the keys of the {_words(second)} are copies of one key: every element gets the same "
-                "numbers")
-    return (f"{function}: the key of the {_words(second)} was used before, by the {_words(first)}: "
-            f"{_effect(first, second)}")
+        return (f"{function}: the keys of the {_words(second, None)} are copies of one key: every element gets the "
+                "same numbers")
+    sites = reuse.sites or (None, None)
+    return (f"{function}: the key of the {_words(second, sites[1])} was used before, by the "
+            f"{_words(first, sites[0])}: {_effect(first, second)}")
 
 
-def _words(use: Use) -> str:
+def _words(use: Use, site: Place | None) -> str:
+    """What uses it and where; `site`: the line that called what holds it, where that is another line."""
     at = f" at {use.place}" if use.place else ""
+    if site is not None and (use.place is None or (site.file, site.line) != (use.place.file, use.place.line)):
+        at += f", called at {site},"
     return f"{use.use}{at}" + (f" ({', '.join(use.path)})" if use.path else "")
 
 

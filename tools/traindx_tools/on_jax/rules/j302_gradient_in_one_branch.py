@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.on_jax.rules.j301_no_gradient_path import measured_norms
 from traindx_tools.rules import Rule
 
 if TYPE_CHECKING:
@@ -28,10 +29,12 @@ RULE = Rule(
 )
 
 
-def check(blocked: Blocked) -> Iterator[Finding]:
-    """The remark for a group of parameters."""
+def check(blocked: Blocked, zero: tuple[int, int] | None = None) -> Iterator[Finding]:
+    """The remark for a group of parameters. `zero`: in how many calls of how many their gradients were exactly 0."""
     first = ", ".join(blocked.names[:3]) + (f" and {len(blocked.names) - 3} more" if len(blocked.names) > 3 else "")
+    seen = f"; it was exactly 0 in {zero[0]} of {zero[1]} calls that were measured" if zero is not None else ""
     yield RULE.finding(
-        f"{blocked.function}: {first} receive a gradient in some branches of a cond only",
+        f"{blocked.function}: {first} receive a gradient in some branches of a cond only{seen}",
         Location(module=f"{blocked.function}: {blocked.names[0]}"), "the traced function", strength=Strength.PATTERN,
-        measured={"parameters": blocked.names[:50], "count": len(blocked.names), "function": blocked.function})
+        measured={"parameters": blocked.names[:50], "count": len(blocked.names), "function": blocked.function,
+                  "zero_calls": zero[0] if zero is not None else None, **measured_norms(blocked)})

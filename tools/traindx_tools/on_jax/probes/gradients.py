@@ -1,0 +1,173 @@
+"""Always on: the norm of the gradient of each parameter where a call returns gradients, beside J301 and J302."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from traindx_tools.finding import Finding
+from traindx_tools.on_jax import internals
+from traindx_tools.on_jax.nonfinite.values import is_inexact
+from traindx_tools.on_jax.paths.gradient import BRANCH, CUT, blocked_inputs, stopped_on_purpose
+from traindx_tools.on_jax.paths.norms import norms_of
+from traindx_tools.on_jax.paths.reach import is_float, reach
+from traindx_tools.on_jax.probe import Call, JaxProbe
+from traindx_tools.on_jax.rules import j301_no_gradient_path, j302_gradient_in_one_branch
+from traindx_tools.on_jax.tracing import Traced, argument_names, lowered
+from traindx_tools.on_jax.watched import Watched
+
+LOOKS = frozenset({2, 3, 5, 9, 13, 29, 53, 101, 203, 403, 803})
+"""Calls of a function whose gradients are measured."""
+FEWEST, FEWEST_LOOKS = 10, 3
+"""Calls between the first and the last look, and looks, from which a gradient of zero counts."""
+MOST_EQUATIONS, MOST_LEAVES = 40_000, 400
+
+
+@dataclass
+class _Function:
+    """What is known of one function. `pairs`: the leaf of the gradient in the output, its parameter's in the input."""
+
+    watched: Watched
+    names: tuple[str, ...]
+    pairs: tuple[tuple[int, int], ...]
+    traced: Traced | None = None
+    looks: dict[int, Any] = field(default_factory=dict)
+    """By call: the norms of the gradients, then those of their parameters, on the device."""
+
+
+class Gradients(JaxProbe):
+    """Eager `grad` and `value_and_grad`, and jitted functions that return gradients in the structure of an argument."""
+
+    name = "gradients"
+    always_on = True
+
+    def __init__(self, scene: Any) -> None:
+        super().__init__(scene)
+        self._functions: dict[int, _Function | None] = {}
+        """None: its gradients are not visible."""
+
+    def compiled(self, call: Call, jaxpr: Any) -> None:
+        """Recognises outputs that are gradients: made by a backward pass, of the types of one argument."""
+        number = call.watched.number
+        if call.watched.kind != "jit" or number in self._functions or internals.size(jaxpr) > MOST_EQUATIONS:
+            return
+        self._functions[number] = None
+        traced = lowered(call.watched, jaxpr, call.args, call.kwargs, call.output)
+        pairs = tuple(_pairs(traced))
+        if pairs and traced.positions:
+            self._functions[number] = _Function(call.watched, tuple(traced.inputs[i] for _, i in pairs), pairs, traced)
+
+    def after_call(self, call: Call) -> None:
+        """Measures in some calls; nothing waits for it."""
+        if call.step not in LOOKS:
+            return
+        number = call.watched.number
+        if number not in self._functions:
+            self._functions[number] = _eager(call) if call.watched.kind != "jit" else None
+        known = self._functions[number]
+        if known is None:
+            return
+        import jax
+
+        given = jax.tree_util.tree_leaves((call.args, call.kwargs))
+        leaves = call.leaves or jax.tree_util.tree_leaves(call.output)
+        if max(i for _, i in known.pairs) >= len(given) or max(o for o, _ in known.pairs) >= len(leaves):
+            return
+        arrays = [leaves[o] for o, _ in known.pairs] + [given[i] for _, i in known.pairs]
+        if all(is_inexact(a) and not getattr(a, "is_deleted", bool)() for a in arrays):
+            known.looks[call.step] = norms_of(arrays)
+
+    def finish(self) -> Iterable[Finding]:
+        """Writes the last norms of each function, and judges those that were zero."""
+        for known in self._functions.values():
+            if known is None or not known.looks:
+                continue
+            steps = sorted(known.looks)
+            told = np.stack([np.asarray(known.looks[s]) for s in steps])
+            norms = dict(zip(known.names, map(float, told[-1]), strict=False))
+            self.scene.recorder.mark("gradient_norms", function=known.watched.name, call=steps[-1], norms=norms)
+            if known.traced is not None and len(steps) >= FEWEST_LOOKS and steps[-1] - steps[0] >= FEWEST:
+                yield from _judged(known, known.traced, told, steps[-1] - steps[0])
+
+
+def _judged(known: _Function, traced: Traced, told: Any, calls: int) -> Iterator[Finding]:
+    """`told`: by look, the norms of the gradients and then of the parameters."""
+    count = len(known.names)
+    grads, values = told[:, :count], told[:, count:]
+    never = (grads == 0).all(axis=0) & (values[0] == values[-1])
+    sometimes = (grads == 0).any(axis=0) & (grads > 0).any(axis=0)
+    if not (grads > 0).any():
+        return
+    outputs = {o for o, _ in known.pairs}
+    losses = [i for i, v in enumerate(traced.jaxpr.jaxpr.outvars)
+              if i not in outputs and not internals.is_literal(v) and is_float(v.aval) and not v.aval.shape]
+    purpose = stopped_on_purpose(traced.jaxpr)
+    zero = [i for k, (_, i) in enumerate(known.pairs) if (never[k] or sometimes[k]) and i not in purpose]
+    position = {name: k for k, name in enumerate(known.names)}
+    for blocked in blocked_inputs(traced, reach(traced.jaxpr), zero, losses):
+        wanted = sometimes if blocked.kind == BRANCH else never
+        names = tuple(n for n in blocked.names if wanted[position[n]])
+        if not names or (blocked.kind == CUT and blocked.cut is None):
+            continue
+        found = replace(blocked, names=names, norms=_norms(known, grads))
+        if blocked.kind == BRANCH:
+            zeros = int((grads[:, [position[n] for n in names]] == 0).all(axis=1).sum())
+            yield from j302_gradient_in_one_branch.check(found, (zeros, len(grads)))
+        elif blocked.kind == CUT:
+            yield from j301_no_gradient_path.check(replace(found, unchanged_calls=calls))
+
+
+def _norms(known: _Function, grads: Any) -> dict[str, float]:
+    return dict(zip(known.names[:MOST_LEAVES], map(float, grads[-1]), strict=False))
+
+
+def _pairs(traced: Traced) -> Iterator[tuple[int, int]]:
+    """Outputs that are gradients of inputs, by their positions in the jaxpr."""
+    body = traced.jaxpr.jaxpr
+    backward = {v for e in body.eqns if "transpose" in internals.stack(e) for v in e.outvars}
+    arguments: dict[Any, list[int]] = {}
+    for i, position in enumerate(traced.positions):
+        if position is not None:
+            arguments.setdefault(position, []).append(i)
+    for output in _groups(traced.outputs):
+        made = any(not internals.is_literal(body.outvars[o]) and body.outvars[o] in backward for o in output)
+        types = [_type(body.outvars[o].aval) for o in output]
+        inputs = next((a for a in arguments.values() if [_type(body.invars[i].aval) for i in a] == types), None)
+        if made and inputs is not None and all(is_float(body.invars[i].aval) for i in inputs):
+            yield from zip(output, inputs, strict=True)
+
+
+def _groups(names: Sequence[str]) -> list[list[int]]:
+    """Outputs together by the first part of their names; all of them where they have but one."""
+    found: dict[str, list[int]] = {}
+    for i, name in enumerate(names):
+        found.setdefault(name.split("]")[0], []).append(i)
+    whole = [list(range(len(names)))] if len(found) > 1 else []
+    return [*found.values(), *whole]
+
+
+def _type(aval: Any) -> tuple[Any, str]:
+    return tuple(getattr(aval, "shape", ())), str(getattr(aval, "dtype", ""))
+
+
+def _eager(call: Call) -> _Function | None:
+    """The gradients of one argument that an eager `grad` or `value_and_grad` returned."""
+    import jax
+
+    position, kind = call.watched.argnums, call.watched.kind
+    if not isinstance(position, int) or not 0 <= position < len(call.args):
+        return None
+    if kind != "grad" and not isinstance(call.output, tuple):
+        return None
+    given = jax.tree_util.tree_leaves(call.args[position])
+    loss, grads = (None, call.output) if kind == "grad" else (call.output[0], call.output[1])
+    start, found = len(jax.tree_util.tree_leaves(loss)), jax.tree_util.tree_leaves(grads)[:len(given)]
+    if not given or [_type(g) for g in found] != [_type(g) for g in given]:
+        return None
+    names = argument_names(call.watched, call.args, call.kwargs)
+    before = len(jax.tree_util.tree_leaves(call.args[:position]))
+    told = tuple(names[before:before + len(given)])
+    return _Function(call.watched, told, tuple((start + k, before + k) for k in range(len(given))))
