@@ -2,9 +2,8 @@
 
 With logits of shape (batch, classes), a softmax over `dim=0` normalises each class over the samples of the batch. A
 mean or sum over dim 0 in the middle of a forward pass, fed to a layer, gives every row the same mixture of all
-samples. A recurrent layer without `batch_first` whose output is read at `[:, -1]` reads the last sample instead of
-the last time step. Each couples samples that have nothing to do with each other; where the sizes agree no shape is
-wrong.
+samples. Both couple samples that have nothing to do with each other; where the sizes agree no shape is wrong. (The last
+step of a recurrent layer taken from the batch axis is C235.)
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from traindx_tools.on_code import patching
 from traindx_tools.on_code.project import Project, at, location
 from traindx_tools.on_code.shapes import literal
 from traindx_tools.on_code.trace import Event
-from traindx_tools.on_code.values import Bag, Const, Tensor, Thing
+from traindx_tools.on_code.values import Tensor, Thing
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -24,7 +23,7 @@ RULE = Rule(
     name="softmax-over-batch",
     title="An operation runs over the batch axis",
     severity=Severity.HIGH,
-    sees="softmax over dim 0 of (batch, classes); a mean over dim 0 fed to a layer; [:, -1] of a time-first RNN.",
+    sees="softmax over dim 0 of (batch, classes); a mean over dim 0 fed to a layer.",
     matters="Probabilities of a sample do not sum to 1; predictions depend on the other samples of the batch.",
     alike=("a learning rate that is too small", "softmax before cross entropy"),
     confirm=("print probabilities.sum(-1): it is not 1",),
@@ -46,7 +45,6 @@ def check(project: Project) -> Iterator[Finding]:
         if isinstance(x, Tensor) and literal(dim) == 0 and _batch_by_classes(x):
             yield _finding(event)
     yield from _pooled(project)
-    yield from _last_sample(project)
 
 
 def _pooled(project: Project) -> Iterator[Finding]:
@@ -65,24 +63,6 @@ def _pooled(project: Project) -> Iterator[Finding]:
                 event.file.path if x.site is None else x.site.path,
                 strength=Strength.DIRECT,
                 measured={"kind": "pooled", "layer_line": event.line},
-            )
-
-
-def _last_sample(project: Project) -> Iterator[Finding]:
-    """`output[:, -1]` of a recurrent layer that was made without batch_first."""
-    for event in project.events:
-        if event.kind != "index" or not isinstance(event.args[0], Bag) or len(event.args[0].items) < 2:
-            continue
-        first, second = event.args[0].items[:2]
-        whole = isinstance(first, Bag) and first.kind == "slice" and all(e == Const(None) for e in first.items)
-        if whole and literal(second) == -1:
-            yield RULE.finding(
-                f"{event.file.segment(event.node)} at {event.file.path}:{event.line} takes the last entry of axis 1 of "
-                "a recurrent layer's output; without batch_first=True that axis is the batch, not time",
-                location(event),
-                event.file.path,
-                strength=Strength.DIRECT,
-                measured={"kind": "recurrent"},
             )
 
 
