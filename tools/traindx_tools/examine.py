@@ -11,14 +11,17 @@ from pathlib import Path
 
 from traindx_tools.catalog.catalog import load_catalog
 from traindx_tools.domains import domains_of
+from traindx_tools.errors import UnreadableInput
 from traindx_tools.finding import Finding
 from traindx_tools.live.reading import read_files
 from traindx_tools.on_code import audit
 from traindx_tools.on_logs import read_run
 from traindx_tools.on_logs.judge import judge_run
 from traindx_tools.on_logs.readers.live_records import FORMAT as LIVE
+from traindx_tools.on_logs.reading import MEMORY_SNAPSHOT
 from traindx_tools.on_logs.roles import is_known
 from traindx_tools.on_logs.run import Run
+from traindx_tools.on_torch.cuda_memory import findings_of, read_memory_snapshot
 from traindx_tools.symptoms import blind_spots, unseen_symptoms
 from traindx_tools.triage import Verdict, judge
 
@@ -115,6 +118,19 @@ def _short(finding: Finding, prefixes: tuple[str, ...]) -> Finding:
                    patch=tuple(replace(p, file=_inside(p.file, prefixes)) for p in finding.patch))
 
 
+def _memory_snapshots(run: Run) -> tuple[tuple[Finding, ...], dict[str, str]]:
+    """Findings of CUDA memory snapshots among the artifacts; why one could not be read, by its path."""
+    read, unread = [], {}
+    for path in (a.path for a in run.artifacts if a.format == MEMORY_SNAPSHOT):
+        try:
+            read.append((path, read_memory_snapshot(path)))
+        except UnreadableInput as error:
+            if len(run.artifacts) == 1:  # silence would be taken for health
+                raise
+            unread[path] = str(error).removeprefix(f"{path}: ")
+    return findings_of(read), unread
+
+
 def examine(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | None = None, root: Path | None = None,
             names: Mapping[str, str] | None = None) -> Examination:
     """Reads the artifacts and weighs every failure mode against what is seen in them.
@@ -132,8 +148,10 @@ def examine(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | No
     told = live.seen_from(base)
     files = tuple(dict.fromkeys([*code_files(paths, run), *named_code(told, base)]))[:MOST_CODE_FILES]
     code = audit(files)
+    memory, unread = _memory_snapshots(run)
     here = _prefixes(base)
-    findings = tuple(_short(f, here) for f in (*on_logs, *code.findings, *told))
+    findings = tuple(_short(f, here) for f in (*on_logs, *code.findings, *told, *memory))
+    run = replace(run, artifacts=tuple(replace(a, note=unread.get(a.path, a.note)) for a in run.artifacts))
     read = (*run.artifacts, *code.notes)
     run = replace(run, artifacts=tuple(replace(a, path=_inside(a.path, here)) for a in run.artifacts))
     verdict = _verdict(findings, run, files, symptom, sum(len(s) for s in run.series))

@@ -18,6 +18,7 @@ from traindx_tools.on_logs.renaming import checked, renamed_series, renamed_sour
 from traindx_tools.on_logs.roles import assign_roles, trusted_names, unresolved
 from traindx_tools.on_logs.run import Artifact, Run, merge
 from traindx_tools.on_logs.tracebacks import read_errors
+from traindx_tools.on_torch.cuda_memory.snapshot import is_memory_snapshot
 
 if TYPE_CHECKING:
     from traindx_tools.on_code.printed import Printed
@@ -31,6 +32,8 @@ MAX_CODE_FILES = 60
 """Python files that are asked what the names in a log mean."""
 MAX_CONFIG = 4 * 2**20
 """Bytes of a configuration file that is read."""
+MEMORY_SNAPSHOT = "cuda_memory_snapshot"
+"""Format of what `torch.cuda.memory._dump_snapshot` writes; read by `on_torch.cuda_memory`, without unpickling."""
 _WITHOUT_ERRORS = frozenset({"tensorboard", "csv", "hf_trainer_state"})
 
 
@@ -113,6 +116,8 @@ def _read_source(source: Source) -> Run:
 
 
 def _read(source: Source) -> Run:
+    if is_memory_snapshot(source.stored_head):
+        return Run(artifacts=(Artifact(source.name, MEMORY_SNAPSHOT),))
     refused = refusal(source)
     if refused is not None:
         return Run(artifacts=(refused,))

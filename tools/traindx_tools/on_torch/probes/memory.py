@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Iterable
 from typing import Any
 
 import torch
 
+from traindx_tools.errors import UnreadableInput
 from traindx_tools.finding import Finding
+from traindx_tools.on_torch.cuda_memory.snapshot import DeviceMemory, from_plain
 from traindx_tools.on_torch.memory.breakdown import MIB, memory_breakdown
 from traindx_tools.on_torch.memory.census import Census, take_census
 from traindx_tools.on_torch.memory.growth import growing
@@ -21,6 +24,7 @@ from traindx_tools.on_torch.rules import (
     t803_hooks_accumulate,
     t804_out_of_memory,
     t805_fragmentation,
+    t806_memory_by_line,
 )
 
 SOURCE = "memory probe"
@@ -30,6 +34,8 @@ MOST_SHARE = 0.01
 FREE_SECONDS = 1.0
 """CPU seconds that looking may take whatever the run's length: about four looks at a large program."""
 METRIC_INTERVAL = 50
+_REQUEST = re.compile(r"[Tt]ried to allocate (\d+(?:\.\d+)?) (bytes|KiB|MiB|GiB)")
+_UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _OOM = ("out of memory", "can't allocate memory", "cannot allocate memory")
 
 
@@ -80,7 +86,12 @@ class MemoryProbe(TorchProbe):
         saved = table(dict(self._saved.largest(3))) if self._saved else ""
         step, rank = self.scene.step, self.scene.recorder.rank
         yield from t804_out_of_memory.check(message, breakdown, step, self._history, saved, SOURCE, rank)
-        yield from t805_fragmentation.check(breakdown, step, SOURCE, rank)
+        devices = devices_now()
+        largest = max((d.largest_free for d in devices), default=None)
+        yield from t805_fragmentation.check(breakdown, step, SOURCE, rank, requested(message), largest)
+        for device in devices:
+            if device.known:
+                yield from t806_memory_by_line.check([device], SOURCE)
 
     def _look(self, step: int) -> None:
         if self._spent > FREE_SECONDS + MOST_SHARE * (time.perf_counter() - self._started):
@@ -105,6 +116,26 @@ class MemoryProbe(TorchProbe):
         for optimizer in self.scene.optimizers:
             found[f"{type(optimizer).__name__}: parameter groups"] = len(optimizer.param_groups)
         return found
+
+
+def devices_now() -> tuple[DeviceMemory, ...]:
+    """What the CUDA caching allocator holds now, with lines where the program records them; none on a CPU.
+
+    Only for the end of a program: it waits for the device.
+    """
+    cuda: Any = torch.cuda
+    if not cuda.is_initialized():
+        return ()
+    try:
+        return from_plain(cuda.memory._snapshot()).devices
+    except (RuntimeError, AttributeError, UnreadableInput):  # after a device error, or another allocator's
+        return ()
+
+
+def requested(message: str) -> int:
+    """Bytes of the request that an out-of-memory message names, 0 where it names none."""
+    found = _REQUEST.search(message)
+    return int(float(found[1]) * _UNITS[found[2]]) if found else 0
 
 
 def memory_in_use() -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Finding, Location, Severity, Strength, Value
 from traindx_tools.rules import Rule, Threshold
 
 if TYPE_CHECKING:
@@ -38,15 +38,25 @@ RULE = Rule(
 )
 
 
-def check(breakdown: MemoryBreakdown, step: int, source: str, rank: int) -> Iterator[Finding]:
-    """A finding where the idle part is large; nothing on a CPU."""
+def check(breakdown: MemoryBreakdown, step: int, source: str, rank: int, request: int = 0,
+          largest_free: int | None = None) -> Iterator[Finding]:
+    """A finding where the idle part is large; nothing on a CPU. `request`, `largest_free`: bytes, 0, None: unknown."""
     if breakdown.reserved is None or breakdown.allocated is None:
         return
     idle = breakdown.reserved - breakdown.allocated
     if idle < IDLE_BYTES or idle < IDLE_SHARE * breakdown.reserved:
         return
+    measured: dict[str, Value] = {"reserved_mib": round(breakdown.reserved / MIB),
+                                  "allocated_mib": round(breakdown.allocated / MIB)}
+    pieces, proven = "", False
+    if largest_free is not None:
+        measured["largest_free_mib"] = round(largest_free / MIB, 1)
+        pieces = f", of which the largest is {largest_free / MIB:,.0f} MiB"
+        proven = largest_free < request <= idle
+        if request:
+            measured["request_mib"] = round(request / MIB, 1)
+            pieces += f"; the request was for {request / MIB:,.0f} MiB"
     yield RULE.finding(
         f"{breakdown.reserved / MIB:,.0f} MiB are reserved and {breakdown.allocated / MIB:,.0f} MiB in use: "
-        f"{idle / MIB:,.0f} MiB lie idle in pieces", Location(step=step, rank=rank), source,
-        strength=Strength.CIRCUMSTANTIAL, measured={"reserved_mib": round(breakdown.reserved / MIB),
-                                                    "allocated_mib": round(breakdown.allocated / MIB)})
+        f"{idle / MIB:,.0f} MiB lie idle in pieces{pieces}", Location(step=step, rank=rank), source,
+        strength=Strength.DIRECT if proven else Strength.CIRCUMSTANTIAL, measured=measured)
