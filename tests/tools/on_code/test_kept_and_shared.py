@@ -100,11 +100,17 @@ def test_an_average_is_judged_by_the_length_of_the_run(tmp_path: Path, steps: in
     assert len(found(tmp_path, "C227", train=text)) == alarms
 
 
+def test_an_average_that_nothing_uses_is_left_alone(tmp_path: Path) -> None:
+    text = (FIXTURES / "c227" / "bad_class.py").read_text()
+    text = text.replace("return sample(ema.model, 1000)", 'torch.save({"ema": ema.model.state_dict()}, "net.pt")')
+    assert not found(tmp_path, "C227", train=text)
+
+
 def test_an_average_of_pretrained_weights_is_less_certain(tmp_path: Path) -> None:
     text = (FIXTURES / "c227" / "bad_class.py").read_text()
     text = text.replace("nn.Sequential(nn.Linear(5, 128), nn.SiLU(), nn.Linear(128, 4))", "Net.from_pretrained('x')")
-    for finding in found(tmp_path, "C227", train=text):
-        assert finding.strength is Strength.CIRCUMSTANTIAL
+    (finding,) = found(tmp_path, "C227", train=text)
+    assert (finding.strength, finding.severity) == (Strength.CIRCUMSTANTIAL, Severity.MEDIUM)
 
 
 def test_a_transform_of_another_file(tmp_path: Path) -> None:

@@ -48,12 +48,15 @@ _WEIGHTS = re.compile(r"param|state_dict|weight|\.values\(\)|\.items\(\)|modules
 _GROWS = re.compile(r"min\(|warm|bias|n(um)?_updates|update_after|\*\*|pow\(|ramp|start|burn_in", re.IGNORECASE)
 _SET = re.compile(r"if .*:\s+[^\n]*(copy_\(|load_state)")
 """The average is set to the weights under a condition."""
-_NAMES = r"\w*(ema|EMA|Ema|avg|Averag|averag|shadow|polyak)\w*"
+_NAMES = r"\b(?:(?:\w*_)?(?:ema|avg)(?:_\w*)?|\w*(?:E[mM][aA]|[aA]verag|shadow|polyak)\w*)\b"
+_CALLED = (
+    r"\b(?!(?:update|step|get|set|make|apply|create|build|init)_)(?:\w+_)?(?:ema|avg|averaged|average_?(?=model|net))"
+    r"_?(?:model|net|network|unet|denoiser|generator|encoder|policy)?\("
+)
 _USED = re.compile(
     rf"load_state_dict\([^)\n]*{_NAMES}|(eval|sampl|generat|valid|predict|test|render|infer|visuali)\w*\([^)\n]*{_NAMES}"
-    rf"|{_NAMES}(\.module|\.model|\.net)?(\(|\.(eval|apply\w*|store|copy_to|swap\w*|sample\w*|generate|predict)\()"
+    rf"|{_NAMES}(\.module|\.model|\.net)?\.(eval|apply\w*|store|copy_to|swap\w*|sample\w*|generate|predict)\(|{_CALLED}"
 )
-_SAVED = re.compile(rf"save\([^\n]*{_NAMES}|[\"']{_NAMES}[\"']\s*:|{_NAMES}\.state_dict\(")
 _PRETRAINED = re.compile(r"from_pretrained\(|pretrained\s*=\s*True|weights\s*=\s*[\"'A-Z]")
 _USUAL = ("0.9999", "0.9998", "0.9995", "0.999", "0.998", "0.995", "0.99", "0.98", "0.95", "0.9")
 _SETTLED = 1e-3
@@ -63,7 +66,7 @@ _SETTLED = 1e-3
 def check(project: Project) -> Iterator[Finding]:
     """Look at every update of an average in the loops that train."""
     text = "\n".join(f.text for f in project.files)
-    if not _AVERAGE.search(text) or not (_USED.search(text) or _SAVED.search(text)):
+    if not _AVERAGE.search(text) or not _USED.search(text):
         return
     seen: set[int] = set()
     for loop in project.training_loops:
@@ -74,7 +77,7 @@ def check(project: Project) -> Iterator[Finding]:
             seen.add(id(place.event))
             updates = _updates(place)
             if updates is not None and 0.5 < decay < 1 and decay**updates > _MOST and not _grows(place):
-                yield _finding(project, place, decay, updates, text)
+                yield _finding(project, place, decay, updates, _PRETRAINED.search(text) is not None)
 
 
 def _decay(project: Project, event: Event) -> float | None:
@@ -250,11 +253,9 @@ def _grows(place: Place) -> bool:
     return late or _GROWS.search(around) is not None or _SET.search(around) is not None
 
 
-def _finding(project: Project, place: Place, decay: float, updates: float, text: str) -> Finding:
+def _finding(project: Project, place: Place, decay: float, updates: float, pretrained: bool) -> Finding:
     event, left = place.event, decay**updates
-    used, pretrained = _USED.search(text) is not None, _PRETRAINED.search(text) is not None
     what = "the weights that the run began with" if pretrained else "the initial weights"
-    certain = used and not pretrained
     shown = event.node if event.kind == "call" else syntax(event.file).statement(event.node) or event.node
     return RULE.finding(
         f"{event.file.segment(shown)} at {event.file.path}:{event.line} keeps {decay:g} of the average and runs "
@@ -262,8 +263,8 @@ def _finding(project: Project, place: Place, decay: float, updates: float, text:
         f"{1 / (1 - decay):,.0f} updates",
         location(event),
         event.file.path,
-        strength=Strength.DIRECT if certain else Strength.CIRCUMSTANTIAL,
-        severity=None if certain else Severity.MEDIUM,
+        strength=Strength.CIRCUMSTANTIAL if pretrained else Strength.DIRECT,
+        severity=Severity.MEDIUM if pretrained else None,
         measured={"kind": "average", "decay": round(decay, 8), "updates": updates, "initial_share": round(left, 4)},
         patch=_patch(project, decay, updates),
     )
