@@ -1,0 +1,210 @@
+"""A metric is watched in the wrong direction.
+
+What keeps the best checkpoint, stops early or lowers the learning rate compares a metric with its best value so far,
+and has to be told which way is better. Told the wrong way, it takes the worst epoch for the best one: the checkpoint
+that is kept is the one to throw away, the run stops as soon as it improves, the rate is lowered while the loss falls.
+Defaults differ: ReduceLROnPlateau and Lightning's callbacks look for a minimum, Orbax for a maximum, and the Trainer of
+transformers for a maximum unless the name of the metric ends in "loss".
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.on_code.best_kept import reversed_bests
+from traindx_tools.on_code.changes import Change
+from traindx_tools.on_code.metric_direction import Direction, by_name, by_value
+from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
+from traindx_tools.rules import Rule
+
+RULE = Rule(
+    id="C241",
+    name="metric-direction",
+    title="A metric is watched in the wrong direction",
+    severity=Severity.HIGH,
+    sees="A mode, a default or a comparison that takes the larger loss or the smaller accuracy for the better one.",
+    matters="The worst weights are kept, the run stops as it improves, or the rate is lowered while it improves.",
+    alike=("a metric that was negated on purpose", "a record of the worst case beside that of the best",
+           "an attack, which looks for the largest loss"),
+    confirm=("print the metric of the checkpoint that was kept beside the best one in the log",),
+)
+_WORD = {"min": "smaller", "max": "larger"}
+_PARTIAL = ("dict", "replace", "update")
+"""Calls that hold some of the options only."""
+_LIGHTNING = ("lightning.", "pytorch_lightning.")
+
+
+def check(project: Project) -> Iterator[Finding]:
+    """Look at every scheduler, callback, option and comparison that watches a metric."""
+    for file in project.files:
+        code = syntax(file)
+        yield from _plateau(code)
+        yield from _monitors(code)
+        yield from _trainer_options(code)
+        yield from _jax(code)
+        yield from _studies(code)
+        for best in reversed_bests(code):
+            looks_for = "max" if best.better == "min" else "min"
+            yield _finding(
+                code, best.node, f"{written(best.node)} takes the {_WORD[looks_for]} {best.metric} for the better one",
+                best.metric, best.better, best.change.patches(),
+            )  # fmt: skip
+
+
+def _plateau(code: Syntax) -> Iterator[Finding]:
+    """scheduler.step(metric), and "monitor" beside a scheduler in what configure_optimizers gives."""
+    for made in code.calls("ReduceLROnPlateau"):
+        mode = _mode(made, 1, "min")
+        if mode is None or not _is_torch(code, made):
+            continue
+        for node, name, direction in _stepped_with(code, made):
+            if direction is not None and direction != mode:
+                why = f"ReduceLROnPlateau looks for a {mode}imum and is given {name} (line {node.lineno})"
+                yield _finding(code, made, why, name, direction, _set_mode(code, made, 1, direction))
+                break
+
+
+def _is_torch(code: Syntax, made: ast.Call) -> bool:
+    name = code.qualified(made.func)
+    return "keras" not in name and argument(made, 99, "monitor") is None
+
+
+def _stepped_with(code: Syntax, made: ast.Call) -> Iterator[tuple[ast.expr, str, Direction | None]]:
+    for step in code.calls("step"):
+        given = argument(step, 0, "metrics")
+        if isinstance(step.func, ast.Attribute) and given is not None and code.origin(step.func.value) is made:
+            yield step, written(given), by_value(code, given)
+    for table in code.of(ast.Dict):
+        keys = {k.value: v for k, v in zip(table.keys, table.values, strict=True) if isinstance(k, ast.Constant)}
+        monitor = keys.get("monitor")
+        if not isinstance(monitor, ast.Constant) or not isinstance(monitor.value, str):
+            continue
+        if any(code.origin(keys[k]) is made for k in ("scheduler", "lr_scheduler") if k in keys):
+            yield table, monitor.value, by_name(monitor.value)
+
+
+def _monitors(code: Syntax) -> Iterator[Finding]:
+    """Callbacks of Lightning and Keras."""
+    for made in code.calls("EarlyStopping", "ModelCheckpoint", "ReduceLROnPlateau", "BackupBestModel"):
+        name = code.qualified(made.func)
+        monitor = argument(made, 0 if last_name(made.func) == "EarlyStopping" else 99, "monitor")
+        mode = _mode(made, 99, "min" if name.startswith(_LIGHTNING) else None)
+        kept = code.number(argument(made, 99, "save_top_k"))
+        if mode is None or kept in (0.0, -1.0) or not isinstance(monitor, ast.Constant):
+            continue
+        direction = by_name(str(monitor.value))
+        if direction is not None and direction != mode:
+            why = f"{last_name(made.func)} looks for a {mode}imum of {monitor.value!r}"
+            yield _finding(code, made, why, str(monitor.value), direction, _set_mode(code, made, 99, direction))
+
+
+def _trainer_options(code: Syntax) -> Iterator[Finding]:
+    """metric_for_best_model of transformers, beside greater_is_better or its default."""
+    for made in code.of(ast.Call):
+        metric = argument(made, 99, "metric_for_best_model")
+        if not isinstance(metric, ast.Constant) or not isinstance(metric.value, str):
+            continue
+        name, direction = metric.value, by_name(metric.value)
+        given = argument(made, 99, "greater_is_better")
+        if isinstance(given, ast.Constant) and isinstance(given.value, bool):
+            mode = "max" if given.value else "min"
+            how = f"greater_is_better={given.value}"
+        elif given is not None or any(k.arg is None for k in made.keywords) or last_name(made.func) in _PARTIAL:
+            continue
+        else:
+            best = argument(made, 99, "load_best_model_at_end")
+            if not (isinstance(best, ast.Constant) and best.value is True) and "EarlyStopping" not in code.file.text:
+                continue
+            mode = "min" if name.endswith("loss") else "max"
+            how = 'no greater_is_better, which is True unless the name ends in "loss"'
+        if direction is not None and direction != mode:
+            change = Change(code.file, "say which way the metric is better")
+            change = change.pass_argument(made, "greater_is_better", str(direction == "max"))
+            yield _finding(code, metric, f"metric_for_best_model={name!r} stands with {how}", name, direction,
+                           change.patches())  # fmt: skip
+
+
+def _jax(code: Syntax) -> Iterator[Finding]:
+    """Orbax keeps the largest by default; Flax's early stopping looks for the smallest."""
+    for made in code.calls("CheckpointManagerOptions"):
+        best, mode = argument(made, 99, "best_fn"), _mode(made, 99, "max", "best_mode")
+        if mode is None or not isinstance(best, ast.Lambda):
+            continue
+        direction = by_value(code, best.body)
+        if direction is not None and direction != mode:
+            change = Change(code.file, "keep the best, not the worst")
+            change = change.pass_argument(made, "best_mode", f'"{direction}"')
+            why = f"CheckpointManagerOptions keeps the {_WORD[mode]} {written(best.body)}"
+            yield _finding(code, made, why, written(best.body), direction, change.patches())
+    for step in code.calls("update"):
+        if not isinstance(step.func, ast.Attribute) or len(step.args) != 1:
+            continue
+        makers = [v for _, v in code.bindings(step.func.value) if isinstance(v, ast.Call)]
+        if any(code.qualified(v.func) == "flax.training.early_stopping.EarlyStopping" for v in makers) and \
+                by_value(code, step.args[0]) == "max":  # fmt: skip
+            negated = Change(code.file, "give it what is to be small").wrap(step.args[0], "-(", ")")
+            why = f"EarlyStopping looks for a minimum and is given {written(step.args[0])}"
+            yield _finding(code, step, why, written(step.args[0]), "max", negated.patches())
+
+
+def _studies(code: Syntax) -> Iterator[Finding]:
+    """A search over settings whose objective gives a metric."""
+    for made in code.calls("create_study"):
+        mode = _mode(made, 99, "min", "direction", {"minimize": "min", "maximize": "max"})
+        if mode is None or argument(made, 99, "directions") is not None:
+            continue
+        for run in code.calls("optimize"):
+            objective = argument(run, 0, "func")
+            if not isinstance(run.func, ast.Attribute) or code.origin(run.func.value) is not made:
+                continue
+            bodies = [f for f in code.of(ast.FunctionDef) if isinstance(objective, ast.Name) and f.name == objective.id]
+            given = [n.value for f in bodies for n in ast.walk(f)
+                     if isinstance(n, ast.Return) and n.value is not None and code.function(n) is f]  # fmt: skip
+            ways = {by_value(code, v) for v in given}
+            direction = ways.pop() if len(ways) == 1 else None
+            if direction is not None and direction != mode:
+                change = Change(code.file, "search in the direction of the metric")
+                change = change.pass_argument(made, "direction", f'"{direction}imize"')
+                yield _finding(code, made, f"the study looks for a {mode}imum of {written(given[0])}",
+                               written(given[0]), direction, change.patches())  # fmt: skip
+
+
+def _mode(
+    call: ast.Call,
+    position: int,
+    default: Direction | None,
+    name: str = "mode",
+    words: dict[str, Direction] | None = None,
+) -> Direction | None:
+    """The mode that a call is given, its default where it is not; None where it cannot be read."""
+    given = argument(call, position, name)
+    if any(k.arg is None for k in call.keywords):
+        return None
+    if given is None:
+        return default
+    known: dict[str, Direction] = words or {"min": "min", "max": "max"}
+    return known.get(str(given.value)) if isinstance(given, ast.Constant) else None
+
+
+def _set_mode(code: Syntax, made: ast.Call, position: int, direction: Direction) -> tuple[Patch, ...]:
+    change = Change(code.file, "watch the metric in its own direction")
+    plain = argument(made, position)
+    if plain is not None:
+        return change.replace(plain, f'"{direction}"').patches()
+    return change.pass_argument(made, "mode", f'"{direction}"').patches()
+
+
+def _finding(
+    code: Syntax, node: ast.AST, why: str, metric: str, better: Direction, patch: tuple[Patch, ...]
+) -> Finding:
+    return RULE.finding(
+        f"{why} at {code.at(node)}, and {metric} is better when it is {_WORD[better]}",
+        code.place(node),
+        code.file.path,
+        strength=Strength.DIRECT,
+        measured={"kind": "direction", "metric": metric, "better": better},
+        patch=patch,
+    )
