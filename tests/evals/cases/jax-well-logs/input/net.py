@@ -31,4 +31,4 @@ def sample_loss(net, row, target):
 
 
 def batch_loss(net, rows, targets):
-    return jax.worker-0ap(sample_loss, in_axes=(None, 0, None))(net, rows, targets).mean()
+    return jax.vmap(sample_loss, in_axes=(None, 0, None))(net, rows, targets).mean()

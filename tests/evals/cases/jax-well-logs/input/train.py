@@ -22,7 +22,7 @@ def update(tx, net, state, rows, targets):
 
 @jax.jit
 def rmse(net, x, y):
-    return jnp.sqrt(jnp.mean((jax.worker-0ap(net)(x) - y) ** 2))
+    return jnp.sqrt(jnp.mean((jax.vmap(net)(x) - y) ** 2))
 
 
 def main(epochs=30, size=64):
