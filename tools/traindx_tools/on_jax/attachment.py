@@ -1,4 +1,4 @@
-"""Sees the calls of any JAX program: `jax.jit`, `jax.grad` and `jax.value_and_grad` are replaced after the import.
+"""Sees the calls of any JAX program: `jax.jit`, `grad`, `value_and_grad` and `vmap` are replaced after the import.
 
 What they make stands for the original in every respect and adds one look at each call from outside a trace: calls
 within a trace, of other threads and of our own go straight through. Functions that were jitted before (those of JAX
@@ -16,7 +16,7 @@ from traindx_tools.finding import Finding
 from traindx_tools.live.notice import say
 from traindx_tools.live.session import Session, current_session
 from traindx_tools.on_jax import internals
-from traindx_tools.on_jax.probe import Call, JaxProbe, Scene
+from traindx_tools.on_jax.probe import Call, JaxProbe, Mapped, Scene
 from traindx_tools.on_jax.registry import probes_for
 from traindx_tools.on_jax.state import Feeding
 from traindx_tools.on_jax.watched import Watched, caller, static_names
@@ -75,6 +75,7 @@ class Attachment:
         self._replace(jax, "jit", self._jit)
         for name in ("grad", "value_and_grad"):
             self._replace(jax, name, functools.partial(self._gradient, name))
+        self._replace(jax, "vmap", self._vmap)
         for name in USES:
             if hasattr(jax.random, name):
                 self._replace(jax.random, name, functools.partial(self._random, name))
@@ -123,6 +124,22 @@ class Attachment:
             return call
 
         return gradient
+
+    def _vmap(self, original: Any) -> Any:
+        @functools.wraps(original)
+        def vmap(fun: Any, in_axes: Any = 0, out_axes: Any = 0, *more: Any, **options: Any) -> Any:
+            made = original(fun, in_axes, out_axes, *more, **options)
+
+            @functools.wraps(made)
+            def call(*given: Any, **named: Any) -> Any:
+                output = made(*given, **named)
+                if given and not self.quiet():
+                    self._tell("mapped", Mapped(fun, in_axes, out_axes, given, output, caller()))
+                return output
+
+            return call
+
+        return vmap
 
     def _random(self, name: str, original: Any) -> Any:
         @functools.wraps(original)

@@ -39,6 +39,18 @@ class Call:
     """The output's leaves."""
 
 
+@dataclass(frozen=True)
+class Mapped:
+    """One call of what `jax.vmap` made, from outside any trace. `in_axes`, `out_axes` as they were given."""
+
+    function: Any
+    in_axes: Any
+    out_axes: Any
+    args: tuple[Any, ...]
+    output: Any
+    place: tuple[str, int] | None
+
+
 class JaxProbe:
     """One instrument. `name` is what `--probe` takes; `always_on` ones run unless told otherwise."""
 
@@ -56,6 +68,9 @@ class JaxProbe:
 
     def key_used(self, use: str, key: Any, place: tuple[str, int] | None) -> None:
         """A function of `jax.random` is called from outside any trace."""
+
+    def mapped(self, call: Mapped) -> None:
+        """An eager `vmap` has returned."""
 
     def before_call(self, call: Call) -> None:
         """A function is about to be called; only probes with `looks_before` are asked."""

@@ -1,4 +1,4 @@
-"""Always on: compilations counted and explained, captured constants, callbacks, 64 bits that are lost (J503, J60x)."""
+"""Always on: compilations counted and explained, captured constants, callbacks, dtypes (J503, J504, J60x)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from traindx_tools.on_jax.places import Place, place_of
 from traindx_tools.on_jax.probe import Call, JaxProbe
 from traindx_tools.on_jax.rules import (
     j503_double_becomes_single,
+    j504_promoted_to_wide,
     j601_recompilations,
     j602_jit_in_loop,
     j603_large_constants,
     j604_host_callback,
 )
 from traindx_tools.on_jax.rules.j601_recompilations import Recompiled
+from traindx_tools.on_jax.summary.promotions import promotions
 from traindx_tools.on_jax.tracing import signature
 
 FEWEST = int(j601_recompilations.RULE.thresholds["compilations"].value)
@@ -54,6 +56,7 @@ class Compilations(JaxProbe):
         if internals.size(jaxpr) > MOST_EQUATIONS:
             return
         self._constants(watched.name, jaxpr)
+        self._write(j504_promoted_to_wide.check(promotions(jaxpr), watched.name))
         for op, path, place in _callbacks(jaxpr, (), None):
             self._write(j604_host_callback.check(watched.name, op, path, place))
 

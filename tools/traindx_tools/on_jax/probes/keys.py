@@ -1,4 +1,4 @@
-"""Always on: keys that a function uses twice, and keys that several calls use (J201 to J204)."""
+"""Always on: keys that a function uses twice, and keys that several calls use (J201 to J205)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,20 @@ import numpy as np
 
 from traindx_tools.finding import Finding
 from traindx_tools.on_jax import internals
+from traindx_tools.on_jax.keys.copies import copies, members_alike
 from traindx_tools.on_jax.keys.find import reuse_findings
 from traindx_tools.on_jax.keys.flow import follow, is_key, may_be_raw
 from traindx_tools.on_jax.keys.uses import DRAW, Use
-from traindx_tools.on_jax.probe import Call, JaxProbe
-from traindx_tools.on_jax.rules import j203_key_same_every_call, j204_key_in_several_places
+from traindx_tools.on_jax.probe import Call, JaxProbe, Mapped
+from traindx_tools.on_jax.rules import (
+    j203_key_same_every_call,
+    j204_key_in_several_places,
+    j205_keys_equal_along_axis,
+)
 from traindx_tools.on_jax.rules.j203_key_same_every_call import SameKey
 from traindx_tools.on_jax.rules.j204_key_in_several_places import KeyUse
-from traindx_tools.on_jax.tracing import lowered
+from traindx_tools.on_jax.rules.j205_keys_equal_along_axis import EqualKeys
+from traindx_tools.on_jax.tracing import argument_names, lowered
 from traindx_tools.on_jax.watched import Watched
 
 MOST_EQUATIONS = 40_000
@@ -102,10 +108,31 @@ class Keys(JaxProbe):
         if data is not None and len(data) <= 16:
             self._note(data, KeyUse(f"jax.random.{use}", place, use == "split"))
 
+    def mapped(self, call: Mapped) -> None:
+        """An eager `vmap` whose keys are copies of one, and whose outputs are too."""
+        if self._eager >= MOST_EAGER or call.out_axes != 0:
+            return
+        self._eager += 1
+        axes = call.in_axes if isinstance(call.in_axes, (tuple, list)) else (call.in_axes,) * len(call.args)
+        for i, (key, axis) in enumerate(zip(call.args, axes, strict=False)):
+            count = copies(key, axis) if isinstance(axis, int) else 0
+            if count and members_alike(call.output):
+                name = argument_names(call.function, call.args[:i + 1], {})[-1]
+                self._equal(EqualKeys(getattr(call.function, "__name__", "a function"), name, count, call.place, True))
+
+    def _equal(self, equal: EqualKeys) -> None:
+        for finding in j205_keys_equal_along_axis.check(equal):
+            self.scene.recorder.finding(finding)
+
     def _read(self, known: _Function, watched: Watched, index: int, key: Any) -> None:
         data = _bytes(key)
         if data is None:
             return
+        count = copies(key) if index not in known.last else 0
+        if count:
+            name, use = known.inputs[index]
+            place = (use.place.file, use.place.line) if use is not None and use.place is not None else watched.place
+            self._equal(EqualKeys(watched.name, name, count, place, False))
         same = known.last.get(index) == data
         known.last[index] = data
         known.same[index] = known.same.get(index, 0) + 1 if same else 0

@@ -18,6 +18,8 @@ from traindx_tools.on_jax import internals
 from traindx_tools.on_jax.keys.find import reuse_findings
 from traindx_tools.on_jax.keys.flow import follow
 from traindx_tools.on_jax.places import Place, place_of
+from traindx_tools.on_jax.rules import j504_promoted_to_wide
+from traindx_tools.on_jax.summary.promotions import Promoted, promotions
 from traindx_tools.on_jax.summary.risks import risks
 from traindx_tools.on_jax.tracing import trace
 
@@ -63,8 +65,8 @@ def summarise(fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[
     """Traces `fn` for these arguments (arrays or types) and summarises its jaxpr.
 
     `gradient`: the function is a loss; True judges its first argument, positions those: parameters that no gradient
-    reaches are named (J301, J302). Keys that are used more than once are always named (J201, J202). Raises what the
-    function raises when it is traced.
+    reaches are named (J301, J302). Keys that are used more than once (J201, J202) and large arrays that a promotion
+    makes wider (J504) are always named. Raises what the function raises when it is traced.
     """
     traced = trace(fn, args, kwargs)
     found = list(reuse_findings(traced, follow(traced)))
@@ -74,12 +76,19 @@ def summarise(fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[
         positions = 0 if gradient is True else list(gradient)
         found += gradient_paths(fn, *args, argnums=positions, **dict(kwargs or {}))
     body = traced.jaxpr
-    look = dict.fromkeys(f"{_short(place)} {what}" for place, what in risks(body))
+    wider = promotions(body)
+    found += j504_promoted_to_wide.check(wider, traced.name)
+    look = dict.fromkeys([*(f"{_short(p.place)} {_wider(p)}" for p in wider),
+                          *(f"{_short(place)} {what}" for place, what in risks(body))])
     return Summary(traced.name, internals.size(body),
                    tuple(f"{n} {v.aval.str_short()}" for n, v in zip(traced.inputs, body.jaxpr.invars, strict=True)),
                    tuple(f"{n or 'result'} {v.aval.str_short()}"
                          for n, v in zip(traced.outputs, body.jaxpr.outvars, strict=True)),
                    tuple(_lines(body, None, "  ")), tuple(look), tuple(found))
+
+
+def _wider(promoted: Promoted) -> str:
+    return f"{j504_promoted_to_wide.told(promoted)} (+{promoted.added / 2**20:.3g} MiB)"
 
 
 def _lines(jaxpr: Any, around: Place | None, indent: str) -> Iterator[str]:
