@@ -66,6 +66,11 @@ def _kind(kind: str, low: float | None, high: float | None) -> Transfer:
     return transfer
 
 
+def _activation(kind: str, low: float | None, high: float | None) -> Transfer:
+    """Bounded, with the axes as they were, and remembered by its name."""
+    return lambda o: replace(_bounded(low, high)(o), kind=kind, kind_site=o.site)
+
+
 def _elementwise(o: Operands) -> Tensor:
     return o.x.plain(shape=o.x.shape, site=o.site, tags=o.x.tags & AXES)
 
@@ -271,9 +276,11 @@ TRANSFERS: dict[str, Transfer] = {
     "log_softmax": _kind("log_softmax", None, 0.0),
     **dict.fromkeys(("sigmoid", "hard_sigmoid", "hardsigmoid", "expit"), _kind("sigmoid", 0.0, 1.0)),
     **dict.fromkeys(("logsigmoid", "log_sigmoid"), _kind("log_sigmoid", None, 0.0)),
-    **dict.fromkeys(("relu", "relu6", "relu_", "hardtanh"), _bounded(0.0, None)),
+    **dict.fromkeys(("relu", "relu6", "relu_"), _activation("relu", 0.0, None)),
+    "hardtanh": _bounded(0.0, None),
     "softplus": _bounded(1e-12, None),
-    **dict.fromkeys(("tanh", "cos", "sin", "erf"), _bounded(-1.0, 1.0)),
+    **dict.fromkeys(("tanh", "tanh_"), _activation("tanh", -1.0, 1.0)),
+    **dict.fromkeys(("cos", "sin", "erf"), _bounded(-1.0, 1.0)),
     **dict.fromkeys(("abs", "absolute"), _bounded(0.0, None)),
     **dict.fromkeys(("pow", "square", "power", "sqrt", "float_power"), _power),
     **dict.fromkeys(("clamp", "clip", "clamp_min", "clamp_max", "clamp_", "clip_"), _clamp),

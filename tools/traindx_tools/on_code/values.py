@@ -80,7 +80,8 @@ class Shape:
 class Tensor:
     """An array of torch, jax or numpy.
 
-    `kind`: "softmax", "log_softmax", "sigmoid", "linear" (straight out of a linear or convolution layer), "" otherwise.
+    `kind`: "softmax", "log_softmax", "sigmoid", "relu", "tanh", "linear" (straight out of a linear or convolution
+    layer), "" otherwise.
     `grad`: whether an autograd graph hangs on it; None where unknown. `low`, `high`: bounds of its elements that the
     arithmetic reaches, already rounded to the dtype. `models`: ids of the modules it was computed by.
     `tags`: "layer" (a module's output, shape untouched), "batch" (came out of a loader), "scaled" (by a GradScaler),
