@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from traindx_tools.on_jax import internals
+from traindx_tools.on_jax.equinox_names import equinox_names
 from traindx_tools.on_jax.places import is_users
 
 
@@ -62,7 +63,7 @@ def lowered(fn: Any, jaxpr: Any, args: Sequence[Any], kwargs: Mapping[str, Any],
 
     leaves, _ = jax.tree_util.tree_flatten_with_path((tuple(args), dict(kwargs)))
     known = unwrapped(fn)
-    names = _names(known, [path for path, _ in leaves])
+    names = _names(known, [path for path, _ in leaves], args)
     static = _static(fn, names)
     dynamic = [i for i in range(len(leaves)) if not static[i]]
     told = [names[i] for i in dynamic]
@@ -81,7 +82,7 @@ def dynamic_leaves(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> l
     import jax
 
     leaves, _ = jax.tree_util.tree_flatten_with_path((tuple(args), dict(kwargs)))
-    static = _static(fn, _names(unwrapped(fn), [path for path, _ in leaves]))
+    static = _static(fn, _names(unwrapped(fn), [path for path, _ in leaves], args))
     return [leaf for (_, leaf), kept in zip(leaves, static, strict=True) if not kept]
 
 
@@ -89,8 +90,8 @@ def argument_names(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> l
     """`params['enc']['w']` for each argument leaf of a call, static ones included."""
     import jax
 
-    return _names(unwrapped(fn), [path for path, _ in jax.tree_util.tree_flatten_with_path((tuple(args),
-                                                                                            dict(kwargs)))[0]])
+    leaves, _ = jax.tree_util.tree_flatten_with_path((tuple(args), dict(kwargs)))
+    return _names(unwrapped(fn), [path for path, _ in leaves], args)
 
 
 def signature(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, tuple[tuple[str, str], ...]]:
@@ -98,7 +99,7 @@ def signature(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[s
     import jax
 
     leaves, _ = jax.tree_util.tree_flatten_with_path((tuple(args), dict(kwargs)))
-    names = _names(unwrapped(fn), [path for path, _ in leaves])
+    names = _names(unwrapped(fn), [path for path, _ in leaves], args)
     static = _static(fn, names)
     return {n: _properties(leaf, kept) for n, (_, leaf), kept in zip(names, leaves, static, strict=True)}
 
@@ -166,13 +167,14 @@ def _is_array_or_number(leaf: Any) -> bool:
     return _is_array(leaf) or (isinstance(leaf, (int, float, complex, np.number)) and not isinstance(leaf, bool))
 
 
-def _names(fn: Callable[..., Any], paths: Sequence[Any]) -> list[str]:
+def _names(fn: Callable[..., Any], paths: Sequence[Any], args: Sequence[Any] = ()) -> list[str]:
     """`params['w']` for the path of a leaf in `(args, kwargs)`."""
+    known = equinox_names(fn, args, paths)
     try:
         parameters = list(inspect.signature(fn).parameters.values())
     except (TypeError, ValueError):  # a function without a signature: built in
         parameters = []
-    return [_name(parameters, path) for path in paths]
+    return [known.get(i) or _name(parameters, path) for i, path in enumerate(paths)]
 
 
 def _name(parameters: Sequence[inspect.Parameter], path: Any) -> str:

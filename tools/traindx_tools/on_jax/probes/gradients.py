@@ -128,10 +128,9 @@ def _pairs(traced: Traced) -> Iterator[tuple[int, int]]:
     """Outputs that are gradients of inputs, by their positions in the jaxpr."""
     body = traced.jaxpr.jaxpr
     backward = {v for e in body.eqns if "transpose" in internals.stack(e) for v in e.outvars}
-    arguments: dict[Any, list[int]] = {}
-    for i, position in enumerate(traced.positions):
-        if position is not None:
-            arguments.setdefault(position, []).append(i)
+    arguments: dict[str, list[int]] = {}
+    for i, name in enumerate(traced.inputs if traced.positions else ()):
+        arguments.setdefault(name.split("[")[0].split(".")[0], []).append(i)
     for output in _groups(traced.outputs):
         made = any(not internals.is_literal(body.outvars[o]) and body.outvars[o] in backward for o in output)
         types = [_type(body.outvars[o].aval) for o in output]
