@@ -21,7 +21,7 @@ from traindx_tools.live.session import Session, current_session
 from traindx_tools.on_torch.moments import Moments
 from traindx_tools.on_torch.probe import Scene
 from traindx_tools.on_torch.registry import probes_for
-from traindx_tools.on_torch.structure import add_model, add_optimizer, replicas_of, unwrapped
+from traindx_tools.on_torch.structure import add_model, add_optimizer, holds_tensors, replicas_of, unwrapped
 
 _attached: list[Attachment] = []
 
@@ -152,14 +152,17 @@ class Attachment:
         return output
 
     def _found(self, module: torch.nn.Module) -> torch.nn.Module:
+        self._models[id(module)] = module
+        self._guarded(self._enter, module)
+        return self._models[id(module)]
+
+    def _enter(self, module: torch.nn.Module) -> None:
         model = unwrapped(module)
         self._models[id(module)] = model
-        holds = next(model.parameters(), None) is not None or next(model.buffers(), None) is not None
-        if holds and not any(m is model for m in self.scene.models):
+        if holds_tensors(model) and not any(m is model for m in self.scene.models):
             self._guarded(add_model, self.scene, model)
             self._guarded(self._note_replicas, module)
             self.moments.tell("model_found", model)
-        return model
 
     def _note_replicas(self, module: torch.nn.Module) -> None:
         count = replicas_of(module)

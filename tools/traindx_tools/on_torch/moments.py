@@ -13,6 +13,9 @@ from traindx_tools.on_torch.probe import TorchProbe
 MOMENTS = ("model_found", "optimizer_found", "before_batch", "batch_given", "before_forward", "after_forward",
            "before_backward", "after_backward", "before_step", "after_step", "scaler_updated")  # fmt: skip
 
+REST = 16
+"""Steps between two looks for probes that are done."""
+
 
 class Moments:
     """The probes that are still on, and for each moment those that do something there."""
@@ -21,6 +24,7 @@ class Moments:
         self.probes = list(probes)
         self.busy = False
         """A probe is at work: what it calls itself is no moment of the training."""
+        self._steps = 0
         self._calls: dict[str, list[tuple[TorchProbe, Callable[..., None]]]] = {}
         self._sort()
 
@@ -42,6 +46,10 @@ class Moments:
                     self._switch_off(probe, moment, error)
         finally:
             self.busy = False
+        if moment == "after_step":
+            self._steps += 1
+            if self._steps % REST == 0 and any(p.done for p, _ in self._calls[moment]):
+                self._sort()
 
     def findings_of(self, moment: str, *args: Any) -> Iterable[Finding]:
         """What the probes return at the end ("failed", "finish")."""
@@ -58,7 +66,8 @@ class Moments:
         self._sort()
 
     def _sort(self) -> None:
-        self._calls = {m: [(p, getattr(p, m)) for p in self.probes if getattr(type(p), m) is not getattr(TorchProbe, m)]
+        self._calls = {m: [(p, getattr(p, m)) for p in self.probes
+                           if not p.done and getattr(type(p), m) is not getattr(TorchProbe, m)]
                        for m in MOMENTS}
 
 

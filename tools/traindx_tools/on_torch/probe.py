@@ -56,6 +56,9 @@ class TorchProbe:
     on_request: bool = False
     """Costs so much memory or time that "all" does not stand for it: it is asked for by its own name."""
 
+    done: bool = False
+    """It has seen what it wanted: of its moments only `failed` and `finish` are still called."""
+
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
 

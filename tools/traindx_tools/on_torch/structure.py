@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from traindx_tools.on_torch.probe import Scene
@@ -40,14 +41,34 @@ def replicas_of(model: torch.nn.Module) -> int:
     return 1
 
 
+def modules_of(model: torch.nn.Module) -> Iterator[tuple[str, torch.nn.Module]]:
+    """(path, module), each module once. A program may have its own `parameters` or `named_modules`: none is called."""
+    seen: set[int] = set()
+    waiting = [("", model)]
+    while waiting:
+        path, module = waiting.pop()
+        if id(module) in seen:
+            continue
+        seen.add(id(module))
+        yield path, module
+        inside = [(f"{path}.{name}" if path else name, m) for name, m in module._modules.items() if m is not None]
+        waiting += reversed(inside)
+
+
+def holds_tensors(model: torch.nn.Module) -> bool:
+    """Whether a parameter or a buffer lies somewhere in it."""
+    return any(t is not None for _, m in modules_of(model) for t in (*m._parameters.values(), *m._buffers.values()))
+
+
 def add_model(scene: Scene, model: torch.nn.Module) -> None:
     """Enters a model and the paths of its modules and parameters; those of a second model start with its class."""
     first = "" if not scene.models else f"{type(model).__name__}."
     scene.models.append(model)
-    for path, module in model.named_modules():
+    for path, module in modules_of(model):
         scene.module_paths.setdefault(id(module), f"{first}{path}".rstrip(".") or type(model).__name__)
-    for path, parameter in model.named_parameters():
-        scene.parameter_paths.setdefault(id(parameter), first + path)
+        for name, parameter in module._parameters.items():
+            if parameter is not None:
+                scene.parameter_paths.setdefault(id(parameter), first + (f"{path}.{name}" if path else name))
 
 
 def add_optimizer(scene: Scene, optimizer: torch.optim.Optimizer) -> None:

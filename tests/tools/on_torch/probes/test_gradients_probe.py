@@ -178,3 +178,31 @@ def test_gradients_that_end_in_nan_are_no_explosion(watching):
     with watching(GradientProbe) as seen:
         train(model, 12, loss_of=lambda out, y, step: F.cross_entropy(out, y) * (float("nan") if step > 7 else 1.0))
     assert seen.loud == []
+
+
+@pytest.mark.parametrize("how", ["scale", "data", "foreach", "replace"])
+def test_gradients_that_were_changed_after_backward_are_measured_again(how, watching):
+    model = nn.Sequential(nn.Linear(16, 8), nn.Linear(8, 4))
+    optimizer = torch.optim.SGD(model.parameters(), 0.0)
+
+    def change(p):
+        if how == "scale":
+            p.grad.mul_(0.5)
+        elif how == "data":
+            p.grad.data.mul_(0.5)
+        elif how == "foreach":
+            torch._foreach_mul_([p.grad], 0.5)
+        else:
+            p.grad = p.grad * 0.5
+
+    with watching(GradientProbe, gradients_every=1) as seen:
+        for _ in range(30):
+            optimizer.zero_grad()
+            model(torch.randn(8, 16)).square().mean().backward()
+            for p in model.parameters():
+                change(p)
+            optimizer.step()
+    course = seen.probes[0].course(id(optimizer))
+    assert np.allclose(course.total[1:], course.unclipped[1:] / 2, rtol=1e-5)
+    assert course.weights.shape == course.norms.shape
+    assert np.allclose(course.weights, course.weights[0])

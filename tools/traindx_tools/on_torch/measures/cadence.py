@@ -1,4 +1,7 @@
-"""Which steps are measured: the first ones all, later ones now and then, so that a long run costs almost nothing."""
+"""Which steps are measured: the first ones all, later ones now and then, so that a long run costs almost nothing.
+
+The always-on probes look every 25 or 50 steps: in the same ones, so that all others cost next to nothing.
+"""
 
 from __future__ import annotations
 

@@ -59,6 +59,8 @@ def labels_of(error: BaseException, scene: Scene, outputs: Sequence[tuple[int, .
             classes = given.shape[1] if given.ndim > 1 else given.shape[0]
             return _beyond_classes(scene, "the target", classes, call["target"], int(call.get("ignore_index", -100)),
                                    error)
+    if call_of(error, "embedding", FUNCTIONAL) is not None:
+        return None  # it was a lookup that failed
     for name, tensor in named_tensors(scene.batch):
         for shape in reversed(outputs):
             for classes, rest in ((shape[-1], shape[:-1]), (shape[1], shape[:1] + shape[2:])):

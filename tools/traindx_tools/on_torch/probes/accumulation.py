@@ -16,6 +16,8 @@ from traindx_tools.on_torch.rules.t207_gradients_discarded import Windows
 VALUES, WEIGHTS = 64, 3
 WATCHED = 60
 """Steps that are watched from the beginning; after them nothing is looked at any more."""
+FIRST, EVERY = 12, 4
+"""The first steps are all looked at, of later ones each fourth: what is lost or kept is so in every one."""
 
 
 class AccumulationProbe(TorchProbe):
@@ -29,7 +31,7 @@ class AccumulationProbe(TorchProbe):
         self._weights: list[torch.nn.Parameter] = []
         self._late: Late[str] = Late()
         self._windows = self._several = self._discarded = self._passes = 0
-        self._in_window = 0
+        self._ended = self._in_window = 0
         self._filled: torch.Tensor | None = None
         """The watched gradients after the last backward pass of this window."""
         self._taken: torch.Tensor | None = None
@@ -52,7 +54,7 @@ class AccumulationProbe(TorchProbe):
         if not weights:
             return
         with torch.no_grad():
-            if self._in_window == 0 and self._taken is not None:
+            if self._in_window == 0 and self._taken is not None and _looked_at(self._ended):
                 self._late.send("carried", _same(_sample(weights), self._taken))
             elif self._in_window > 0 and self._filled is not None and _versions(weights) == self._version:
                 self._late.send("lost", _emptied(_sample(weights), self._filled))
@@ -62,22 +64,26 @@ class AccumulationProbe(TorchProbe):
         weights = self._watched()
         if weights:
             self._in_window += 1
-            self._version = _versions(weights)
-            self._filled = _sample(weights)
+            if _looked_at(self._ended):
+                self._version = _versions(weights)
+                self._filled = _sample(weights)
 
     def before_step(self, optimizer: torch.optim.Optimizer) -> None:
         """What the step takes."""
         weights = self._watched()
         if weights and self._in_window:
-            self._taken = _sample(weights)
-            self._late.send("end", torch.full((1,), float(self._in_window)))
+            self._taken = _sample(weights) if _looked_at(self._ended + 1) else None
+            if _looked_at(self._ended):
+                self._late.send("end", torch.full((1,), float(self._in_window)))
             self._in_window, self._filled = 0, None
+            self._ended += 1
 
     def after_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Reads what has arrived; judges once, when the watch is over."""
-        if self._windows < WATCHED:
+        if not self.done:
             self._read()
-            if self._windows >= WATCHED:
+            if self._ended >= WATCHED:
+                self.done = True
                 for finding in self._findings():
                     self.scene.recorder.finding(finding)
 
@@ -87,7 +93,7 @@ class AccumulationProbe(TorchProbe):
         yield from self._findings()
 
     def _watched(self) -> list[torch.nn.Parameter]:
-        alone = len(self.scene.optimizers) == 1 and self._windows < WATCHED
+        alone = len(self.scene.optimizers) == 1 and self._ended < WATCHED
         return self._weights if alone else []
 
     def _read(self, *, wait: bool = False) -> None:
@@ -110,10 +116,14 @@ class AccumulationProbe(TorchProbe):
             return
         seen = Windows(self._windows, self._several, self._discarded, self._passes / max(1, self._several),
                        self._counts["carried"], self._counts["judged"],
-                       self.scene.parameter_paths.get(id(self._weights[0]), "a weight"), 1, max(1, self._windows),
+                       self.scene.parameter_paths.get(id(self._weights[0]), "a weight"), 1, max(1, self._ended),
                        self.scene.recorder.rank)
         yield from t207_gradients_discarded.check(seen)
         yield from t208_gradients_carried.check(seen)
+
+
+def _looked_at(window: int) -> bool:
+    return window < FIRST or window % EVERY == 0
 
 
 def _versions(weights: list[torch.nn.Parameter]) -> int:
@@ -125,10 +135,13 @@ def _sample(weights: list[torch.nn.Parameter]) -> torch.Tensor:
     """At most 64 values of each weight's gradient, one row a weight; zeros where there is none."""
     rows: list[torch.Tensor] = []
     for w in weights:
-        row = torch.zeros(VALUES, device=local(w).device)
+        part = torch.zeros(0)
         if w.grad is not None and not w.grad.is_sparse:
             flat = local(w.grad).reshape(-1)
             part = flat[:: max(1, flat.numel() // VALUES)][:VALUES]
+        row = part
+        if len(part) < VALUES or part.dtype != torch.float32:
+            row = torch.zeros(VALUES, device=local(w).device)
             row[: len(part)] = part
         rows.append(row.to(rows[0].device) if rows else row)
     return torch.stack(rows)

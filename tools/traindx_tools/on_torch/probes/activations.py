@@ -67,8 +67,8 @@ class ActivationProbe(TorchProbe):
         super().__init__(scene)
         self._once = Once()
         self._cadence = Cadence(int(scene.options.get("activations_first", 4)),
-                                int(scene.options.get("activations_every", 60)))
-        self._often = Cadence(12, 40)
+                                int(scene.options.get("activations_every", 50)))
+        self._often = Cadence(12, 50)
         self._calls: Counter[int] = Counter()
         self._evaluations: Counter[int] = Counter()
         self._places: dict[tuple[int, str], _Place] = {}

@@ -63,7 +63,7 @@ class BatchProbe(TorchProbe):
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
         self._once = Once()
-        self._cadence = Cadence(12, int(scene.options.get("batches_every", 40)))
+        self._cadence = Cadence(12, int(scene.options.get("batches_every", 50)))
         self._late: Late[tuple[str, dict[str, Any]]] = Late()
         self._calls: Counter[int] = Counter()
         self._backwards = 0
@@ -152,8 +152,8 @@ class BatchProbe(TorchProbe):
         """An index that was out of range: which, where, in what."""
         if _INDEX_ERROR.search(str(error)):
             self._capture(error)
-            yield from t701_index_beyond_table.check(lookup_of(error, self.scene, self._lookups))
-            yield from t702_label_beyond_classes.check(labels_of(error, self.scene, self._outputs))
+            looked_up = list(t701_index_beyond_table.check(lookup_of(error, self.scene, self._lookups)))
+            yield from looked_up or t702_label_beyond_classes.check(labels_of(error, self.scene, self._outputs))
 
     def _capture(self, error: BaseException) -> None:
         """Keeps the batch for `traindx replay`, where the recorder has a folder."""

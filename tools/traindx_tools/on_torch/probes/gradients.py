@@ -14,7 +14,7 @@ import torch
 from traindx_tools.finding import Finding
 from traindx_tools.on_torch.measures.cadence import Cadence
 from traindx_tools.on_torch.measures.late import Late
-from traindx_tools.on_torch.measures.parameters import norms
+from traindx_tools.on_torch.measures.parameters import local, norms
 from traindx_tools.on_torch.probe import Scene, TorchProbe
 from traindx_tools.on_torch.rules import (
     t201_gradient_explosion,
@@ -33,6 +33,8 @@ MODULES_IN_METRICS = 24
 ADAPTIVE = ("adam", "lion", "rmsprop", "adagrad", "adadelta", "lamb", "adafactor", "muon", "shampoo", "sophia",
             "prodigy", "sf")  # fmt: skip
 FEWEST = 5
+WEIGHTS_EVERY = 8
+"""Measured steps that share one measurement of the weights' norms, after the first twelve: they change slowly."""
 
 
 @dataclass
@@ -46,6 +48,10 @@ class _Course:
     steps: int = 0
     unclipped: float = math.nan
     loss_scale: float = 1.0
+    left: tuple[list[Any], torch.Tensor] | None = None
+    """What told the gradients after the last backward pass from others, and their norms."""
+    weighed: tuple[list[int], Any] | None = None
+    """Places and norms of the weights that were measured last."""
 
     def due(self, cadence: Cadence) -> bool:
         return cadence.due(self.steps)
@@ -77,7 +83,9 @@ class GradientProbe(TorchProbe):
                 grads = [p.grad for p in course.parameters if p.grad is not None]
                 if grads:
                     with torch.no_grad():
-                        norm = torch.linalg.vector_norm(norms(grads)).reshape(1)
+                        each = norms(grads)
+                        course.left = (_identity(grads), each) if grads[0].device.type == "cpu" else None
+                        norm = torch.linalg.vector_norm(each).reshape(1)
                         scale = self._loss_scale(loss, norm)
                         self._late.send((key, "unclipped", {}), torch.cat([norm / scale, scale]))
 
@@ -93,11 +101,20 @@ class GradientProbe(TorchProbe):
         tag = {"step": self.scene.step + 1, "there": there, "rate": _rate(optimizer), "scaled": False}
         with torch.no_grad():
             grads = [g for p in course.parameters if (g := p.grad) is not None]
-            parts = [norms(grads), norms([course.parameters[i] for i in there])]
+            same = course.left is not None and course.left[0] == _identity(grads)
+            parts = [course.left[1] if same and course.left is not None else norms(grads)]
+            course.left = None
+            tag["weighed"] = self._weights_due(course, there)
+            if tag["weighed"]:
+                parts.append(norms([course.parameters[i] for i in there]))
             scale = getattr(optimizer, "grad_scale", None)  # set while a fused optimizer unscales by itself
             parts.append(_scalar(scale if scale is not None else 1.0, parts[0]))
             parts.append(_scalar(self.scene.loss if self.scene.loss is not None else math.nan, parts[0]))
             self._late.send((id(optimizer), "norms", tag), torch.cat(parts))
+
+    def _weights_due(self, course: _Course, there: list[int]) -> bool:
+        late = len(course.rows) >= 12 and course.weighed is not None and course.weighed[0] == there
+        return not late or course.steps % WEIGHTS_EVERY == 0 or self._cadence.every > 1
 
     def after_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Reads what has arrived."""
@@ -150,8 +167,11 @@ class GradientProbe(TorchProbe):
                 continue
             n = len(tag["there"])
             scale = float(values[-2]) or 1.0
+            if tag["weighed"]:
+                course.weighed = (tag["there"], values[n: 2 * n])
+            assert course.weighed is not None
             row = {"step": tag["step"], "there": tag["there"], "grads": values[:n] / scale,
-                   "weights": values[n: 2 * n], "rate": tag["rate"], "loss": float(values[-1]),
+                   "weights": course.weighed[1], "rate": tag["rate"], "loss": float(values[-1]),
                    "unclipped": course.unclipped, "loss_scale": course.loss_scale}
             course.rows.append(row)
             self._record(course, row)
@@ -167,6 +187,16 @@ class GradientProbe(TorchProbe):
         for top, value in list(squares.items())[:MODULES_IN_METRICS]:
             numbers[f"grad_norm/{top}"] = math.sqrt(value)
         self.scene.recorder.metrics(row["step"], numbers)
+
+
+def _identity(gradients: list[torch.Tensor]) -> list[Any]:
+    """Of gradients on a CPU: tells whether they are still the same, also where `.data` was written around autograd."""
+    told: list[Any] = [(id(g), g._version) for g in gradients]
+    for g in (gradients[0], gradients[len(gradients) // 2], gradients[-1]):
+        if not g.is_sparse:
+            flat = local(g).reshape(-1)
+            told.append(flat[:: max(1, flat.numel() // 16)][:16].tolist())
+    return told
 
 
 def _rate(optimizer: torch.optim.Optimizer) -> float:
