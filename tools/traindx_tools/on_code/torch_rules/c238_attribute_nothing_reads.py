@@ -77,7 +77,7 @@ def _misleading(name: str) -> bool:
 def _right(project: Project, code: Syntax, node: ast.Assign, target: ast.Attribute) -> tuple[str, str] | None:
     """(kind, what the line should be) of an attribute that torch does not know."""
     name, owner = target.attr, target.value
-    if _GRAD.match(name) and name != "requires_grad" and _flag(node.value):
+    if _GRAD.match(name) and name != "requires_grad" and _flag(node.value) and not _fresh(code, owner):
         return "requires_grad", f"{written(owner)}.requires_grad = {written(node.value)}"
     if name.lower() in _RATES and _is_optimizer(code, owner):
         held = _RATES[name.lower()]
@@ -89,6 +89,15 @@ def _right(project: Project, code: Syntax, node: ast.Assign, target: ast.Attribu
         if name == "trainable" and _is_layer(code, owner):
             return "trainable", f"{written(owner)}.requires_grad_({node.value.value})"
     return None
+
+
+def _fresh(code: Syntax, node: ast.expr) -> bool:
+    """Whether something is a new tensor of torch, which requires no gradient anyway: `torch.zeros(n, d).float()`."""
+    made = code.origin(node)
+    while isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute) and isinstance(made.func.value, ast.Call):
+        made = made.func.value
+    library = code.qualified(made.func) if isinstance(made, ast.Call) else ""
+    return library.startswith("torch.") and library.count(".") == 1
 
 
 def _flag(value: ast.expr) -> bool:
