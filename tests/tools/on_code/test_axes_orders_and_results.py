@@ -1,0 +1,145 @@
+"""C235 to C240 beyond their fixtures: how sure they are, what their patches leave, code over several files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code import audit
+from traindx_tools.on_code.patching import applied
+
+FIXTURES = Path(__file__).parent / "fixtures"
+RULES = ("C235", "C236", "C237", "C238", "C239", "C240")
+BAD = [p for rule in RULES for p in sorted((FIXTURES / rule.lower()).glob("bad_*.py"))]
+
+
+def found(folder: Path, rule: str, **sources: str) -> list[Finding]:
+    for name, text in sources.items():
+        (folder / f"{name}.py").write_text(text)
+    return [f for f in audit([folder]).findings if f.rule == rule]
+
+
+@pytest.mark.parametrize("path", BAD, ids=lambda p: f"{p.parent.name}/{p.stem}")
+def test_patches_remove_what_they_are_for(path: Path, tmp_path: Path) -> None:
+    rule = path.parent.name.upper()
+    before = [f for f in audit([path]).findings if f.rule == rule]
+    text = path.read_text()
+    patches = {p for f in before for p in f.patch}
+    copy = tmp_path / path.name
+    copy.write_text(applied(text, tuple(patches)))
+    after = [f for f in audit([copy]).findings if f.rule == rule]
+    assert len(after) == sum(not f.patch for f in before)
+
+
+def test_an_unknown_layout_is_no_proof(tmp_path: Path) -> None:
+    text = """
+from torch import nn
+
+class Scorer(nn.Module):
+    def __init__(self, prepare):
+        super().__init__()
+        self.prepare = prepare
+        self.rnn = nn.GRU(8, 8)
+
+    def score(self, x):
+        out, _ = self.rnn(self.prepare(x))
+        return out[:, -1]
+"""
+    (one,) = found(tmp_path, "C235", model=text)
+    assert one.strength is Strength.CIRCUMSTANTIAL
+    assert not one.patch
+
+
+def test_target_first_is_seen_where_the_model_lies_in_another_file(tmp_path: Path) -> None:
+    model = """
+from torch import nn
+
+def build():
+    return nn.Sequential(nn.Linear(9, 1), nn.Sigmoid())
+"""
+    train = """
+import torch
+from torch.nn import functional as F
+from model import build
+
+def train(loader):
+    scorer = build()
+    optimizer = torch.optim.Adam(scorer.parameters())
+    for x, bought in loader:
+        loss = F.binary_cross_entropy(input=bought, target=scorer(x))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+    (one,) = found(tmp_path, "C236", model=model, train=train)
+    assert one.where.file is not None
+    assert one.where.file.endswith("train.py")
+    assert one.measured["given_as_input"] == "bought"
+
+
+def test_a_batch_is_not_moved_by_a_bare_call(tmp_path: Path) -> None:
+    text = """
+import torch
+
+def train(model, loader, device, writer):
+    for step, (x, y) in enumerate(loader):
+        x.to(device)
+        y = y.to(device)
+        model.to(device)
+        writer.flatten()
+        loss = torch.nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+"""
+    assert [f.where.line for f in found(tmp_path, "C237", train=text)] == [6]
+
+
+def test_an_attribute_that_another_file_reads_is_left_alone(tmp_path: Path) -> None:
+    setter = "import torch\n\ndef freeze(model):\n    for p in model.parameters():\n        p.require_grad = False\n"
+    reader = "def trainable(model):\n    return [p for p in model.parameters() if p.require_grad]\n"
+    assert found(tmp_path, "C238", setter=setter)
+    assert not found(tmp_path, "C238", setter=setter, reader=reader)
+
+
+def test_a_layer_that_was_handed_in_is_only_suspected(tmp_path: Path) -> None:
+    text = """
+from torch import nn
+
+class Stack(nn.Module):
+    def __init__(self, layer, depth):
+        super().__init__()
+        self.layers = nn.ModuleList([layer for _ in range(depth)])
+"""
+    (one,) = found(tmp_path, "C239", stack=text)
+    assert (one.severity, one.strength) == (Severity.MEDIUM, Strength.CIRCUMSTANTIAL)
+
+
+@pytest.mark.parametrize("seed", ["epoch", "args.seed + epoch", "int(time.time())"])
+def test_a_seed_that_changes_is_left_alone(tmp_path: Path, seed: str) -> None:
+    text = f"""
+import time
+import torch
+
+def train(model, optimizer, loader, args):
+    for epoch in range(10):
+        torch.manual_seed({seed})
+        for x, y in loader:
+            loss = torch.nn.functional.mse_loss(model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+"""
+    assert not found(tmp_path, "C240", train=text)
+    assert found(tmp_path, "C240", train=text.replace(f"manual_seed({seed})", "manual_seed(args.seed)"))
+
+
+@pytest.mark.parametrize("text", [
+    "import torch\nnn.ModuleList([])\ntorch.manual_seed()\nx.to()\n",
+    "from torch import nn\nnn.ModuleList([*a] * n)\nnn.LSTM(*sizes)(x)[0][:, -1]\nF.cross_entropy()\n",
+    "import torch\nfor x in y:\n    torch.manual_seed(*s)\n    x.backward()\nself.lr = optimizer.lr = 3\n",
+    "import torch\nclass",
+])  # fmt: skip
+def test_odd_code_is_survived(tmp_path: Path, text: str) -> None:
+    (tmp_path / "odd.py").write_text(text)
+    assert not [f for f in audit([tmp_path]).findings if f.rule in RULES]
