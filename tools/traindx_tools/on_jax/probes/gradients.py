@@ -56,7 +56,7 @@ class Gradients(JaxProbe):
             return
         self._functions[number] = None
         traced = lowered(call.watched, jaxpr, call.args, call.kwargs, call.output)
-        pairs = tuple(_pairs(traced))
+        pairs = tuple(_pairs(traced, call.watched.differentiates))
         if pairs and traced.positions:
             self._functions[number] = _Function(call.watched, tuple(traced.inputs[i] for _, i in pairs), pairs, traced)
 
@@ -83,7 +83,7 @@ class Gradients(JaxProbe):
     def finish(self) -> Iterable[Finding]:
         """Writes the last norms of each function, and judges those that were zero."""
         for known in self._functions.values():
-            if known is None or not known.looks:
+            if known is None or not known.looks or _is_state(known):
                 continue
             steps = sorted(known.looks)
             told = np.stack([np.asarray(known.looks[s]) for s in steps])
@@ -91,6 +91,12 @@ class Gradients(JaxProbe):
             self.scene.recorder.mark("gradient_norms", function=known.watched.name, call=steps[-1], norms=norms)
             if known.traced is not None and len(steps) >= FEWEST_LOOKS and steps[-1] - steps[0] >= FEWEST:
                 yield from _judged(known, known.traced, told, steps[-1] - steps[0])
+
+
+def _is_state(known: _Function) -> bool:
+    """Whether what was taken for gradients comes back as an argument."""
+    feeding = known.watched.feeding
+    return feeding is not None and any(output in feeding.fed for output, _ in known.pairs)
 
 
 def _judged(known: _Function, traced: Traced, told: Any, calls: int) -> Iterator[Finding]:
@@ -124,10 +130,15 @@ def _norms(known: _Function, grads: Any) -> dict[str, float]:
     return dict(zip(known.names[:MOST_LEAVES], map(float, grads[-1]), strict=False))
 
 
-def _pairs(traced: Traced) -> Iterator[tuple[int, int]]:
-    """Outputs that are gradients of inputs, by their positions in the jaxpr."""
+def _pairs(traced: Traced, differentiates: bool) -> Iterator[tuple[int, int]]:
+    """Outputs that are gradients of inputs, by their positions in the jaxpr.
+
+    Releases before 0.5 do not mark the backward pass: there every output of an argument's types may be one, and what
+    turns out to be state is left out at the end.
+    """
     body = traced.jaxpr.jaxpr
     backward = {v for e in body.eqns if "transpose" in internals.stack(e) for v in e.outvars}
+    unmarked = differentiates and not backward
     arguments: dict[str, list[int]] = {}
     for i, name in enumerate(traced.inputs if traced.positions else ()):
         arguments.setdefault(name.split("[")[0].split(".")[0], []).append(i)
@@ -135,7 +146,7 @@ def _pairs(traced: Traced) -> Iterator[tuple[int, int]]:
         made = any(not internals.is_literal(body.outvars[o]) and body.outvars[o] in backward for o in output)
         types = [_type(body.outvars[o].aval) for o in output]
         inputs = next((a for a in arguments.values() if [_type(body.invars[i].aval) for i in a] == types), None)
-        if made and inputs is not None and all(is_float(body.invars[i].aval) for i in inputs):
+        if (made or unmarked) and inputs is not None and all(is_float(body.invars[i].aval) for i in inputs):
             yield from zip(output, inputs, strict=True)
 
 
