@@ -87,9 +87,11 @@ def _patch(scores: Tensor, project: Project) -> tuple[Patch, ...]:
         named = isinstance(layer, Thing) and layer.short in _LAYERS[kind] and event.site == scores.kind_site
         if named and isinstance(node, ast.Call) and _is_the_layer(event, node) and len(node.args) == 1:
             return Change(event.file, "hand the raw scores to the loss").unwrap(node, node.args[0]).patches()
+    called = {id(e.receiver) for e in project.calls("__call__") if e.site == scores.kind_site}
     for short in _LAYERS[kind]:
         made = {id(e.result): e for e in project.calls(short)
-                if isinstance(e.result, Thing) and e.result.type == f"torch.nn.{short}"}  # fmt: skip
+                if isinstance(e.result, Thing) and e.result.type == f"torch.nn.{short}"
+                and id(e.result) in called}  # fmt: skip
         last = [e for e in made.values() if isinstance(e.result, Thing) and losses.layer_left_out(e.file, e.result)]
         if len(last) == 1 and isinstance(last[0].result, Thing):
             return losses.layer_left_out(last[0].file, last[0].result)
