@@ -2,12 +2,13 @@
 
 The loss is computed through two modules, an encoder and a decoder say, and the optimizer was built over one of them.
 The other gets gradients in every step and stays at its random initialisation. Modules that are frozen, put into eval
-mode (a perceptual loss) or loaded ready-made are left alone, and so is every module that any optimizer of the project
-holds.
+mode (a perceptual loss), loaded from a file or called a teacher, reference or target are left alone, and so is every
+module that any optimizer of the project holds.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Patch, Severity, Strength
@@ -27,13 +28,17 @@ RULE = Rule(
     severity=Severity.HIGH,
     sees="A module of the project that the loss is computed by and that no optimizer was built over.",
     matters="This part stays as it was initialised; the rest learns to live with random features.",
-    alike=("a part that is frozen on purpose, which says requires_grad_(False)", "a part whose output is detached"),
+    alike=("a part that is frozen on purpose, which says requires_grad_(False)", "a part whose output is detached",
+           "a teacher or reference model, loaded from a file and only read"),
     confirm=(
         "{id(p) for p in model.parameters()} - {id(p) for g in optimizer.param_groups for p in g['params']}",
         "compare a weight of the part before and after optimizer.step()",
     ),
 )
 MOST_SITES = 55
+_READ_ONLY = re.compile(r"teacher|(^|[_.])ref(erence)?(_|$|\.)|(^|[_.])target|frozen|(^|[_.])ema(_|$|\.)|oracle"
+                        r"|perceptual|pretrained|momentum", re.IGNORECASE)  # fmt: skip
+"""What a network is called that is read and not trained."""
 _WITH_PARAMETERS = ("Linear", "LazyLinear", "Bilinear", "Conv", "Embedding", "LSTM", "GRU", "RNN", "Transformer",
                     "MultiheadAttention", "Parameter")  # fmt: skip
 
@@ -44,6 +49,7 @@ def check(project: Project) -> Iterator[Finding]:
     if owned is None:
         return
     settled = {id(unwrap(e.receiver)) for e in project.calls("eval") if e.receiver is not None}
+    loaded = {id(unwrap(e.receiver)) for e in project.calls("load_state_dict") if e.receiver is not None}
     seen: set[int] = set()
     for loop in project.training_loops:
         if not any(stepped(p.event) is not None for p in loop.of("step")):
@@ -52,7 +58,7 @@ def check(project: Project) -> Iterator[Finding]:
         if not losses or not all(isinstance(v, Tensor) and v.grad and len(v.parents) < MOST_SITES for v in losses):
             continue
         reached = frozenset().union(*(sites_of(v) for v in losses))
-        yield from _left_out(project, loop, reached, owned, settled, seen)
+        yield from _left_out(project, loop, reached, owned, settled, loaded, seen)
 
 
 def _owned(project: Project) -> set[int] | None:
@@ -74,7 +80,8 @@ def _owned(project: Project) -> set[int] | None:
 
 
 def _left_out(
-    project: Project, loop: TrainingLoop, reached: frozenset[object], owned: set[int], settled: set[int], seen: set[int]
+    project: Project, loop: TrainingLoop, reached: frozenset[object], owned: set[int], settled: set[int],
+    loaded: set[int], seen: set[int],
 ) -> Iterator[Finding]:
     calls = [p.event for p in loop.of("__call__") if p.event.grad is not False]
     inner: set[int] = set()
@@ -84,6 +91,8 @@ def _left_out(
             continue
         parts = submodules(module) or [module]
         inner |= {id(p) for p in parts if p is not module}
+        if id(module) in loaded or _READ_ONLY.search(text_of(event, "callee")):
+            continue
         if not any(_learns(p) for p in parts) or any(_excused(p) or id(p) in owned | settled for p in parts):
             continue
         result = event.result
