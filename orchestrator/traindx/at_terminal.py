@@ -22,7 +22,7 @@ from traindx.offered import can_be_typed
 from traindx.places import Places
 from traindx.safe_text import block, line
 from traindx.session import confirm_fix, direct, record_knowledge, resume_session_sync
-from traindx.session_result import SessionResult
+from traindx.session_result import SessionResult, from_here, workspace_option
 from traindx.terminal import render_gate
 
 EXIT_CODES = {"healthy": 0, "fixed": 0, "needs_more_data": 3}
@@ -131,9 +131,8 @@ def status_words(status: str) -> str:
 
 def next_commands(result: SessionResult) -> tuple[str, ...]:
     """What can be typed next, as it works from the current directory."""
-    elsewhere = Path(result.workspace).resolve() != Path.cwd().resolve()
-    where = f" --workspace {shlex.quote(_from_here(result.workspace))}" if elsewhere else ""
-    here = shlex.quote(_from_here(result.workspace) if elsewhere else ".")
+    where = workspace_option(result.workspace)
+    here = shlex.quote(from_here(result.workspace))
     own = [f"traindx {c.format(s=result.session, w=here)}{where}" for c in COMMANDS.get(result.status, ())]
     if result.status == "awaiting_verification":
         return (*(f"traindx resume {result.session}{option}{where}" for option in _checked(result)), *own)
@@ -148,11 +147,6 @@ def _checked(result: SessionResult) -> tuple[str, ...]:
     folder = Path(result.workspace)
     training = Places(folder, tuple(sorted(folder.glob("*.py")))).training_command
     return (f" --verify {shlex.quote(training)}",) if training else ()
-
-
-def _from_here(folder: str) -> str:
-    path, here = Path(folder).resolve(), Path.cwd().resolve()
-    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
 def _attempt(attempt: Attempt) -> Iterator[str]:

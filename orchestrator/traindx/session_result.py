@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Callable
+from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
 
 from traindx import documents
 from traindx.context import DiagnosisResult, RankedHypothesis, RootCause
+from traindx.hindrances import COULD_NOT
 from traindx.journal import read_journal
 from traindx.knowledge import Addition, read_knowledge
 from traindx.machine import Session
@@ -94,7 +98,7 @@ def result_of(folder: SessionFolder) -> SessionResult:
     present = {name: str(folder.path / name) for name in DOCUMENTS if (folder.path / name).is_file()}
     return SessionResult(
         session=s.id, folder=str(folder.path), workspace=str(folder.workspace), status=status, phase=s.phase,
-        reason=reason, next_step=next_step, diagnosis=s.diagnosis,
+        reason=reason, next_step=_typed(next_step, s, folder.workspace), diagnosis=s.diagnosis,
         digest=s.diagnosis.digest() if s.diagnosis is not None else None,
         questions=s.diagnosis.questions if s.diagnosis is not None else (), decision=s.decision,
         hypotheses=s.hypotheses, attempts=s.attempts, strikes=_strikes(s, folder), needs=s.needs,
@@ -103,6 +107,25 @@ def result_of(folder: SessionFolder) -> SessionResult:
                *(f"the verification wrote: {', '.join(w)}" for w in written)),
         documents=present,
         offer=documents.offer(s, read_knowledge(folder.workspace)) if status == "fixed" else ())
+
+
+def from_here(folder: str | Path) -> str:
+    """A folder as it is typed in the current directory."""
+    path, here = Path(folder).resolve(), Path.cwd().resolve()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+
+
+def workspace_option(workspace: str | Path) -> str:
+    """What a command about a session needs behind it where the workspace is not the current directory."""
+    here = Path(workspace).resolve() == Path.cwd().resolve()
+    return "" if here else f" --workspace {shlex.quote(from_here(workspace))}"
+
+
+def _typed(next_step: str, s: Session, workspace: Path) -> str:
+    """The next step with each command as it works from the current directory."""
+    told = next_step.replace(f"resume session {s.id}", f"resume it (traindx resume {s.id})")
+    where = workspace_option(workspace)
+    return re.sub(rf"traindx \w+ {re.escape(s.id)}", lambda m: m[0] + where, told)
 
 
 def _strikes(s: Session, folder: SessionFolder) -> int:
@@ -119,11 +142,20 @@ Standing = tuple[Status, str, str]
 
 
 def _standing(s: Session, folder: SessionFolder, *, has_verify: bool) -> Standing:
+    if s.interrupted is not None and s.interrupted.startswith(COULD_NOT):
+        return _hindered(s, s.interrupted)
     if s.interrupted is not None:
         return "interrupted", s.interrupted, _after_interruption(s)
     if s.phase == "verify":
         return _verify(s, has_verify)
     return _STANDINGS.get(s.phase, _running)(s)
+
+
+def _hindered(s: Session, said: str) -> Standing:
+    """The machine kept the verification from being made; the fix stays in place and waits for it."""
+    todo = said[len(COULD_NOT):].rpartition(": ")[2].rstrip(".")
+    return ("awaiting_verification", f"{said}. The fix stays in place",
+            f"{todo}, then traindx resume {s.id}: it verifies again")
 
 
 def _after_interruption(s: Session) -> str:

@@ -105,7 +105,7 @@ def test_what_a_solved_session_taught_is_kept_by_a_command(workspace: Path, monk
     fixed = run_debug_session_sync("loss is nan", workspace, verify=VERIFY, approve=approve, allow_run=True,
                                    report=False)
     assert fixed.next_step == ("add what was learned to the project's notes? "
-                               f"traindx resume {fixed.session} --remember")
+                               f"traindx resume {fixed.session} --workspace {workspace} --remember")
     monkeypatch.chdir(workspace)
     runner = CliRunner()
     assert runner.invoke(traindx, ["resume", fixed.session, "--remember"]).exit_code == 0

@@ -49,7 +49,8 @@ def go_on(result, *conclusions: object, **options: object):
 def test_from_symptom_to_verified_fix(workspace: Path):
     result = start(workspace, approve=approve())
     assert (result.status, result.next_step) == (
-        "fixed", f"add what was learned to the project's notes? traindx resume {result.session} --remember")
+        "fixed", "add what was learned to the project's notes? "
+                 f"traindx resume {result.session} --workspace {workspace} --remember")
     assert (workspace / "train.py").read_text() == FIXED
     assert set(result.documents) >= {"diagnosis.md", "diagnosis.json", "root_cause_analysis.md", "retrospective.json"}
     assert (workspace / "scratch/debug/.gitignore").read_text() == "*\n"

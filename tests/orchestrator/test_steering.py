@@ -105,6 +105,18 @@ def test_a_revision_steers_the_session_and_is_answered(work: Path):
     assert after.diagnosis.confidence <= before[after.diagnosis.failure_mode]
 
 
+def test_a_next_step_works_from_another_folder(work: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(work)
+    waiting = run_debug_session_sync("loss is nan", work, report=False)
+    assert f"traindx approve {waiting.session} --option A" in waiting.next_step
+    monkeypatch.chdir(work.parent)
+    below = read_result(waiting.folder)
+    assert f"traindx approve {waiting.session} --workspace {work.name} --option A" in below.next_step
+    assert below.diagnosis is not None
+    decide(waiting.folder, Decision.reject(below.diagnosis, "no"))
+    assert f"traindx resume {waiting.session} --workspace {work.name}" in read_result(waiting.folder).next_step
+
+
 def test_the_same_words_again_and_again_end_at_the_gate(work: Path):
     asked: list[Diagnosis] = []
 
@@ -125,7 +137,7 @@ def test_a_broken_callback_is_named_where_it_says_what_to_do(work: Path):
     result = run_debug_session_sync("loss is nan", work, report=False, approve=broken)
     assert result.status == "interrupted"
     assert "repair the approval callback (ValueError: no such screen)" in result.next_step
-    assert f"traindx approve {result.session} --option A" in result.next_step
+    assert f"traindx approve {result.session} --workspace {work} --option A" in result.next_step
     assert result.diagnosis is not None
     decide(result.folder, Decision.approve(result.diagnosis))
     assert read_result(result.folder).decision is not None

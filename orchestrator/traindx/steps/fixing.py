@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from traindx import events, gate, patching
+from traindx.hindrances import Change
 from traindx.model import Attempt, Fix, ProposedEdit
 from traindx.patching import FileState, PatchRefused, ReadOnlyFile
 from traindx.session_folder import SessionFolder, folders, read_session
@@ -182,6 +183,19 @@ def revert(turn: Turn) -> None:
         raise HaltRecorded from error
     turn.watch()
     turn.record(events.Reverted(note=f"the fix is out of {', '.join(s.path for s in files) or 'every file'}"))
+
+
+def changes_of(turn: Turn, attempt: int) -> tuple[Change, ...]:
+    """What an applied fix changed, file by file, as text."""
+    applied = turn.journal.finished(f"applied-{attempt}") or {"files": []}
+
+    def text(digest: str | None) -> str:
+        return "" if digest is None else turn.store.get(digest).decode("utf-8", "replace")
+
+    try:
+        return tuple(Change(s.path, text(s.before), text(s.after)) for s in states_of(applied["files"]))
+    except PatchRefused:  # a backup is gone: the revert says so, where one is needed
+        return ()
 
 
 def _settled_by_hand(turn: Turn) -> set[str]:

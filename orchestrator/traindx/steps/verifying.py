@@ -8,11 +8,13 @@ from datetime import datetime
 from pathlib import Path
 
 from traindx import events
+from traindx.hindrances import COULD_NOT, hindrance
 from traindx.model import Verification, Verify
 from traindx.sandbox import Sandbox, find_sandbox, refused_a_write
+from traindx.steps.fixing import changes_of
 from traindx.steps.old_run import old_run, rewritten
 from traindx.turn import Interruption, Turn, in_thread
-from traindx.verify import Outcome, clean_environment, judge, runs_needed, specification, supervised
+from traindx.verify import NewRun, Outcome, clean_environment, judge, runs_needed, specification, supervised
 
 LOST_RUNS_AT_MOST = 3
 """How often a verification whose result was lost (power cut, cancelled) is started again by itself."""
@@ -28,13 +30,33 @@ async def verify(turn: Turn) -> bool:
     sandbox = await in_thread(find_sandbox, how.sandbox)
     if how.command:
         for run in range(1, runs_needed(how, turn.session.symptom.reproducible) + 1):
-            outcomes.append(await _run_once(turn, how, f"attempt-{attempt.number}-run-{run}", sandbox))
+            name = f"attempt-{attempt.number}-run-{run}{_round(turn, attempt.number)}"
+            outcomes.append(await _run_once(turn, how, name, sandbox))
             if outcomes[-1].exit_code != 0:
                 break
-    verification = await in_thread(_judge, turn, how, outcomes)
+    verification, after = await in_thread(_judge, turn, how, outcomes)
     await in_thread(_note_what_it_wrote, turn)
+    if outcomes and not verification.passed:
+        await in_thread(_stop_if_hindered, turn, how, outcomes[-1], after[-1])
     turn.record(events.Verified(verification=_with_sandbox(verification, outcomes, sandbox)))
     return True
+
+
+def _round(turn: Turn, attempt: int) -> str:
+    """Ends the name of a run: a verification that could not be made is made again, in a folder of its own."""
+    before = sum(1 for r in turn.journal.records if r.kind == "note" and r.body.get("could_not_verify") == attempt)
+    return f"-round-{before + 1}" if before else ""
+
+
+def _stop_if_hindered(turn: Turn, how: Verify, outcome: Outcome, after: NewRun) -> None:
+    """Leave the fix in place and unverified, where the machine ended the command. Raises Interruption."""
+    assert turn.session.diagnosis is not None, "a fix follows a diagnosis"
+    number = turn.session.attempts[-1].number
+    changes = changes_of(turn, number)
+    why = hindrance(turn.session.diagnosis, how, outcome, after, changes, turn.workspace)
+    if why is not None:
+        turn.journal.append("note", {"could_not_verify": number, "why": why})
+        raise Interruption(COULD_NOT + why)
 
 
 def _with_sandbox(verification: Verification, outcomes: Sequence[Outcome], sandbox: Sandbox) -> Verification:
@@ -92,10 +114,10 @@ def _writable(turn: Turn, how: Verify) -> list[Path]:
     return [p if p.is_dir() else p.parent for p in named if not p.resolve().is_relative_to(turn.workspace.resolve())]
 
 
-def _judge(turn: Turn, how: Verify, outcomes: Sequence[Outcome]) -> Verification:
+def _judge(turn: Turn, how: Verify, outcomes: Sequence[Outcome]) -> tuple[Verification, Sequence[NewRun]]:
     assert turn.session.diagnosis is not None, "a fix follows a diagnosis"
     written = [*_new_run(turn, how), *rewritten(turn)]
     after = [turn.examine([o.folder / "output.log", *(written if o is outcomes[-1] else ())]) for o in outcomes]
     if not outcomes:
         after = [turn.examine(written)]
-    return judge(turn.session.diagnosis, how, outcomes, old_run(turn), after, turn.folder.path)
+    return judge(turn.session.diagnosis, how, outcomes, old_run(turn), after, turn.folder.path), after

@@ -1,0 +1,187 @@
+"""Why a verification could not be made: what ended the command was the machine, and says nothing about the fix.
+
+A missing package, a command that is not there, a full disk, a device or a port that is not to be had, a kill before
+the first step: none of these is a strike. What the fix itself brought in (a name that only the fixed file has, a line
+that the fix changed) and what the diagnosis was about stay failures of the fix.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from pathlib import Path
+
+from traindx.model import Diagnosis, Verify
+from traindx.verify import NewRun, Outcome
+
+COULD_NOT = "the fix could not be verified, which is no strike: "
+"""Begins the reason of an interruption by the machine."""
+
+TAIL_BYTES = 2**16
+SHELL_LINES = 20
+"""Lines at the end of an output without an exception that may name what stopped the command."""
+
+INSTALLED_AS = {"cv2": "opencv-python", "PIL": "pillow", "sklearn": "scikit-learn", "yaml": "pyyaml",
+                "skimage": "scikit-image", "bs4": "beautifulsoup4", "git": "gitpython", "dateutil": "python-dateutil",
+                "google.protobuf": "protobuf", "pytorch_lightning": "pytorch-lightning", "attr": "attrs"}
+"""Packages whose name in the package index is another than the one that is imported."""
+
+_EXCEPTION = re.compile(r"^(?:\[?(?:default|rank)?\d+\]?: ?)?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)\b.*$",
+                        re.MULTILINE)
+_REPORTERS = ("ChildFailedError", "CalledProcessError")
+"""Exceptions of launchers, which only say that the script failed."""
+_FRAME = re.compile(r'File "([^"\n]+)", line (\d+)')
+_ABSENT = re.compile(r"No module named ['\"]?([\w.]+)")
+_NOT_IN = re.compile(r"cannot import name ['\"](\w+)['\"] from (?:partially initialized module )?['\"]([\w.]+)")
+
+
+@dataclass(frozen=True)
+class Change:
+    """One file that the fix changed, before and after, as text."""
+
+    path: str
+    before: str
+    after: str
+
+    def brought(self, word: str) -> bool:
+        """Whether the word came with the fix."""
+        whole = rf"(?<!\w){re.escape(word)}(?!\w)"
+        return bool(re.search(whole, self.after)) and not re.search(whole, self.before)
+
+    def touches(self, line: int) -> bool:
+        """Whether the line of the file as it is now was changed by the fix."""
+        parts = SequenceMatcher(None, self.before.split("\n"), self.after.split("\n"), autojunk=False).get_opcodes()
+        return any(kind != "equal" and first < line <= last for kind, _, _, first, last in parts)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a hindrance is judged by: how the command ended, the last error in its output, the fix, the workspace."""
+
+    outcome: Outcome
+    said: str
+    changes: tuple[Change, ...]
+    workspace: Path
+
+    def ours(self, module: str) -> bool:
+        """Whether a module belongs to the project, or its name came with the fix."""
+        names = module.split(".")
+        here = any(any((folder / names[0]).glob("*.py")) or (folder / f"{names[0]}.py").is_file()
+                   for folder in (self.workspace, self.workspace / "src"))
+        return here or any(c.brought(n) for c in self.changes for n in names)
+
+    @property
+    def in_changed_line(self) -> bool:
+        """Whether the last traceback goes through a line that the fix changed."""
+        begun = _tail(self.outcome.folder / "output.log").rpartition("Traceback (most recent call last)")[2]
+        return any(Path(file).name == Path(c.path).name and c.touches(int(line))
+                   for file, line in _FRAME.findall(begun) for c in self.changes)
+
+
+def hindrance(diagnosis: Diagnosis, verify: Verify, outcome: Outcome, after: NewRun, changes: Sequence[Change],
+              workspace: Path) -> str | None:
+    """What of the machine ended the command and what to do about it, None where the fix has to answer for it."""
+    old = {e.rule for e in diagnosis.evidence if e.rule and (e.finding or {}).get("severity") not in ("info", "low")}
+    if outcome.exit_code == 0 or outcome.cancelled or any(f.rule in old for f in after.findings):
+        return None
+    ended = Ended(outcome, _last_error(_tail(outcome.folder / "output.log")), tuple(changes), workspace)
+    if not ended.in_changed_line:
+        for judged in _KINDS:
+            found = judged(ended)
+            if found:
+                return found
+    began = after.last_step is not None or bool(after.metrics)
+    return None if began or _about_ending(diagnosis) else _cut_off(outcome, verify)
+
+
+def _about_ending(diagnosis: Diagnosis) -> bool:
+    """Whether the fault that was diagnosed is itself one that hangs a run or gets it killed."""
+    from traindx_tools.catalog.catalog import load_catalog
+
+    mode = load_catalog().get(diagnosis.failure_mode)
+    return mode is not None and bool({"hang", "memory", "slow", "crash"}.intersection(mode.symptoms))
+
+
+def _cut_off(outcome: Outcome, verify: Verify) -> str | None:
+    """A run that was ended from outside before its first step."""
+    if outcome.timed_out:
+        return (f"the command did not end within {verify.timeout:g} s and showed no step: give a shorter run, or more "
+                "time (--verify CMD --timeout SECONDS)")
+    if outcome.out_of_memory:
+        return ("the command was killed before its first step, as it used more memory than is allowed here: free "
+                "memory, or give a smaller run (--verify CMD)")
+    if outcome.exit_code in (-9, -15, 137, 143):
+        return (f"the command was killed from outside before its first step (exit code {outcome.exit_code}): free "
+                "memory, or see in `dmesg` who killed it")
+    return None
+
+
+def _module(ended: Ended) -> str | None:
+    """A package that is not installed, or not in the version that the code was written for."""
+    absent = _ABSENT.search(ended.said)
+    if absent is not None:
+        package = INSTALLED_AS.get(absent[1]) or INSTALLED_AS.get(absent[1].split(".")[0]) or absent[1].split(".")[0]
+        return None if ended.ours(absent[1]) else (
+            f"the package {absent[1].split('.')[0]} is not installed where the command runs: pip install {package}")
+    name = _NOT_IN.search(ended.said)
+    if name is not None:
+        return None if ended.ours(name[2]) or ended.ours(name[1]) else (
+            f"{name[2]} has no {name[1]} in the version that is installed: install the version that the code was "
+            "written for")
+    if "ImportError:" in ended.said:
+        return f"something could not be imported ({_first_line(ended.said)}): install what it names"
+    return None
+
+
+def _command(ended: Ended) -> str | None:
+    """A command, or a script that it names, which is not there."""
+    missing = re.search(r"can't open file ['\"]([^'\"]+)", ended.said)
+    if missing is not None and ended.outcome.exit_code == 2:
+        return f"there is no script {missing[1]}: give the command that starts the training (--verify CMD)"
+    if ended.outcome.exit_code in (126, 127):
+        said = _first_line(ended.said.strip().split("\n")[-1])
+        return f"the command could not be started ({said}): install it, or give another one (--verify CMD)"
+    return None
+
+
+def _first_line(text: str) -> str:
+    return text.strip().split("\n")[0][:200]
+
+
+_WORDS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"No space left on device|Disk quota exceeded|\[Errno (?:28|122)\]"),
+     "there is no space left on the disk: free some"),
+    (re.compile(r"No CUDA GPUs are available|not compiled with CUDA|Found no NVIDIA driver|CUDA driver version is "
+                r"insufficient|no kernel image is available|torch\.cuda\.is_available\(\) is False|"
+                r"CUDA unknown error|CUDA is not available", re.IGNORECASE),
+     "no CUDA device can be used here: run it on a machine that has one, or give a command that trains on the CPU "
+     "(--verify CMD)"),
+    (re.compile(r"Address already in use|EADDRINUSE|\[Errno 98\]"),
+     "the port that it listens on is in use: end the other process, or set another port (MASTER_PORT)"),
+)
+
+
+def _environment(ended: Ended) -> str | None:
+    """A disk, a device or a port that is not to be had."""
+    return next((told for words, told in _WORDS if words.search(ended.said)), None)
+
+
+_KINDS: tuple[Callable[[Ended], str | None], ...] = (_module, _command, _environment)
+
+
+def _last_error(text: str) -> str:
+    """From the last exception in an output to its end; without one, the last lines."""
+    errors = [m for m in _EXCEPTION.finditer(text) if not any(r in m[0] for r in _REPORTERS)]
+    return text[errors[-1].start():] if errors else "\n".join(text.splitlines()[-SHELL_LINES:])
+
+
+def _tail(path: Path) -> str:
+    """The end of a file as text, "" where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - TAIL_BYTES))
+            return file.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
