@@ -55,6 +55,9 @@ _MAKERS = frozenset({
     "multinomial",
 })  # fmt: skip
 _IN_PLACE = frozenset({"mul", "div", "add", "sub", "clamp", "clamp_min", "clamp_max", "masked_fill", "nan_to_num"})
+_MOVES = frozenset({"to", "cuda", "cpu", "float", "half", "double", "long", "bfloat16", "type", "type_as",
+                    "contiguous", "int"})  # fmt: skip
+"""What puts a tensor elsewhere or in another dtype: where that matters, the next operation raises."""
 _LAYERS = re.compile(r"^(Lazy)?(Linear|Conv\d?d|ConvTranspose\dd|Embedding|LayerNorm|BatchNorm\dd|Sequential|ReLU|GELU|"
                      r"Softmax|Dropout|Tanh|Sigmoid)$")  # fmt: skip
 _MODEL = re.compile(
@@ -197,6 +200,7 @@ def _finding(code: Syntax, statement: ast.Expr, call: ast.Call, kept: ast.expr) 
         code.place(call),
         code.file.path,
         strength=Strength.DIRECT,
+        severity=Severity.MEDIUM if name in _MOVES else Severity.HIGH,
         measured={"kind": "discarded", "operation": name, "tensor": target},
         patch=patch,
     )
