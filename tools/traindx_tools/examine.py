@@ -131,6 +131,15 @@ def _memory_snapshots(run: Run) -> tuple[tuple[Finding, ...], dict[str, str]]:
     return findings_of(read), unread
 
 
+def _each_error_once(run: Run) -> Run:
+    """Without the errors of a live record that a log of the same run tells as well."""
+    live = frozenset(a.path for a in run.artifacts if a.format == LIVE)
+    logged = {(e.type.rpartition(".")[2], e.message[:200]) for e in run.errors if e.source not in live}
+    kept = tuple(e for e in run.errors
+                 if e.source not in live or (e.type.rpartition(".")[2], e.message[:200]) not in logged)
+    return replace(run, errors=kept)
+
+
 def examine(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | None = None, root: Path | None = None,
             names: Mapping[str, str] | None = None) -> Examination:
     """Reads the artifacts and weighs every failure mode against what is seen in them.
@@ -138,7 +147,7 @@ def examine(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | No
     `paths`: files, folders, globs, fsspec URLs or "-" (then `stdin` holds the bytes). `root`: the folder that paths in
     statements are shown from. `names`: what the log's own names stand for (see `read_run`). Raises UnreadableInput.
     """
-    run = read_run(paths, stdin=stdin, names=names)
+    run = _each_error_once(read_run(paths, stdin=stdin, names=names))
     failures: list[str] = []
     on_logs = judge_run(run, failures)
     recorded_live = frozenset(a.path for a in run.artifacts if a.format == LIVE)

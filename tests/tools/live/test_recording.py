@@ -116,3 +116,79 @@ def test_of_several_runs_the_last_one_counts(tmp_path: Path) -> None:
         recorder._started = {"a": 1.0, "b": 2.0}[name]
         recorder.finding(finding(rule))
     assert [f.rule for f in read_files(tmp_path.rglob("*.jsonl")).findings] == ["T102"]
+
+
+def failed(recorder: FileRecorder) -> None:
+    def broken() -> None:
+        raise RuntimeError("expected Long but got Float")
+
+    try:
+        broken()
+    except RuntimeError as error:
+        recorder.failed(error)
+        recorder.end("RuntimeError: expected Long but got Float")
+
+
+def test_the_error_that_ends_a_program_is_kept_with_its_traceback_and_read_as_one(tmp_path: Path) -> None:
+    from traindx_tools.on_logs import read_run
+
+    recorder = FileRecorder(tmp_path)
+    recorder.metrics(1, {"loss": 0.5})
+    failed(recorder)
+    (event,) = read_run([tmp_path]).errors
+    assert (event.type, event.message) == ("RuntimeError", "expected Long but got Float")
+    assert event.frames[-1].file == __file__
+
+
+def test_an_error_before_the_first_step_is_kept_as_well(tmp_path: Path) -> None:
+    failed(FileRecorder(tmp_path))
+    assert "expected Long" in json.loads((tmp_path / "rank00000.jsonl").read_text().splitlines()[-1])["trace"]
+
+
+def test_an_exception_whose_text_cannot_be_made_ends_nothing(tmp_path: Path) -> None:
+    class Odd(Exception):
+        def __str__(self) -> str:
+            raise ValueError("no text")
+
+    recorder = FileRecorder(tmp_path)
+    recorder.failed(Odd())
+    recorder.end("Odd")
+    assert json.loads((tmp_path / "rank00000.jsonl").read_text().splitlines()[-1])["kind"] == "end"
+
+
+CLOSING = """
+import os, sys
+from pathlib import Path
+from traindx_tools.live.recording import FileRecorder
+recorder = FileRecorder(Path(sys.argv[1]))
+recorder.metrics(1, {"loss": 0.5})
+recorder.metrics(2, {"loss": 0.25})
+os.closerange(3, 64)
+own = [open(Path(sys.argv[2]) / f"own{n}.txt", "w") for n in range(int(sys.argv[3]))]
+recorder.metrics(3, {"loss": 0.125})
+recorder.flush()
+recorder.end("ok")
+for file in own:
+    file.write("mine")
+    file.close()
+print("fine")
+"""
+
+
+@pytest.mark.parametrize("opened", [0, 1, 8])
+def test_a_program_that_closes_every_descriptor_keeps_its_own_files_clean(tmp_path: Path, opened: int) -> None:
+    (tmp_path / "own").mkdir()
+    done = subprocess.run([sys.executable, "-c", CLOSING, str(tmp_path / "run"), str(tmp_path / "own"), str(opened)],
+                          capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "fine\n"
+    assert "nothing more is recorded" in done.stderr
+    assert "Exception ignored" not in done.stderr
+    assert [p.read_text() for p in (tmp_path / "own").iterdir()] == ["mine"] * opened
+
+
+def test_a_folder_that_is_gone_raises_nothing(tmp_path: Path) -> None:
+    code = ("import os, sys\nfrom pathlib import Path\nfrom traindx_tools.live.recording import FileRecorder\n"
+            "os.mkdir(sys.argv[1] + '/gone')\nos.chdir(sys.argv[1] + '/gone')\nos.rmdir(sys.argv[1] + '/gone')\n"
+            "r = FileRecorder(Path(sys.argv[1]) / 'run')\nr.metrics(1, {'loss': 0.5})\nr.end('ok')\n")
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], timeout=60, check=True)
+    assert len((tmp_path / "run" / "rank00000.jsonl").read_text().splitlines()) == 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -193,6 +194,45 @@ def test_the_moments_come_in_order(tmp_path: Path) -> None:
     assert spy.moments[9:16] == step
     assert (spy.scene.step, len(spy.scene.models), len(spy.scene.optimizers)) == (4, 1, 1)
     assert set(spy.scene.parameter_paths.values()) >= {"0.weight", "4.bias"}
+
+
+class OwnList(nn.Module):
+    """A model that has methods of its own under the names of Module's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = nn.Linear(6, 3)
+
+    def parameters(self) -> Any:  # type: ignore[override]
+        return list(self.head.parameters())
+
+    def named_parameters(self, group: str) -> Any:  # type: ignore[override]
+        raise RuntimeError(f"no group {group}")
+
+    def named_modules(self) -> Any:  # type: ignore[override]
+        raise RuntimeError("not yet")
+
+    def buffers(self) -> Any:  # type: ignore[override]
+        return []
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(x)
+
+
+@pytest.mark.parametrize("probes", [("always",), ("snapshot",)], ids=lambda p: p[0])
+def test_a_model_with_methods_of_its_own_trains_on(tmp_path: Path, probes: tuple[str, ...]) -> None:
+    session = open_session(Settings(str(tmp_path), probes))
+    attach(session)
+    torch.manual_seed(0)
+    model = OwnList()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(6):
+        loss = nn.functional.cross_entropy(model(torch.randn(8, 6)), torch.randint(0, 3, (8,)))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    close_session()
+    assert math.isfinite(loss.item())
 
 
 def test_only_outermost_calls_and_training_models_count(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import math
 import os
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TextIO
@@ -23,6 +24,10 @@ from traindx_tools.live.settings import FILE_BOUND
 FLUSH_SECONDS = 1.0
 MOST_WAITING = 1_000
 """Records that are kept before they are written at the latest."""
+OURS = str(Path(__file__).resolve().parents[1])
+"""The folder of traindx_tools."""
+LONGEST_TRACE = 16_000
+"""Characters of the traceback with which the program ended; of a longer one the beginning and the end are kept."""
 MOST_FINDINGS = 500
 """Different findings of one process; what comes after is only counted."""
 KEPT = 0.5
@@ -40,6 +45,8 @@ class FileRecorder:
         self._file: TextIO | None = None
         self._path: Path | None = None
         self._off = self._ended = False
+        self._trace = ""
+        self._identity: tuple[int, int] | None = None
         self._size, self._flushed = 0, 0.0
         self._waiting: list[tuple[int, dict[str, float]]] = []
         self._findings: dict[tuple[str, str], dict[str, Any]] = {}
@@ -96,13 +103,23 @@ class FileRecorder:
         self._write({"kind": kind, **fields})
         self.flush()
 
+    def failed(self, error: BaseException) -> None:
+        """The error that ends the program: its traceback goes into the last record."""
+        try:
+            told = traceback.TracebackException.from_exception(error)
+            _without_our_frames(told)
+            self._trace = _bounded("".join(told.format()))
+        except Exception as failure:  # noqa: BLE001 - an exception's own __str__ may raise
+            self._trace = f"{type(error).__name__} (its text cannot be made: {type(failure).__name__})"
+
     def end(self, how: str) -> None:
         """The last record: "ok" or the error with which the program ends. Later calls do nothing."""
         self.flush()
-        if self._ended or self._file is None:
+        if self._ended or (self._file is None and not self._trace):
             return
         self._ended = True
-        self._write({"kind": "end", "how": how[:2000], "seconds": round(time.time() - self._started, 3)})
+        trace = {"trace": self._trace} if self._trace else {}
+        self._write({"kind": "end", "how": how[:2000], "seconds": round(time.time() - self._started, 3), **trace})
         self.flush()
         self._summary(how[:2000])
 
@@ -118,14 +135,15 @@ class FileRecorder:
         self._rank = self._find_rank()
         self._folder.mkdir(parents=True, exist_ok=True)
         self._file, self._path = _claim(self._folder, self._rank)
+        self._identity = _identity(self._file)
         start = {"traindx": "live", "kind": "start", "version": 1, "rank": self._rank, "pid": os.getpid(),
-                 "mode": self._mode, "cwd": os.getcwd(), "argv": [a[:500] for a in sys.argv[:50]],
+                 "mode": self._mode, "cwd": _here(), "argv": [a[:500] for a in sys.argv[:50]],
                  "started": self._started}
         self._line(self._file, start)
         return self._file
 
     def _write(self, record: Mapping[str, Any]) -> None:
-        if self._off:
+        if self._off or not self._still_ours():
             return
         try:
             self._line(self._file or self._open(), record)
@@ -145,7 +163,7 @@ class FileRecorder:
         waiting, self._waiting = self._waiting, []
         for step, values in waiting:
             self._write({"kind": "metrics", "step": step, **{k: _plain(v) for k, v in values.items()}})
-        if self._file is None or self._off:
+        if self._file is None or self._off or not self._still_ours():
             return
         try:
             self._file.flush()
@@ -156,19 +174,22 @@ class FileRecorder:
         """Writes the file again without its oldest metrics; findings, start and end stay."""
         assert self._file is not None
         assert self._path is not None
+        number = self._file.fileno()
         self._file.close()
+        os.close(number)
         lines = self._path.read_text(encoding="utf-8").splitlines(keepends=True)
         kept = list(_newest(lines, int(self._bound * KEPT)))
         part = self._path.with_suffix(".part")
         part.write_text("".join(kept), encoding="utf-8")
         os.replace(part, self._path)
-        self._file = self._path.open("a", encoding="utf-8")
+        self._file = _writer(self._path, os.O_APPEND)
+        self._identity = _identity(self._file)
         self._size = sum(map(len, kept))
 
     def _summary(self, ended: str | None) -> None:
         if self._off or self._path is None:
             return
-        data = {"traindx": "live-summary", "rank": self.rank, "mode": self._mode, "cwd": os.getcwd(), "ended": ended,
+        data = {"traindx": "live-summary", "rank": self.rank, "mode": self._mode, "cwd": _here(), "ended": ended,
                 "first_step": self._first_step, "last_step": self._last_step,
                 "last": {k: _plain(v) for k, v in list(self._last.items())[:200]},
                 "findings": list(self._findings.values())}
@@ -179,9 +200,77 @@ class FileRecorder:
         except OSError as error:
             self._give_up(error)
 
+    def _still_ours(self) -> bool:
+        """Whether the descriptor is still that of our file: a program that closed all of them may have others now."""
+        if self._file is None or self._identity is None:
+            return True
+        try:
+            ours = _identity(self._file) == self._identity
+        except (OSError, ValueError):
+            ours = False
+        if not ours:
+            _abandon(self._file)
+            self._file = None
+            self._give_up(OSError("the program closed the file of the records"))
+        return ours
+
     def _give_up(self, error: Exception) -> None:
         self._off = True
         say(f"nothing more is recorded in {self._folder}: {error}; the training goes on")
+
+
+def _writer(path: Path, flags: int) -> TextIO:
+    """A file whose end never closes its descriptor: the number may belong to the program's own file by then."""
+    return open(os.open(path, os.O_WRONLY | os.O_CLOEXEC | flags, 0o666), "w", encoding="utf-8", closefd=False)
+
+
+def _identity(file: TextIO) -> tuple[int, int]:
+    status = os.fstat(file.fileno())
+    return status.st_dev, status.st_ino
+
+
+def _abandon(file: TextIO) -> None:
+    """What waits in the buffer goes nowhere: the descriptor belongs to another file by now, which stays open."""
+    number = file.fileno()
+    try:
+        theirs = os.dup(number)
+    except OSError:
+        theirs = None  # closed, and not opened again
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        if nowhere != number:
+            os.dup2(nowhere, number)
+        file.flush()
+    finally:
+        if theirs is None:
+            os.close(number)
+        else:
+            os.dup2(theirs, number)
+            os.close(theirs)
+        if nowhere != number:
+            os.close(nowhere)
+
+
+def _here() -> str:
+    """The current folder, "" where it is gone."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
+
+
+def _without_our_frames(told: traceback.TracebackException, depth: int = 20) -> None:
+    """The attachment stands between the program and what it calls, and is no place to look at."""
+    told.stack = traceback.StackSummary.from_list(
+        [f for f in told.stack if not f.filename.startswith(OURS)])
+    for before in (told.__cause__, told.__context__):
+        if before is not None and depth:
+            _without_our_frames(before, depth - 1)
+
+
+def _bounded(text: str) -> str:
+    half = LONGEST_TRACE // 2
+    return text if len(text) <= LONGEST_TRACE else f"{text[:half]}\n...\n{text[-half:]}"
 
 
 def _claim(folder: Path, rank: int) -> tuple[TextIO, Path]:
@@ -190,7 +279,7 @@ def _claim(folder: Path, rank: int) -> tuple[TextIO, Path]:
     names += [f"rank{rank:05d}.p{os.getpid()}.{n}.jsonl" for n in range(1, 100)]
     for name in names:
         try:
-            return (folder / name).open("x", encoding="utf-8"), folder / name
+            return _writer(folder / name, os.O_CREAT | os.O_EXCL), folder / name
         except FileExistsError:
             continue
     raise OSError(f"{folder} holds too many files of rank {rank}")

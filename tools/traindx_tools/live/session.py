@@ -40,7 +40,9 @@ class Session:
         """The program ends with this error."""
         if self.asleep:
             return
-        self.how = f"{type(error).__name__}: {error}"
+        self.how = _told(error)
+        if self.at_error:
+            self.recorder.failed(error)
         for call in self.at_error:
             _guarded(call, error)
 
@@ -51,7 +53,7 @@ class Session:
         self.ended = True
         for call in self.at_end:
             _guarded(call)
-        self.recorder.end(self.how)
+        _guarded(self.recorder.end, self.how)
 
 
 _current: list[Session] = []
@@ -107,6 +109,13 @@ def _in_child(session: Session) -> None:
     session.process, session.ended, session.how, session.asleep = os.getpid(), False, "ok", True
     session.recorder.let_go()
     util.register_after_fork(session, lambda s: util.Finalize(None, s.end, exitpriority=100))
+
+
+def _told(error: BaseException) -> str:
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001 - an exception's own __str__ may raise
+        return type(error).__name__
 
 
 def _guarded(call: Callable[..., None], *args: object) -> None:

@@ -63,6 +63,26 @@ def test_a_token_beyond_the_embedding(watching):
     assert found.where.file == __file__
 
 
+def test_an_embedding_that_is_called_by_itself_has_no_classes(watching):
+    words, head = nn.Embedding(20, 8), nn.Linear(8, 3)
+    optimizer = torch.optim.SGD([*words.parameters(), *head.parameters()], lr=0.1)
+    ids = torch.randint(0, 20, (4, 6))
+    bad = ids.clone()
+    bad[1, 2] = 20
+
+    def loop() -> None:
+        for batch in (ids, ids, bad):
+            loss = nn.functional.cross_entropy(head(words(batch).mean(1)), torch.zeros(4, dtype=torch.long))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+    w = watching(BatchProbe)
+    with pytest.raises(IndexError), w:
+        loop()
+    assert (w.one("T701").measured["index"], "T702" in w.rules) == (20, False)
+
+
 def test_a_sequence_longer_than_the_table_of_positions(watching):
     w = watching(BatchProbe)
     with pytest.raises(IndexError), w:

@@ -17,7 +17,8 @@ from traindx_tools.on_logs.artifacts import Source
 from traindx_tools.on_logs.readers.reader import Head, Reader
 from traindx_tools.on_logs.readers.recorder import Key, Recorder
 from traindx_tools.on_logs.readers.text_log import lines_of
-from traindx_tools.on_logs.run import Artifact, Run
+from traindx_tools.on_logs.run import Artifact, ErrorEvent, Run
+from traindx_tools.on_logs.tracebacks.parse import read_errors
 
 FORMAT = "traindx_live"
 
@@ -30,6 +31,7 @@ def sniff(head: Head) -> float:
 def read(source: Source) -> Run:
     """The series of a file of rank 0, none of others. Raises OSError."""
     recorder, rows = Recorder(source.name), 0
+    errors: tuple[ErrorEvent, ...] = ()
     for number, record in _records(source):
         if record.get("kind") == "start":
             if record.get("mode") != WATCH or record.get("rank") != 0:
@@ -37,7 +39,9 @@ def read(source: Source) -> Run:
         elif record.get("kind") == "metrics":
             rows += 1
             recorder.add(number, _values(record), step=_number(record.get("step")))
-    return Run(series=recorder.series(), artifacts=(Artifact(source.name, FORMAT, rows=rows),))
+        elif record.get("kind") == "end" and isinstance(record.get("trace"), str):
+            errors = read_errors(((number, line) for line in record["trace"].splitlines()), source.name)
+    return Run(series=recorder.series(), errors=errors, artifacts=(Artifact(source.name, FORMAT, rows=rows),))
 
 
 def _records(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:

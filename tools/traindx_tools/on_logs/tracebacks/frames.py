@@ -17,6 +17,7 @@ _INSTALLED = re.compile(
       | (?:^|/)torch/(?:nn|autograd|utils|distributed|cuda|amp|optim|multiprocessing|fx|jit|_\w+|functional\.py|
                         serialization\.py|storage\.py|hub\.py)
       | (?:^|/)(?:jax|jaxlib|flax|optax|orbax|equinox)/(?:_src|experimental|interpreters|linen|nnx|core)
+      | (?:^|/)traindx_tools/(?:live|on_torch|on_jax)/         # what `traindx run` attaches
       | (?:^|/)jaxlib/ | (?:^|/)numpy/(?:core|_core|lib|linalg|random)/
       | /bin/(?:torchrun|accelerate|deepspeed|jupyter|pytest|ray)$
     """,
