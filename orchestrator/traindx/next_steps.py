@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from traindx.offered import Ground, can_be_typed, seen_from_here
-from traindx.proposal import measured_of
+from traindx.proposal import code_place, measured_of
 
 if TYPE_CHECKING:
     from traindx.diagnose import Report
+    from traindx_tools import triage
 
 MOST = 8
 """Commands that are named at most."""
@@ -35,13 +36,27 @@ _LOGGED = (("loss", "the loss"), ("grad_norm", "the gradient norm"), ("learning_
 """What a log should hold for most faults to be told apart, the most telling first."""
 
 
-def commands(report: Report) -> tuple[str, ...]:
-    """What can be typed next, the most telling first."""
-    found = [*report.extra_checks, *_session(report), *_checks(report), *_instruments(report), *_code(report)]
-    if report.status != "diagnosis_complete":
+def commands(report: Report, without: Collection[str] = ()) -> tuple[str, ...]:
+    """What can be typed next, the most telling first; nothing about the failure modes in `without`."""
+    left = _left(report, without)
+    stands = bool(left) and left[0] is report.seen.verdict.hypotheses[0]
+    first = _code(report) if _codeless(report) else _session(report) if stands else ()
+    found = [*report.extra_checks, *first, *_checks(report, without), *_instruments(report), *_code(report)]
+    if report.status != "diagnosis_complete" or not stands:
         read = any(command.startswith("traindx log ") for command in found)
-        found += [look for look in _looks(report) if not (read and look.startswith("traindx log "))]
+        found += [look for look in _looks(report, without) if not (read and look.startswith("traindx log "))]
     return tuple(dict.fromkeys(found))[:MOST]
+
+
+def _left(report: Report, without: Collection[str]) -> list[triage.Hypothesis]:
+    """The hypotheses that were not tried or rejected."""
+    return [h for h in report.seen.verdict.hypotheses if h.mode.id not in without]
+
+
+def _codeless(report: Report) -> bool:
+    """Whether a cause was found to which no line of code belongs: a session could propose no fix for it."""
+    return (report.status == "diagnosis_complete"
+            and code_place(report.seen.verdict.hypotheses[0], report.places) is None)
 
 
 def _session(report: Report) -> Iterator[str]:
@@ -68,9 +83,9 @@ def _one_path(report: Report) -> str | None:
     return typed(inside if len(inside) == 1 == len(given) else [seen_from_here(root)])
 
 
-def _checks(report: Report) -> Iterator[str]:
+def _checks(report: Report, without: Collection[str]) -> Iterator[str]:
     """The commands of the first two hypotheses' checks that fit this workspace."""
-    for found in report.seen.verdict.hypotheses[:2]:
+    for found in _left(report, without)[:2]:
         measured = measured_of(found)
         for step in (*found.mode.confirm, *found.mode.rule_out):
             command = report.command(step.command, measured)
@@ -121,21 +136,31 @@ def _trains(file: Path) -> bool:
     return bool(_FRAMEWORK.search(text)) and "loss" in text
 
 
-def _looks(report: Report) -> Iterator[str]:
+def _looks(report: Report, without: Collection[str]) -> Iterator[str]:
     """What shows the run to a person, and the page of the likeliest cause."""
     if report.seen.records and report.status != "healthy" and report.subject:
         yield f"traindx plot {report.subject}"
     if report.subject and (report.seen.records or report.status == "healthy" or not report.hypotheses):
         yield f"traindx log {report.subject} --format table"
-    for found in report.seen.verdict.hypotheses[:1]:
+    for found in _left(report, without)[:1]:
         yield f"traindx explain {found.mode.id}"
 
 
 def wanted(report: Report) -> tuple[str, ...]:
     """What more would settle it and no command can fetch, in words: the code, an error text, what to log."""
+    if _codeless(report):
+        return (_code_wanted(report),)
     if report.status != "needs_more_data":
         return ()
     return tuple(_wanted(report, report.ground))
+
+
+def _code_wanted(report: Report) -> str:
+    """The code that a fix needs, and how to hand it over."""
+    if report.places.code:
+        return "no line of the code that was read belongs to this cause: give the file that does, or change it by hand"
+    how = f": `traindx diagnose {report.subject} PATH/TO/train.py`" if report.subject else ""
+    return f"the training script, so that the fix names its lines{how}"
 
 
 def _wanted(report: Report, ground: Ground) -> Iterator[str]:

@@ -327,6 +327,7 @@ def judge(diagnosis: Diagnosis, verify: Verify, outcomes: Sequence[Outcome], bef
     last = outcomes[-1] if outcomes else None
     good = (f"{len(outcomes)} runs passed" if len(outcomes) > 1 else "the command passed" if outcomes
             else "the new run shows neither the old finding nor a new critical one")
+    good += _seen_instead_of_steps(before, after[-1]) if after else ""
     return Verification(
         passed=not reasons, reasons=tuple(dict.fromkeys(reasons)) or (good,), notes=tuple(dict.fromkeys(notes)),
         table=table(before, after[-1]) if after else (),
@@ -336,6 +337,15 @@ def judge(diagnosis: Diagnosis, verify: Verify, outcomes: Sequence[Outcome], bef
         output=(last.folder / "output.log").relative_to(session).as_posix() if last else None,
         regressions=tuple(dict.fromkeys(r for new in after for r in regressions(before, new))),
         steps_without_recurrence=steps_without_recurrence(diagnosis, after))
+
+
+def _seen_instead_of_steps(before: NewRun, after: NewRun) -> str:
+    """For a run that counts no steps: a metric that moved the right way, as the verdict rests on it."""
+    if after.last_step is not None or not after.metrics:
+        return ""
+    moved = [f"{name} went from {_number(old)} to {_number(now)}" for name, old in before.metrics.items()
+             if (now := after.metrics.get(name)) is not None and _worse(name, now, old)]
+    return f", {moved[0]}; it counts no steps" if moved else "; it counts no steps and shows no metric that improved"
 
 
 def _shown(command: str | tuple[str, ...]) -> str:

@@ -10,6 +10,7 @@ import pytest
 
 from traindx import cli
 from traindx.diagnose import Report, diagnose
+from traindx.next_steps import commands
 
 OOM = ("step 0 loss 10.8\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total "
        "capacity of 15.78 GiB of which 3.10 GiB is free. Of the allocated memory 12.01 GiB is allocated by PyTorch, "
@@ -91,11 +92,31 @@ def test_code_further_up_is_named_with_its_folder(here: Path) -> None:
 def test_a_cause_that_is_found_leads_to_a_session(here: Path) -> None:
     report = of(here, OOM)
     assert report.status == "diagnosis_complete"
-    assert report.next_checks[0] == "traindx debug log.txt"
-    assert report.wanted == ()
+    assert not any(c.startswith("traindx debug") for c in report.next_checks), "no fix could be proposed"
+    assert report.wanted == ("the training script, so that the fix names its lines: "
+                             "`traindx diagnose log.txt PATH/TO/train.py`",)
+    assert "traindx diagnose log.txt PATH/TO/train.py" in " ".join(report.terminal({}).split())
     (here / "train.py").write_text(TRAIN)
+    assert diagnose(["log.txt"]).wanted == ()
     assert diagnose(["log.txt"]).next_checks[0] == "traindx debug log.txt --verify 'python train.py'"
     assert diagnose(["log.txt", "train.py"]).next_checks[0] == "traindx debug . --verify 'python train.py'"
+
+
+def test_a_cause_without_code_leads_to_the_code_further_up(here: Path) -> None:
+    (here / "runs").mkdir()
+    (here / "train.py").write_text(TRAIN)
+    (here / "runs" / "log.txt").write_text(OOM)
+    found = diagnose(["runs/log.txt"])
+    assert found.next_checks[0] == "traindx diagnose runs/log.txt ."
+    assert not any(c.startswith("traindx debug") for c in found.next_checks)
+
+
+def test_nothing_is_offered_for_a_cause_that_was_rejected(here: Path) -> None:
+    report = of(here, OOM, TRAIN)
+    rejected = report.seen.verdict.hypotheses[0].mode.id
+    left = commands(report, {rejected})
+    assert left != report.next_checks
+    assert not any(c.startswith("traindx debug") or rejected in c for c in left)
 
 
 def test_the_code_that_lies_beside_a_log_is_listed_as_read(here: Path) -> None:

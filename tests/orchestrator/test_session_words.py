@@ -53,6 +53,20 @@ def test_a_reason_given_with_a_rejection_is_answered(work: Path) -> None:
     assert after.diagnosis is None or after.diagnosis.failure_mode != waiting.diagnosis.failure_mode
 
 
+def test_after_a_rejection_each_question_says_which_cause_it_is_about(work: Path) -> None:
+    waiting = run_debug_session_sync("loss is nan", work, report=False)
+    assert waiting.diagnosis is not None
+    decide(waiting.folder, Decision.reject(waiting.diagnosis, "it is something else"))
+    after = resume_session_sync(waiting.folder, report=False)
+    assert after.needs is not None, after.reason
+    left = [h.failure_mode for h in after.hypotheses if h.failure_mode != waiting.diagnosis.failure_mode]
+    assert all(any(q.startswith(f"Is it {m} (") and "Check: " in q for m in left) for q in after.needs.questions)
+    shown = "\n".join((*after.needs.questions, *next_commands(after)))
+    assert "what do you see?" not in shown
+    assert waiting.diagnosis.failure_mode not in shown
+    assert not any(c.startswith("traindx debug") for c in next_commands(after))
+
+
 def test_data_that_is_missing_is_named_in_words_and_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "log.txt").write_text("".join(f"step {i} loss 2.303 acc 0.1\n" for i in range(30)))

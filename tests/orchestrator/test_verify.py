@@ -282,6 +282,14 @@ def test_what_does_not_speak_against_the_fix_lets_it_pass(tmp_path: Path, after:
     assert verdict(tmp_path, outcome(tmp_path / "v"), after=after).passed
 
 
+def test_a_run_without_steps_is_verified_by_what_its_metrics_did_and_says_so(tmp_path: Path):
+    good = verdict(tmp_path, outcome(tmp_path / "v"), after=NewRun((), None, None, {"loss": 0.1}))
+    assert good.reasons == ("the command passed, loss went from nan to 0.1; it counts no steps",)
+    flat = verdict(tmp_path, outcome(tmp_path / "v"), after=NewRun((), None, None, {"grad_norm": 310.0}))
+    assert "no metric that improved" in flat.reasons[0]
+    assert verdict(tmp_path, outcome(tmp_path / "v")).reasons == ("the command passed",)
+
+
 def test_asked_for_steps_that_cannot_be_counted_do_not_pass(tmp_path: Path):
     result = verdict(tmp_path, outcome(tmp_path / "v"), after=NewRun(), verify=Verify(command="x", steps=50))
     assert not result.passed

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from traindx import proposal
+from traindx import next_steps, proposal
 from traindx.diagnose import Report, diagnose
 from traindx.handed_over import hand_over, missing_in_words
 from traindx.investigators import steering
@@ -129,8 +129,8 @@ def tried(case: Case) -> frozenset[str]:
 def _needs_code(found: triage.Hypothesis, report: Report) -> NeedsData:
     """A cause without a line of code cannot be presented for approval: a fix names path and line."""
     return NeedsData(
-        reason=f"The cause is known ({found.confidence:.2f}): {found.issue} No line of the training code that was read "
-               "belongs to it, so no fix can be proposed.",
+        reason=f"The cause is known ({found.confidence:.2f}): {found.issue.rstrip('.')}. No line of the training "
+               "code that was read belongs to it, so no fix can be proposed.",
         artifacts=(*_absent(report), "the training script (and its configuration) that this run was started with"),
         next_checks=report.next_checks)
 
@@ -143,7 +143,7 @@ def _needs_data(report: Report, tried: frozenset[str], case: Case) -> NeedsData:
                   "evidence.")
     said = steering.noted(said_in(case), report.seen)
     return NeedsData(reason=f"{reason} {said}" if said else reason, artifacts=(*_absent(report), *report.wanted),
-                     next_checks=report.next_checks, questions=_questions(verdict.hypotheses, tried))
+                     next_checks=next_steps.commands(report, tried), questions=_questions(verdict.hypotheses, tried))
 
 
 def _absent(report: Report) -> tuple[str, ...]:
@@ -152,7 +152,15 @@ def _absent(report: Report) -> tuple[str, ...]:
 
 
 def _questions(hypotheses: Iterable[triage.Hypothesis], tried: frozenset[str]) -> tuple[str, ...]:
-    steps = [h.mode.rule_out[0] for h in hypotheses if h.speaks_for and h.mode.id not in tried]
-    return tuple(dict.fromkeys(f"{s.do.rstrip('.')}: what do you see?" for s in steps))[:3]
+    """For each cause that is left: which it is, what to look at, and what would rule it out."""
+    left = [h for h in hypotheses if h.speaks_for and h.mode.id not in tried and h.mode.confirm]
+    return tuple(_question(h) for h in left[:3])
+
+
+def _question(found: triage.Hypothesis) -> str:
+    measured = proposal.measured_of(found)
+    look = proposal.step_text(found.mode.confirm[0], measured, proposal.in_words)
+    out = proposal.step_text(found.mode.rule_out[0], measured, proposal.in_words)
+    return f"Is it {found.mode.id} ({found.claim.rstrip('.')})? Check: {look}. This rules it out: {out}."
 
 
