@@ -48,10 +48,14 @@ def _digest(previous: str, content: Mapping[str, Any]) -> str:
     return hashlib.sha256((previous + _canonical(content)).encode("ascii")).hexdigest()
 
 
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
+
+
 def _parse(line: bytes) -> dict[str, Any] | None:
     try:
-        value = json.loads(line)
-    except ValueError:
+        value = json.loads(line, parse_constant=_refuse)
+    except (ValueError, RecursionError):  # no JSON; NaN, which we never write; nested deeper than anything of ours
         return None
     return value if isinstance(value, dict) and value.keys() == {"n", "at", "kind", "body", "hash"} else None
 

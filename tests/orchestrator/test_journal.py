@@ -60,6 +60,16 @@ def test_a_damaged_line_before_the_last_is_an_error_that_names_it(tmp_path: Path
         Journal(tmp_path / "j")
 
 
+@pytest.mark.parametrize("line", [b"[" * 100_000, b'{"n":1,"at":"x","kind":"y","body":NaN,"hash":"z"}',
+                                  b'{"n":1,"at":"x","kind":"y","body":{"a":Infinity},"hash":"z"}'],
+                         ids=["deep", "nan", "infinity"])
+def test_a_line_that_we_never_write_is_damage_wherever_it_stands(tmp_path: Path, line: bytes):
+    lines = filled(tmp_path / "j").splitlines(keepends=True)
+    (tmp_path / "j").write_bytes(b"".join([line + b"\n", *lines[1:]]))
+    with pytest.raises(JournalDamaged, match=r"j:1: "):
+        Journal(tmp_path / "j")
+
+
 def test_an_altered_last_line_is_not_taken_for_a_torn_one(tmp_path: Path):
     content = filled(tmp_path / "j")
     (tmp_path / "j").write_bytes(content.replace(b'"n":2,"text"', b'"n":9,"text"'))
