@@ -172,6 +172,8 @@ class Terminal:
     def settle(self, result: SessionResult) -> SessionResult:
         """Asks what the session waits for until it waits for nothing that a terminal can settle."""
         while True:
+            if result.status == "awaiting_approval" and result.diagnosis is not None and not interactive():
+                say(render_gate(result.diagnosis, colour=sys.stderr.isatty()))  # nobody was asked, so it was not shown
             for text in describe(result):
                 say(text)
             after = self._step(result)

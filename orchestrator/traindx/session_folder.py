@@ -8,6 +8,7 @@ import os
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +181,15 @@ def find_session(session: str | Path, workspace: Path | None = None) -> SessionF
 def folders(scratch: Path) -> list[Path]:
     """Session folders below scratch/debug, the oldest first."""
     return sorted(p.parent for p in scratch.glob(f"*/{JOURNAL}"))
+
+
+FOLDERS_LOOKED_AT = 500
+
+
+def below(folder: Path) -> list[Path]:
+    """Workspaces with sessions one or two levels below a folder; so many folders are looked at."""
+    near = (p for pattern in ("*/", "*/*/") for p in folder.glob(pattern))
+    return [p for p in islice(near, FOLDERS_LOOKED_AT) if p.name[:1] != "." and folders(p / SCRATCH)]
 
 
 def read_session(folder: SessionFolder) -> Session:

@@ -97,6 +97,9 @@ def test_a_cause_that_is_found_leads_to_a_session(here: Path) -> None:
                              "`traindx diagnose log.txt PATH/TO/train.py`",)
     assert "traindx diagnose log.txt PATH/TO/train.py" in " ".join(report.terminal({}).split())
     (here / "train.py").write_text(TRAIN)
+    assert "no line of the code that was read" in diagnose(["log.txt"]).wanted[0]
+    frame = 'Traceback (most recent call last):\n  File "train.py", line 5, in <module>\n    loss.backward()\n'
+    (here / "log.txt").write_text(OOM.replace("torch.OutOf", frame + "torch.OutOf"))
     assert diagnose(["log.txt"]).wanted == ()
     assert diagnose(["log.txt"]).next_checks[0] == "traindx debug log.txt --verify 'python train.py'"
     assert diagnose(["log.txt", "train.py"]).next_checks[0] == "traindx debug . --verify 'python train.py'"

@@ -67,6 +67,23 @@ def test_after_a_rejection_each_question_says_which_cause_it_is_about(work: Path
     assert not any(c.startswith("traindx debug") for c in next_commands(after))
 
 
+def test_without_a_terminal_the_whole_diagnosis_is_printed_and_sessions_below_are_named(
+        work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from click.testing import CliRunner
+
+    from traindx.cli import traindx
+
+    shown = CliRunner().invoke(traindx, ["debug", ".", "--symptom", "loss is nan"]).stderr
+    for part in ("Diagnosis (Gate 4)", "Root Cause", "What This Fix Will NOT Fix", "A: targeted", "- ", "+ "):
+        assert part in shown
+    monkeypatch.chdir(work.parent)
+    below = CliRunner().invoke(traindx, ["sessions"]).stderr
+    assert "no sessions in ., but below it" in below
+    assert "traindx sessions work" in below
+    (work.parent / "empty").mkdir()
+    assert "starts one" in CliRunner().invoke(traindx, ["sessions", "empty"]).stderr
+
+
 def test_data_that_is_missing_is_named_in_words_and_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "log.txt").write_text("".join(f"step {i} loss 2.303 acc 0.1\n" for i in range(30)))

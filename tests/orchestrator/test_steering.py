@@ -117,6 +117,24 @@ def test_a_next_step_works_from_another_folder(work: Path, monkeypatch: pytest.M
     assert f"traindx resume {waiting.session} --workspace {work.name}" in read_result(waiting.folder).next_step
 
 
+def test_a_wish_about_the_fix_moves_no_cause_and_stands_with_the_option(work: Path):
+    wish = "keep the log of the loss function and clamp it"
+    said = read(wish)
+    assert said.wish
+    assert said.shift("loss.log-of-zero") == 0.0
+    assert not read("it is not the loss function").wish
+    waiting = run_debug_session_sync("loss is nan", work, report=False)
+    assert waiting.diagnosis is not None
+    decide(waiting.folder, Decision.revise(waiting.diagnosis, wish))
+    after = resume_session_sync(waiting.folder, report=False)
+    assert after.status == "awaiting_approval", after.reason
+    assert after.diagnosis is not None
+    assert f'You said: "{wish}": noted as a wish about the fix' in after.diagnosis.root_cause
+    broader = after.diagnosis.option("B")
+    assert broader is not None
+    assert broader.instructions[-1].text == f'As you asked: "{wish}"'
+
+
 def test_the_same_words_again_and_again_end_at_the_gate(work: Path):
     asked: list[Diagnosis] = []
 

@@ -35,4 +35,4 @@ def go_on(result: SessionResult, wait: bool) -> int:
     """Resumes the session unless it is to wait; shows where it stands and returns the exit code."""
     if wait:
         return finish(result, approve=True)
-    return finish(resumed(result.folder, ask=False), approve=True)
+    return finish(resumed(result.folder, ask=True), approve=True)

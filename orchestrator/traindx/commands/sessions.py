@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import click
@@ -17,8 +18,9 @@ from traindx_tools.errors import BadUsage
 def command(workspace: str, elsewhere: str | None, as_json: bool) -> None:
     """List the debug sessions of WORKSPACE, the oldest first."""
     from traindx.at_terminal import status_words
-    from traindx.safe_text import line
+    from traindx.safe_text import block, line
     from traindx.session import list_sessions
+    from traindx.session_folder import below
 
     workspace = workspace if elsewhere is None else elsewhere
     if not Path(workspace).is_dir():
@@ -31,4 +33,8 @@ def command(workspace: str, elsewhere: str | None, as_json: bool) -> None:
     for r in found:
         click.echo(f"{r.session}  {status_words(r.status):21}  {line(r.reason)}")
     if not found:
-        click.echo(f"no sessions in {workspace}: `traindx debug {workspace}` starts one", err=True)
+        near = below(Path(workspace))
+        click.echo(f"no sessions in {line(workspace)}, but below it: " if near else
+                   f"no sessions in {line(workspace)}: `traindx debug {line(workspace)}` starts one", err=True)
+        for folder in near:
+            click.echo(f"  traindx sessions {block(shlex.quote(str(folder)))}", err=True)

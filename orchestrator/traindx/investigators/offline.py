@@ -7,7 +7,7 @@ verification as well, and a failure mode whose fix did not help is not proposed 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from traindx.handed_over import hand_over, missing_in_words
 from traindx.investigators import steering
 from traindx.investigators.base import Case, Conclusion, Gathered, Hypotheses
 from traindx.model import Diagnosis, Evidence, Healthy, NeedsData, Symptom
+from traindx.safe_text import line
 from traindx_tools import triage
 from traindx_tools.catalog.catalog import load_catalog
 from traindx_tools.errors import UnreadableInput
@@ -102,8 +103,24 @@ def said_in(case: Case) -> tuple[steering.Steer, ...]:
 
 def with_what_was_said(made: Diagnosis, case: Case) -> Diagnosis:
     """The diagnosis, with what each comment of the person did to it."""
-    told = steering.told(said_in(case), made.failure_mode)
-    return made.model_copy(update={"root_cause": f"{made.root_cause} {told}"}) if told else made
+    said = said_in(case)
+    told = steering.told(said, made.failure_mode)
+    wishes = [s.comment for s in said if s.wish]
+    answered = made.model_copy(update={"root_cause": f"{made.root_cause} {told}"}) if told else made
+    return _with_wishes(answered, wishes) if wishes else answered
+
+
+def _with_wishes(made: Diagnosis, wishes: Sequence[str]) -> Diagnosis:
+    """The last option that a person makes by hand also says what they asked for."""
+    by_hand = [f for f in made.options if f.instructions]
+    if not by_hand:
+        return made
+    chosen = by_hand[-1]
+    told = tuple(chosen.instructions[0].model_copy(update={"text": f'As you asked: "{line(w, 200)}"'}) for w in wishes)
+    more = chosen.model_copy(update={"instructions": (*chosen.instructions, *told)})
+    asked = "\n".join(f"{i.path}:{i.line}: {i.text}" for i in told)
+    return made.model_copy(update={"options": tuple(more if f is chosen else f for f in made.options),
+                                   "proposed_fix": f"{made.proposed_fix}\n{asked}"})
 
 
 def known_ids(report: Report, known: Iterable[Evidence]) -> proposal.Exhibits:

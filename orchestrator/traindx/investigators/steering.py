@@ -58,6 +58,10 @@ _CLAUSE = re.compile(r"[.;,!?\n]+|\bbut\b|\bbecause\b|\bsince\b", re.IGNORECASE)
 _DENIED = re.compile(
     r"\bnot\b|n't\b|\bno\b|\bnever\b|rule[ds]? out|exclude[ds]?|unchanged|already (checked|tried|verified)|"
     r"\bcannot be\b|\b(is|are) (fine|right|ok|correct)\b|\bnothing to do with\b", re.IGNORECASE)
+_WISH = re.compile(
+    r"^\s*(?:and |please |just |better )*(?:keep|set|use|make|move|replace|leave|put|add|remove|drop|lower|raise|"
+    r"reduce|increase|change|prefer)\b|\boption [AB]\b|\binstead\b|\brather than\b|\bthe fix\b", re.IGNORECASE)
+"""A clause about what should be changed, and not about what is wrong."""
 _FILE = re.compile(r"[\w./-]+\.(?:py|ipynb|log|txt|csv|json|jsonl|ya?ml|toml|out|err)\b")
 
 
@@ -69,6 +73,8 @@ class Steer:
     named: frozenset[str] = frozenset()
     denied: frozenset[str] = frozenset()
     files: tuple[Path, ...] = field(default=())
+    wish: bool = False
+    """Whether it says something about the fix: that moves no cause, and is shown with the fix."""
 
     def shift(self, mode: str) -> float:
         """Log-odds for one failure mode."""
@@ -91,13 +97,15 @@ def steers(feedback: Iterable[str], workspace: Path, modes: Iterable[str]) -> tu
 
 def _read(comment: str, workspace: Path, modes: Sequence[str]) -> Steer:
     named, denied = set[str](), set[str]()
-    for clause in _CLAUSE.split(comment[:4000]):
+    clauses = _CLAUSE.split(comment[:4000])
+    wishes = [c for c in clauses if _WISH.search(c)]
+    for clause in (c for c in clauses if c not in wishes):
         about = {family for words, families in TOPICS if re.search(words, clause, re.IGNORECASE) for family in families}
         (denied if _DENIED.search(clause) else named).update(about)
     whole = {m for m in modes if re.search(rf"(?<![\w.-]){re.escape(m)}(?![\w-])", comment)}
     refused = {m for m in whole if _DENIED.search(comment[:comment.find(m)][-40:])}
     return Steer(comment, frozenset(named - denied | whole - refused), frozenset(denied | refused),
-                 tuple(_files(comment, workspace)))
+                 tuple(_files(comment, workspace)), bool(wishes))
 
 
 def _files(comment: str, workspace: Path) -> Iterable[Path]:
@@ -136,6 +144,9 @@ def noted(given: Sequence[Steer], seen: Examination) -> str:
     return " ".join(f'You said: "{line(s.comment, 200).rstrip(".")}": {_moved(s, seen)}{_read_for(s)}.' for s in given)
 
 
+WISHED = "noted as a wish about the fix; it is with the options"
+
+
 def _moved(steer: Steer, seen: Examination) -> str:
     shifted = [(h, steer.shift(h.mode.id)) for h in seen.verdict.hypotheses if steer.shift(h.mode.id)]
     if shifted:
@@ -143,11 +154,15 @@ def _moved(steer: Steer, seen: Examination) -> str:
         return f"noted, it moved {did}"
     if steer.named or steer.denied:
         return "noted; nothing that was found speaks for a cause of that kind"
+    if steer.wish:
+        return "noted as a wish about a fix; no fix is proposed yet"
     return "noted; it names no cause that the catalog knows"
 
 
 def _did(steer: Steer, mode: str) -> str:
     shift = steer.shift(mode)
+    if steer.wish and not shift:
+        return WISHED
     if shift > 0:
         return f"weighed for this cause ({shift:+.1f} log-odds)"
     if shift < 0:
