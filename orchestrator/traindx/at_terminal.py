@@ -31,7 +31,7 @@ EXIT_CODES = {"healthy": 0, "fixed": 0, "needs_more_data": 3}
 COMMANDS = {
     "awaiting_approval": ("show {s}", "approve {s} --option A", "reject {s} --reason '...'",
                           "revise {s} --comment '...'"),
-    "awaiting_edit": ("resume {s}",),
+    "awaiting_edit": ("resume {s}", "approve {s} --option A", "revise {s} --comment '...'"),
     "awaiting_verification": ("resume {s} --passed", "resume {s} --failed"),
     "needs_more_data": ("resume {s} --give {w}",),
     "fixed": ("resume {s} --remember",),

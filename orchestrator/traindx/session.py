@@ -35,6 +35,7 @@ from traindx.session_folder import (
     replay,
 )
 from traindx.session_result import SessionResult, result_of
+from traindx.steps.fixing import waits_unedited
 from traindx.strikes import Ledger
 from traindx.turn import Approve, Fixer, Turn
 from traindx.verify import Examine, examine_with_instruments, verify_from
@@ -181,12 +182,15 @@ def _run(work: Coroutine[Any, Any, SessionResult]) -> SessionResult:
 def decide(session: str | Path, decision: Decision, *, workspace: str | Path | None = None) -> SessionResult:
     """Decide a waiting gate, from any process. The fix is applied when the session is resumed.
 
+    A change by hand that nobody began yet is given up by another decision: the diagnosis is presented again.
     Raises NotWaiting where it was decided already, ApprovalRefused where the decision is about another diagnosis or
     option, StrikeRefused where the approach has three strikes, SessionBusy while another process holds the session.
     """
     folder = find_session(session, Path(workspace) if workspace is not None else None)
 
     def check(now: Session) -> events.Event:
+        if now.phase == "fix" and now.decision is not None and waits_unedited(folder, now):
+            return _taken_back(now.decision, decision)
         if now.phase != "gate" or now.diagnosis is None:
             raise NotWaiting(_no_gate(now))
         gate.check_decision(decision, now.diagnosis)
@@ -195,6 +199,12 @@ def decide(session: str | Path, decision: Decision, *, workspace: str | Path | N
         return events.Decided(decision=decision)
 
     return _append(folder, check)
+
+
+def _taken_back(before: Decision, after: Decision) -> events.Event:
+    """An approval whose change by hand was not begun gives way: the diagnosis waits for a decision again."""
+    said = f"the approval of option {before.option} was taken back by {after.by}"
+    return events.ApprovalStale(reasons=(said, *([f"at the gate: {after.comment}"] if after.comment else [])))
 
 
 def _no_gate(now: Session) -> str:

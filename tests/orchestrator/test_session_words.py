@@ -10,7 +10,7 @@ import pytest
 
 from traindx.at_terminal import describe, next_commands
 from traindx.model import Artifacts, Decision
-from traindx.session import decide, resume_session_sync, run_debug_session_sync
+from traindx.session import NotWaiting, decide, resume_session_sync, run_debug_session_sync
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "numpy-lr"
 
@@ -82,6 +82,24 @@ def test_without_a_terminal_the_whole_diagnosis_is_printed_and_sessions_below_ar
     assert "traindx sessions work" in below
     (work.parent / "empty").mkdir()
     assert "starts one" in CliRunner().invoke(traindx, ["sessions", "empty"]).stderr
+
+
+def test_an_approval_by_mistake_is_taken_back_while_nothing_is_edited(work: Path) -> None:
+    waiting = run_debug_session_sync("loss is nan", work, report=False)
+    assert waiting.diagnosis is not None
+    decide(waiting.folder, Decision.approve(waiting.diagnosis, "B"))
+    by_hand = resume_session_sync(waiting.folder, report=False)
+    assert by_hand.status == "awaiting_edit"
+    assert any(c.endswith("--option A") for c in next_commands(by_hand))
+    decide(waiting.folder, Decision.approve(waiting.diagnosis, "A"))
+    again = resume_session_sync(waiting.folder, report=False)
+    assert again.status == "awaiting_approval"
+    assert again.diagnosis is not None
+    decide(waiting.folder, Decision.approve(again.diagnosis, "B"))
+    resume_session_sync(waiting.folder, report=False)
+    (work / "train.py").write_text((work / "train.py").read_text() + "# edited\n")
+    with pytest.raises(NotWaiting, match="decided already"):
+        decide(waiting.folder, Decision.approve(again.diagnosis, "A"))
 
 
 def test_data_that_is_missing_is_named_in_words_and_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

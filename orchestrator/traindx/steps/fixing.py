@@ -14,6 +14,8 @@ from typing import Any
 
 from traindx import events, gate, patching
 from traindx.hindrances import Change
+from traindx.journal import read_journal
+from traindx.machine import Session
 from traindx.model import Attempt, Fix, ProposedEdit
 from traindx.patching import FileState, PatchRefused, ReadOnlyFile
 from traindx.session_folder import SessionFolder, folders, read_session
@@ -137,6 +139,17 @@ def _by_hand(turn: Turn, key: str, option: Fix) -> bool:
         turn.journal.append("note", {"outside_approval": outside})
     _applied(turn, option, states, ())
     return True
+
+
+def waits_unedited(folder: SessionFolder, session: Session) -> bool:
+    """True where the approved option waits for a person who changed nothing of its files yet."""
+    fix = session.diagnosis.option(session.decision.option) if (
+        session.diagnosis and session.decision and session.decision.option) else None
+    begun = [r.body for r in read_journal(folder.journal)
+             if r.kind == "begin" and str(r.body.get("key", "")).startswith("fix-")]
+    if fix is None or not fix.instructions or not begun or "edits" in begun[-1]:
+        return False
+    return all(_hash(folder.workspace, s.path) == s.before for s in states_of(begun[-1]["files"]))
 
 
 def _lines_outside(turn: Turn, option: Fix, state: FileState) -> list[int]:
