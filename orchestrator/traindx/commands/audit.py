@@ -200,10 +200,12 @@ def _print(report: AuditReport, shape: str, as_patch: bool) -> None:
         if text := FORMATS[shape](report):
             click.echo(text)
         return
-    from traindx_tools.on_code.unified import proposed
+    from traindx_tools.on_code.unified import has_bare_returns, proposed
 
     made = proposed(report.findings, report.by_path)
     click.echo(made.diff, nl=False)
     for patch in made.left_out:
-        click.echo(f"traindx: {patch.file}:{patch.line}: left out of the diff, another change touches these lines: "
-                   f"{patch.summary}", err=True)
+        text = report.by_path.get(patch.file)
+        bare = text is not None and has_bare_returns(text.text)
+        why = "its lines end in a bare carriage return" if bare else "another change touches these lines"
+        click.echo(f"traindx: {patch.file}:{patch.line}: left out of the diff, {why}: {patch.summary}", err=True)

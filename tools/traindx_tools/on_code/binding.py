@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from traindx_tools.on_code import arithmetic, containers
-from traindx_tools.on_code.definitions import ClassInfo, FunctionInfo
+from traindx_tools.on_code.definitions import MOST_BASES, ClassInfo, FunctionInfo
 from traindx_tools.on_code.evaluate import _BINARY
 from traindx_tools.on_code.frame import Frame
 from traindx_tools.on_code.iteration import Iteration
@@ -101,6 +101,8 @@ class Binding(Iteration):
         )
         klass = Klass(info)
         self.classes.append(klass)
+        if len(info.lineage()) == MOST_BASES:
+            self.left_out(frame.file, node, f"base classes beyond {MOST_BASES}")
         frame.bind(node.name, klass)
         inner = Frame(frame.file, frame.module, frame.function, {}, (frame.env, *frame.closures))
         for statement in node.body:
@@ -185,6 +187,7 @@ class Binding(Iteration):
         if isinstance(old, Bag) and op == "+":
             found = value.items if isinstance(value, Bag) else [value]
             old.items.extend(found[: max(0, 20 - len(old.items))])
+            old.settle()
             old.open = old.open or not isinstance(value, Bag) or value.open or self.loops != old.born_in
             result: Value = old
         else:
@@ -248,6 +251,7 @@ class Binding(Iteration):
             base.state.setdefault("attrs", {})[name] = value
         elif isinstance(base, Table):
             base.items[name] = value
+            base.settle()
         elif isinstance(base, ModuleValue):
             base.names[name] = value
 
@@ -269,6 +273,7 @@ class Binding(Iteration):
         self.event("store", f"item.{key}", target, frame, receiver=base, args=(value, index))
         if isinstance(base, Table):
             containers.put(base, index, value)
+            self.note_cut(base, target, frame)
         elif isinstance(base, Instance) and (method := base.klass.info.method("__setitem__")) is not None:
             self.call(self.bound(method, base), [index, value], {}, target, frame)
         elif isinstance(base, Bag) and base.items:

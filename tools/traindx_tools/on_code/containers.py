@@ -10,6 +10,7 @@ from typing import Any
 
 from traindx_tools.on_code import shapes
 from traindx_tools.on_code.arrays import AXES, TRANSFERS
+from traindx_tools.on_code.nesting import Nested
 from traindx_tools.on_code.values import (
     UNKNOWN,
     Bag,
@@ -92,6 +93,8 @@ def put(table: Table, key: Value, value: Value) -> None:
     else:
         table.rest = value if table.rest is None else join(table.rest, value)
         table.open = True
+    if isinstance(value, Nested):
+        table.settle()
 
 
 def merge_tables(table: Table, other: Value) -> None:
@@ -100,6 +103,7 @@ def merge_tables(table: Table, other: Value) -> None:
         table.items.update(other.items)
         table.open = table.open or other.open
         table.rest = other.rest if table.rest is None else table.rest
+        table.settle()
     else:
         table.open = True
 

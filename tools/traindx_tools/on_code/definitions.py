@@ -10,6 +10,8 @@ from functools import cached_property
 from traindx_tools.on_code.source import SourceFile, children
 from traindx_tools.on_code.values import Function, Klass, Ref, Value
 
+MOST_BASES = 50
+"""Most classes of one inheritance that are looked through; the deepest in the large libraries have under 20."""
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 MODULE_BASES = frozenset(
@@ -72,17 +74,23 @@ class ClassInfo:
     attributes: dict[str, Value] = field(default_factory=dict)
     is_dataclass: bool = False
 
-    def lineage(self) -> Iterator[ClassInfo]:
-        """This class and its project bases, nearest first."""
+    def lineage(self) -> tuple[ClassInfo, ...]:
+        """This class and its project bases, nearest first; no more than `MOST_BASES`."""
+        return self._lineage
+
+    @cached_property
+    def _lineage(self) -> tuple[ClassInfo, ...]:
+        found: list[ClassInfo] = []
         seen: set[int] = set()
         queue: list[ClassInfo] = [self]
-        while queue:
-            info = queue.pop(0)
-            if id(info) in seen:
-                continue
-            seen.add(id(info))
-            yield info
-            queue.extend(b.info for b in info.bases if isinstance(b, Klass))
+        for info in queue:
+            if id(info) not in seen:
+                seen.add(id(info))
+                found.append(info)
+                queue.extend(b.info for b in info.bases if isinstance(b, Klass))
+            if len(found) == MOST_BASES:
+                break
+        return tuple(found)
 
     def method(self, name: str, after: ClassInfo | None = None) -> Function | None:
         """The method of that name; with `after`, the one that `super()` in that class finds."""

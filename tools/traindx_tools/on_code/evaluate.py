@@ -11,6 +11,7 @@ from traindx_tools.on_code import arithmetic, containers
 from traindx_tools.on_code.definitions import ClassInfo, FunctionInfo
 from traindx_tools.on_code.frame import Frame
 from traindx_tools.on_code.names import canonical
+from traindx_tools.on_code.nesting import MOST_PARTS, Nested
 from traindx_tools.on_code.source import SourceFile
 from traindx_tools.on_code.trace import Block, Event
 from traindx_tools.on_code.values import (
@@ -38,6 +39,10 @@ from traindx_tools.on_code.values import (
 )
 
 MAX_EXPRESSION_DEPTH = 60
+MAX_ENTRIES = 1_000
+"""Entries of a written dict that are followed; those after it are told of as an open end."""
+MAX_COMPARISONS = 8
+"""Comparisons of comparisons of ... that are kept as such."""
 _BINARY = {
     ast.Add: "+",
     ast.Sub: "-",
@@ -75,6 +80,8 @@ class Evaluator:
         self.differentiated = False
         """Whether the code is being followed inside jax.grad or a relative."""
         self.fuel = 0
+        self.omitted: dict[str, tuple[SourceFile, str]] = {}
+        """For each file followed in part only, by path: what was left out first."""
         self.created = 0
         """How many objects were made: a function that makes objects is not remembered."""
         self._depth = 0
@@ -158,8 +165,7 @@ class Evaluator:
 
     def evaluate(self, node: ast.expr, frame: Frame) -> Value:
         """The value of an expression."""
-        self.fuel -= 1
-        if self._depth > MAX_EXPRESSION_DEPTH or self.fuel < 0:
+        if not self.spend(node, frame) or self._depth > MAX_EXPRESSION_DEPTH:
             return UNKNOWN
         handler = self._table.get(type(node))
         if handler is None:
@@ -231,16 +237,39 @@ class Evaluator:
                 items.append(value)
             if len(items) > 200:
                 return Bag(type(node).__name__.lower(), items[:20], open=True, site=self.site(node, frame))
-        return Bag(type(node).__name__.lower(), items, is_open, self.site(node, frame), self.loops)
+        made = Bag(type(node).__name__.lower(), items, is_open, self.site(node, frame), self.loops)
+        self.note_cut(made, node, frame)
+        return made
+
+    def note_cut(self, value: Nested, node: ast.AST, frame: Frame) -> None:
+        """Remember that a value holds too much to be looked through."""
+        if value.cut:
+            self.left_out(frame.file, node, f"values that hold more than {MOST_PARTS:,} parts")
+
+    def left_out(self, file: SourceFile, node: ast.AST, what: str) -> None:
+        """Remember what of a file is not followed; the first such place of each file is told."""
+        self.omitted.setdefault(file.path, (file, f"{what} are left out (line {getattr(node, 'lineno', 1)})"))
+
+    def spend(self, node: ast.AST, frame: Frame) -> bool:
+        """Take one step from the budget of this entry and of the file; False where nothing is left."""
+        self.fuel -= 1
+        if self.fuel >= 0:
+            return True
+        self.left_out(frame.file, node, "steps beyond the budget of a file")
+        return False
 
     def _dict(self, node: ast.Dict, frame: Frame) -> Value:
         table = Table({}, site=self.site(node, frame), born_in=self.loops)
-        for key, item in zip(node.keys, node.values, strict=False):
+        for key, item in zip(node.keys[:MAX_ENTRIES], node.values, strict=False):
             value = self.evaluate(item, frame)
             if key is None:
                 containers.merge_tables(table, value)
                 continue
             containers.put(table, self.evaluate(key, frame), value)
+        if len(node.keys) > MAX_ENTRIES:
+            table.open = True
+            self.left_out(frame.file, node, f"a dict's entries after the first {MAX_ENTRIES:,}")
+        self.note_cut(table, node, frame)
         return table
 
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, frame: Frame) -> Value:
@@ -343,7 +372,8 @@ class Evaluator:
             return Tensor(
                 grad=False, shape=tensors[0].shape, dtype="bool", low=0.0, high=1.0, tags=frozenset({"integer"})
             )
-        return Operation("compare", tuple(values))
+        depth = 1 + max((v.depth for v in values if isinstance(v, Operation)), default=0)
+        return Operation("compare", tuple(values), depth) if depth <= MAX_COMPARISONS else UNKNOWN
 
     def _conditional(self, node: ast.IfExp, frame: Frame) -> Value:
         known = truth(self.evaluate(node.test, frame))

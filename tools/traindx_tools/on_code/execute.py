@@ -62,6 +62,8 @@ class Interpreter(Statements):
         self._indexed = 0
         self._klasses: dict[int, Klass] = {}
         self._named = 0
+        self._left: dict[str, int] = {}
+        """For each file what is left of the budget that its entries share; calls between them multiply."""
         self._files = {f.path: f for f in files}
 
     def run(self) -> None:
@@ -71,6 +73,11 @@ class Interpreter(Statements):
         for klass in list(self.classes):
             if _worth_following(klass.info.file):
                 self._hooks(klass)
+        self._follow_rest()
+        self.failures += self.omitted.values()
+
+    def _follow_rest(self) -> None:
+        """Follow each function that nothing has called yet."""
         position = 0
         while position < len(self.functions):
             function = self.functions[position]
@@ -121,7 +128,9 @@ class Interpreter(Statements):
             root.body.append(body)
         self.blocks, self.loops, self.grad, self.autocast, self.stack, self._depth = [body], (), grad, None, [], 0
         self.loops = (body,) if body is not root else ()
-        self.fuel = max(MIN_FUEL, FUEL_PER_LINE * len(info.statements) * 10)
+        given = max(MIN_FUEL, FUEL_PER_LINE * len(info.statements) * 10)
+        left = self._left.setdefault(info.file.path, max(10 * MIN_FUEL, 5 * FUEL_PER_LINE * len(info.file.lines)))
+        self.fuel = given = min(given, left)
         owner = self._owner(function)
         bound = Function(info, function.closure, function.closures, owner, ())
         spec = info.node.args
@@ -132,6 +141,7 @@ class Interpreter(Statements):
         }
         args = [self._argument(a, d, frame) for a, d in _with_defaults(spec) if a.arg in names]
         self.invoke(bound, args, kwargs, info.node, frame)
+        self._left[info.file.path] -= given - max(self.fuel, 0)
         self.roots.append(root)
 
     def _argument(self, arg: ast.arg, default: ast.expr | None, frame: Frame) -> Value:

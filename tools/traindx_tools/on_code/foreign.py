@@ -178,6 +178,8 @@ class Foreign(Evaluator):
         if callee.short == "Sequential" and (inner := containers.members(callee)) is not None and args:
             value: Value = args[0]
             for layer in inner.items[:60]:
+                if not self.spend(node, frame):
+                    break
                 value = self.call(layer, [value], {}, node, frame)
             event.result = from_model(value, callee)
         else:
@@ -219,6 +221,7 @@ class Foreign(Evaluator):
         if last[:1].isupper() or pretrained or name in _CONTEXTS or is_scheduler(name) or name in jax_calls.FACTORIES:
             self.created += 1
             made = Thing(name, call.args, kwargs, self.site(node, frame), node, {}, self.loops)
+            self.note_cut(made, node, frame)
             if is_optimizer(name):
                 made.state.update(
                     frozen_when_built=why_frozen(made), held_parts=parts_held(made), frozen_parts=frozen_parts(made)

@@ -70,8 +70,8 @@ class Project:
                 block = path[-1]
                 if not BACKWARD & block.methods or id(block) in seen or len(path) > 60:
                     continue
+                seen.add(id(block))
                 if block.kind == "loop":
-                    seen.add(id(block))
                     found.append(TrainingLoop(root, path, block))
                     continue
                 stack.extend((*path, item) for item in block.body if isinstance(item, Block))

@@ -338,11 +338,14 @@ def _append(caller: Foreign, call: Call) -> Value | None:
             call.receiver.size = caller.loops[-1].count if caller.loops else None
         if len(call.receiver.items) < 12:
             call.receiver.items.append(call.first)
+            call.receiver.settle()
+            caller.note_cut(call.receiver, call.node, call.frame)
         return NONE
     if isinstance(call.receiver, Thing) and call.receiver.short in ("ModuleList", "Sequential") and call.args:
         held = containers.members(call.receiver)
         items = [*(held.items if held else []), call.first][:30]
         call.receiver.args = (Bag("list", items, open=bool(caller.loops)),)
+        call.receiver.settle()
         return call.receiver
     return None
 
@@ -354,11 +357,13 @@ def _extend(caller: Foreign, call: Call) -> Value | None:
         call.receiver.open = call.receiver.open or not isinstance(more, Bag) or more.open
         found = more.items if isinstance(more, Bag) else [caller.element(more, call.node, call.frame)]
         call.receiver.items.extend(found[: max(0, 20 - len(call.receiver.items))])
+        call.receiver.settle()
         return NONE
     if isinstance(call.receiver, Table):
         if call.args:
             containers.merge_tables(call.receiver, call.first)
         call.receiver.items.update(call.kwargs)
+        call.receiver.settle()
         return NONE
     return None
 

@@ -18,6 +18,8 @@ from traindx_tools.on_code.values import Site, Value
 
 MAX_EVENTS = 30_000
 """Most events that one walk over a block visits; shared blocks are visited at each call."""
+MAX_REPEATS = 3_000
+"""Most steps of one walk through blocks that it has passed before: calls of calls of calls multiply."""
 
 
 @dataclass(eq=False)
@@ -121,7 +123,8 @@ def walk(block: Block, only: frozenset[str] | None = None) -> Iterator[Place]:
     """
     if only is not None and not only & block.methods:
         return
-    budget, order = MAX_EVENTS, 0
+    budget, order, repeats = MAX_EVENTS, 0, MAX_REPEATS
+    passed: set[int] = set()
     body, at = block.body, 0
     path: tuple[Block, ...] = (block,)
     outer: list[tuple[list[Event | Block], int, tuple[Block, ...]]] = []
@@ -141,6 +144,11 @@ def walk(block: Block, only: frozenset[str] | None = None) -> Iterator[Place]:
             if not budget:
                 return
         elif len(path) < 80 and (only is None or not only.isdisjoint(item.methods)):
+            if id(item) in passed:
+                repeats -= 1 + len(item.body)
+                if repeats < 0:
+                    continue
+            passed.add(id(item))
             outer.append((body, at, path))
             body, at, path = item.body, 0, (*path, item)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import io
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +13,17 @@ from pathlib import Path
 from traindx_tools.finding import Finding, Patch
 from traindx_tools.on_code.files import Text
 
+_CARRIAGE_RETURN = re.compile(r"\r(?!\n)")
+"""A line end of old Macintosh files, which git and patch take for a part of the line."""
+
 
 @dataclass(frozen=True)
 class Proposed:
-    """A diff, the patches in it, and those that were left out because they touch the same lines as another."""
+    """A diff, the patches in it, and those that were left out.
+
+    Left out is what touches the same lines as another patch, and everything in a file whose lines end in a bare
+    carriage return.
+    """
 
     diff: str
     used: tuple[Patch, ...]
@@ -37,11 +45,18 @@ def proposed(findings: Iterable[Finding], texts: Mapping[str, Text], home: str |
     for path, patches in sorted(by_file.items()):
         chosen, others = _apart(patches)
         text = texts[path].text if path in texts else _configuration(path)
+        if text is not None and has_bare_returns(text):
+            text = None  # git ends a line at a line feed only: no diff by Python's line numbers would apply
         left_out += others if text is not None else patches
         if chosen and text is not None:
             used += chosen
             diff += _diff(path, text, chosen, os.path.relpath(path, home))
     return Proposed("".join(diff), tuple(used), tuple(left_out))
+
+
+def has_bare_returns(text: str) -> bool:
+    """Whether some line ends in a carriage return alone."""
+    return _CARRIAGE_RETURN.search(text) is not None
 
 
 def _configuration(path: str) -> str | None:

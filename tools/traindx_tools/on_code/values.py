@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from traindx_tools.on_code.nesting import Nested
+
 if TYPE_CHECKING:
     from traindx_tools.on_code.definitions import ClassInfo, FunctionInfo
     from traindx_tools.on_code.trace import Block
@@ -147,7 +149,7 @@ class ModuleValue:
 
 
 @dataclass(eq=False)
-class Thing:
+class Thing(Nested):
     """An object of an installed package: an optimizer, a layer, a loader, a context manager."""
 
     type: str
@@ -158,6 +160,20 @@ class Thing:
     state: dict[str, Any] = field(default_factory=dict)
     """What later calls did to it: "frozen", "dtype", "prepared", "wraps", "order"."""
     born_in: tuple[Block, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.settle()
+
+    def settle(self) -> None:
+        """Leave out what is too much inside; layers that are left out make the list of layers an open one."""
+        if not any(isinstance(a, Nested) for a in (*self.args, *self.kwargs.values())):
+            return
+        found = self.kept([*enumerate(self.args), *self.kwargs.items()])
+        if self.cut:
+            args = [v for k, v in found if isinstance(k, int)]
+            left_out = len(args) < len(self.args)
+            self.args = (Bag("list", args, open=True),) if left_out else self.args
+            self.kwargs = {k: v for k, v in found if isinstance(k, str)}
 
     @property
     def short(self) -> str:
@@ -186,7 +202,7 @@ class Instance:
 
 
 @dataclass(eq=False)
-class Bag:
+class Bag(Nested):
     """A list, tuple, set or generator. `open` says that it may hold more than `items` (which are then examples)."""
 
     kind: str
@@ -202,9 +218,19 @@ class Bag:
     suspends_grad: bool = False
     """A generator that yields under `no_grad`: a context manager of the project's own."""
 
+    def __post_init__(self) -> None:
+        self.settle()
+
+    def settle(self) -> None:
+        """Leave out what is too much inside. To be called after `items` has grown."""
+        found = self.kept(enumerate(self.items))
+        if self.cut:
+            self.items[:] = [v for _, v in found]
+            self.open = True
+
 
 @dataclass(eq=False)
-class Table:
+class Table(Nested):
     """A dict with the entries that are known; `rest` joins values under unknown keys."""
 
     items: dict[Any, Value]
@@ -212,6 +238,19 @@ class Table:
     rest: Value | None = None
     site: Site | None = None
     born_in: tuple[Block, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.settle()
+
+    def settle(self) -> None:
+        """Leave out what is too much inside. To be called after `items` or `rest` has grown."""
+        rest = [] if self.rest is None else [(self, self.rest)]
+        found = dict(self.kept([*rest, *self.items.items()]))
+        if self.cut:
+            self.rest = found.pop(self, None)
+            self.items.clear()
+            self.items.update(found)
+            self.open = True
 
 
 @dataclass(eq=False)
