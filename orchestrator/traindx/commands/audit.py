@@ -205,7 +205,7 @@ def _print(report: AuditReport, shape: str, as_patch: bool) -> None:
     made = proposed(report.findings, report.by_path)
     click.echo(made.diff, nl=False)
     for patch in made.left_out:
-        text = report.by_path.get(patch.file)
-        bare = text is not None and has_bare_returns(text.text)
+        audited = report.by_path.get(patch.file)
+        bare = audited is not None and has_bare_returns(audited.text)
         why = "its lines end in a bare carriage return" if bare else "another change touches these lines"
         click.echo(f"traindx: {patch.file}:{patch.line}: left out of the diff, {why}: {patch.summary}", err=True)
