@@ -124,3 +124,14 @@ def test_a_flax_network_is_silent() -> None:
     net = linen.Sequential([linen.Dense(8), jax.nn.gelu, linen.LayerNorm(), linen.Dense(2)])
     params = net.init(jax.random.key(0), X)
     assert gradient_paths(lambda p, x: (net.apply(p, x) ** 2).mean(), params, X) == []
+
+
+def stopped_behind_a_softmax(p: Any, x: Any) -> Any:
+    weights = jax.nn.softmax(x @ p["enc"])
+    weights = lax.stop_gradient(weights)  # <- stopped-behind
+    return ((weights @ p["dec"] - x) ** 2).mean()
+
+
+def test_what_jax_stops_by_itself_is_not_blamed() -> None:
+    (finding,) = gradient_paths(stopped_behind_a_softmax, P, X)
+    assert (finding.rule, finding.where.line) == ("J301", line("stopped-behind"))

@@ -67,6 +67,16 @@ def place_of(eqn: Any, around: Place | None = None) -> Place | None:
     return found
 
 
+def within_jax(eqn: Any) -> bool:
+    """Whether JAX itself applied an equation's operation, as softmax does stop_gradient to its maximum."""
+    outermost = ""
+    for file, _, function in internals.frames(eqn):
+        if owner(file) is not INNER:
+            break
+        outermost = function.rpartition(".")[2]
+    return outermost not in ("", eqn.primitive.name)
+
+
 def _innermost(eqn: Any) -> Place | None:
     library: str | None = None
     nearest: Place | None = None

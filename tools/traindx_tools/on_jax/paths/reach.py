@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from traindx_tools.on_jax import internals
-from traindx_tools.on_jax.places import Place, place_of
+from traindx_tools.on_jax.places import Place, place_of, within_jax
 
 FLAT = frozenset({"stop_gradient", "round", "floor", "ceil", "sign", "argmax", "argmin", "is_finite", "nextafter",
                   "population_count", "clz", "eq", "ne", "lt", "le", "gt", "ge"})
@@ -99,7 +99,8 @@ def _equation(found: Reach, eqn: Any, given: list[Ways], around: Place | None) -
         smooth = _joined(given[choosing:])
         passed = Ways(everything.any, smooth.smooth, smooth.sure)
     outputs = [passed if is_float(v.aval) else Ways(everything.any) for v in eqn.outvars]
-    _cut(found, name, place, everything, outputs)
+    if not (name == "stop_gradient" and within_jax(eqn)):  # softmax stops the gradient of its maximum, rightly
+        _cut(found, name, place, everything, outputs)
     return outputs
 
 

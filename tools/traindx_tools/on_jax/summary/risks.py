@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from traindx_tools.on_jax import internals
-from traindx_tools.on_jax.places import Place, place_of
+from traindx_tools.on_jax.places import Place, place_of, within_jax
 
 GUARDS = frozenset({"max", "clamp", "exp", "exp2", "add", "add_any", "custom_jvp_call", "cosh",
                     "select_n", "integer_pow", "erf_inv", "reduce_max"})
@@ -28,7 +28,7 @@ def risks(jaxpr: Any, around: Place | None = None) -> Iterator[tuple[Place | Non
         name = eqn.primitive.name
         if name in RISKY and not _guarded(eqn.invars[-1 if name == "div" else 0], made, 0):
             yield place, f"{name}: {RISKY[name]}; nothing before it in this function keeps its operand from 0"
-        if name in CUTS:
+        if name in CUTS and not (name == "stop_gradient" and within_jax(eqn)):
             yield place, f"{name} {CUTS[name]}"
         if name == "convert_element_type" and _narrows(eqn):
             yield place, f"{eqn.invars[0].aval.dtype} becomes {eqn.outvars[0].aval.dtype}"
