@@ -32,16 +32,17 @@ RULE = Rule(
 _TENSOR_ONLY = frozenset({
     "masked_fill", "masked_scatter", "clamp", "clamp_min", "clamp_max", "unsqueeze", "index_add", "index_fill",
     "index_copy", "scatter_add", "scatter_reduce", "log_softmax", "view_as", "reshape_as", "expand_as", "type_as",
-    "nan_to_num", "tril", "triu", "addcmul", "addcdiv", "logsumexp", "repeat_interleave",
+    "nan_to_num", "tril", "triu", "addcmul", "addcdiv", "repeat_interleave",
 })  # fmt: skip
 """Methods that only tensors have (numpy's, pandas' and a module's objects have none of them)."""
 _SHARED = frozenset({
     "to", "cuda", "cpu", "float", "half", "double", "long", "bfloat16", "mul", "div", "add", "sub", "pow", "sqrt",
-    "exp", "log", "abs", "view", "reshape", "transpose", "scatter", "relu", "tanh", "round", "floor", "mean", "sum",
-    "clip", "neg", "flatten", "expand", "repeat", "roll", "flip", "type", "bool", "int", "norm", "t", "detach",
+    "exp", "log", "abs", "view", "reshape", "transpose", "scatter", "relu", "tanh", "round", "floor",
+    "clip", "neg", "flatten", "expand", "repeat", "roll", "flip", "type", "bool", "int", "t", "detach",
     "squeeze", "permute", "softmax", "sigmoid", "contiguous", "lerp", "renorm",
 })  # fmt: skip
-"""Methods that other objects have too: said only of what certainly is a tensor."""
+"""Methods that other objects have too: said only of what certainly is a tensor. No reductions: nobody expects a mean to
+change its tensor, and a forgotten one does no harm."""
 _FUNCTIONS = frozenset({
     "masked_fill", "clamp", "clip", "where", "softmax", "log_softmax", "sigmoid", "relu", "normalize", "dropout", "mul",
     "div", "add", "sub", "exp", "log", "abs", "squeeze", "unsqueeze", "transpose", "permute", "reshape", "flatten",
