@@ -13,7 +13,8 @@ from typing import Any
 
 from traindx_tools.live.session import current_session
 
-Report = tuple[int, dict[str, float]]
+Report = tuple[tuple[str, ...], Any, Any]
+"""Names, the step and the stacked values as the runtime gave them: arrays that may still be on their way."""
 WAITING: deque[Report] = deque(maxlen=4096)
 """Reports that the probe has not read yet, of any thread of the runtime."""
 TRACED: list[tuple[str, ...]] = []
@@ -44,7 +45,7 @@ def report(step: Any, values: Mapping[str, Any], *, every: int = 100) -> None:
     number = lax.stop_gradient(jnp.asarray(step))
 
     def arrived(at: Any, numbers: Any) -> None:
-        WAITING.append((int(at), dict(zip(names, map(float, numbers), strict=True))))
+        WAITING.append((names, at, numbers))  # not read here: on a CPU with few threads that would wait for itself
 
     def send(at: Any, numbers: Any) -> None:
         io_callback(arrived, None, at, numbers, ordered=False)

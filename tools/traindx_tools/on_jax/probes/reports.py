@@ -8,7 +8,7 @@ from typing import Any
 
 from traindx_tools.finding import Finding
 from traindx_tools.on_jax.measures.memory import in_process
-from traindx_tools.on_jax.measures.reporting import TRACED, WAITING
+from traindx_tools.on_jax.measures.reporting import TRACED, WAITING, Report
 from traindx_tools.on_jax.probe import Call, JaxProbe
 from traindx_tools.on_jax.rules import j801_codebook_collapse
 
@@ -30,8 +30,8 @@ class Reports(JaxProbe):
 
     def after_call(self, call: Call) -> None:
         """Writes what has arrived."""
-        while WAITING:
-            self._write(*WAITING.popleft())
+        while WAITING and _ready(WAITING[0]):
+            self._write(*_numbers(WAITING.popleft()))
 
     def _write(self, step: int, values: Mapping[str, float]) -> None:
         self.scene.recorder.metrics(step, {**values, **in_process()})
@@ -54,5 +54,15 @@ class Reports(JaxProbe):
             wait: Any = jax.effects_barrier
             wait()
         while WAITING:
-            self._write(*WAITING.popleft())
+            self._write(*_numbers(WAITING.popleft()))
         return ()
+
+
+def _ready(report: Report) -> bool:
+    """Whether its numbers can be read without waiting (NumPy arrays always can)."""
+    return all(getattr(array, "is_ready", lambda: True)() for array in report[1:])
+
+
+def _numbers(report: Report) -> tuple[int, dict[str, float]]:
+    names, at, numbers = report
+    return int(at), dict(zip(names, map(float, numbers), strict=True))
