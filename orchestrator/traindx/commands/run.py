@@ -120,10 +120,11 @@ def _nothing(seen: LiveRun, folder: str) -> str:
     """No finding: either what was observed is clean, or nothing was observed at all, which says nothing of the run."""
     code = seen.run.get("exit_code")
     ended = f"the command ended with exit code {code}" if code else ""
-    if not seen.files:
+    if not any(f.last_step is not None or f.findings or f.ended in (None, "ok") for f in seen.files):
         why = ended or ("no Python process trained with torch or JAX under the instruments (one that is started with "
                         "-I, -E or -S, or sets PYTHONPATH anew, cannot be attached to)")
-        return f"traindx: nothing was observed: {why}; {folder} holds no records"
+        holds = "the traceback" if seen.files else "no records"
+        return f"traindx: nothing was observed: {why}; {folder} holds {holds}"
     last = max((f.last_step for f in seen.files if f.last_step is not None), default=None)
     until = f" up to step {last:,.0f}" if last is not None else ""
     return f"traindx: nothing wrong was seen{until}{', but ' + ended if ended else ''}; the records are in {folder}"
