@@ -47,7 +47,7 @@ def write_durably(path: Path, content: bytes, *, mode: int | None = None, stagin
                 os.fchmod(file.fileno(), mode)
             sync(file.fileno())
         os.replace(name, path)
-    except BaseException:
+    except BaseException:  # also Ctrl-C and a full disk: no half-written file stays behind; it is raised again
         Path(name).unlink(missing_ok=True)
         raise
     sync_folder(path.parent)

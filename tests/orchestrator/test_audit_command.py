@@ -253,7 +253,12 @@ def test_the_users_settings_for_differences_do_not_matter(repository: Path) -> N
 @given(st.lists(st.text(alphabet=st.sampled_from('+-@ "\\\n\tab1,di'), max_size=40), max_size=12))
 @hypothesis_settings(max_examples=200, deadline=None)
 def test_a_difference_of_any_text_is_parsed(lines: list[str]) -> None:
-    list(files_in("diff --git a/x.py b/x.py\n+++ b/x.py\n@@ -1,2 +3,4 @@\n" + "\n".join(lines)))
+    found = list(files_in("diff --git a/x.py b/x.py\n+++ b/x.py\n@@ -1,2 +3,4 @@\n" + "\n".join(lines)))
+    (path, spans), *_ = found
+    assert path == "x.py"
+    assert spans is not None
+    assert spans[0] == (3, 6)
+    assert all(1 <= first <= last for _, of_file in found for first, last in of_file or ())
 
 
 def test_lines_of_a_hunk_that_look_like_headers_are_none() -> None:

@@ -27,7 +27,7 @@ def blocks() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("place", "code"), [pytest.param(*b, id=b[0]) for b in blocks()])
 def test_block_parses(place: str, code: str) -> None:
-    compile(code, place, "exec")
+    assert compile(code, place, "exec").co_filename == place
 
 
 @pytest.mark.parametrize(("place", "code"), [pytest.param(*b, id=b[0]) for b in blocks() if b[1].startswith(MARK)])

@@ -283,7 +283,7 @@ def test_other_projects_of_the_machine_are_left_alone(talk, work: Path, elsewher
     assert other.call("Bash", command="sed -i s/a/b/ x.py") == ""
     assert "Gate 4" in other.call("Edit", file_path=str(work / "train.py"), old_string="a", new_string="b")
     assert other.call("Bash", command=f"sed -i s/a/b/ {work}/train.py") != ""
-    assert other.call("Bash", command="sed -i s/a/b/ ../work/train.py") != ""
+    assert other.call("Bash", command=f"sed -i s/a/b/ ../{work.name}/train.py") != ""
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"format": 2}', '{"format": 1}'])

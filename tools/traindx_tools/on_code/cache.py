@@ -83,7 +83,7 @@ class Cache:
                 with os.fdopen(handle, "w", encoding="utf-8") as file:
                     json.dump({"opened": dict(opened), "judged": judged.dumps()}, file)
                 os.replace(name, self._path(key))
-            except BaseException:
+            except BaseException:  # also Ctrl-C: no half-written file stays behind; it is raised again
                 with contextlib.suppress(OSError):
                     os.unlink(name)
                 raise

@@ -26,7 +26,7 @@ def read_text(text: str) -> tuple[ErrorEvent, ...]:
         ("tqdm_glued", "RuntimeError", "mat1 and mat2 shapes cannot be multiplied (16x300 and 256x128)",
          "/srv/app/engine.py", 19),
         ("logging_prefix", "KeyError", "'labels'", "/srv/app/train.py", 31),
-        ("jupyter_new", "RuntimeError", "mat1 and mat2 shapes cannot be multiplied (3x7 and 8x2)", "~/work/nets.py",
+        ("jupyter_new", "RuntimeError", "mat1 and mat2 shapes cannot be multiplied (3x7 and 8x2)", "~/speech/nets.py",
          12),
         ("jupyter_old", "IndexError", "index out of range in self", "<ipython-input-12-3c1f0a2b9d11>", 4),
         ("rich_box", "RuntimeError",
