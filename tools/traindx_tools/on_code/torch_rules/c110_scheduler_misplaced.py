@@ -1,10 +1,10 @@
 """The learning-rate schedule is not stepped where its construction expects it.
 
-Six ways: stepped per batch although its length counts epochs (it ends after a handful of batches), or per epoch
+Five ways: stepped per batch although its length counts epochs (it ends after a handful of batches), or per epoch
 although it counts batches (it hardly moves); before the optimizer (the first value is skipped; torch warns); prepared
-by accelerate, whose wrapper steps it once for each process, with a length that counts one process's batches; built
-after the optimizer's state was loaded and not loaded itself (its constructor writes the initial rate back); or
-written by hand so that the rate is multiplied into itself every step.
+by accelerate, whose wrapper steps it once for each process, with a length that counts one process's batches; or built
+after the optimizer's state was loaded and not loaded itself (its constructor writes the initial rate back). A rate that
+is set by hand and multiplied into itself is C233.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ RULE = Rule(
 
 
 def check(project: Project) -> Iterator[Finding]:
-    """Look at every scheduler and every learning rate set by hand."""
+    """Look at every scheduler."""
     for fault in schedules.faults(project):
         yield RULE.finding(
             fault.statement,

@@ -2,7 +2,8 @@
 
 `lr0 / (1 + k * epoch)`, `lr0 * gamma ** epoch` and `lr0 * (1 - step / total)` are meant for the initial rate. Applied
 to the rate of the step before, and stored again, the factors multiply up: after ten epochs of 1 / (1 + 0.15 * epoch)
-the rate is 100 times lower than it should be, and training stops learning without an error.
+the rate is 52 times lower than it should be, and training stops learning without an error. A constant factor does the
+same where it is meant for an epoch, or for one time, and runs in every training step.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ import re
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
-from traindx_tools.on_code.project import Project
+from traindx_tools.on_code import compounding
+from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.syntax import FunctionNode, Loops, Syntax, parameters, syntax, written
+from traindx_tools.on_code.trace import Place
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -21,7 +24,7 @@ RULE = Rule(
     name="rate-compounds",
     title="A decay of the initial rate is applied to the current one",
     severity=Severity.HIGH,
-    sees="A learning rate that is assigned itself times a factor which depends on the step or epoch.",
+    sees="A learning rate that is assigned itself times a factor: one that depends on the step, or any in every step.",
     matters="The factors multiply up and the rate is practically zero long before the end.",
     alike=("a constant factor now and then (lr *= 0.1), which is meant to compound",
            "the initial rate times a factor, assigned to the current one"),
@@ -34,7 +37,12 @@ _COUNTER = re.compile(
 
 
 def check(project: Project) -> Iterator[Finding]:
-    """Look at every assignment of a rate to itself times something."""
+    """Look at rates that a traced step multiplies, and at every assignment of a rate to itself times something."""
+    told = {}
+    for loop in project.training_loops:
+        for place in compounding.multiplied(loop):
+            told[place.event.file.path, place.event.line] = _in_each_step(place)
+    yield from told.values()
     for file in project.files:
         if not re.search(r"lr|rate|eta|step_?size|alpha", file.text):
             continue
@@ -45,8 +53,22 @@ def check(project: Project) -> Iterator[Finding]:
             if made is None or not _RATE.search(_plain(made[0])) or not _outlives(code, node, made[0]):
                 continue
             counter = _counter(code, node, made[1])
-            if counter is not None:
+            if counter is not None and (file.path, node.lineno) not in told:
                 yield _finding(code, node, made[0], counter)
+
+
+def _in_each_step(place: Place) -> Finding:
+    event = place.event
+    text = event.file.segment(event.node)
+    return RULE.finding(
+        f"{text} at {event.file.path}:{event.line} multiplies the current learning rate in every training step: it "
+        "changes geometrically instead of being set from the base rate",
+        location(event),
+        event.file.path,
+        strength=Strength.DIRECT,
+        measured={"kind": "each step", "expression": text},
+        patch=compounding.from_base(place),
+    )
 
 
 def _plain(target: ast.expr) -> str:
