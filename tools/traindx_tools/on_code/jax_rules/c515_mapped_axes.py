@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, names_in, parameters, syntax, written
-from traindx_tools.on_code.tracing import function_of
+from traindx_tools.on_code.tracing import calls_of, function_of
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -43,20 +43,9 @@ def check(project: Project) -> Iterator[Finding]:
             if code.qualified(call.func) != "jax.vmap":
                 continue
             axes = argument(call, 1, "in_axes")
-            for used in _uses(code, call):
+            for used in calls_of(code, call):
                 yield from _judged(code, call, used, axes)
             yield from _shared_key(code, call, axes)
-
-
-def _uses(code: Syntax, call: ast.Call) -> Iterator[ast.Call]:
-    """The calls of the mapped function: directly, or through the name that it is bound to."""
-    up = code.parent(call)
-    if isinstance(up, ast.Call) and up.func is call:
-        yield up
-    elif isinstance(up, ast.Assign) and isinstance(up.targets[0], ast.Name):
-        for other in code.calls(up.targets[0].id):
-            if isinstance(other.func, ast.Name) and code.assigned(other.func) is call:
-                yield other
 
 
 def _judged(code: Syntax, call: ast.Call, used: ast.Call, axes: ast.expr | None) -> Iterator[Finding]:

@@ -28,7 +28,7 @@ from traindx_tools.on_code.syntax import (
     syntax,
     written,
 )
-from traindx_tools.on_code.tracing import GRADIENTS, function_of
+from traindx_tools.on_code.tracing import GRADIENTS, calls_of, function_of
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -95,7 +95,7 @@ def _uses(code: Syntax) -> Iterator[_Use]:
         if code.qualified(call.func) not in _VMAPS or not isinstance(axes, (ast.Tuple, ast.List)):
             continue
         function = _mapped(code, argument(call, 0, "fun"))
-        for used in _calls_of(code, call) if function is not None else ():
+        for used in calls_of(code, call, _WRAPPERS) if function is not None else ():
             yield from _use(code, axes, used, function)
     for function in code.of(ast.FunctionDef):
         for decorator in (d for d in function.decorator_list if isinstance(d, ast.Call)):
@@ -125,18 +125,6 @@ def _mapped(code: Syntax, node: ast.expr | None) -> ast.AST | None:
         owner = code.owner(node)
         return next((f for f in code.of(ast.FunctionDef) if f.name == node.attr and code.owner(f) is owner), None)
     return function_of(code, node)
-
-
-def _calls_of(code: Syntax, call: ast.Call) -> Iterator[ast.Call]:
-    up = code.parent(call)
-    while isinstance(up, ast.Call) and code.qualified(up.func) in _WRAPPERS:
-        call, up = up, code.parent(up)
-    if isinstance(up, ast.Call) and up.func is call:
-        yield up
-    elif isinstance(up, ast.Assign) and isinstance(up.targets[0], ast.Name):
-        for other in code.calls(up.targets[0].id):
-            if isinstance(other.func, ast.Name) and code.assigned(other.func) is call:
-                yield other
 
 
 def _judged(codes: list[Syntax], use: _Use, position: int) -> Finding | None:

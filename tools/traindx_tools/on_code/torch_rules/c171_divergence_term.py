@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, names_in, syntax, written
+from traindx_tools.on_code.terms import addends, exponent
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -62,32 +63,15 @@ def _terms(code: Syntax) -> Iterator[_Term]:
             isinstance(up, ast.BinOp) and isinstance(up.op, (ast.Add, ast.Sub))
         ):
             continue
-        addends = list(_addends(node, 1))
-        exps = [(s, n, _exponent(n)) for s, n in addends if _exponent(n) is not None]
-        ones = [s for s, n in addends if isinstance(n, ast.Constant) and n.value in (1, 1.0)]
-        squares = [s for s, n in addends if _is_square(n)]
-        if len(addends) != 4 or len(exps) != 1 or len(ones) != 1 or len(squares) != 1:
+        found = list(addends(node))
+        exps = [(s, n, exponent(n)) for s, n in found if exponent(n) is not None]
+        ones = [s for s, n in found if isinstance(n, ast.Constant) and n.value in (1, 1.0)]
+        squares = [s for s, n in found if _is_square(n)]
+        if len(found) != 4 or len(exps) != 1 or len(ones) != 1 or len(squares) != 1:
             continue
-        logs = [s for s, n in addends if written(n) == written(exps[0][2])]
+        logs = [s for s, n in found if written(n) == written(exps[0][2])]
         if len(logs) == 1:
             yield _Term(node, (ones[0], logs[0], squares[0], exps[0][0]))
-
-
-def _addends(node: ast.expr, sign: int) -> Iterator[tuple[int, ast.expr]]:
-    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
-        yield from _addends(node.left, sign)
-        yield from _addends(node.right, sign if isinstance(node.op, ast.Add) else -sign)
-    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        yield from _addends(node.operand, -sign)
-    else:
-        yield sign, node
-
-
-def _exponent(node: ast.expr) -> ast.expr | None:
-    """x of exp(x) or x.exp()."""
-    if not isinstance(node, ast.Call) or last_name(node.func) != "exp":
-        return None
-    return node.args[0] if node.args else node.func.value if isinstance(node.func, ast.Attribute) else None
 
 
 def _is_square(node: ast.expr) -> bool:

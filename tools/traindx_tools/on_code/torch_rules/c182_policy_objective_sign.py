@@ -16,6 +16,7 @@ from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import forms
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
+from traindx_tools.on_code.terms import addends
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -160,7 +161,7 @@ def _entropies(code: Syntax) -> Iterator[Finding]:
     """`loss = policy_loss + c * entropy` where entropy is a mean of .entropy()."""
     for node in code.of(ast.Assign):
         name = last_name(node.targets[0])
-        terms = list(_addends(node.value, 1))
+        terms = list(addends(node.value))
         if "loss" not in name.lower() or len(terms) < 2 or not _is_loss(code, node):
             continue
         for sign, term in terms:
@@ -182,16 +183,6 @@ def _factors(term: ast.expr) -> Iterator[ast.expr]:
         yield from _factors(term.operand)
     else:
         yield term
-
-
-def _addends(node: ast.expr, sign: int) -> Iterator[tuple[int, ast.expr]]:
-    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
-        yield from _addends(node.left, sign)
-        yield from _addends(node.right, sign if isinstance(node.op, ast.Add) else -sign)
-    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        yield from _addends(node.operand, -sign)
-    else:
-        yield sign, node
 
 
 def _is_entropy(code: Syntax, node: ast.AST) -> bool:

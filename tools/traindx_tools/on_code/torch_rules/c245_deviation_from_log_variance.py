@@ -17,6 +17,7 @@ from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
+from traindx_tools.on_code.terms import addends, exponent
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -64,25 +65,15 @@ def _log_variances(code: Syntax) -> Iterator[str]:
             isinstance(up, ast.BinOp) and isinstance(up.op, (ast.Add, ast.Sub))
         ):
             continue
-        addends = list(_addends(node, 1))
-        if len(addends) < 3 or not any(isinstance(n, ast.Constant) and n.value in (1, 1.0) for _, n in addends):
+        found = list(addends(node))
+        if len(found) < 3 or not any(isinstance(n, ast.Constant) and n.value in (1, 1.0) for _, n in found):
             continue
-        plain = {(s, last_name(n)) for s, n in addends if last_name(n)}
-        for sign, addend in addends:
+        plain = {(s, last_name(n)) for s, n in found if last_name(n)}
+        for sign, addend in found:
             power = _exponential(code, addend)
-            x = _exponent(power) if power is not None else None
+            x = _exponent(power)
             if x is not None and (-sign, last_name(x)) in plain:
                 yield last_name(x)
-
-
-def _addends(node: ast.expr, sign: int) -> Iterator[tuple[int, ast.expr]]:
-    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
-        yield from _addends(node.left, sign)
-        yield from _addends(node.right, sign if isinstance(node.op, ast.Add) else -sign)
-    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        yield from _addends(node.operand, -sign)
-    else:
-        yield sign, node
 
 
 def _exponential(code: Syntax, node: ast.expr) -> ast.Call | None:
@@ -91,10 +82,9 @@ def _exponential(code: Syntax, node: ast.expr) -> ast.Call | None:
     return made if isinstance(made, ast.Call) and _exponent(made) is not None else None
 
 
-def _exponent(node: ast.expr) -> ast.expr | None:
-    if not isinstance(node, ast.Call) or last_name(node.func) not in ("exp", "exp_"):
-        return None
-    x = node.args[0] if node.args else node.func.value if isinstance(node.func, ast.Attribute) else None
+def _exponent(node: ast.AST | None) -> ast.expr | None:
+    """The name in an exponential."""
+    x = exponent(node)
     return x if isinstance(x, (ast.Name, ast.Attribute)) else None
 
 
