@@ -15,6 +15,8 @@ from pathlib import Path
 
 from traindx.model import Diagnosis, Verify
 from traindx.verify import NewRun, Outcome
+from traindx_tools.on_logs.run import ErrorEvent
+from traindx_tools.on_logs.tracebacks import read_errors
 
 COULD_NOT = "the fix could not be verified, which is no strike: "
 """Begins the reason of an interruption by the machine."""
@@ -28,11 +30,8 @@ INSTALLED_AS = {"cv2": "opencv-python", "PIL": "pillow", "sklearn": "scikit-lear
                 "google.protobuf": "protobuf", "pytorch_lightning": "pytorch-lightning", "attr": "attrs"}
 """Packages whose name in the package index is another than the one that is imported."""
 
-_EXCEPTION = re.compile(r"^(?:\[?(?:default|rank)?\d+\]?: ?)?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)\b.*$",
-                        re.MULTILINE)
 _REPORTERS = ("ChildFailedError", "CalledProcessError")
 """Exceptions of launchers, which only say that the script failed."""
-_FRAME = re.compile(r'File "([^"\n]+)", line (\d+)')
 _ABSENT = re.compile(r"No module named ['\"]?([\w.]+)")
 _NOT_IN = re.compile(r"cannot import name ['\"](\w+)['\"] from (?:partially initialized module )?['\"]([\w.]+)")
 
@@ -61,7 +60,10 @@ class Ended:
     """What a hindrance is judged by: how the command ended, the last error in its output, the fix, the workspace."""
 
     outcome: Outcome
+    error: ErrorEvent | None
+    """The last exception in its output that is no launcher's report of another."""
     said: str
+    """Its type and message; without one, the last lines of the output."""
     changes: tuple[Change, ...]
     workspace: Path
 
@@ -75,9 +77,9 @@ class Ended:
     @property
     def in_changed_line(self) -> bool:
         """Whether the last traceback goes through a line that the fix changed."""
-        begun = _tail(self.outcome.folder / "output.log").rpartition("Traceback (most recent call last)")[2]
-        return any(Path(file).name == Path(c.path).name and c.touches(int(line))
-                   for file, line in _FRAME.findall(begun) for c in self.changes)
+        frames = self.error.frames if self.error is not None else ()
+        return any(Path(f.file).name == Path(c.path).name and c.touches(f.line)
+                   for f in frames for c in self.changes)
 
 
 def hindrance(diagnosis: Diagnosis, verify: Verify, outcome: Outcome, after: NewRun, changes: Sequence[Change],
@@ -86,7 +88,10 @@ def hindrance(diagnosis: Diagnosis, verify: Verify, outcome: Outcome, after: New
     old = {e.rule for e in diagnosis.evidence if e.rule and (e.finding or {}).get("severity") not in ("info", "low")}
     if outcome.exit_code == 0 or outcome.cancelled or any(f.rule in old for f in after.findings):
         return None
-    ended = Ended(outcome, _last_error(_tail(outcome.folder / "output.log")), tuple(changes), workspace)
+    text = _tail(outcome.folder / "output.log")
+    error = _last_error(text)
+    said = f"{error.type}: {error.message}" if error is not None else "\n".join(text.splitlines()[-SHELL_LINES:])
+    ended = Ended(outcome, error, said, tuple(changes), workspace)
     if not ended.in_changed_line:
         for judged in _KINDS:
             found = judged(ended)
@@ -171,10 +176,10 @@ def _environment(ended: Ended) -> str | None:
 _KINDS: tuple[Callable[[Ended], str | None], ...] = (_module, _command, _environment)
 
 
-def _last_error(text: str) -> str:
-    """From the last exception in an output to its end; without one, the last lines."""
-    errors = [m for m in _EXCEPTION.finditer(text) if not any(r in m[0] for r in _REPORTERS)]
-    return text[errors[-1].start():] if errors else "\n".join(text.splitlines()[-SHELL_LINES:])
+def _last_error(text: str) -> ErrorEvent | None:
+    found = [e for e in read_errors(enumerate(text.splitlines(), 1), "output.log")
+             if e.kind == "exception" and e.type.rpartition(".")[2] not in _REPORTERS]
+    return max(found, key=lambda e: e.last_line or e.end_line, default=None)
 
 
 def _tail(path: Path) -> str:
