@@ -311,3 +311,16 @@ def test_speed_of_a_few_thousand_lines(tmp_path: Path) -> None:
 def test_every_fixture_parses() -> None:
     for text in TEXTS:
         ast.parse(text)
+
+
+def test_some_rules_alone(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(
+        "import torch\nfrom torch import nn\nnet = nn.Sequential(nn.Linear(4, 1), nn.Softmax(dim=-1))\n"
+        "opt = torch.optim.Adam(net.parameters())\nfor x in torch.randn(9, 2, 4):\n    net(x).sum().backward()\n"
+        "    opt.step()\n"
+    )
+    every = {f.rule for f in audit([path]).findings}
+    assert {"C101", "C230"} <= every
+    assert {f.rule for f in audit([path], rules=["C230"]).findings} == {"C230"}
+    assert {f.rule for f in audit([path], rules=["C10"]).findings} == {r for r in every if r.startswith("C10")}

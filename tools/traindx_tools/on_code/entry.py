@@ -28,21 +28,22 @@ class AuditResult:
     project: Project
 
 
-def audit(paths: Sequence[str | Path]) -> AuditResult:
+def audit(paths: Sequence[str | Path], *, rules: Sequence[str] = ()) -> AuditResult:
     """Audit files and folders of Python code. Nothing of it is imported or run.
 
-    Findings are ordered by severity, then file and line. Unreadable files become notes, not errors.
+    `rules`: ids or their beginnings ("C1"); none means all. Findings are ordered by severity, then file and line.
+    Unreadable files become notes, not errors.
     """
     texts, notes = read_texts(paths)
-    result = audit_texts(texts)
+    result = audit_texts(texts, rules)
     return AuditResult(result.findings, (*notes, *result.notes), result.project)
 
 
-def audit_texts(texts: Sequence[Text]) -> AuditResult:
+def audit_texts(texts: Sequence[Text], rules: Sequence[str] = ()) -> AuditResult:
     """Audit files that were read already. Lines of notebooks are given as cell and line."""
     with undisturbed():
         notes: list[Artifact] = []
-        result = audit_sources(parse_texts(texts, notes))
+        result = audit_sources(parse_texts(texts, notes), rules=rules)
     findings = tuple(placed(f, texts) for f in result.findings)
     return AuditResult(findings, (*notes, *result.notes), result.project)
 
@@ -67,13 +68,14 @@ def undisturbed() -> Iterator[None]:
             gc.enable()
 
 
-def audit_sources(files: Sequence[SourceFile], processes: int = 1) -> AuditResult:
+def audit_sources(files: Sequence[SourceFile], processes: int = 1, rules: Sequence[str] = ()) -> AuditResult:
     """Audit sources that were parsed already, the rules shared among so many processes."""
     from traindx_tools.on_code.parallel import judged_by
 
     project = Project.of(files)
     notes = [Artifact(f.path, "python", note=f"followed in part: {why}") for f, why in project.failures]
-    modules = [m for room in ROOMS for m in rules_in(room)]
+    asked = tuple(rules) or ("C",)
+    modules = [m for room in ROOMS for m in rules_in(room) if m.rule.id.startswith(asked)]
     found: list[Finding] = []
     for judged in judged_by(modules, project, processes):
         found += judged.findings
