@@ -39,7 +39,7 @@ _KINDS = {
     "resized_crop": "crop", "elastic_transform": "elastic", "perspective": "perspective", "grid_sample": "warp",
 }  # fmt: skip
 _ACROSS = frozenset({"transposition"})
-"""Also used to reorder axes, which says nothing unless it happens to both by chance of a draw."""
+"""Also what puts axes in order, once and for one array alone: counts only under a condition."""
 
 
 @dataclass(frozen=True)
@@ -59,13 +59,17 @@ def check(project: Project) -> Iterator[Finding]:
         if not any(k in file.text for k in _KINDS) and "::-1" not in file.text:
             continue
         code = syntax(file)
+        moves: dict[int, list[_Move]] = {}
+        for node in code.of(ast.Assign):
+            for move in _moves(code, node):
+                moves.setdefault(id(code.scope(node)), []).append(move)
         for function in code.of(ast.FunctionDef):
-            yield from _judged(code, function)
+            yield from _judged(code, function, moves.get(id(function), []))
 
 
-def _judged(code: Syntax, function: ast.FunctionDef) -> Iterator[Finding]:
-    moves = [m for n in ast.walk(function) if isinstance(n, ast.Assign) and code.scope(n) is function
-             for m in _moves(code, n)]  # fmt: skip
+def _judged(code: Syntax, function: ast.FunctionDef, moves: list[_Move]) -> Iterator[Finding]:
+    if not moves:
+        return
     labels = {m.name for m in moves if _LABEL.search(m.name)}
     given = set().union(*(_returned(n.value) for n in ast.walk(function)
                           if isinstance(n, ast.Return) and isinstance(n.value, (ast.Tuple, ast.Dict))))  # fmt: skip
@@ -96,9 +100,9 @@ def _moves(code: Syntax, node: ast.Assign) -> Iterator[_Move]:
                 len(target.elts) == len(node.value.elts):  # fmt: skip
             pairs = list(zip(target.elts, node.value.elts, strict=True))
         for part, value in pairs:
-            name, kind = written(part), _kind(value)
-            if kind and isinstance(part, (ast.Name, ast.Subscript)) and _reads(value, name):
-                yield _Move(name, kind, node, block, value)
+            kind = _kind(value) if isinstance(part, (ast.Name, ast.Subscript)) else None
+            if kind and _reads(value, written(part)):
+                yield _Move(written(part), kind, node, block, value)
 
 
 def _kind(value: ast.expr) -> str | None:
