@@ -3,7 +3,8 @@
 `nn.Dropout(p)` takes the share that is dropped: a keep probability of 0.9 given to it drops nine of ten units. Label
 smoothing of 0.6 or more puts most of the target on the wrong classes. A contrastive loss divides similarities by a
 temperature such as 0.07; multiplied by it, cosines lie within -0.07 and 0.07, the softmax over the batch is uniform
-whatever the model does, and the loss stays at the logarithm of the batch size.
+whatever the model does, and the loss stays at the logarithm of the batch size. Gradients that are clipped to 1e-8 are
+gone: what is left lies below the epsilon of Adam, or below the resolution of a weight times any rate of SGD.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.changes import Change, source_of
+from traindx_tools.on_code.clipping import NORM_BOUND, VALUE_BOUND, tiny_bounds
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
 from traindx_tools.rules import Rule, Threshold
@@ -23,18 +25,22 @@ RULE = Rule(
     name="constant-outside-its-use",
     title="A constant lies far outside its use",
     severity=Severity.HIGH,
-    sees="A dropout of 0.9 or more, a label smoothing of 0.6 or more, cosines multiplied by a temperature below 0.5.",
-    matters="The model sees hardly any of its units, of its targets or of the differences between pairs.",
+    sees="A dropout of 0.9 or more, a label smoothing of 0.6 or more, cosines multiplied by a temperature below 0.5, "
+         "gradients clipped to almost nothing.",
+    matters="Hardly any of the units, targets, differences between pairs or gradients is left.",
     alike=("a learned scale that is the exponential of a parameter", "similarities divided by the temperature",
-           "a dropout whose probability is 1 - keep"),
+           "a dropout whose probability is 1 - keep", "a bound of 0 that switches clipping off"),
     confirm=("set the constant to its usual value (dropout 0.1 to 0.5, smoothing 0.1) and compare ten steps",),
     thresholds={
         "dropout": Threshold(0.9, "at or above", "usual 0 to 0.5"),
         "label smoothing": Threshold(0.6, "at or above", "usual 0 to 0.2"),
         "temperature": Threshold(0.5, "at or below", "cosines times it hardly differ"),
+        "clipped norm": Threshold(NORM_BOUND, "at or below", "usual 0.1 to 10; its elements lie below Adam's epsilon"),
+        "clipped value": Threshold(VALUE_BOUND, "at or below", "usual 0.01 to 1; with Adam 1e-8, its epsilon"),
     },
 )
 _MOST = {name: float(threshold.value) for name, threshold in RULE.thresholds.items()}
+_WORDS = ("Dropout", "label_smoothing", "normalize", "cosine_similarity", "clip", "clamp")
 _DROPOUTS = ("Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout")
 _LOSSES = ("cross_entropy", "CrossEntropyLoss", "log_softmax", "softmax_cross_entropy_with_integer_labels")
 
@@ -42,12 +48,13 @@ _LOSSES = ("cross_entropy", "CrossEntropyLoss", "log_softmax", "softmax_cross_en
 def check(project: Project) -> Iterator[Finding]:
     """Look at every dropout, every smoothed loss and every scaled similarity."""
     for file in project.files:
-        if not any(word in file.text for word in ("Dropout", "label_smoothing", "normalize", "cosine_similarity")):
+        if not any(word in file.text for word in _WORDS):
             continue
         code = syntax(file)
         yield from _dropouts(code)
         yield from _smoothings(code)
         yield from _temperatures(code)
+        yield from _clipped(code)
 
 
 def _dropouts(code: Syntax) -> Iterator[Finding]:
@@ -130,6 +137,17 @@ def _normalised(code: Syntax, node: ast.expr) -> bool:
         return True
     divided = isinstance(made, ast.BinOp) and isinstance(made.op, ast.Div)
     return divided and bool(re.search(r"norm\(", written(made.right)))  # type: ignore[attr-defined]
+
+
+def _clipped(code: Syntax) -> Iterator[Finding]:
+    for bound in tiny_bounds(code):
+        change = Change(code.file, "the usual bound").replace(bound.node, "1.0")
+        patch = change.patches() if bound.certain and isinstance(bound.node, ast.Constant) else ()
+        what = "the norm of all gradients" if bound.kind == "norm" else "each gradient"
+        yield _finding(
+            code, bound.call, f"{written(bound.call)} clips {what} to {bound.value:g}: nothing of them is left",
+            f"clipped {bound.kind}", bound.value, patch, Strength.DIRECT if bound.certain else Strength.CIRCUMSTANTIAL,
+        )  # fmt: skip
 
 
 def _finding(
