@@ -106,3 +106,18 @@ def scales(node: ast.expr) -> bool:
     name = last_name(node)
     return bool(_SCALES.search(name)) or name.isupper() or \
         re.match(r"self\.[\w.]+$|(h?params|args|cfg|config|opt)\b", written(node)) is not None  # fmt: skip
+
+
+def places_of(code: Syntax, value: ast.expr) -> list[ast.expr]:
+    """Where a value stands: where it is made, and every read of the one name that certainly holds it."""
+    statement = code.statement(value)
+    target: ast.expr | None = None
+    if isinstance(statement, ast.Assign) and statement.value is value:
+        target = statement.targets[0]
+    elif isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Tuple):
+        pairs = zip(getattr(statement.targets[0], "elts", ()), statement.value.elts, strict=False)
+        target = next((t for t, v in pairs if v is value), None)
+    if not isinstance(target, ast.Name):
+        return [value]
+    reads = [n for n in code.of(ast.Name) if n.id == target.id and isinstance(n.ctx, ast.Load)]
+    return [value, *(n for n in reads if code.assigned(n) is value)]
