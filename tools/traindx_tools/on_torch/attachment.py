@@ -72,7 +72,9 @@ class Attachment:
     # ---- patches
 
     def patch(self) -> None:
-        """Puts the patches in."""
+        """Puts the patches in, once."""
+        if self._undo:
+            return
         self._replace(torch.nn.Module, "__call__", self._module_call)
         self._replace(torch.autograd, "backward", self._backward)
         self._replace(torch_dataloader._BaseDataLoaderIter, "__next__", self._next_batch)

@@ -9,6 +9,7 @@ from pathlib import Path
 MOST_BYTES = 2_000_000
 
 
+@cache
 def name_at(file: str, line: int) -> str | None:
     """`kl` for `kl = ...`, `losses["kl"]` gives `kl`, `return ...` the function's name; None where nothing says so."""
     tree = _tree(file)

@@ -53,7 +53,7 @@ class Late(Generic[Tag]):
 
     def arrived(self, *, wait: bool = False) -> list[tuple[Tag, NDArray[np.float64]]]:
         """What has arrived since the last call. `wait` is for the end of the program only: it synchronises."""
-        out = []
+        out: list[tuple[Tag, NDArray[np.float64]]] = []
         while self._waiting and (wait or self._waiting[0].event is None or self._waiting[0].event.query()):
             item = self._waiting.popleft()
             if wait and item.event is not None:

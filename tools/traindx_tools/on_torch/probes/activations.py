@@ -66,9 +66,8 @@ class ActivationProbe(TorchProbe):
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
         self._once = Once()
-        self._cadence = Cadence(int(scene.options.get("activations_first", 4)),
-                                int(scene.options.get("activations_every", 50)))
-        self._often = Cadence(12, 50)
+        self._cadence = Cadence.chosen(scene.options, "activations", 4, 50)
+        self._often = Cadence(12, 50, thins=True)
         self._calls: Counter[int] = Counter()
         self._evaluations: Counter[int] = Counter()
         self._places: dict[tuple[int, str], _Place] = {}
@@ -102,6 +101,8 @@ class ActivationProbe(TorchProbe):
 
     def after_forward(self, model: torch.nn.Module, output: Any) -> None:
         """Looks at the output, and sends all numbers of this call on their way together."""
+        if not self.scene.inner:
+            return
         if self._look_at_norms in self.scene.inner:
             self.scene.inner.remove(self._look_at_norms)
         elif self._look in self.scene.inner:

@@ -63,7 +63,7 @@ class BatchProbe(TorchProbe):
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
         self._once = Once()
-        self._cadence = Cadence(12, int(scene.options.get("batches_every", 50)))
+        self._cadence = Cadence.chosen(scene.options, "batches", 12, 50)
         self._late: Late[tuple[str, dict[str, Any]]] = Late()
         self._calls: Counter[int] = Counter()
         self._backwards = 0

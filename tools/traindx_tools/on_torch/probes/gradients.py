@@ -65,8 +65,7 @@ class GradientProbe(TorchProbe):
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
-        self._cadence = Cadence(int(scene.options.get("gradients_first", 12)),
-                                int(scene.options.get("gradients_every", 25)))
+        self._cadence = Cadence.chosen(scene.options, "gradients", 12, 25)
         self._courses: dict[int, _Course] = {}
         self._late: Late[tuple[int, str, dict[str, Any]]] = Late()
 

@@ -94,7 +94,7 @@ class MembershipProbe(TorchProbe):
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
         self._once = Once()
-        self._cadence = Cadence(12, 25)
+        self._cadence = Cadence(12, 25, thins=True)
         self._usage = Usage()
         self._listened: dict[int, int] = {}
         self._modes: dict[int, _Modes] = {}

@@ -36,7 +36,7 @@ class NoiseScaleProbe(TorchProbe):
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
-        self._cadence = Cadence(16, int(scene.options.get("noise_scale_every", 25)))
+        self._cadence = Cadence.chosen(scene.options, "noise_scale", 16, 25)
         self._parameters: list[torch.nn.Parameter] = []
         self._late: Late[tuple[int, int, int, int]] = Late()
         self._pairs: deque[tuple[float, float]] = deque(maxlen=KEPT)

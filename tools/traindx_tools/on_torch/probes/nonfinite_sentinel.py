@@ -21,7 +21,7 @@ SMALL = 2**12
 BUDGET = {"cpu": 2**16}
 """Elements of large gradients that are looked at in one step, in turn, by the type of device."""
 DEVICE_BUDGET = 2**22
-SHARE = 0.005
+SHARE = 0.003
 """Of the time, what looking at gradients may take: with very short steps not every step is looked at."""
 LOSS, GRADIENT, SKIPPED = "loss", "gradient", "scaled gradient"
 

@@ -114,7 +114,7 @@ class UpdateProbe(TorchProbe):
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
         self._once = Once()
-        self._cadence = Cadence(10, int(scene.options.get("updates_every", 50)))
+        self._cadence = Cadence.chosen(scene.options, "updates", 10, 50)
         self._held: dict[int, _Held] = {}
         self._late: Late[tuple[int, int, list[float]]] = Late()
 
