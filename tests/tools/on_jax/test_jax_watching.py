@@ -84,6 +84,24 @@ def test_an_eager_gradient_is_watched(tmp_path: Path) -> None:
     assert found.measured["reason"] == "sqrt-at-zero"
 
 
+@pytest.mark.parametrize("eager", [False, True], ids=["jitted", "eager"])
+@pytest.mark.parametrize("bad", [False, True], ids=["healthy", "bad"])
+def test_the_last_of_many_short_steps_is_looked_at(eager: bool, bad: bool, tmp_path: Path) -> None:
+    def loss(w: Any, s: Any) -> Any:
+        return jnp.log((w ** 2).sum() * s)
+
+    def run() -> None:
+        gradient = jax.value_and_grad(loss)
+        step = gradient if eager else jax.jit(lambda w, s: (lambda v, g: (w - 1e-3 * g, v))(*gradient(w, s)))
+        w = jnp.ones(4)
+        for i in range(60):
+            first, second = step(w, jnp.float32(-1.0 if bad and i >= 58 else 1.0))
+            w = w - 1e-3 * second if eager else first
+
+    found = watched(run, Settings(str(tmp_path), ("nonfinite",)))
+    assert [f.rule for f in found] == (["J102"] if bad else [])
+
+
 def test_a_metric_over_nothing_is_only_remarked(tmp_path: Path) -> None:
     def run() -> None:
         @jax.jit

@@ -16,6 +16,7 @@ from traindx_tools.finding import Finding
 from traindx_tools.live.notice import say
 from traindx_tools.live.session import Session, current_session
 from traindx_tools.on_jax import internals
+from traindx_tools.on_jax.paths.marking import marked_call
 from traindx_tools.on_jax.probe import Call, JaxProbe, Mapped, Scene
 from traindx_tools.on_jax.registry import probes_for
 from traindx_tools.on_jax.state import Feeding
@@ -117,13 +118,28 @@ class Attachment:
 
             @functools.wraps(made)
             def call(*given: Any, **named: Any) -> Any:
-                if self._current is not None:  # it is traced: releases before 0.5 do not mark what this makes
-                    self._current.differentiates = True
-                return watched(*given, **named)
+                if self._current is None:
+                    return watched(*given, **named)
+                self._current.differentiates = True  # it is traced: releases before 0.5 do not mark what this makes
+                return self._marked(watched, given, named, bool(options.get("has_aux")))
 
             return call
 
         return gradient
+
+    def _marked(self, watched: Watched, args: tuple[Any, ...], kwargs: dict[str, Any], aux: bool) -> Any:
+        """The call of a gradient within a trace; its leaves are given names where a probe asks for them."""
+        output = watched(*args, **kwargs)
+        if self._off or self._busy or not any(p.marks_gradients for p in self.probes):
+            return output
+        try:
+            found, marks = marked_call(watched, args, kwargs, output, aux)
+        except Exception as error:  # noqa: BLE001 - a fault of ours must not become the training's
+            say(f"a gradient is not measured: {type(error).__name__}: {error}; the training goes on")
+            return output
+        if marks is not None:
+            self._tell("marked", marks)
+        return found
 
     def _vmap(self, original: Any) -> Any:
         @functools.wraps(original)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from traindx_tools.finding import Finding
     from traindx_tools.live.recorder import Recorder
+    from traindx_tools.on_jax.paths.marked import Marks
     from traindx_tools.on_jax.watched import Watched
 
 
@@ -76,6 +77,11 @@ class JaxProbe:
         """A function is about to be called; only probes with `looks_before` are asked."""
 
     looks_before = False
+
+    def marked(self, marks: Marks) -> None:
+        """A gradient was marked while it was traced; only where a probe with `marks_gradients` is there."""
+
+    marks_gradients = False
 
     def after_call(self, call: Call) -> None:
         """A function has returned: its outputs may still be on their way."""

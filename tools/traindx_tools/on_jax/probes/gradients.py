@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,19 +11,16 @@ import numpy as np
 from traindx_tools.finding import Finding
 from traindx_tools.on_jax import internals
 from traindx_tools.on_jax.nonfinite.values import is_inexact
-from traindx_tools.on_jax.paths.gradient import BRANCH, CUT, blocked_inputs, stopped_on_purpose
+from traindx_tools.on_jax.paths.measured import FEWEST, FEWEST_LOOKS, Measured, judged
 from traindx_tools.on_jax.paths.norms import norms_of
-from traindx_tools.on_jax.paths.reach import is_float, reach
+from traindx_tools.on_jax.paths.reach import is_float
 from traindx_tools.on_jax.probe import Call, JaxProbe
-from traindx_tools.on_jax.rules import j301_no_gradient_path, j302_gradient_in_one_branch
 from traindx_tools.on_jax.tracing import Traced, argument_names, lowered
 from traindx_tools.on_jax.watched import Watched
 
 LOOKS = frozenset({2, 3, 5, 9, 13, 29, 53, 101, 203, 403, 803})
 """Calls of a function whose gradients are measured."""
-FEWEST, FEWEST_LOOKS = 10, 3
-"""Calls between the first and the last look, and looks, from which a gradient of zero counts."""
-MOST_EQUATIONS, MOST_LEAVES = 40_000, 400
+MOST_EQUATIONS = 40_000
 
 
 @dataclass
@@ -90,44 +87,16 @@ class Gradients(JaxProbe):
             norms = dict(zip(known.names, map(float, told[-1]), strict=False))
             self.scene.recorder.mark("gradient_norms", function=known.watched.name, call=steps[-1], norms=norms)
             if known.traced is not None and len(steps) >= FEWEST_LOOKS and steps[-1] - steps[0] >= FEWEST:
-                yield from _judged(known, known.traced, told, steps[-1] - steps[0])
+                count = len(known.names)
+                yield from judged(Measured(known.traced, known.names, tuple(i for _, i in known.pairs),
+                                           frozenset(o for o, _ in known.pairs), told[:, :count], told[:, count:],
+                                           steps[-1] - steps[0]))
 
 
 def _is_state(known: _Function) -> bool:
     """Whether what was taken for gradients comes back as an argument."""
     feeding = known.watched.feeding
     return feeding is not None and any(output in feeding.fed for output, _ in known.pairs)
-
-
-def _judged(known: _Function, traced: Traced, told: Any, calls: int) -> Iterator[Finding]:
-    """`told`: by look, the norms of the gradients and then of the parameters."""
-    count = len(known.names)
-    grads, values = told[:, :count], told[:, count:]
-    never = (grads == 0).all(axis=0) & (values[0] == values[-1])
-    sometimes = (grads == 0).any(axis=0) & (grads > 0).any(axis=0)
-    if not (grads > 0).any():
-        return
-    outputs = {o for o, _ in known.pairs}
-    losses = [i for i, v in enumerate(traced.jaxpr.jaxpr.outvars)
-              if i not in outputs and not internals.is_literal(v) and is_float(v.aval) and not v.aval.shape]
-    purpose = stopped_on_purpose(traced.jaxpr)
-    zero = [i for k, (_, i) in enumerate(known.pairs) if (never[k] or sometimes[k]) and i not in purpose]
-    position = {name: k for k, name in enumerate(known.names)}
-    for blocked in blocked_inputs(traced, reach(traced.jaxpr), zero, losses):
-        wanted = sometimes if blocked.kind == BRANCH else never
-        names = tuple(n for n in blocked.names if wanted[position[n]])
-        if not names or (blocked.kind == CUT and blocked.cut is None):
-            continue
-        found = replace(blocked, names=names, norms=_norms(known, grads))
-        if blocked.kind == BRANCH:
-            zeros = int((grads[:, [position[n] for n in names]] == 0).all(axis=1).sum())
-            yield from j302_gradient_in_one_branch.check(found, (zeros, len(grads)))
-        elif blocked.kind == CUT:
-            yield from j301_no_gradient_path.check(replace(found, unchanged_calls=calls))
-
-
-def _norms(known: _Function, grads: Any) -> dict[str, float]:
-    return dict(zip(known.names[:MOST_LEAVES], map(float, grads[-1]), strict=False))
 
 
 def _pairs(traced: Traced, differentiates: bool) -> Iterator[tuple[int, int]]:

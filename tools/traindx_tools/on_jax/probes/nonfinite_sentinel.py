@@ -6,7 +6,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,12 @@ class _Function:
     last_good_call: int = 0
     checked: int = 0
     bad_in_a_row: int = 0
+    unseen: Call | None = None
+    """The latest call, without its arguments, where it was not looked at: the last one of the program may be it."""
+
+    def keeps(self, call: Call) -> bool:
+        """Whether the program itself holds what this call gave until the next one: its state, or gradients."""
+        return bool(self.feeding.fed) or call.watched.kind != "jit"
 
 
 @dataclass
@@ -82,7 +88,10 @@ class NonfiniteSentinel(JaxProbe):
             return
         start = time.perf_counter()
         function = self._functions.get(call.watched.number) or self._begin(call)
-        if not (call.step % function.stride and call.step > 8):
+        if call.step % function.stride and call.step > 8:
+            function.unseen = replace(call, args=(), kwargs={}) if function.keeps(call) else None
+        else:
+            function.unseen = None
             self._look(function, call)
             self._read()
             self._pace(function, start, time.perf_counter())
@@ -203,6 +212,10 @@ class NonfiniteSentinel(JaxProbe):
         """Reads what is still on its way; scalars that are odd at the end are told."""
         if self.tripped:
             return
+        self._read(wait=True)
+        for function in self._functions.values():
+            if function.unseen is not None:
+                self._look(function, function.unseen)
         self._read(wait=True)
         if self.tripped:
             return

@@ -27,7 +27,7 @@ RULE = Rule(
     sees="all ways from a parameter to the loss in the jaxpr, and where each of them is cut",
     matters="these parameters keep their initial values while the loss goes down by the others alone",
     alike=("layers that are frozen on purpose", "a target network, which gets no gradient by design"),
-    confirm=("print the norm of their gradient: it is exactly 0",),
+    confirm=("`traindx run --probe inner-gradients -- CMD` records the norm of their gradient: it is exactly 0",),
 )
 
 

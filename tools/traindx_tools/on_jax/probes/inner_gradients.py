@@ -1,0 +1,153 @@
+"""On demand: the norms of gradients that stay inside a jitted step, from a second function of the step's inputs.
+
+In some calls that function runs before the step: a forward and a backward pass more, and one compilation. What the
+program computes is not changed, and arguments that it donates are still there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from traindx_tools.finding import Finding
+from traindx_tools.live.notice import say
+from traindx_tools.on_jax import internals
+from traindx_tools.on_jax.nonfinite.values import is_inexact
+from traindx_tools.on_jax.paths.marked import Marks, marked_in, norms_of_marked, speaks_outside
+from traindx_tools.on_jax.paths.measured import FEWEST, FEWEST_LOOKS, Measured, judged
+from traindx_tools.on_jax.paths.norms import norms_of
+from traindx_tools.on_jax.probe import Call, JaxProbe
+from traindx_tools.on_jax.tracing import Traced, dynamic_leaves, lowered
+
+LOOKS = frozenset({2, 3, 5, 9, 13, 29, 53, 101, 203, 403, 803, *range(1603, 100_000, 1600)})
+"""Calls of a function in which its gradients are computed once more."""
+MOST_EQUATIONS = 40_000
+
+
+@dataclass
+class _Function:
+    """One jitted function. `labels`: what is measured; `inputs`: for each the parameter among the jaxpr's inputs."""
+
+    traced: Traced
+    labels: tuple[str, ...]
+    names: tuple[str, ...]
+    inputs: tuple[int | None, ...]
+    norms: Callable[..., Any]
+    looks: dict[int, Any] = field(default_factory=dict)
+    """By call: the norms of the gradients, then those of their parameters, on the device."""
+    written: int = 0
+
+
+class InnerGradients(JaxProbe):
+    """Norm by parameter of what `grad` and `value_and_grad` give within jit; the total as `grad_norm`."""
+
+    name = "inner-gradients"
+    looks_before = True
+    marks_gradients = True
+
+    def __init__(self, scene: Any) -> None:
+        super().__init__(scene)
+        self._marks: dict[str, tuple[Marks, str]] = {}
+        """By label: the gradient that it belongs to, and the leaf's name."""
+        self._functions: dict[int, _Function | None] = {}
+
+    def marked(self, marks: Marks) -> None:
+        """A gradient was marked while its function was traced."""
+        self._marks.update({label: (marks, name) for label, name in marks.names.items()})
+
+    def compiled(self, call: Call, jaxpr: Any) -> None:
+        """Makes the second function where the compiled one holds marked gradients."""
+        number = call.watched.number
+        if call.watched.kind != "jit" or internals.size(jaxpr) > MOST_EQUATIONS:
+            return
+        labels = tuple(label for label in marked_in(jaxpr) if label in self._marks)
+        if not labels:
+            return
+        traced = lowered(call.watched, jaxpr, call.args, call.kwargs, call.output)
+        if not traced.positions or speaks_outside(jaxpr):
+            say(f"the gradients within {call.watched.name} are not measured: " + (
+                "its arguments cannot be told apart" if not traced.positions else "it calls the host for a result"))
+            return
+        known = self._functions.get(number)
+        names = tuple(self._marks[label][1] for label in labels)
+        found = tuple(_parameter(n, v, traced) for n, v in zip(names, _avals(jaxpr, labels), strict=True))
+        told = tuple(traced.inputs[i] if i is not None else n for n, i in zip(names, found, strict=True))
+        made = _Function(traced, labels, told, found, norms_of_marked(jaxpr))
+        if known is not None and known.names == told:  # another signature of the same step: its looks go on
+            made.looks, made.written = known.looks, known.written
+        self._functions[number] = made
+
+    def before_call(self, call: Call) -> None:
+        """Sends the norms of some calls on their way; nothing waits for them."""
+        known = self._functions.get(call.watched.number) if call.step in LOOKS else None
+        if known is None:
+            return
+        given = dynamic_leaves(call.watched, call.args, call.kwargs)
+        if [_type(g) for g in given] != [_type(v.aval) for v in known.traced.jaxpr.jaxpr.invars]:
+            return  # this call is for another signature
+        grads = known.norms(*given)
+        held = [given[i] for i in known.inputs if i is not None and is_inexact(given[i])]
+        known.looks[call.step] = (grads, norms_of(held) if held else None)
+
+    def after_call(self, call: Call) -> None:
+        """Writes what has arrived."""
+        known = self._functions.get(call.watched.number)
+        if known is not None and len(known.looks) > known.written:
+            self._write(known, wait=False)
+
+    def _write(self, known: _Function, *, wait: bool) -> None:
+        for step in sorted(known.looks)[known.written:]:
+            grads = known.looks[step][0]
+            if not wait and not getattr(grads, "is_ready", lambda: True)():
+                return
+            known.written += 1
+            total = math.sqrt(float(np.sum(np.square(np.asarray(grads, dtype=np.float64)))))
+            self.scene.recorder.metrics(step, {"grad_norm": total})
+
+    def finish(self) -> Iterable[Finding]:
+        """Writes the last norms of each function, and judges those that were zero."""
+        for known in self._functions.values():
+            if known is None or not known.looks:
+                continue
+            self._write(known, wait=True)
+            steps = sorted(known.looks)
+            grads = np.stack([np.asarray(known.looks[s][0]) for s in steps])
+            self.scene.recorder.mark("gradient_norms", function=known.traced.name, call=steps[-1],
+                                     norms=dict(zip(known.names, map(float, grads[-1]), strict=True)))
+            kept = [k for k, i in enumerate(known.inputs) if i is not None]
+            if kept and len(steps) >= FEWEST_LOOKS and steps[-1] - steps[0] >= FEWEST:
+                values = np.stack([np.asarray(known.looks[s][1]) for s in steps])
+                yield from judged(Measured(
+                    known.traced, tuple(known.names[k] for k in kept),
+                    tuple(i for i in known.inputs if i is not None), frozenset(), grads[:, kept], values,
+                    steps[-1] - steps[0]))
+
+
+def _parameter(name: str, aval: Any, traced: Traced) -> int | None:
+    """The input that a leaf of a gradient belongs to: of its type, and of its path within whatever holds it."""
+    path = name[len(name.split("[")[0].split(".")[0]):]
+    same = [i for i, v in enumerate(traced.jaxpr.jaxpr.invars) if _type(v.aval) == _type(aval)]
+    exact = [i for i in same if traced.inputs[i] == name]
+    ending = [i for i in same if path and traced.inputs[i].endswith(path)]
+    first = [i for i in ending if not any(w in traced.inputs[i] for w in ("opt", ".mu", ".nu", "ema", "target"))]
+    chosen = exact or (ending if len(ending) == 1 else first)
+    return chosen[0] if len(chosen) == 1 else None
+
+
+def _avals(jaxpr: Any, labels: Sequence[str]) -> list[Any]:
+    found: dict[str, Any] = {}
+    waiting = [jaxpr]
+    while waiting:
+        for eqn in waiting.pop().jaxpr.eqns:
+            if eqn.primitive.name == "name":
+                found.setdefault(str(eqn.params["name"]), eqn.outvars[0].aval)
+            waiting += [body for _, body in internals.inner_jaxprs(eqn)]
+    return [found[label] for label in labels]
+
+
+def _type(value: Any) -> tuple[Any, str]:
+    return tuple(getattr(value, "shape", ())), str(getattr(value, "dtype", ""))
