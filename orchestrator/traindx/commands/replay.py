@@ -10,17 +10,19 @@ import click
 
 
 @click.command("replay")
-@click.argument("file", type=str)
+@click.argument("file", type=str, metavar="FILE_OR_FOLDER")
 @click.option("--json", "as_json", is_flag=True, help="The outcome as JSON on standard output.")
 def command(file: str, as_json: bool) -> int:
     """Check the batch in FILE (traindx-run/TIME/rank00000.batch.npz), which `traindx run` kept when a program failed.
 
+    A folder of a run stands for the batch in it; where several ranks kept one, name one of them.
+
     A device-side assert becomes a plain error: which index, where, in which table. Nothing is unpickled or run. The
     exit code is 1 where an index is out of range.
     """
-    from traindx_tools.live.batch_file import read_batch, replay
+    from traindx_tools.live.batch_file import batch_in, read_batch, replay
 
-    arrays, checks = read_batch(Path(file))
+    arrays, checks = read_batch(batch_in(Path(file)))
     outcomes = replay(arrays, checks)
     if as_json:
         click.echo(json.dumps({"arrays": {k: [str(a.dtype), list(a.shape)] for k, a in arrays.items()},

@@ -72,6 +72,19 @@ def write_batch(path: Path, arrays: Mapping[str, NDArray[Any]], checks: Iterable
     return True
 
 
+def batch_in(path: Path) -> Path:
+    """The batch in a run's folder, or the path itself. Raises UnreadableInput for a folder with none or several."""
+    if not path.is_dir():
+        return path
+    found = sorted(path.glob("*.batch.npz"))
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise UnreadableInput(f"{path} holds no batch: `traindx run` keeps one (rank00000.batch.npz) where a program "
+                              "fails on an index")
+    raise UnreadableInput(f"{path} holds the batches of {len(found)} ranks: name one of them, such as {found[0]}")
+
+
 def read_batch(path: Path) -> tuple[dict[str, NDArray[Any]], tuple[Check, ...]]:
     """Arrays by name and the checks. Raises UnreadableInput for anything that is no such file."""
     try:

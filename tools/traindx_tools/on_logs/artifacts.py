@@ -154,10 +154,15 @@ _REFUSED_MAGIC = (
     (b":W&B", "wandb", "a wandb run file: export its history (wandb sync, or run.history()) as CSV"),
 )
 
+BATCH = ".batch.npz"
+"""The end of the name of a batch that the live instruments kept."""
+
 
 def refusal(source: Source) -> Artifact | None:
     """Why a source is not read, or None where it may be: archives, pickles and other binary files."""
     head = source.head
+    if source.name.endswith(BATCH) and head.startswith(b"PK"):
+        return Artifact(source.name, "traindx batch", note=f"what the program failed on: traindx replay {source.name}")
     for magic, form, why in _REFUSED_MAGIC:
         if head.startswith(magic):
             return Artifact(source.name, form, note=f"refused: {why}")

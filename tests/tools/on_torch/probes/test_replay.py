@@ -64,6 +64,19 @@ def test_the_ignored_label_is_no_fault(tmp_path):
     assert [o.bad for o in replay({"y": np.array([-100, 3, 4])}, [check])] == [1]
 
 
+def test_the_folder_of_a_run_stands_for_its_batch(tmp_path, capsys):
+    assert run(["replay", str(tmp_path)]) == 2
+    assert "holds no batch" in capsys.readouterr().err
+    check = [Check("lookup", "x", 6, "the table t")]
+    write_batch(tmp_path / "rank00000.batch.npz", {"x": np.arange(7)}, check)
+    assert run(["replay", str(tmp_path)]) == 1
+    assert run(["diagnose", str(tmp_path)]) in (0, 1, 3, 4)
+    assert "traindx replay " in " ".join(capsys.readouterr().out.split())
+    write_batch(tmp_path / "rank00001.batch.npz", {"x": np.arange(7)}, check)
+    assert run(["replay", str(tmp_path)]) == 2
+    assert "batches of 2 ranks: name one" in capsys.readouterr().err
+
+
 class Evil:
     def __reduce__(self):
         return (print, ("run",))
