@@ -65,9 +65,15 @@ _SETTLED = 1e-3
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at every update of an average in the loops that train."""
-    text = "\n".join(f.text for f in project.files)
-    if not _AVERAGE.search(text) or not _USED.search(text):
-        return
+    found = list(_of_loops(project))
+    if found and any(_USED.search(f.text) for f in project.files):
+        pretrained = any(_PRETRAINED.search(f.text) for f in project.files)
+        for place, decay, updates in found:
+            yield _finding(project, place, decay, updates, pretrained)
+
+
+def _of_loops(project: Project) -> Iterator[tuple[Place, float, float]]:
+    """Updates of averages that outlast their run: their place, decay and number."""
     seen: set[int] = set()
     for loop in project.training_loops:
         for place in loop.places:
@@ -77,7 +83,7 @@ def check(project: Project) -> Iterator[Finding]:
             seen.add(id(place.event))
             updates = _updates(place)
             if updates is not None and 0.5 < decay < 1 and decay**updates > _MOST and not _grows(place):
-                yield _finding(project, place, decay, updates, _PRETRAINED.search(text) is not None)
+                yield place, decay, updates
 
 
 def _decay(project: Project, event: Event) -> float | None:

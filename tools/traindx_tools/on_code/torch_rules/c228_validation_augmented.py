@@ -64,15 +64,22 @@ def check(project: Project) -> Iterator[Finding]:
     codes = [syntax(f) for f in project.files]
     for code in codes:
         text = code.file.text
-        if "torch" not in text or _VIEWS.search(text):
+        if "torch" not in text:
             continue
-        if "random_split" in text or "Subset" in text:
-            for split in (*_splits(code), *_sampled(code)):
-                finding = _shared(codes, code, split)
-                if finding is not None:
-                    yield finding
-        if re.search("transform|augment|aug|tf", text):
-            yield from _of_training(codes, code)
+        found = list(_of_file(codes, code))
+        if found and not _VIEWS.search(text):
+            yield from found
+
+
+def _of_file(codes: list[Syntax], code: Syntax) -> Iterator[Finding]:
+    text = code.file.text
+    if "random_split" in text or "Subset" in text:
+        for split in (*_splits(code), *_sampled(code)):
+            finding = _shared(codes, code, split)
+            if finding is not None:
+                yield finding
+    if any(word in text for word in ("transform", "aug", "tf")):
+        yield from _of_training(codes, code)
 
 
 def _splits(code: Syntax) -> Iterator[_Split]:

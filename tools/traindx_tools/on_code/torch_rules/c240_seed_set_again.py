@@ -82,15 +82,20 @@ def _sets_seed(project: Project, code: Syntax, call: ast.Call, seeders: set[str]
 
 def _trainers(project: Project) -> set[str]:
     """Functions of the project that take training steps, and those that call them."""
-    found: dict[str, set[str]] = {}
-    for file in project.files:
-        for function in syntax(file).of(ast.FunctionDef):
-            found.setdefault(function.name, set()).update(
-                last_name(n.func) for n in ast.walk(function) if isinstance(n, ast.Call)
-            )
-    direct = {name for name, called in found.items() if called & {"backward", "manual_backward"}}
+    direct = _callers(project, {"backward", "manual_backward"})
     direct -= {"forward", "__init__", "step", "main", "backward", "__call__"}
-    return direct | {name for name, called in found.items() if called & direct and name not in ("main", "step")}
+    return direct | (_callers(project, direct) - {"main", "step"})
+
+
+def _callers(project: Project, names: set[str]) -> set[str]:
+    """Functions of the project that hold a call of one of these."""
+    return {
+        around.name
+        for code in map(syntax, project.files)
+        for call in code.calls(*names)
+        for around in code.above(call)
+        if isinstance(around, ast.FunctionDef)
+    }
 
 
 def _judged(code: Syntax, call: ast.Call, training: set[str]) -> Iterator[Finding]:
