@@ -48,8 +48,7 @@ def check(project: Project) -> Iterator[Finding]:
     owned = _owned(project)
     if owned is None:
         return
-    settled = {id(unwrap(e.receiver)) for e in project.calls("eval") if e.receiver is not None}
-    loaded = {id(unwrap(e.receiver)) for e in project.calls("load_state_dict") if e.receiver is not None}
+    settled, loaded = _receivers(project, "eval", owned), _receivers(project, "load_state_dict", owned)
     seen: set[int] = set()
     for loop in project.training_loops:
         if not any(stepped(p.event) is not None for p in loop.of("step")):
@@ -59,6 +58,16 @@ def check(project: Project) -> Iterator[Finding]:
             continue
         reached = frozenset().union(*(sites_of(v) for v in losses))
         yield from _left_out(project, loop, reached, owned, settled, loaded, seen)
+
+
+def _receivers(project: Project, method: str, owned: set[int]) -> set[int]:
+    """What a method is called on; with all its parts where no optimizer holds any of them: a teacher, an oracle."""
+    found: set[int] = set()
+    for event in project.calls(method):
+        module = unwrap(event.receiver) if event.receiver is not None else None
+        parts = {id(p) for p in submodules(module)} if isinstance(module, (Thing, Instance)) else set()
+        found |= {id(module)} if module is None or parts & owned else {id(module), *parts}
+    return found
 
 
 def _owned(project: Project) -> set[int] | None:

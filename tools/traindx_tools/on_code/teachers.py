@@ -1,0 +1,296 @@
+"""Teachers of a distillation: networks that were trained before and whose outputs are targets for another one."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from traindx_tools.on_code.bootstrapping import suspended
+from traindx_tools.on_code.flows import places_of
+from traindx_tools.on_code.names import is_optimizer
+from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, names_in, parameters, written
+
+_NAMED = re.compile(r"(^|_)(teacher|tchr|tutor)(_|\d|$)|^teacher", re.IGNORECASE)
+_OUTPUT = re.compile(r"logit|out|pred|feat|score|prob|soft|target|loss|hidden|label|temp|dim|config|name|path|ckpt|arg"
+                     r"|weight|state|forc|ratio|cls|size|type", re.IGNORECASE)  # fmt: skip
+_FACTORIES = re.compile(r"(resnet|densenet|mobilenet|efficientnet|regnet|shufflenet|inception|vit_|googlenet|resnext"
+                        r"|mnasnet|convnext|alexnet|vgg)", re.IGNORECASE)  # fmt: skip
+_MODES = re.compile(r"\b(nn\.)?(Dropout\w*|BatchNorm\w*|SyncBatchNorm|AlphaDropout|DropPath|MultiheadAttention|"
+                    r"TransformerEncoderLayer|TransformerDecoderLayer)\(")  # fmt: skip
+_CUTS = re.compile(r"\.detach\(|\.data\b|stop_gradient|\.numpy\(|\.item\(|no_grad|inference_mode")
+_STEPS = re.compile(r"distil|kd(_|$)|train|loss|step|update")
+_MOVES = frozenset({"to", "cuda", "half"})
+_AVERAGING = ("update_ema", "ema_update", "update_moving_average", "momentum_update", "update_teacher")
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """A call of a teacher in a training step, with how the teacher was made (None where that is not known)."""
+
+    codes: Sequence[Syntax]
+    code: Syntax
+    call: ast.Call
+    made: ast.expr | None
+    made_in: Syntax
+    handed: str = ""
+    """Its name where it is handed over to the function or class that asks it."""
+
+    @cached_property
+    def name(self) -> str:
+        """The last part of its name: "teacher" of `self.teacher`."""
+        return last_name(self.call.func)
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """What it is called where it is asked and where it was made."""
+        return frozenset({self.name, self.handed} - {""})
+
+    def named_in(self, text: str) -> bool:
+        """Whether a text has one of its names."""
+        return any(n in text for n in self.names)
+
+    def mentions(self, pattern: str) -> list[tuple[Syntax, ast.Call]]:
+        """Calls of a method of the teacher, or of a function that gets it, by a pattern of their names."""
+        found = []
+        for code in self.codes:
+            for call in code.of(ast.Call) if self.named_in(code.file.text) else ():
+                if re.search(pattern, last_name(call.func)) and self.concerns(code, call):
+                    found.append((code, call))
+        return found
+
+    def concerns(self, code: Syntax, call: ast.Call) -> bool:
+        """Whether a call is on the teacher or gets it: by its name, or by a loop over it and others."""
+        receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+        given = [receiver, *call.args] if receiver is not None else [*call.args]
+        for node in given:
+            for part in ast.walk(node):
+                if isinstance(part, (ast.Name, ast.Attribute)) and last_name(part) in self.names:
+                    return True
+                loops = [x for x in code.above(call) if isinstance(x, ast.For)]
+                if isinstance(part, ast.Name) and any(
+                        part.id in names_in(x.target) and self.named_in(written(x.iter)) for x in loops):  # fmt: skip
+                    return True
+        return False
+
+    @cached_property
+    def text_of_making(self) -> str:
+        """The call that makes it, and the body of a function of the project that does."""
+        if self.made is None:
+            return ""
+        bodies = [written(f) for f in self._functions(last_name(getattr(self.made, "func", None)))]
+        return "\n".join([written(self.made), *bodies])
+
+    def _functions(self, name: str) -> Iterator[ast.FunctionDef]:
+        for code in self.codes:
+            yield from (f for f in code.of(ast.FunctionDef) if name and f.name == name)
+
+    @cached_property
+    def averaged(self) -> bool:
+        """Whether it is a moving average or copy of its student: its parameters are written in a loop."""
+        if "deepcopy" in self.text_of_making:
+            return True
+        for code in self.codes:
+            if not self.named_in(code.file.text):
+                continue
+            zips = [written(c) for c in code.calls("zip")]
+            if any(self.named_in(z) and re.search(r"param|state_dict|values", z) for z in zips):
+                return True
+            if any(self.concerns(code, c) for c in code.calls(*_AVERAGING)):
+                return True
+            copies = (c for c in code.calls("load_state_dict") if self.concerns(code, c) and c.args)
+            if any(last_name(getattr(c.args[0], "func", None)) == "state_dict" for c in copies):
+                return True
+        return False
+
+    @cached_property
+    def loaded(self) -> bool:
+        """Whether its weights were there before: loaded from a file, or pretrained."""
+        if re.search(r"pretrained|weights=|torch\.load|load_state_dict|load_from_checkpoint|\bload\(",
+                     self.text_of_making):  # fmt: skip
+            return True
+        return bool(self.mentions(r"^load_state_dict$|^load_checkpoint$|^load_weights$|^load_model$"))
+
+    @cached_property
+    def in_eval_mode_by(self) -> list[tuple[Syntax, ast.Call | None]]:
+        """Where it is put into eval mode: a call on it, a function that gets it, or the code that makes it."""
+        found: list[tuple[Syntax, ast.Call | None]] = list(self.mentions(r"^eval$"))
+        found += [(c, k) for c, k in self.mentions(r"^train$") if k.args and written(k.args[0]) == "False"]
+        if re.search(r"\.eval\(|\.train\(False|from_pretrained|load_from_checkpoint", self.text_of_making):
+            found.append((self.made_in, None))
+        helpers = {f.name for code in self.codes for f in code.of(ast.FunctionDef) if ".eval(" in written(f)}
+        for name in helpers:
+            found += self.mentions(rf"^{re.escape(name)}$")
+        return found
+
+    @cached_property
+    def frozen(self) -> bool:
+        """Whether something keeps its parameters from gradients."""
+        if re.search(r"requires_grad|freeze", self.text_of_making) or self.mentions(r"requires_grad|freeze|frozen"):
+            return True
+        for code in self.codes:
+            for assign in code.of(ast.Assign):
+                if any(isinstance(t, ast.Attribute) and t.attr == "requires_grad" for t in assign.targets):
+                    loops = [x for x in code.above(assign) if isinstance(x, ast.For)]
+                    own = not loops or any(self.named_in(written(x.iter)) for x in loops)
+                    if own or code.function(assign) is not None:
+                        return True
+        return False
+
+    @cached_property
+    def cut(self) -> bool:
+        """Whether its output has no graph in the step."""
+        if suspended(self.code, self.call):
+            return True
+        for place in places_of(self.code, self.call):
+            statement = self.code.statement(place)
+            simple = isinstance(statement, (ast.Assign, ast.Return, ast.Expr))
+            if _CUTS.search(written(statement if simple else place)):
+                return True
+        function = self.code.function(self.call)
+        text = written(function) if function is not None else self.code.file.text
+        later = (rf"\b{re.escape(n)}\b[^\n]*(\.detach\(|\.data\b)" for n in _targets(self.code, self.call))
+        return any(re.search(pattern, text) for pattern in later) or self._tagged()
+
+    def _tagged(self) -> bool:
+        """Whether the teacher's own forward suspends gradients."""
+        maker = last_name(getattr(self.made, "func", None))
+        for code in self.codes:
+            for owner in code.of(ast.ClassDef):
+                if owner.name == maker and re.search(r"no_grad|inference_mode", written(owner)):
+                    return True
+        return False
+
+    @cached_property
+    def mode_dependent(self) -> str:
+        """The layers whose output depends on the mode, as far as the project says; "" where none is known."""
+        maker = last_name(getattr(self.made, "func", None))
+        qualified = self.made_in.qualified(self.made.func) if isinstance(self.made, ast.Call) else ""
+        if qualified.startswith(("torchvision.models.", "timm.")):
+            text = written(self.made)
+            found = _FACTORIES.search(text)
+            return found[0] if found else ""
+        found = _MODES.search(self.text_of_making)
+        if found:
+            return found[2]
+        inside = {last_name(c.func) for f in self._functions(maker) for c in ast.walk(f) if isinstance(c, ast.Call)}
+        classes = [maker, *sorted(n for n in inside if n[:1].isupper())]
+        return next((layer for name in classes if (layer := self._in_class(name, 4))), "")
+
+    def _in_class(self, name: str, left: int) -> str:
+        for code in self.codes:
+            for owner in code.of(ast.ClassDef):
+                if owner.name != name or left <= 0:
+                    continue
+                text = written(owner)
+                found = _MODES.search(text)
+                if found and not re.search(rf"{found[2]}\(0(\.0)?\)|{found[2]}\(p=0(\.0)?\)", text):
+                    return found[2]
+                for call in (n for n in ast.walk(owner) if isinstance(n, ast.Call)):
+                    inner = last_name(call.func)
+                    if inner[:1].isupper() and inner != name and (deeper := self._in_class(inner, left - 1)):
+                        return deeper
+        return ""
+
+    @cached_property
+    def trained_by(self) -> tuple[Syntax, ast.Call] | None:
+        """An optimizer that holds its parameters."""
+        for code in self.codes:
+            for call in code.of(ast.Call):
+                full = code.qualified(call.func)
+                if not (is_optimizer(full) if full else False) or not call.args:
+                    continue
+                text = written(code.origin(call.args[0]))
+                if any(re.search(rf"\b{re.escape(n)}\.(named_)?parameters\(\)", text) for n in self.names):
+                    return code, call
+                owner = code.owner(call)
+                held = isinstance(self.call.func, ast.Attribute) and written(self.call.func.value) == "self"
+                if held and text == "self.parameters()" and owner is self.code.owner(self.call):
+                    return code, call
+        return None
+
+
+def _targets(code: Syntax, call: ast.Call) -> set[str]:
+    statement = code.statement(call)
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return {n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)}
+
+
+def teachers(codes: Sequence[Syntax]) -> Iterator[Teacher]:
+    """Every call of a teacher, by its name, in a function that trains; each teacher once in a function."""
+    seen: set[tuple[int, str]] = set()
+    for code in codes:
+        if "teacher" not in code.file.text.lower() and "tutor" not in code.file.text and "tchr" not in code.file.text:
+            continue
+        for call in code.of(ast.Call):
+            name = last_name(call.func)
+            key = (id(code.scope(call)), name)
+            if key in seen or not _NAMED.search(name) or _OUTPUT.search(name) or not call.args:
+                continue
+            if not isinstance(call.func, (ast.Name, ast.Attribute)) or name[:1].isupper() or not _trains(code, call):
+                continue
+            made, made_in, handed = _maker(codes, code, call.func)
+            if isinstance(call.func, ast.Name) and made is None and call.func.id not in _given(code, call):
+                continue
+            seen.add(key)
+            yield Teacher(codes, code, call, made, made_in, handed)
+
+
+def _given(code: Syntax, call: ast.Call) -> set[str]:
+    function = code.function(call)
+    return set(parameters(function)) if isinstance(function, FunctionNode) else set()
+
+
+def _trains(code: Syntax, call: ast.Call) -> bool:
+    """Whether the function sends a loss backward, or is a training step, or the forward of a class that has one."""
+    function = code.function(call)
+    owner = code.owner(call)
+    if function is not None and (_STEPS.search(function.name) or (
+            function.name == "forward" and owner is not None and "student" in written(owner))):  # fmt: skip
+        return True
+    scope = code.scope(call)
+    return any(code.scope(c) is scope for c in code.calls("backward", "manual_backward"))
+
+
+_Made = tuple[ast.expr | None, Syntax, str]
+
+
+def _maker(codes: Sequence[Syntax], code: Syntax, callee: ast.expr) -> _Made:
+    """The expression that made what is called: the one binding, or what the one caller hands over."""
+    values = [v for _, v in code.bindings(callee) if not _same(v, callee)]
+    if not values:
+        return _passed(codes, code, callee) if isinstance(callee, ast.Name) else (None, code, "")
+    if len(values) > 1:
+        return None, code, ""
+    return _passed(codes, code, values[0]) if isinstance(values[0], ast.Name) else (peeled(values[0]), code, "")
+
+
+def _same(value: ast.expr, callee: ast.expr) -> bool:
+    return written(getattr(getattr(value, "func", None), "value", None)) == written(callee)
+
+
+def peeled(node: ast.expr | None) -> ast.expr | None:
+    """`Net().to(device)` without what is done to it."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _MOVES:
+        node = node.func.value
+    return node
+
+
+def _passed(codes: Sequence[Syntax], code: Syntax, name: ast.Name) -> _Made:
+    """What the one caller of a function, or maker of a class, gives for a parameter."""
+    function = code.function(name)
+    if not isinstance(function, FunctionNode) or name.id not in parameters(function):
+        return None, code, ""
+    owner = code.owner(function)
+    called = owner.name if owner is not None and function.name == "__init__" else function.name
+    position = list(parameters(function)).index(name.id) - (1 if owner is not None else 0)
+    calls = [(argument(call, position, name.id), other) for other in codes for call in other.calls(called)]
+    found = [(given, other) for given, other in calls if given is not None]
+    if len(found) != 1:
+        return None, code, ""
+    given, other = found[0]
+    made = other.bindings(given) if isinstance(given, (ast.Name, ast.Attribute)) else []
+    values = [given] if isinstance(given, ast.Call) else [v for _, v in made if not _same(v, given)]
+    return (peeled(values[0]), other, last_name(given)) if len(values) == 1 else (None, other, last_name(given))
