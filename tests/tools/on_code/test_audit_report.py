@@ -8,17 +8,17 @@ import subprocess
 import sys
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import pytest
 
 from traindx_tools.errors import BadUsage
 from traindx_tools.finding import Finding, Location, Severity, Strength
-from traindx_tools.on_code import audit, cache
+from traindx_tools.on_code import audit, cache, parallel
 from traindx_tools.on_code.cache import Cache
 from traindx_tools.on_code.files import Text, text_of
 from traindx_tools.on_code.github import workflow_command
-from traindx_tools.on_code.parallel import judged_by
-from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.parallel import NotFollowed, ReadOnly, followed_and_judged
 from traindx_tools.on_code.report import AuditReport, audit_report
 from traindx_tools.on_code.selection import read_selection
 from traindx_tools.on_code.source import SourceFile, parse_source
@@ -175,14 +175,42 @@ def test_several_processes_may_store_at_once(project: Path, tmp_path: Path) -> N
     assert audit_report(["."], cache=Cache(tmp_path / "cache")).cached
 
 
-def test_forked_processes_find_the_same(project: Path) -> None:
+def sources(project: Path) -> list[SourceFile]:
     files = [parse_source(p.name, p.read_text()) for p in sorted(project.glob("*.py"))]
+    return [f for f in files if isinstance(f, SourceFile)]
+
+
+def test_forked_processes_find_the_same(project: Path) -> None:
     modules = rules_in("traindx_tools.on_code.torch_rules")
-    followed = Project.of([f for f in files if isinstance(f, SourceFile)])
-    alone = [f for judged in judged_by(modules, followed) for f in judged.findings]
-    shared = [f for judged in judged_by(modules, followed, 3) for f in judged.findings]
-    assert len(alone) >= 3
-    assert sorted(map(str, alone)) == sorted(map(str, shared))
+    _, alone = followed_and_judged(modules, sources(project))
+    _, shared = followed_and_judged(modules, sources(project), 3)
+    assert len(alone.findings) >= 3
+    assert sorted(map(str, alone.findings)) == sorted(map(str, shared.findings))
+    assert alone.notes == shared.notes == []
+
+
+def test_what_only_reads_is_judged_before_the_project_is_followed(project: Path) -> None:
+    read = ReadOnly(sources(project))
+    assert "train.py" in [f.path for f in read.files]
+    for name in ("roots", "events", "training_loops", "classes", "instances", "failures"):
+        with pytest.raises(NotFollowed):
+            getattr(read, name)
+
+
+@pytest.mark.parametrize("signal", [9, 15])
+def test_processes_that_are_killed_lose_nothing(project: Path, signal: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    modules = rules_in("traindx_tools.on_code.torch_rules")
+    _, alone = followed_and_judged(modules, sources(project))
+    parent, judge = os.getpid(), parallel._judge
+
+    def dies_in_children(*given: Any) -> Any:
+        if os.getpid() != parent:
+            os.kill(os.getpid(), signal)
+        return judge(*given)
+
+    monkeypatch.setattr(parallel, "_judge", dies_in_children)
+    _, shared = followed_and_judged(modules, sources(project), 3)
+    assert sorted(map(str, alone.findings)) == sorted(map(str, shared.findings))
 
 
 # taken out

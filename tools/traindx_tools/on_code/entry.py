@@ -70,16 +70,14 @@ def undisturbed() -> Iterator[None]:
 
 def audit_sources(files: Sequence[SourceFile], processes: int = 1, rules: Sequence[str] = ()) -> AuditResult:
     """Audit sources that were parsed already, the rules shared among so many processes."""
-    from traindx_tools.on_code.parallel import judged_by
+    from traindx_tools.on_code.parallel import followed_and_judged
 
-    project = Project.of(files)
-    notes = [Artifact(f.path, "python", note=f"followed in part: {why}") for f, why in project.failures]
     asked = tuple(rules) or ("C",)
     modules = [m for room in ROOMS for m in rules_in(room) if m.rule.id.startswith(asked)]
-    found: list[Finding] = []
-    for judged in judged_by(modules, project, processes):
-        found += judged.findings
-        notes += judged.notes
+    project, judged = followed_and_judged(modules, files, processes)
+    notes = [Artifact(f.path, "python", note=f"followed in part: {why}") for f, why in project.failures]
+    notes += judged.notes
+    found = judged.findings
     found.sort(key=lambda f: (-f.severity.rank, f.where.file or "", f.where.line or 0, f.rule))
     return AuditResult(tuple(found), tuple(notes), project)
 

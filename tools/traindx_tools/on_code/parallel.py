@@ -1,7 +1,9 @@
 """Judging on several cores: the project is followed once, then forked processes take the rules among themselves.
 
-Splitting by files would be simpler and wrong: what a rule sees in one file depends on others. Where a process cannot be
-forked safely (other threads run, another system), one process judges everything; the findings are the same.
+While it is followed, a forked process already runs the rules that only read it: a rule that asks for what following
+gives is left to the others. Splitting by files would be simpler and wrong: what a rule sees in one file depends on
+others. Where a process cannot be forked safely (other threads run, another system), one process judges everything; the
+findings are the same.
 """
 
 from __future__ import annotations
@@ -12,14 +14,15 @@ import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from traindx_tools.on_code.judged import BROKEN, Judged
+from traindx_tools.on_code.project import Project
 from traindx_tools.on_logs.run import Artifact
 from traindx_tools.rules import RuleModule
 
 if TYPE_CHECKING:
-    from traindx_tools.on_code.project import Project
+    from traindx_tools.on_code.source import SourceFile
 
 WORTH_FORKING = 20_000
 """Lines of code from which on a fork pays for itself: below, rules take less than half a second."""
@@ -32,8 +35,40 @@ def processes_for(lines: int) -> int:
     return min(4, len(os.sched_getaffinity(0)))
 
 
-def judged_by(modules: Sequence[RuleModule], project: Project, processes: int = 1) -> Iterator[Judged]:
-    """What the rules say of the project, by so many processes at once."""
+class NotFollowed(Exception):
+    """A rule asked a project that was only read for something that following gives."""
+
+
+class ReadOnly(Project):
+    """A project that was read and not followed: its files, and nothing of what happens in them."""
+
+    def __init__(self, files: Sequence[SourceFile]) -> None:
+        object.__setattr__(self, "files", tuple(files))
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in _FOLLOWED:
+            raise NotFollowed(name)
+        return super().__getattribute__(name)
+
+
+_FOLLOWED = frozenset({"roots", "classes", "instances", "failures"})
+
+
+def followed_and_judged(modules: Sequence[RuleModule], files: Sequence[SourceFile],
+                        processes: int = 1) -> tuple[Project, Judged]:
+    """The project that these sources are, followed, and what the rules say of it, by so many processes at once."""
+    early = _forked(modules, ReadOnly(files)) if processes > 1 else None
+    project = Project.of(files)
+    said = early.answer() if early is not None else None
+    told = Judged() if said is None else said
+    left = modules if said is None else [m for m in modules if m.rule.id in said.left]
+    for judged in _shared(left, project, processes):
+        told.findings += judged.findings
+        told.notes += judged.notes
+    return project, told
+
+
+def _shared(modules: Sequence[RuleModule], project: Project, processes: int) -> Iterator[Judged]:
     shares = [modules[i::processes] for i in range(processes)]
     children = [_forked(share, project) for share in shares[1:]]
     yield _judge(shares[0], project)
@@ -49,6 +84,8 @@ def _judge(modules: Sequence[RuleModule], project: Project) -> Judged:
     for module in modules:
         try:
             judged.findings += checked(module, project)
+        except NotFollowed:
+            judged.left.append(module.rule.id)
         except Exception as error:  # noqa: BLE001 - one rule's defect must not silence the others
             note = f"stopped: {type(error).__name__}: {error}"
             judged.notes.append(Artifact(module.rule.id, "rule", note=note))
