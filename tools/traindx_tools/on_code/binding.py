@@ -149,9 +149,22 @@ class Binding(Iteration):
             op, addend = self_added
             self._augment(node.targets[0], op, addend, node, frame)
             return
+        old = self.evaluate(node.targets[0], frame) if (mixed := mixed_in(node)) else None
         value = self.evaluate(node.value, frame)
+        if old is not None:
+            self._blended(node.targets[0], old, mixed, value, node, frame)
         for target in node.targets:
             self.assign(target, value, frame)
+
+    def _blended(self, target: ast.expr, old: Value, mixed: list[ast.expr], value: Value, node: ast.AST,
+                 frame: Frame) -> None:
+        """`x = a * x + b * y`: what is mixed in, a tensor where one of the names is one, else the mixture itself."""
+        parts = [self.evaluate(m, frame) for m in mixed]
+        part = next((p for p in parts if isinstance(p, Tensor)), value)
+        crossing = len(frame.loops) - len(frame.bound_in.get(target.id, ())) if isinstance(target, ast.Name) else 0
+        holder = old if isinstance(target, ast.Name) else self.evaluate(target.value, frame)  # type: ignore[attr-defined]
+        self.event("blended", "blended", node, frame, receiver=holder, args=(old, part), result=value,
+                   crossing=crossing)
 
     def _do_AnnAssign(self, node: ast.AnnAssign, frame: Frame) -> None:
         if node.value is not None:
@@ -298,3 +311,25 @@ def _adds_to_itself(node: ast.Assign) -> tuple[str, ast.expr] | None:
     if isinstance(value.op, (ast.Add, ast.Mult)) and ast.unparse(value.right) == text:
         return _BINARY[type(value.op)], value.left
     return None
+
+
+def mixed_in(node: ast.Assign) -> list[ast.expr]:
+    """`x = keep * x + (1 - keep) * y` (also within `y if x is None else ...`) mixes in y; [] for all else."""
+    target = node.targets[0]
+    if len(node.targets) != 1 or not isinstance(target, (ast.Name, ast.Attribute, ast.Subscript)):
+        return []
+    value, text = node.value, ast.unparse(target)
+    if isinstance(value, ast.IfExp):
+        value = next((v for v in (value.body, value.orelse) if isinstance(v, ast.BinOp)), value)
+    if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add):
+        return []
+    for own, other in ((value.left, value.right), (value.right, value.left)):
+        if text in map(ast.unparse, _factors(own)[:2]) and own is not _factors(own)[0]:
+            factors = _factors(other)
+            return [f for f in factors if isinstance(f, (ast.Name, ast.Attribute, ast.Subscript))] or [own]
+    return []
+
+
+def _factors(node: ast.expr) -> tuple[ast.expr, ...]:
+    product = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
+    return (node.left, node.right) if product and isinstance(node, ast.BinOp) else (node,)

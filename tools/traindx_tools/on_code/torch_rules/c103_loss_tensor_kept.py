@@ -1,9 +1,9 @@
 """Tensors that still hang on their autograd graph are kept over the steps of training.
 
-`total += loss`, `losses.append(loss)` or a meter that adds up tensors keeps the graph of every step alive: memory
-grows by a fixed amount a step until it runs out. What is kept must outlive the training loop's iteration: a sum that
-is reset in each iteration, one that is itself sent backward, a bounded queue or a list that is cleared in the loop
-are left alone. `.item()`, `.detach()`, `float(...)` and values under `no_grad` carry no graph.
+`total += loss`, `losses.append(loss)`, `avg = 0.9 * avg + 0.1 * loss` or a meter that adds up tensors keep the graph of
+every step alive: memory grows by a fixed amount a step until it runs out. What is kept must outlive the training loop's
+iteration: a sum that is reset in each iteration, one that is itself sent backward, a bounded queue or a list that is
+cleared in the loop are left alone. `.item()`, `.detach()`, `float(...)` and values under `no_grad` carry no graph.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code import patching
+from traindx_tools.on_code.binding import mixed_in
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.trace import Block, Event, Place
 from traindx_tools.on_code.training import derives_from, sent_backward, sites_of
@@ -49,7 +50,7 @@ def _in_loop(loop: TrainingLoop) -> Iterator[Finding]:
         event = place.event
         if event.grad is False:
             continue
-        if event.kind == "augmented" and event.name == "augmented.+":
+        if event.name in ("augmented.+", "blended"):
             kept = event.args[1]
             container = event.receiver
         elif (
@@ -91,7 +92,7 @@ def _shares(kept: Tensor, loss: Value) -> bool:
 def _sent_itself(event: Event, losses: list[Value]) -> bool:
     """Whether the sum, or something made of the list, is what is sent backward."""
     result = event.result
-    if event.kind == "augmented" and result is not None:
+    if event.kind in ("augmented", "blended") and result is not None:
         return any(v == result or (isinstance(result, Tensor) and result.site in sites_of(v)) for v in losses)
     return False
 
@@ -100,10 +101,10 @@ def _outlives(place: Place, container: Value | None, loop: TrainingLoop) -> bool
     """Whether a loop that trains lies between the making of the container and here."""
     event = place.event
     training = [b for b in place.loops if {"backward", "manual_backward"} & b.methods or b.framework]
-    if isinstance(container, (Instance, Thing)) and event.kind == "augmented":
+    if isinstance(container, (Instance, Thing)) and event.kind in ("augmented", "blended"):
         return bool(training) and not any(b in container.born_in for b in training[-1:])
     if isinstance(container, (Bag, Table)):
-        if event.kind == "augmented" and not isinstance(container, (Bag, Table)):
+        if event.kind in ("augmented", "blended") and not isinstance(container, (Bag, Table)):
             return False
         return bool(training) and not any(b in container.born_in for b in training[-1:])
     own = [b for b in place.loops if b.function is event.function][-event.crossing :] if event.crossing else []
@@ -117,7 +118,8 @@ def _reset_inside(loop: TrainingLoop, place: Place, container: Value | None) -> 
     attribute = _attribute_name(place.event)
     for other in loop.places:
         event = other.event
-        if inner not in other.path or event is place.event:
+        if inner not in other.path or event is place.event or (
+                event.kind == "store" and event.site == place.event.site):  # the blend's own assignment
             continue
         if event.kind == "store" and attribute and event.name == f"attribute.{attribute}":
             return True
@@ -176,11 +178,21 @@ def _written(event: Event) -> tuple[str, ast.expr | None]:
         return event.file.segment(node), node.args[-1] if node.args else None
     if isinstance(node, ast.AugAssign):
         return event.file.segment(node), node.value
+    if event.kind == "blended":
+        return event.file.segment(node), _local(event, node)
     if isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp):
         target = ast.unparse(node.targets[0])
         other = node.value.right if ast.unparse(node.value.left) == target else node.value.left
         return event.file.segment(node), other
     return event.file.segment(node), None
+
+
+def _local(event: Event, node: ast.AST) -> ast.expr | None:
+    """What is mixed in, unless it was passed in: a caller may pass numbers."""
+    mixed = mixed_in(node) if isinstance(node, ast.Assign) else []
+    arguments = event.function.node.args if event.function is not None else None
+    given = {a.arg for a in ast.walk(arguments) if isinstance(a, ast.arg)} if arguments is not None else set()
+    return mixed[-1] if mixed and not (isinstance(mixed[-1], ast.Name) and mixed[-1].id in given) else None
 
 
 def _patch(event: Event, expression: ast.expr | None) -> tuple[Patch, ...]:
