@@ -1,19 +1,19 @@
 """A jitted function reads a variable that changes later.
 
 What a jitted function takes from outside is fixed when it is traced. A learning rate, a parameter tree or a counter
-that the loop binds anew is a constant inside: the schedule has no effect, the parameters stay the first ones. It has to
-be an argument.
+that the loop binds anew is a constant inside: the schedule has no effect, the parameters stay the first ones. So is an
+attribute of an object outside that the loop sets. It has to be an argument.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.syntax import FunctionNode, Syntax, parameters, syntax
+from traindx_tools.on_code.syntax import FunctionNode, Syntax, last_name, parameters, syntax, written
 from traindx_tools.on_code.tracing import Traced, traced
 from traindx_tools.rules import Rule
 
@@ -22,7 +22,7 @@ RULE = Rule(
     name="captured-state",
     title="A jitted function reads a variable that changes later",
     severity=Severity.HIGH,
-    sees="A name that a jitted function takes from outside and that a loop outside binds anew.",
+    sees="A name or attribute that a jitted function takes from outside and that a loop outside sets anew.",
     matters="The function goes on with the first value: a schedule or an update without effect.",
     alike=("a constant that is never bound again",),
     confirm=("print the value inside with jax.debug.print over some steps",),
@@ -38,11 +38,15 @@ def check(project: Project) -> Iterator[Finding]:
         for one in traced(code):
             if "jit" not in one.how and "pmap" not in one.how:
                 continue
+            told = False
             for name in _free(one.node):
                 changed = _changed(code, one, name)
                 if changed is not None:
                     yield _finding(code, one, name, changed)
+                    told = True
                     break
+            if not told:
+                yield from _attributes(project, code, one)
 
 
 def _free(function: ast.FunctionDef) -> list[ast.Name]:
@@ -80,6 +84,86 @@ def _names_of(code: Syntax, function: str) -> Iterator[str]:
         made = node.value if isinstance(node.value, ast.Call) else None
         if made is not None and any(isinstance(a, ast.Name) and a.id == function for a in made.args):
             yield from (t.id for t in node.targets if isinstance(t, ast.Name))
+
+
+def _attributes(project: Project, code: Syntax, one: Traced) -> Iterator[Finding]:
+    """Attributes of objects outside that the training loop sets anew: `S.beta`, while `S.anneal(epoch)` sets it."""
+    free = {n.id for n in _free(one.node)}
+    for node in ast.walk(one.node):
+        if not (isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)):
+            continue
+        called = code.parent(node)
+        if isinstance(called, ast.Call) and called.func is node:
+            continue
+        if not isinstance(node.value, ast.Name) or node.value.id not in free:
+            continue
+        place = next(_set_in_a_loop(project, node.value.id, node.attr, one.node), None)
+        if place is None:
+            continue
+        other, changed = place
+        yield RULE.finding(
+            f"{one.node.name} ({one.how}) reads {written(node)} at {code.at(node)} from outside, and "
+            f"{written(changed)} at {other.at(changed)} sets it anew in a loop: the compiled function keeps the value "
+            "of its first call",
+            code.place(node),
+            code.file.path,
+            strength=Strength.DIRECT,
+            measured={"kind": "captured", "name": written(node)},
+        )
+        return
+
+
+def _set_in_a_loop(project: Project, name: str, attribute: str,
+                   reader: ast.AST) -> Iterator[tuple[Syntax, ast.AST]]:
+    """Where a loop sets an attribute of a module's object: itself, or by a method or function that it calls."""
+    for code in map(syntax, project.files):
+        if not _of_module(code, name):
+            continue
+        for stored in _stores(code, name, attribute):
+            function = code.function(stored)
+            if function is reader:
+                continue
+            if code.loops(stored):
+                yield code, code.statement(stored) or stored
+            elif function is not None and name not in parameters(function):
+                yield from _called_in_a_loop(project, lambda c, f=function: last_name(c.func) == f.name)  # type: ignore[misc]
+        for method in _methods(project, code, name, attribute):
+            yield from _called_in_a_loop(project, lambda c, m=method: (  # type: ignore[misc]
+                isinstance(c.func, ast.Attribute) and c.func.attr == m and written(c.func.value) == name))
+
+
+def _of_module(code: Syntax, name: str) -> bool:
+    """Whether a file binds the name at its top: by an assignment or an import."""
+    return any(
+        (isinstance(s, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in s.targets))
+        or (isinstance(s, (ast.Import, ast.ImportFrom)) and any((a.asname or a.name) == name for a in s.names))
+        for s in code.file.tree.body)
+
+
+def _stores(code: Syntax, name: str, attribute: str) -> Iterator[ast.Attribute]:
+    for node in code.of(ast.Attribute):
+        stored = isinstance(node.ctx, ast.Store) and node.attr == attribute
+        if stored and isinstance(node.value, ast.Name) and node.value.id == name:
+            yield node
+
+
+def _methods(project: Project, code: Syntax, name: str, attribute: str) -> Iterator[str]:
+    """Methods of the object's class, other than its constructor, that set the attribute of self."""
+    classes = {last_name(s.value.func) for s in code.file.tree.body if isinstance(s, ast.Assign)
+               and isinstance(s.value, ast.Call) and any(isinstance(t, ast.Name) and t.id == name for t in s.targets)}
+    for other in map(syntax, project.files) if classes else ():
+        for stored in _stores(other, "self", attribute):
+            owner, method = other.owner(stored), other.function(stored)
+            if owner is not None and method is not None and owner.name in classes and method.name not in _MAKES:
+                yield method.name
+
+
+_MAKES = frozenset({"__init__", "__post_init__", "setup"})
+
+
+def _called_in_a_loop(project: Project, wanted: Callable[[ast.Call], bool]) -> Iterator[tuple[Syntax, ast.AST]]:
+    for code in map(syntax, project.files):
+        yield from ((code, call) for call in code.of(ast.Call) if wanted(call) and code.loops(call))
 
 
 def _finding(code: Syntax, one: Traced, name: ast.Name, changed: ast.AST) -> Finding:

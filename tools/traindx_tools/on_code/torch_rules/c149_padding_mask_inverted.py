@@ -1,8 +1,9 @@
 """A padding mask says the opposite of what the layer reads.
 
 In torch's attention layers `key_padding_mask` is True where a position is to be ignored. `ids != pad`, the mask of real
-tokens that Hugging Face calls attention_mask, ignores the text and attends to the padding; a sample without padding is
-masked completely, which gives NaN.
+tokens that Hugging Face calls attention_mask, ignores the text and attends to the padding; so does
+`arange(n) < lengths`, and ones for a token in front ignore that token. A sample without padding is masked completely,
+which gives NaN.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ RULE = Rule(
     name="padding-mask-inverted",
     title="The padding mask is inverted",
     severity=Severity.HIGH,
-    sees='A comparison "is not the padding value" given as key_padding_mask to a layer of torch.nn.',
+    sees='"Is not the padding value", or "is below the length", given as key_padding_mask to a layer of torch.nn.',
     matters="The model reads only padding: chance level, or NaN for rows without padding.",
     alike=("a causal mask", "an attention_mask of transformers, which is 1 for real tokens"),
     confirm=("print(mask.float().mean()): the share of positions that are ignored",),
@@ -40,7 +41,7 @@ def check(project: Project) -> Iterator[Finding]:
         for keyword in node.keywords:
             if keyword.arg in _MASKS:
                 written = _resolved(keyword.value, event)
-                if _says_real(written):
+                if _says_real(written, event):
                     yield _finding(event, layer, keyword.arg, written)
 
 
@@ -56,16 +57,34 @@ def _resolved(node: ast.expr, event: Event) -> ast.expr:
     return bound[0] if len(bound) == 1 else node
 
 
-def _says_real(node: ast.expr) -> bool:
-    """`x != pad`, `x.ne(pad)`, `~(x == pad)`; also after `.to(...)` or `.bool()`."""
+def _says_real(node: ast.expr, event: Event) -> bool:
+    """`x != pad`, `x.ne(pad)`, `~(x == pad)`, `arange(n) < lengths`; also after `.to(...)`, or joined to ones."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         if node.func.attr == "ne" and len(node.args) == 1:
             return True
-        return node.func.attr in ("to", "bool", "cuda") and _says_real(node.func.value)
+        joined = node.args[0] if node.func.attr in ("cat", "concat", "hstack") and node.args else None
+        if isinstance(joined, (ast.List, ast.Tuple)):
+            parts = [_resolved(p, event) for p in joined.elts]
+            return any(_says_real(p, event) or _ones(p) for p in parts)
+        return node.func.attr in ("to", "bool", "cuda") and _says_real(node.func.value, event)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
         inner = node.operand
         return isinstance(inner, ast.Compare) and isinstance(inner.ops[0], ast.Eq)
-    return isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.NotEq)
+    if not isinstance(node, ast.Compare) or len(node.ops) != 1:
+        return False
+    before = isinstance(node.ops[0], (ast.Lt, ast.LtE)) and _counts(node.left, event)
+    after = isinstance(node.ops[0], (ast.Gt, ast.GtE)) and _counts(node.comparators[0], event)
+    return isinstance(node.ops[0], ast.NotEq) or before or after
+
+
+def _ones(node: ast.expr) -> bool:
+    """`torch.ones(b, 1, dtype=torch.bool)`: True for a token that stands before the text."""
+    return isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("ones", "new_ones"))
+
+
+def _counts(node: ast.expr, event: Event) -> bool:
+    """Positions 0, 1, 2, ...: `torch.arange(n)[None]`."""
+    return "arange(" in ast.unparse(_resolved(node, event))
 
 
 def _finding(event: Event, layer: Thing, name: str, written: ast.expr) -> Finding:
