@@ -1,17 +1,20 @@
 """load_state_dict(strict=False) and nobody looks at what was missing.
 
 With `strict=False` keys that do not fit are skipped without a word: a prefix too many, and not a single weight is
-loaded. The call returns the missing and the unexpected keys; somebody has to look at them.
+loaded. A model that was saved inside DataParallel or DistributedDataParallel has such a prefix ("module."). The call
+returns the missing and the unexpected keys; somebody has to look at them.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.syntax import argument, syntax
+from traindx_tools.on_code.syntax import Syntax, argument, syntax, written
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -35,7 +38,10 @@ def check(project: Project) -> Iterator[Finding]:
         for call in code.calls("load_state_dict"):
             strict = argument(call, 1, "strict")
             off = isinstance(strict, ast.Constant) and strict.value is False
-            if off and isinstance(code.parent(call), ast.Expr):
+            wrapped = _wrapped_elsewhere(project, call) if off and isinstance(code.parent(call), ast.Expr) else None
+            if wrapped is not None:
+                yield _prefixed(code, call, *wrapped)
+            elif off and isinstance(code.parent(call), ast.Expr):
                 yield RULE.finding(
                     f"{file.segment(call)} at {code.at(call)} skips keys that do not fit and drops the list of them: "
                     "weights may stay at their initialisation unseen",
@@ -44,3 +50,61 @@ def check(project: Project) -> Iterator[Finding]:
                     strength=Strength.CIRCUMSTANTIAL,
                     measured={"kind": "strict"},
                 )
+
+
+_WRAPPERS = frozenset({"DataParallel", "DistributedDataParallel", "DDP"})
+_STRIPPED = re.compile(
+    r"""["']module\.|\.module\b|consume_prefix_in_state_dict|unwrap_model|removeprefix\(|getattr\([^\n]*["']module["']"""
+)
+"""Somebody takes the prefix off, or saves what is inside the wrapper."""
+
+
+def _wrapped_elsewhere(project: Project, load: ast.Call) -> tuple[Syntax, ast.Call, ast.Call] | None:
+    """The wrapper whose state dict is saved, where what is loaded may be without it and nobody takes "module." off."""
+    if any(_STRIPPED.search(f.text) for f in project.files):
+        return None
+    receiver = _name(load.func.value) if isinstance(load.func, ast.Attribute) else ""
+    codes = [syntax(f) for f in project.files]
+    always = {name for code in codes for name, _, sure in _wraps(code) if sure}
+    if receiver in always:
+        return None
+    for code in codes:
+        for name, wrapper, _ in _wraps(code):
+            for saved in (c for other in codes for c in other.calls("state_dict")):
+                if isinstance(saved.func, ast.Attribute) and _name(saved.func.value) == name:
+                    return code, wrapper, saved
+    return None
+
+
+def _wraps(code: Syntax) -> Iterator[tuple[str, ast.Call, bool]]:
+    """Names that hold a wrapped model, where it is wrapped, and whether it always is."""
+    for call in code.calls(*_WRAPPERS):
+        statement = code.statement(call)
+        if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+            branches = [a for a in code.above(call) if isinstance(a, (ast.If, ast.IfExp))]
+            yield _name(statement.targets[0]), call, not branches
+
+
+def _name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _prefixed(code: Syntax, load: ast.Call, other: Syntax, wrapper: ast.Call, saved: ast.Call) -> Finding:
+    return RULE.finding(
+        f"{written(wrapper)} at {other.at(wrapper)} is saved as it is, so its keys begin with \"module.\"; "
+        f"{written(load)} at {code.at(load)} skips all of them where the model is not wrapped, and drops the list: no "
+        "weight is loaded",
+        code.place(load), code.file.path, severity=Severity.HIGH, strength=Strength.CIRCUMSTANTIAL,
+        measured={"kind": "prefix"}, patch=_inside(code, load, saved),
+    )  # fmt: skip
+
+
+def _inside(code: Syntax, load: ast.Call, saved: ast.Call) -> Iterable[Patch]:
+    """Both calls on the model inside the wrapper, where there is one."""
+    change = Change(code.file, "save and load the model inside the wrapper")
+    for call in (saved, load):
+        if not any(c is call for c in code.of(ast.Call)) or not isinstance(call.func, ast.Attribute):
+            return ()
+        model = written(call.func.value)
+        change.replace(call.func.value, f'getattr({model}, "module", {model})')
+    return change.patches()
