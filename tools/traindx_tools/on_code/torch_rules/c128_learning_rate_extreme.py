@@ -53,10 +53,13 @@ _HIGHEST = {
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at every optimizer that is made."""
+    whole = [e.result.argument(0, "optimizer") for e in project.calls("LambdaLR") if isinstance(e.result, Thing)]
     for event in project.events:
         made = event.result
         if event.kind != "call" or not isinstance(made, Thing) or event.name != made.type or made.short not in _HIGHEST:
             continue
+        if number(made.argument(1, "lr")) == 1.0 and any(w is made for w in whole):
+            continue  # the function of the schedule gives the rate itself
         if made.type.startswith("optax.") or (is_optimizer(made) and held(made)):
             yield from _judged(event, made)
 

@@ -1,0 +1,213 @@
+"""What a name stands for across the files of a project: its value, a number, a text, the function that it calls.
+
+`Syntax` answers within one file. Imports, fields of configuration objects (`hp.lr`), arguments that the only caller of
+a function passes, and functions of other files are followed here. Where two definitions could be meant there is no
+answer.
+"""
+
+from __future__ import annotations
+
+import ast
+import string
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, parameters, syntax
+
+Body = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+Where = tuple[Syntax, ast.expr]
+_DEEP = 12
+_KNOWN = {f"string.{n}": getattr(string, n) for n in ("ascii_lowercase", "ascii_uppercase", "ascii_letters", "digits",
+                                                      "punctuation", "printable")}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Lookup:
+    """The sources of a project, asked together."""
+
+    codes: tuple[Syntax, ...]
+
+    @cached_property
+    def functions(self) -> dict[str, list[tuple[Syntax, ast.FunctionDef]]]:
+        """Every function and method by its name."""
+        found: dict[str, list[tuple[Syntax, ast.FunctionDef]]] = {}
+        for code in self.codes:
+            for body in code.of(ast.FunctionDef):
+                found.setdefault(body.name, []).append((code, body))
+        return found
+
+    @cached_property
+    def classes(self) -> dict[str, list[tuple[Syntax, ast.ClassDef]]]:
+        """Every class by its name."""
+        found: dict[str, list[tuple[Syntax, ast.ClassDef]]] = {}
+        for code in self.codes:
+            for kind in code.of(ast.ClassDef):
+                found.setdefault(kind.name, []).append((code, kind))
+        return found
+
+    def callers(self, body: Body, code: Syntax) -> list[tuple[Syntax, ast.Call]]:
+        """Every call of a function, of the class for `__init__`; nothing where the name is not the function's alone."""
+        if isinstance(body, ast.Lambda):
+            return []
+        name = body.name
+        if name == "__init__":
+            owner = code.owner(body)
+            name = owner.name if owner is not None else name
+        elif len(self.functions.get(name, ())) != 1:
+            return []
+        return [(c, call) for c in self.codes for call in c.calls(name)]
+
+    def one_step(self, code: Syntax, node: ast.expr) -> Where | None:
+        """Where a name or attribute comes from, one step back; None at its origin or where several could be meant."""
+        made = code.assigned(node) if isinstance(node, (ast.Name, ast.Attribute)) else None
+        if made is not None:
+            return code, made
+        if isinstance(node, ast.Name) and not code.bindings(node):
+            return self._passed(code, node) or self._imported(code, node)
+        if isinstance(node, ast.Attribute) and not code.bindings(node):
+            fields = [(c, c.options[node.attr]) for c in self.codes if node.attr in c.options]
+            return fields[0] if len(fields) == 1 else self._of_module(code, node)
+        return None
+
+    def origin(self, code: Syntax, node: ast.expr) -> Where:
+        """A name followed to where its value is made."""
+        for _ in range(_DEEP):
+            step = self.one_step(code, node)
+            if step is None or step[1] is node:
+                break
+            code, node = step
+        return code, node
+
+    def _passed(self, code: Syntax, name: ast.Name) -> Where | None:
+        """The argument that the only caller passes, or the default that nobody overrides."""
+        body = next((a for a in code.above(name) if isinstance(a, (*FunctionNode, ast.Lambda))
+                     and name.id in parameters(a)), None)  # fmt: skip
+        if body is None or not isinstance(body, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            return None
+        spec = [n for n in parameters(body) if n not in ("self", "cls")]
+        calls = self.callers(body, code)
+        position = spec.index(name.id) if name.id in spec else -1
+        given = [(c, argument(call, position, name.id)) for c, call in calls]
+        passed = [(c, value) for c, value in given if value is not None]
+        if len(passed) == 1 and len(calls) == 1:
+            return passed[0]
+        default = parameters(body)[name.id]
+        return (code, default) if default is not None and not passed else None
+
+    def _imported(self, code: Syntax, name: ast.Name) -> Where | None:
+        origin = code.aliases.get(name.id)
+        if origin is None or "." not in origin:
+            return None
+        module, _, attribute = origin.rpartition(".")
+        return self._top_level(module, attribute)
+
+    def _of_module(self, code: Syntax, node: ast.Attribute) -> Where | None:
+        module = code.aliases.get(last_name(node.value)) if isinstance(node.value, ast.Name) else None
+        return self._top_level(module, node.attr) if module else None
+
+    def _top_level(self, module: str, name: str) -> Where | None:
+        stem = module.rpartition(".")[2]
+        for code in self.codes:
+            if code.file.path.rpartition("/")[2].removesuffix(".py") != stem:
+                continue
+            for statement in code.file.tree.body:
+                targets = statement.targets if isinstance(statement, ast.Assign) else (
+                    [statement.target] if isinstance(statement, ast.AnnAssign) else [])  # fmt: skip
+                value = getattr(statement, "value", None)
+                if value is not None and any(isinstance(t, ast.Name) and t.id == name for t in targets):
+                    return code, value
+        return None
+
+    def function(self, code: Syntax, func: ast.expr) -> tuple[Syntax, Body] | None:
+        """The function of the project that an expression calls or stands for."""
+        if isinstance(func, ast.Lambda):
+            return code, func
+        if isinstance(func, ast.Name) and code.bindings(func):
+            made = code.assigned(func)
+            return self.function(code, made) if made is not None and made is not func else None
+        if not isinstance(func, (ast.Name, ast.Attribute)):
+            return None
+        found = self.functions.get(last_name(func), [])
+        own = code.owner(func)
+        if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id == "self" and own:
+            mine = [(c, f) for c, f in found if c.owner(f) is own]
+            found = mine or found
+        elif isinstance(func, ast.Name):
+            near = [(c, f) for c, f in found if c is code and c.scope(f) in (code.scope(func), code.file.tree)]
+            found = near if len(near) == 1 else [(c, f) for c, f in found if c.owner(f) is None]
+        return found[0] if len(found) == 1 else None
+
+    def number(self, code: Syntax, node: ast.expr | None, left: int = _DEEP) -> float | None:
+        """A number, through files, fields and `len` of a known text or list."""
+        if node is None or left <= 0:
+            return None
+        plain = code.number(node)
+        if plain is not None:
+            return plain
+        if isinstance(node, ast.BinOp):
+            a, b = self.number(code, node.left, left - 1), self.number(code, node.right, left - 1)
+            if a is None or b is None:
+                return None
+            return {ast.Add: a + b, ast.Sub: a - b, ast.Mult: a * b}.get(type(node.op))
+        if isinstance(node, ast.Call) and last_name(node.func) == "len" and node.args:
+            items = self.items(code, node.args[0])
+            return None if items is None else float(len(items))
+        step = self.one_step(code, node)
+        return None if step is None else self.number(*step, left - 1)
+
+    def items(self, code: Syntax, node: ast.expr | None, left: int = _DEEP) -> list[str] | None:
+        """The texts of a list, or the characters of a text."""
+        if node is None or left <= 0:
+            return None
+        if isinstance(node, ast.Constant):
+            return list(node.value) if isinstance(node.value, str) else None
+        if isinstance(node, (ast.List, ast.Tuple)):
+            return self._listed(code, node.elts, left)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+            a, b = self.items(code, node.left, left - 1), self.items(code, node.right, left - 1)
+            return None if a is None or b is None else a + b
+        if isinstance(node, ast.Call) and last_name(node.func) in ("list", "tuple") and len(node.args) == 1:
+            return self.items(code, node.args[0], left - 1)
+        known = _KNOWN.get(code.qualified(node))
+        if known is not None:
+            return list(known)
+        step = self.one_step(code, node)
+        return None if step is None else self.items(*step, left - 1)
+
+    def _listed(self, code: Syntax, parts: list[ast.expr], left: int) -> list[str] | None:
+        found: list[str] = []
+        for part in parts:
+            if isinstance(part, ast.Starred):
+                inner = self.items(code, part.value, left - 1)
+                if inner is None:
+                    return None
+                found += inner
+                continue
+            _, made = self.origin(code, part)
+            if not isinstance(made, ast.Constant) or not isinstance(made.value, str):
+                return None
+            found.append(made.value)
+        return found
+
+
+def returned(body: Body) -> Iterator[ast.expr]:
+    """What a function returns, without the functions inside it."""
+    if isinstance(body, ast.Lambda):
+        yield body.body
+        return
+    queue: list[ast.AST] = list(body.body)
+    for node in queue:
+        if isinstance(node, ast.Return) and node.value is not None:
+            yield node.value
+        if not isinstance(node, (*FunctionNode, ast.ClassDef, ast.Lambda)):
+            queue += [c for c in ast.iter_child_nodes(node) if isinstance(c, (ast.stmt, ast.ExceptHandler))]
+
+
+def lookup(project: Project) -> Lookup:
+    """The sources of a project, asked together; made once."""
+    known: Lookup | None = project.__dict__.get("_lookup")
+    if known is None:
+        known = project.__dict__["_lookup"] = Lookup(tuple(syntax(f) for f in project.files))
+    return known
