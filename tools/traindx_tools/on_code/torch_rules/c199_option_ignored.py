@@ -50,6 +50,7 @@ _SAME = (
     ("ema_decay", "ema"),
     ("num_workers", "workers"),
 )
+_DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 _NAMES = frozenset(n for group in _SAME for n in group)
 _WHOLE = re.compile(
     r"vars\(|__dict__|asdict|\*\*|setattr\(|getattr\(|OmegaConf|hydra|instantiate|parse_args_into|dataclass"
@@ -67,12 +68,14 @@ def check(project: Project) -> Iterator[Finding]:
 
 
 def _words(project: Project) -> set[str]:
-    """Every attribute and text of the project's code: what may read a key."""
+    """Attributes that are read, and texts with the parts of dotted ones ("training.lr"): what may read a key."""
     found: set[str] = set()
     for file in project.files:
         code = syntax(file)
-        found |= {n.attr for n in code.of(ast.Attribute)}
-        found |= {n.value for n in code.of(ast.Constant) if isinstance(n.value, str)}
+        called = {id(c.func) for c in code.of(ast.Call)}
+        found |= {n.attr for n in code.of(ast.Attribute) if id(n) not in called}
+        for text in (n.value for n in code.of(ast.Constant) if isinstance(n.value, str)):
+            found |= {text, *(text.split(".") if _DOTTED.fullmatch(text) else ())}
     return found
 
 
@@ -112,13 +115,22 @@ def _ignored(code: Syntax, name: str, key: str, value: object, other: str) -> Fi
     line = getattr(node, "lineno", 1)
     return RULE.finding(
         f"{name} sets {key} = {value}, which no code reads: the code knows the setting as {other} (line {line}), so "
-        "the value in the file is ignored",
+        f"the value in the file is ignored{_default(code, node)}",
         code.place(node) if node is not None else Location(file=path),
         path,
         strength=Strength.DIRECT,
         measured={"kind": "configuration", "name": key, "known_as": other, "value": str(value)},
         patch=written.in_configuration(code.file, key, None, other, f"call it {other}, as the code does", rename=True),
     )
+
+
+def _default(code: Syntax, node: ast.AST | None) -> str:
+    """What is used instead: the default of the call that reads the other name."""
+    call = code.parent(node) if node is not None else None
+    if not isinstance(call, ast.Call) or len(call.args) < 2 or call.args[0] is not node:
+        return ""
+    value = call.args[1]
+    return f" and the default {value.value!r} is used" if isinstance(value, ast.Constant) else ""
 
 
 def _home(code: Syntax, name: str) -> ast.AST | None:
@@ -128,7 +140,8 @@ def _home(code: Syntax, name: str) -> ast.AST | None:
             if isinstance(key, ast.Constant) and key.value == name and isinstance(value, ast.Constant):
                 return key
     for text in code.of(ast.Constant):
-        if text.value == name:
+        if isinstance(text.value, str) and (text.value == name or (
+                _DOTTED.fullmatch(text.value) and text.value.endswith(f".{name}"))):
             return text
     return next((n for n in code.of(ast.Attribute) if n.attr == name), None)
 
