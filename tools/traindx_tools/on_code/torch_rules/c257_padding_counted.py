@@ -1,0 +1,199 @@
+"""Padding counts as text.
+
+A tokenizer that pads gives a mask with the tokens. An encoder that is not given it attends to the padding, so that what
+it says of a text depends on the longest text of its batch. A mean over all positions divides by the padded length. And
+labels that are the padded tokens themselves (no -100, no `ignore_index`) make most of the loss one easy token: it falls
+quickly to a small value, and what is left of it for the text is a fraction.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+
+from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.on_code.changes import Change
+from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
+from traindx_tools.on_code.tokenized import moved, padded, pads, part_of, pretrained
+from traindx_tools.rules import Rule
+
+RULE = Rule(
+    id="C257",
+    name="padding-counted",
+    title="Padding counts as text",
+    severity=Severity.HIGH,
+    sees="An encoder called without the mask of padded tokens, a mean over padded positions, padded tokens as labels.",
+    matters="Outputs depend on the padding of the batch, or the loss is mostly that of padding.",
+    alike=("a causal model with padding on the right, whose text does not see it", "one text at a time",
+           "labels that are set to -100 where they are padding"),
+    confirm=("compare the output of a text alone with its output beside a longer one",
+             "print((labels == tokenizer.pad_token_id).float().mean())"),
+)
+_CAUSAL = re.compile(r"CausalLM|LMHead|GPT|Llama|Mistral|Qwen|Gemma|Opt|Bloom", re.IGNORECASE)
+_GENERATES = re.compile(r"CausalLM|LMHead|Seq2Seq|ConditionalGeneration|GPT|Llama|Mistral|Qwen|Gemma|T5|Bart", re.I)
+_LEFT_OUT = re.compile(r"-\s*100\b|ignore_index|ForLanguageModeling|DataCollatorForCompletionOnly|label_pad_token_id")
+_MASKED = re.compile(r"mask|length|lens\b|ignore_index|-\s*100\b|pack_padded|valid|nested|reduction", re.IGNORECASE)
+_LABELS = re.compile(r"label|tag|target|trg|tgt|(^|_)ys?\d?$|output", re.IGNORECASE)
+
+
+def check(project: Project) -> Iterator[Finding]:
+    """Look at models, means, labels and padded sequences."""
+    files = [f for f in project.files if "padding" in f.text or "pretrained" in f.text or "pad_sequence" in f.text]
+    codes = [syntax(f) for f in files]
+    text = "\n".join(f.text for f in project.files if "100" in f.text or "ignore_index" in f.text
+                     or "ForLanguageModeling" in f.text)  # fmt: skip
+    padding = [(c, call) for c in codes if "padding" in c.file.text for call in c.of(ast.Call) if pads(c, call)]
+    for code in codes:
+        yield from _without_mask(project, codes, code, padding)
+        yield from _means(codes, code, padding)
+        if not _LEFT_OUT.search(text):
+            yield from _labels(codes, code)
+    yield from _sequences(project, codes)
+
+
+_Padding = Sequence[tuple[Syntax, ast.Call]]
+
+
+def _without_mask(project: Project, codes: Sequence[Syntax], code: Syntax, padding: _Padding) -> Iterator[Finding]:
+    """Encoders that get padded tokens and not their mask."""
+    for call in code.of(ast.Call) if padding and "pretrained" in "".join(c.file.text for c in codes) else ():
+        ids = argument(call, 0, "input_ids")
+        if ids is None or len(call.args) > 1 or any(k.arg in (None, "attention_mask", "inputs_embeds")
+                                                    for k in call.keywords):  # fmt: skip
+            continue
+        kind = pretrained(codes, code, call.func)
+        if not kind or _CAUSAL.search(kind):
+            continue
+        encoding = part_of(code, ids, "input_ids")
+        made = padded(code, encoding) if encoding is not None else None
+        if made is None:
+            if any("attention_mask" in f.text for f in project.files) or not _is_tokens(ids):
+                continue
+            made = padding[0][1]
+        place = code.at(made) if encoding is not None and padded(code, encoding) else padding[0][0].at(padding[0][1])
+        why = f"{written(call)[:90]} at {code.at(call)} gives {kind} tokens padded at {place} without their mask"
+        yield _finding(code, call, f"{why}: it attends to the padding", "mask", Severity.HIGH, Strength.DIRECT,
+                       _with_mask(code, call, encoding))  # fmt: skip
+
+
+def _is_tokens(ids: ast.expr) -> bool:
+    return bool(re.search(r"ids|token", written(ids), re.IGNORECASE))
+
+
+def _with_mask(code: Syntax, call: ast.Call, encoding: ast.expr | None) -> tuple[Patch, ...]:
+    ids = argument(call, 0, "input_ids")
+    if encoding is None or ids is None or "input_ids" not in written(ids):
+        return ()
+    mask = written(ids).replace("input_ids", "attention_mask")
+    return Change(code.file, "give the mask too").pass_argument(call, "attention_mask", mask).patches()
+
+
+def _means(codes: Sequence[Syntax], code: Syntax, padding: _Padding) -> Iterator[Finding]:
+    """Means over all positions of a model's last hidden states, in functions that use the mask for nothing else."""
+    for call in code.calls("mean"):
+        plain = bool(code.qualified(call.func))
+        states = (call.args[0] if call.args else None) if plain else getattr(call.func, "value", None)
+        if not isinstance(states, ast.expr) or code.number(argument(call, 1 if plain else 0, "dim", "axis")) != 1:
+            continue
+        model = _states_of(code, states)
+        if model is None or not pretrained(codes, code, model.func) or _uses_mask(code, model):
+            continue
+        given = next((k.value for k in model.keywords if k.arg is None), None)
+        here = padded(code, given) if given is not None else None
+        masked = any(k.arg == "attention_mask" for k in model.keywords) or len(model.args) > 1
+        if here is None and not masked:
+            continue
+        sure = here is not None or bool(padding)
+        where = f", padded at {code.at(here)}" if here is not None else ""
+        yield _finding(
+            code, call, f"{written(call)[:90]} at {code.at(call)} averages over all positions of {written(model.func)}"
+            f"{where}: padding counts as text", "mean", Severity.MEDIUM,
+            Strength.DIRECT if sure else Strength.CIRCUMSTANTIAL, (),
+        )  # fmt: skip
+
+
+def _states_of(code: Syntax, node: ast.expr) -> ast.Call | None:
+    """The model's call whose hidden states a value is: `.last_hidden_state`, `[0]`, `.hidden_states[-1]`."""
+    node = moved(code.origin(moved(node)))
+    part = code.number(node.slice) if isinstance(node, ast.Subscript) else None
+    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and part is not None:
+        inner = node.value.value if node.value.attr == "hidden_states" else node
+    elif isinstance(node, (ast.Attribute, ast.Subscript)) and (
+            part == 0 or (isinstance(node, ast.Attribute) and node.attr == "last_hidden_state")):  # fmt: skip
+        inner = node.value
+    else:
+        return None
+    inner = code.origin(inner)
+    return inner if isinstance(inner, ast.Call) else None
+
+
+def _uses_mask(code: Syntax, model: ast.Call) -> bool:
+    """Whether the function does something with a mask beside giving it to the model."""
+    inside = {id(n) for n in ast.walk(model)}
+    for node in ast.walk(code.scope(model)):
+        named = isinstance(node, (ast.Name, ast.Attribute)) and "mask" in last_name(node).lower()
+        keyed = isinstance(node, ast.Constant) and isinstance(node.value, str) and "mask" in node.value
+        if (named or keyed) and id(node) not in inside and not isinstance(getattr(node, "ctx", None), ast.Store):
+            return True
+    return False
+
+
+def _labels(codes: Sequence[Syntax], code: Syntax) -> Iterator[Finding]:
+    """Padded tokens given as labels, where nothing in the project leaves padding out."""
+    for call in code.of(ast.Call):
+        given = argument(call, 99, "labels")
+        if given is None:
+            continue
+        encoding = part_of(code, given, "input_ids")
+        made = padded(code, encoding) if encoding is not None else None
+        kind = pretrained(codes, code, call.func) if made is not None else ""
+        if made is not None and kind and _GENERATES.search(kind):
+            yield _as_labels(code, given, made)
+    for assign in code.of(ast.Assign):
+        target = assign.targets[0]
+        key = target.slice if isinstance(target, ast.Subscript) else None
+        if isinstance(key, ast.Constant) and key.value == "labels":
+            encoding = part_of(code, assign.value, "input_ids")
+            made = padded(code, encoding) if encoding is not None else None
+            generates = any(_GENERATES.search(c.file.text) for c in codes if "from_pretrained" in c.file.text)
+            if made is not None and generates:
+                yield _as_labels(code, assign, made)
+
+
+def _as_labels(code: Syntax, node: ast.AST, made: ast.Call) -> Finding:
+    why = f"{written(node)[:90]} at {code.at(node)} takes the padded tokens (from {code.at(made)}) as labels"
+    return _finding(code, node, f"{why}, and nothing sets padding to -100: the loss counts it", "labels",
+                    Severity.HIGH, Strength.DIRECT, ())  # fmt: skip
+
+
+def _sequences(project: Project, codes: Sequence[Syntax]) -> Iterator[Finding]:
+    """pad_sequence over labels in a project that leaves nothing out of its cross entropy."""
+    calls = [(c, call) for c in codes for call in c.calls("pad_sequence")]
+    if not calls or any(_MASKED.search(f.text) for f in project.files):
+        return
+    losses = [c for f in project.files for c in syntax(f).calls("cross_entropy", "CrossEntropyLoss", "NLLLoss")]
+    for code, call in calls:
+        value = code.number(argument(call, 2, "padding_value"))
+        first = call.args[0] if call.args else None
+        statement = code.statement(call)
+        name = written(statement.targets[0]) if isinstance(statement, ast.Assign) else ""
+        if losses and first is not None and value != -100 and _LABELS.search(last_name(first) or name):
+            why = f"{written(call)} at {code.at(call)} pads labels with {value or 0:g}, and the cross entropy has no"
+            yield _finding(code, call, f"{why} ignore_index: padding is a class of the loss", "sequence",
+                           Severity.HIGH, Strength.DIRECT, ())  # fmt: skip
+
+
+def _finding(
+    code: Syntax, node: ast.AST, why: str, kind: str, severity: Severity, strength: Strength, patch: tuple[Patch, ...]
+) -> Finding:
+    return RULE.finding(
+        why,
+        code.place(node),
+        code.file.path,
+        strength=strength,
+        severity=severity,
+        measured={"kind": kind},
+        patch=patch,
+    )
