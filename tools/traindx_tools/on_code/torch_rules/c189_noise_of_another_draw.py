@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import forms
-from traindx_tools.on_code.syntax import Syntax, last_name, syntax
+from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -62,7 +62,9 @@ def _judged(code: Syntax, function: ast.AST, draws: list[ast.Call]) -> Iterator[
             continue
         uses = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == target.id and n is not target]
         compared = [u for u in uses if _in_loss(code, u)]
-        mixed = [c for c in draws if c is not call and _mixes(code, c)]
+        keyed = code.qualified(call.func).startswith("jax.random")  # one key is one draw
+        others = [c for c in draws if c is not call and not (keyed and _key(c) == _key(call))]
+        mixed = [c for c in others if _mixes(code, c)]
         if uses and len(compared) == len(uses) and mixed:
             yield RULE.finding(
                 f"{target.id}, drawn at {code.at(call)}, is only the target of the loss (line {compared[0].lineno}), "
@@ -74,6 +76,10 @@ def _judged(code: Syntax, function: ast.AST, draws: list[ast.Call]) -> Iterator[
                 patch=forms.same_noise(code.file, call, mixed[0]),
             )
             return
+
+
+def _key(call: ast.Call) -> str:
+    return written(argument(call, 0, "key"))
 
 
 def _in_loss(code: Syntax, use: ast.AST) -> bool:
