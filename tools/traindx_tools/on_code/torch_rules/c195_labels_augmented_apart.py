@@ -26,8 +26,9 @@ RULE = Rule(
     alike=("a transform without randomness, such as resize and ToTensor",),
     confirm=("plot ten samples with their masks over them",),
 )
-_LABEL = re.compile(r"mask|label|target|seg|annot|depth|flow|heatmap|gt|lbl|bbox|boxes", re.IGNORECASE)
+_LABEL = re.compile(r"ma?sk|label|target|seg|annot|depth|flow|heatmap|gt|lbl|bbox|boxes", re.IGNORECASE)
 _IMAGE = re.compile(r"im(age|g)?s?|x|rgb|frame|picture|photo|scan|slice_?|patch|sample", re.IGNORECASE)
+_MOVES = re.compile(r"flip|rot90|rotate|crop|roll|affine|\[::-1\]|shift")
 _SEEDED = ("manual_seed", "random.seed", "get_params", "set_state", "seed(")
 
 
@@ -35,7 +36,9 @@ def check(project: Project) -> Iterator[Finding]:
     """Look at every __getitem__ that transforms twice."""
     random = any(re.search(r"Random(Crop|ResizedCrop|HorizontalFlip|VerticalFlip|Rotation|Affine|Perspective)", f.text)
                  for f in project.files)  # fmt: skip
-    if not random or any("albumentations" in f.text or "transforms.v2" in f.text for f in project.files):
+    if any("albumentations" in f.text or "transforms.v2" in f.text for f in project.files):
+        return
+    if not random and not _own_random(project):
         return
     for file in project.files:
         if "__getitem__" not in file.text:
@@ -44,6 +47,22 @@ def check(project: Project) -> Iterator[Finding]:
         for function in code.of(ast.FunctionDef):
             if function.name == "__getitem__" and not any(s in written(function) for s in _SEEDED):
                 yield from _judged(code, function)
+
+
+def _own_random(project: Project) -> bool:
+    """Whether a data set is given a transform that holds a class of the project's own, which moves pixels at random."""
+    codes = [syntax(f) for f in project.files]
+    names = {
+        owner.name for code in codes for owner in code.of(ast.ClassDef) for m in owner.body
+        if isinstance(m, ast.FunctionDef) and m.name in ("__call__", "forward")
+        and re.search(r"\brand(om|int|n)?\b", written(m)) and _MOVES.search(written(m))
+    }  # fmt: skip
+    if not names:
+        return False
+    given = [k.value for code in codes for k in code.of(ast.keyword) if k.arg and re.search("transform|aug|tf", k.arg)]
+    given += [a.value for code in codes for a in code.of(ast.Assign)
+              if any(re.search("transform|aug", last_name(t)) for t in a.targets)]
+    return any(isinstance(n, ast.Call) and last_name(n.func) in names for g in given for n in ast.walk(g))
 
 
 def _judged(code: Syntax, function: ast.FunctionDef) -> Iterator[Finding]:

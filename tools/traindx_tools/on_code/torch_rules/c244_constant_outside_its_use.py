@@ -53,7 +53,7 @@ def check(project: Project) -> Iterator[Finding]:
         code = syntax(file)
         yield from _dropouts(code)
         yield from _smoothings(code)
-        yield from _temperatures(code)
+        yield from _temperatures(project, code)
         yield from _clipped(code)
 
 
@@ -86,7 +86,7 @@ def _smoothings(code: Syntax) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _temperatures(code: Syntax) -> Iterator[Finding]:
+def _temperatures(project: Project, code: Syntax) -> Iterator[Finding]:
     """softmax over cosines times a small number."""
     for call in code.calls(*_LOSSES):
         given = argument(call, 0, "input", "logits")
@@ -97,6 +97,7 @@ def _temperatures(code: Syntax) -> Iterator[Finding]:
             continue
         for factor, other in ((scores.right, scores.left), (scores.left, scores.right)):
             value = code.number(factor)
+            value = _by_name(project, factor) if value is None else value
             if value is None or not 0 < value <= _MOST["temperature"] or not _cosines(code, other):
                 continue
             text = f"{source_of(code.file, other)} / {source_of(code.file, factor)}"
@@ -105,6 +106,28 @@ def _temperatures(code: Syntax) -> Iterator[Finding]:
                 code, scores, f"{written(scores)} multiplies cosines by {value:g}: scores lie within {value:g} of 0, "
                 "and a temperature divides", "temperature", value, change.patches(), Strength.DIRECT,
             )  # fmt: skip
+
+
+def _by_name(project: Project, factor: ast.expr) -> float | None:
+    """The largest number that the project gives to a temperature of this name, as a setting, default or argument."""
+    name = last_name(factor)
+    if not _TEMPERATURE.fullmatch(name):
+        return None
+    found: list[float | None] = []
+    for code in map(syntax, project.files):
+        found += [code.number(v) for d in code.of(ast.Dict) for k, v in zip(d.keys, d.values, strict=True)
+                  if isinstance(k, ast.Constant) and k.value == name]
+        found += [code.number(k.value) for k in code.of(ast.keyword) if k.arg == name]
+        found += [code.number(a.value) for a in code.of(ast.Assign) if any(last_name(t) == name for t in a.targets)]
+        found += [code.number(a.value) for a in code.of(ast.AnnAssign) if last_name(a.target) == name and a.value]
+        for spec in code.of(ast.arguments):
+            defaults = [*zip(reversed(spec.args), reversed(spec.defaults), strict=False),
+                        *((a, d) for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if d is not None)]
+            found += [code.number(d) for a, d in defaults if a.arg == name]
+    return max((n for n in found if n is not None), default=None)
+
+
+_TEMPERATURE = re.compile(r"(\w+_)?(temp|temperature|tau)(_\w+)?")
 
 
 def _cosines(code: Syntax, node: ast.expr) -> bool:
@@ -135,8 +158,28 @@ def _normalised(code: Syntax, node: ast.expr) -> bool:
     made = code.origin(node)
     if isinstance(made, ast.Call) and last_name(made.func) == "normalize":
         return True
+    if isinstance(node, ast.Name) and _unpacked_normalised(code, node):
+        return True
     divided = isinstance(made, ast.BinOp) and isinstance(made.op, ast.Div)
     return divided and bool(re.search(r"norm\(", written(made.right)))  # type: ignore[attr-defined]
+
+
+def _unpacked_normalised(code: Syntax, name: ast.Name) -> bool:
+    """`a, b = self.encode(x, y)`, where every return of `encode` in this file normalises that part."""
+    for assign in code.of(ast.Assign):
+        target = assign.targets[0]
+        if code.scope(assign) is not code.scope(name) or not isinstance(target, ast.Tuple):
+            continue
+        places = [i for i, t in enumerate(target.elts) if isinstance(t, ast.Name) and t.id == name.id]
+        if not places or not isinstance(assign.value, ast.Call):
+            continue
+        called = last_name(assign.value.func)
+        parts = [r.value.elts[places[0]] for r in code.of(ast.Return)
+                 if (f := code.function(r)) is not None and f.name == called and isinstance(r.value, ast.Tuple)
+                 and len(r.value.elts) == len(target.elts)]  # fmt: skip
+        return bool(parts) and all(
+            isinstance(made := code.origin(p), ast.Call) and last_name(made.func) == "normalize" for p in parts)
+    return False
 
 
 def _clipped(code: Syntax) -> Iterator[Finding]:
