@@ -111,7 +111,9 @@ def _block(folder: Path, seen: LiveRun, remarks: tuple[str, ...]) -> None:
     rows += [f"  ... and {len(told) - 8} more"] if len(told) > 8 else []
     rows += [f"  note: {line(r)}" for r in remarks]
     where = line(folder)
-    head = f"traindx: {len(told)} finding{'s' * (len(told) != 1)} in {where}" if told else _nothing(seen, where)
+    counted = " (steps are optimizer steps, counted from 1)" if any(" step " in r for r in rows) else ""
+    found = f"traindx: {len(told)} finding{'s' * (len(told) != 1)} in {where}{counted}"
+    head = found if told else _nothing(seen, where)
     end = [f"  next: traindx diagnose {shlex.quote(str(folder))}"] if told else []
     click.echo("\n".join([head, *rows, *end]), err=True)
 
