@@ -1,0 +1,293 @@
+"""What transforms data (scalers, encoders, vocabularies, decompositions) and is fitted on held-out data once more."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from traindx_tools.finding import Patch
+from traindx_tools.on_code.changes import Change, source_of
+from traindx_tools.on_code.lookup import Lookup, lookup
+from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.splits import HELD, TRAIN, part_of
+from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, names_in, parameters, written
+
+_KINDS = re.compile(r"Scaler|Normali[sz]er$|Standardi[sz]er|Encoder$|Vectorizer|^(Incremental|Kernel|Sparse)?PCA$"
+                    r"|TruncatedSVD|Imputer"
+                    r"|Binarizer|Discretizer|QuantileTransformer|PowerTransformer|Skalier")  # fmt: skip
+_PICTURES = re.compile(r"plot|visual|draw|tsne|umap|zeichne", re.IGNORECASE)
+_FITS = ("fit_transform", "fit")
+
+
+@dataclass(frozen=True)
+class Refit:
+    """What is fitted anew: where, the sentence about it, and whether the code proves it."""
+
+    code: Syntax
+    node: ast.AST
+    statement: str
+    kind: str
+    patch: tuple[Patch, ...]
+    proven: bool = True
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """A call that fits, what kind of thing, on which part."""
+
+    code: Syntax
+    call: ast.Call
+    kind: str
+    part: str | None
+
+
+def refits(project: Project) -> tuple[Refit, ...]:
+    """Every second fit of a project; found once."""
+    known: tuple[Refit, ...] | None = project.__dict__.get("_refits")
+    if known is None:
+        known = project.__dict__["_refits"] = tuple(_found(project))
+    return known
+
+
+def _found(project: Project) -> Iterator[Refit]:
+    if not any(re.search(r"\.fit(_transform)?\(|\.std\(", f.text) for f in project.files):
+        return
+    look = lookup(project)
+    fits = list(_fits(look))
+    told: set[int] = set()
+    for fit in fits:
+        for refit in (*_twice(look, fit, fits), *_in_function(look, fit)):
+            if id(fit.call) not in told:
+                told.add(id(fit.call))
+                yield refit
+    yield from _by_hand(look)
+
+
+def _fits(look: Lookup) -> Iterator[_Fit]:
+    for code in look.codes:
+        for call in code.calls(*_FITS):
+            if not isinstance(call.func, ast.Attribute) or not (call.args or call.keywords):
+                continue
+            kind = _kind(look, code, call.func.value)
+            if kind is not None:
+                given = call.args[0] if call.args else call.keywords[0].value
+                yield _Fit(code, call, kind, part_of(look, code, given))
+
+
+def _kind(look: Lookup, code: Syntax, owner: ast.expr) -> str | None:
+    """The class of what is fitted, if it is one that transforms."""
+    made = owner
+    if isinstance(owner, ast.Subscript):
+        return None
+    if not isinstance(owner, ast.Call):
+        bound = [v for _, v in code.bindings(owner)] if isinstance(owner, (ast.Name, ast.Attribute)) else []
+        calls = [v for v in bound if isinstance(v, ast.Call)]
+        if not calls or len({last_name(c.func) for c in calls}) > 1:
+            return None
+        made = calls[0]
+    name = last_name(made.func) if isinstance(made, ast.Call) else ""
+    own = look.classes.get(name, [])
+    if own:
+        methods = {f.name for _, k in own for f in k.body if isinstance(f, ast.FunctionDef)}
+        changes = any(re.match(r"transform|normali[sz]e|standardi[sz]e|scale|encode|apply", m) for m in methods)
+        return name if changes and "predict" not in methods else None
+    return name if _KINDS.search(name) else None
+
+
+def _twice(look: Lookup, fit: _Fit, fits: list[_Fit]) -> Iterator[Refit]:
+    """A fit on held-out data beside one on training data in the same file."""
+    if fit.part != HELD or _drawn(fit):
+        return
+    for first in fits:
+        if first.part != TRAIN or first.kind != fit.kind or first.code is not fit.code or not _together(first, fit):
+            continue
+        yield Refit(
+            fit.code,
+            fit.call,
+            f"{written(fit.call)[:80]} at {fit.code.at(fit.call)} fits a {fit.kind} on held-out data, although one "
+            f"was fitted on the training data at line {first.call.lineno}: the two parts come in different units",
+            "fitted twice",
+            _transformed(first, fit),
+        )
+        return
+
+
+def _together(first: _Fit, second: _Fit) -> bool:
+    """Whether both run in one program: in one function, or one of them at the top level or in methods of one class."""
+    a, b = first.code.function(first.call), second.code.function(second.call)
+    return a is b or None in (a, b) or first.code.owner(first.call) is second.code.owner(second.call) is not None
+
+
+def _drawn(fit: _Fit) -> bool:
+    """Whether it only makes a picture."""
+    function = fit.code.function(fit.call)
+    return function is not None and bool(_PICTURES.search(function.name))
+
+
+def _in_function(look: Lookup, fit: _Fit) -> Iterator[Refit]:
+    """A function or data set that fits something of its own on what it is given, and is given both parts."""
+    code, body = fit.code, fit.code.function(fit.call)
+    if body is None or fit.part is not None or _guarded(code, fit.call, body) or _drawn(fit):
+        return
+    owner = fit.call.func.value if isinstance(fit.call.func, ast.Attribute) else None
+    if owner is None or not _made_here(code, owner, body):
+        return
+    given = fit.call.args[0] if fit.call.args else fit.call.keywords[0].value
+    for place, held in _both_parts(look, code, body, given):
+        yield Refit(
+            code,
+            fit.call,
+            f"{written(fit.call)[:80]} at {code.at(fit.call)} fits a new {fit.kind} on whatever {_named(code, body)} "
+            f"is given, and it is given the held-out part as well, at {place.at(held)}: the two parts come in "
+            "different units",
+            "fitted in a function",
+            (),
+        )
+        return
+
+
+def _guarded(code: Syntax, call: ast.AST, body: ast.AST) -> bool:
+    for up in code.above(call):
+        if up is body:
+            return False
+        if isinstance(up, (ast.If, ast.IfExp, *FunctionNode, ast.Lambda)):
+            return True
+    return False
+
+
+def _made_here(code: Syntax, owner: ast.expr, body: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether each call of the function makes what is fitted anew."""
+    if isinstance(owner, ast.Call):
+        return True
+    bound = code.bindings(owner)
+    return bool(bound) and all(code.function(s) is body and isinstance(v, ast.Call) for s, v in bound)
+
+
+def _both_parts(
+    look: Lookup, code: Syntax, body: ast.FunctionDef | ast.AsyncFunctionDef, given: ast.expr
+) -> Iterator[tuple[Syntax, ast.Call]]:
+    """The call with the held-out part, where another one passes the training part to the same parameter."""
+    spec = [n for n in parameters(body) if n not in ("self", "cls")]
+    for name in spec:
+        if not _from(code, given, name, 5):
+            continue
+        parts: dict[str, tuple[Syntax, ast.Call]] = {}
+        for other, call in look.callers(body, code):
+            value = argument(call, spec.index(name), name)
+            part = part_of(look, other, value) if value is not None else None
+            if part is not None:
+                parts.setdefault(part, (other, call))
+        if TRAIN in parts and HELD in parts:
+            yield parts[HELD]
+
+
+def _from(code: Syntax, node: ast.expr, name: str, left: int) -> bool:
+    """Whether a value is computed from a parameter."""
+    if left <= 0:
+        return False
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name) and part.id == name and not code.bindings(part):
+            return True
+        if isinstance(part, (ast.Name, ast.Attribute)):
+            for _, value in code.bindings(part)[:3]:
+                if value is not node and _from(code, value, name, left - 1):
+                    return True
+    return False
+
+
+def _by_hand(look: Lookup) -> Iterator[Refit]:
+    """`(x - x.mean(0)) / x.std(0)` in a function that is given both parts, or written for each of them."""
+    for code in look.codes:
+        if ".std(" not in code.file.text and "std(" not in code.file.text:
+            continue
+        told: list[tuple[str, ast.BinOp, ast.AST]] = []
+        for division in code.of(ast.BinOp):
+            source = _standardised(code, division)
+            if source is None:
+                continue
+            body = code.function(division)
+            part = part_of(look, code, source)
+            if part is not None:
+                told.append((part, division, code.scope(division)))
+            elif body is not None and not _guarded(code, division, body):
+                for place, held in _both_parts(look, code, body, source):
+                    yield _own(code, division, f"what {_named(code, body)} is given, the held-out part as well at "
+                                               f"{place.at(held)}", "by hand in a function")  # fmt: skip
+                    break
+        for part, division, scope in told:
+            if part == HELD and any(p == TRAIN and s is scope for p, _, s in told):
+                yield _own(code, division, "held-out data", "by hand")
+
+
+def _standardised(code: Syntax, node: ast.BinOp) -> ast.expr | None:
+    """What is standardised over its samples by its own mean and deviation."""
+    if not isinstance(node.op, ast.Div):
+        return None
+    top = node.left
+    if not isinstance(top, ast.BinOp) or not isinstance(top.op, ast.Sub):
+        return None
+    mean, spread = code.origin(top.right), node.right
+    if isinstance(spread, ast.BinOp) and isinstance(spread.op, ast.Add):
+        spread = spread.left
+    spread = code.origin(spread)
+    source = written(top.left)
+    if not code.function(mean) is code.function(spread) is code.function(node):
+        return None
+    if _statistic(mean, "mean") == _statistic(spread, "std") == source:
+        return top.left
+    return None
+
+
+def _statistic(node: ast.expr, name: str) -> str:
+    """What a statistic over all or over the samples is taken of: of `x.mean(0)`, `np.mean(x, axis=0)`."""
+    if not isinstance(node, ast.Call) or last_name(node.func) != name or not isinstance(node.func, ast.Attribute):
+        return ""
+    library = isinstance(node.func.value, ast.Name) and node.func.value.id in ("np", "numpy", "torch", "jnp")
+    axis = argument(node, 1 if library else 0, "axis", "dim")
+    if not (isinstance(axis, ast.Constant) and axis.value == 0):  # over everything: often one sample's own
+        return ""
+    return written(node.args[0]) if library and node.args else written(node.func.value)
+
+
+def _own(code: Syntax, node: ast.BinOp, what: str, kind: str) -> Refit:
+    return Refit(
+        code,
+        node,
+        f"{written(node)[:80]} at {code.at(node)} standardises with the mean and deviation of {what}: the two parts "
+        "come in different units",
+        kind,
+        (),
+        proven=False,
+    )
+
+
+def _named(code: Syntax, body: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    owner = code.owner(body)
+    return owner.name if body.name == "__init__" and owner is not None else body.name
+
+
+def _transformed(first: _Fit, second: _Fit) -> tuple[Patch, ...]:
+    """`transform` by what was fitted on the training data, where that is a name that is fitted on nothing else."""
+    one, two = first.call.func, second.call.func
+    if not isinstance(one, ast.Attribute) or not isinstance(two, ast.Attribute) or two.attr != "fit_transform":
+        return ()
+    code = first.code
+    if code.scope(first.call) is not code.scope(second.call) or first.call.lineno >= second.call.lineno:
+        return ()
+    if not isinstance(one.value, (ast.Name, ast.Attribute)) or len(code.bindings(one.value)) != 1:
+        return ()
+    if _columns(first) != _columns(second) or len(second.call.args) != 1:
+        return ()
+    change = Change(code.file, "transform by what was fitted on the training data")
+    return change.replace(two, f"{source_of(code.file, one.value)}.transform").patches()
+
+
+def _columns(fit: _Fit) -> tuple[str, ...]:
+    """Which data it is beside the part: inputs or targets, and the columns."""
+    given = fit.call.args[0] if fit.call.args else fit.call
+    names = sorted(re.sub(r"[^xyXY]", "", re.sub(r"(?i)train|trn|test|valid\w*|val|dev", "", n))[:1].lower()
+                   for n in names_in(given) if n not in ("np", "pd", "torch"))  # fmt: skip
+    slices = [written(n.slice) for n in ast.walk(given) if isinstance(n, ast.Subscript)]
+    return (*names, *slices)
