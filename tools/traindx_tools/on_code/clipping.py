@@ -75,14 +75,15 @@ def _by_value(call: ast.Call) -> bool:
 def _by_hand(code: Syntax) -> Iterator[tuple[ast.Call, ast.expr, str]]:
     """`p.grad.clamp_(-c, c)`, `p.grad.data.clamp_(min=-c, max=c)`, a hook that returns `g.clamp(-c, c)`."""
     for call in code.calls("clamp_", "clamp", "clip_", "clip"):
-        owner = call.func.value if isinstance(call.func, ast.Attribute) else None
-        low, high = argument(call, 0, "min"), argument(call, 1, "max")
-        if owner is None or low is None or high is None or code.qualified(call.func):
+        plain = code.qualified(call.func) in ("torch.clamp", "torch.clip")
+        owner = argument(call, 0, "input") if plain else getattr(call.func, "value", None)
+        low, high = argument(call, 1 if plain else 0, "min"), argument(call, 2 if plain else 1, "max")
+        if owner is None or low is None or high is None:
             continue
         a, b = code.number(low), code.number(high)
         if a is None or b is None or a != -b:
             continue
-        in_place = call.func.attr.endswith("_") and re.search(r"\.grad(\.data)?$", written(owner))  # type: ignore[attr-defined]
+        in_place = last_name(call.func).endswith("_") and re.search(r"\.grad(\.data)?$", written(owner))
         if in_place or _in_hook(code, call, owner):
             yield call, high, "value"
 

@@ -35,7 +35,7 @@ def normalised(project: Project) -> Iterator[tuple[Syntax, list[Normalised]]]:
     names = {name.rpartition(".")[2] for name in helpers}
     for file in project.files:
         found = own.get(id(file), [])
-        if found or "LogSoftmax" in file.text or any(n in file.text for n in names):
+        if found or "Softmax(" in file.text or any(n in file.text for n in names):
             code = syntax(file)
             yield code, [*found, *_by_helpers(code, helpers)]
 

@@ -62,9 +62,14 @@ def _read_by_rows(code: Syntax, one: Normalised, lengths: list[ast.expr]) -> tup
 def _through(code: Syntax, node: ast.expr) -> tuple[ast.expr, ast.AST | None]:
     """A value with what holds it, past conversions."""
     up = code.parent(node)
-    while isinstance(up, ast.Attribute) and up.attr in _SAME and isinstance(code.parent(up), ast.Call):
-        node = code.parent(up)  # type: ignore[assignment]
-        up = code.parent(node)
+    for _ in range(6):
+        call = code.parent(up) if isinstance(up, ast.Attribute) else up
+        method = isinstance(up, ast.Attribute) and up.attr in (*_SAME, "log") and isinstance(call, ast.Call)
+        logarithm = isinstance(up, ast.Call) and last_name(up.func) == "log" and up.args[:1] == [node]
+        shifted = isinstance(up, ast.BinOp) and isinstance(up.op, ast.Add) and code.number(up.right) is not None
+        if not isinstance(call, ast.expr) or not (method or logarithm or shifted):
+            break
+        node, up = call, code.parent(call)
     return node, up
 
 
@@ -155,10 +160,17 @@ def _weighted_sum(
         call, named, axis = holder, last_name(holder.func), argument(holder, 1, "dim", "axis")
     else:
         return None
-    number = code.number(axis)
-    if named != "sum" or number not in ((1,) if lengths is None else (1, -1)):
+    rows = code.number(axis) == 1 or (code.number(axis) == -1 and (lengths is not None or _averaged(code, call)))
+    if named != "sum" or not rows:
         return None
     return f"{written(call)} (line {call.lineno}) sums over the other axis", Strength.DIRECT
+
+
+def _averaged(code: Syntax, call: ast.Call) -> bool:
+    """Whether a mean is taken of what is left, so that there is an axis of samples."""
+    up = code.parent(call)
+    outer = code.parent(up) if isinstance(up, ast.Attribute) else up
+    return isinstance(outer, ast.Call) and last_name(outer.func) == "mean"
 
 
 def _one_of(code: Syntax, node: ast.expr, lengths: list[ast.expr]) -> bool:
