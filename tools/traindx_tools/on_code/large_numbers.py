@@ -112,6 +112,8 @@ _Step = tuple[Syntax, ast.expr, "Cast | None", "int | None"]
 
 def _before(look: Lookup, code: Syntax, node: ast.expr, cast: Cast | None, entry: int | None) -> list[_Step]:
     """Where a value comes from, one step back, with the cast that is met."""
+    if isinstance(node, ast.Attribute) and node.attr in ("values", "data", "T", "array"):
+        return [(code, node.value, cast, entry)]
     if isinstance(node, (ast.Name, ast.Attribute)):
         return [(c, v, cast, entry) for c, v in _bound(look, code, node)]
     if isinstance(node, ast.Subscript):

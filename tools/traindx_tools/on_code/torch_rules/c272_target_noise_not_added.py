@@ -208,7 +208,8 @@ def _behind(look: Lookup, code: Syntax, node: ast.expr) -> Iterator[ast.expr]:
                 bound = code.bindings(name)
                 made = code.assigned(name)
                 here = [made] if made is not None else [v for _, v in bound[:4]]
-                queue += [v for v in here if id(code.function(v)) in around and v is not one]
+                whole = [v.value if isinstance(v, ast.Subscript) and code.parent(v) is None else v for v in here]
+                queue += [v for v in whole if id(code.function(v)) in around and v is not one]
 
 
 def _noisers(look: Lookup, code: Syntax, prediction: ast.expr) -> Iterator[tuple[ast.Call, Syntax, Body]]:

@@ -77,11 +77,11 @@ def _collision(look: Lookup, code: Syntax, call: ast.Call, found: list[Table], b
         return None
     strength, table, entry = min(strengths, key=lambda s: (
         s[0] is not Strength.DIRECT, not isinstance(s[1].node, (ast.DictComp, ast.Dict))))  # fmt: skip
-    shown = "the first of the sorted ones" if entry == DATA else repr(entry)
+    shown = "the first of the sorted ones" if entry == DATA else "the space" if entry == " " else repr(entry)
     own = "" if argument(call, 99, "blank") is not None or call.args[4:] else " by default"
     return RULE.finding(
-        f"{table.name} at {table.code.at(table.node)} gives a real character ({shown}) the number {blank}, which is "
-        f"the blank of {last_name(call.func)} at {code.at(call)}{own}: it can never be written",
+        f"{table.name} at {table.code.at(table.node)} gives a real character ({shown}) the index {blank}, which is "
+        f"the blank of {last_name(call.func)} at {code.at(call)}{own}: the two collide, and it can never be written",
         table.code.place(table.node),
         table.code.file.path,
         strength=strength,
