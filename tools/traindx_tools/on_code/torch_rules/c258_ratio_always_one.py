@@ -4,6 +4,7 @@ PPO goes several times over what an older policy did, and exp(new - old) says ho
 old is `logp.detach()`, or the same call under `no_grad` right before, it is computed by the policy of this very step:
 the ratio is exactly 1 in every epoch, the clip never acts, and later epochs follow a gradient that assumes fresh
 samples. With one update a rollout that is right, and nothing is said; so it is where samples are drawn in the loop.
+That a stored value was meant is certain only where the function is given one and does not read it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.bootstrapping import suspended
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.syntax import Loops, Syntax, last_name, names_in, syntax, written
+from traindx_tools.on_code.syntax import Loops, Syntax, last_name, names_in, parameters, syntax, written
 from traindx_tools.on_code.terms import exponent
 from traindx_tools.rules import Rule
 
@@ -32,6 +33,7 @@ RULE = Rule(
 )
 _LOG = re.compile(r"log|(^|_)lps?(_|$)", re.IGNORECASE)
 _EPOCHS = re.compile(r"epoch|n_updates|num_updates|update_iter|inner|ppo_iter|K_", re.IGNORECASE)
+_STORED = re.compile(r"log_?p(i|rob|robs|s)?(_|$|\d)|logprob|(^|_)lps?(_|$)", re.IGNORECASE)
 _DRAWS = re.compile(r"\.step\(.*act|env\.|envs\.|\.generate\(|\.rollout|collect|\.sample\(\)|\.rsample\(")
 
 
@@ -123,14 +125,31 @@ def _clipped(code: Syntax, ratio: ast.Call) -> bool:
     return any(code.scope(c) is scope and names & names_in(c) for c in code.calls("clamp", "clip"))
 
 
+def _unread(code: Syntax, node: ast.expr) -> str | None:
+    """Log-probabilities that the function is given, or unpacks from a batch, and never reads."""
+    function = code.function(node)
+    if function is None:
+        return None
+    names = [n for n in ast.walk(function) if isinstance(n, ast.Name)]
+    read = {n.id for n in names if isinstance(n.ctx, ast.Load)}
+    unpacked = {n.id for part in ast.walk(function) if isinstance(part, ast.Tuple) for n in part.elts
+                if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}  # fmt: skip
+    given = [n for n in (*parameters(function), *sorted(unpacked)) if _STORED.search(n)]
+    return next((n for n in given if n not in read), None)
+
+
 def _finding(code: Syntax, call: ast.Call, why: str, loop: ast.AST, count: float | None) -> Finding:
+    stored = _unread(code, call)
+    sure = stored is not None and count is not None
+    unused = f", and {stored} is never read" if stored is not None else ""
     line = getattr(loop, "lineno", 0)
     times = f"{count:g} times" if count is not None else "several times"
     return RULE.finding(
-        f"{written(call)[:90]} at {code.at(call)} is exactly 1 in each of the epochs of line {line} ({times}): {why}",
+        f"{written(call)[:90]} at {code.at(call)} is exactly 1 in each of the epochs of line {line} ({times}): {why}"
+        + unused,
         code.place(call),
         code.file.path,
-        strength=Strength.DIRECT if count is not None else Strength.CIRCUMSTANTIAL,
-        severity=Severity.HIGH if count is not None else Severity.MEDIUM,
-        measured={"kind": "itself", "loop_line": line},
+        strength=Strength.DIRECT if sure else Strength.CIRCUMSTANTIAL,
+        severity=Severity.HIGH if sure else Severity.MEDIUM,
+        measured={"kind": "itself", "loop_line": line, "stored": stored is not None},
     )
