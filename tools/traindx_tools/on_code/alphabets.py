@@ -142,6 +142,8 @@ def _from_ord(code: Syntax, node: ast.BinOp) -> Iterator[Table]:
     """`ord(c) - ord("a")`, `ord(c) - 97`."""
     if not isinstance(node.op, ast.Sub) or not isinstance(node.left, ast.Call) or last_name(node.left.func) != "ord":
         return
+    if not node.left.args or not isinstance(node.left.args[0], ast.Name):
+        return  # one letter of an entry, as of a multiple choice
     base: object = getattr(node.right, "value", None)
     if isinstance(node.right, ast.Call) and last_name(node.right.func) == "ord" and node.right.args:
         base = getattr(node.right.args[0], "value", None)

@@ -37,6 +37,8 @@ _MARKER = re.compile(r"^$|^[<\[({|]{1,2}.+[>\])}|]{1,2}$|blank|pad|null|none|eps
 _TEXTS = re.compile(r"char|letter|alphabet|symbol|vocab|token|phon|glyph|grapheme|digit|zeichen|buchstab|stoi|c2i"
                     r"|[\"'] ?[\"']\.join", re.IGNORECASE)  # fmt: skip
 _FEWEST = 4
+_ONE_PROGRAM = 40
+"""In more files than this there are several programs: a table belongs to a loss of its own folder."""
 _LAYERS = ("Linear", "LazyLinear", "Dense", "Conv1d", "Conv2d")
 
 
@@ -67,7 +69,8 @@ def check(project: Project) -> Iterator[Finding]:
 def _collision(look: Lookup, code: Syntax, call: ast.Call, found: list[Table], blank: int) -> Finding | None:
     """The table that gives a real character the number of the blank, if none leaves it free."""
     strengths: list[tuple[Strength, Table, str]] = []
-    for table in found:
+    near = [t for t in found if len(look.codes) <= _ONE_PROGRAM or _folder(t.code) == _folder(code)]
+    for table in near:
         entry = table.at(blank)
         strength = _real(look, table, entry)
         if strength is None:
@@ -127,6 +130,10 @@ def _shifted(look: Lookup, code: Syntax, call: ast.Call) -> bool:
                 if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Add) and other.number(part.right) == 1:
                     return True
     return False
+
+
+def _folder(code: Syntax) -> str:
+    return code.file.path.rpartition("/")[0]
 
 
 def _of_texts(table: Table) -> bool:
