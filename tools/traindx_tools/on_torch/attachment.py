@@ -8,6 +8,7 @@ it), `DataLoader` iteration and `GradScaler`; optimizers have global hooks of th
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -68,6 +69,9 @@ class Attachment:
         self._from_loader = False
         self._undo: list[Callable[[], None]] = []
         self._finished = False
+        self._thread = moments.thread
+        """The one thread that is watched: that of the attachment, or the first one that trains."""
+        self._trains = False
 
     # ---- patches
 
@@ -103,9 +107,25 @@ class Attachment:
 
     # ---- moments
 
+    def _take_over(self) -> None:
+        """Who calls backward first is watched. Reading what another thread changes meanwhile would end the program."""
+        here = threading.get_ident()
+        if here == self._thread:
+            self._trains = True
+            return
+        ended = all(t.ident != self._thread for t in threading.enumerate())
+        if ended or (not self._trains and not self.scene.models):
+            self._thread = self.moments.thread = here
+            self._trains = True
+        elif not self._trains:
+            say("the instruments are off: one thread calls models and another one trains; the training goes on")
+            self.moments.off()
+
     def _quiet(self) -> bool:
-        """Whether what happens now is no moment: a probe's own call, compilation, or a DataLoader worker."""
-        if self.moments.busy or torch.compiler.is_compiling() or data_utils.worker._worker_info is not None:
+        """Whether what happens now is no moment: a probe's own call, compilation, another thread's, a worker's."""
+        if threading.get_ident() != self._thread or self.moments.busy:
+            return True
+        if torch.compiler.is_compiling() or data_utils.worker._worker_info is not None:
             return True
         if self.session.asleep:
             self.session.wake()
@@ -118,7 +138,7 @@ class Attachment:
         def call(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
             if torch.compiler.is_compiling():
                 return original(self, *args, **kwargs)
-            if here.inside and here.scene.inner and not here.moments.busy:
+            if here.inside and here.scene.inner and not here.moments.busy and threading.get_ident() == here._thread:
                 return here.observed(original, self, args, kwargs)
             if here.inside or here.in_backward or here._quiet():
                 return original(self, *args, **kwargs)
@@ -159,6 +179,8 @@ class Attachment:
         return self._models[id(module)]
 
     def _enter(self, module: torch.nn.Module) -> None:
+        if threading.get_ident() != self._thread:  # another one has taken over meanwhile
+            return
         model = unwrapped(module)
         self._models[id(module)] = model
         if holds_tensors(model) and not any(m is model for m in self.scene.models):
@@ -186,7 +208,10 @@ class Attachment:
     def _backward(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
-            if torch.compiler.is_compiling() or self.in_backward or self._quiet():
+            if torch.compiler.is_compiling() or self.in_backward:
+                return original(tensors, *args, **kwargs)
+            self._take_over()
+            if self._quiet():
                 return original(tensors, *args, **kwargs)
             loss = _first(tensors)
             if loss is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -22,6 +23,8 @@ class Moments:
 
     def __init__(self, probes: Sequence[TorchProbe]) -> None:
         self.probes = list(probes)
+        self.thread = threading.get_ident()
+        """The one whose moments are told."""
         self.busy = False
         """A probe is at work: what it calls itself is no moment of the training."""
         self._steps = 0
@@ -35,7 +38,7 @@ class Moments:
     def tell(self, moment: str, *args: Any) -> None:
         """Calls every probe that listens to the moment, in order."""
         calls = self._calls[moment]
-        if not calls or self.busy:
+        if not calls or self.busy or threading.get_ident() != self.thread:
             return
         self.busy = True
         try:
@@ -63,6 +66,11 @@ class Moments:
         say(f"the probe {probe.name or type(probe).__name__} is off from here on: {type(error).__name__} in {moment}: "
             f"{error} ({_place(error)}); the training goes on")
         self.probes = [p for p in self.probes if p is not probe]
+        self._sort()
+
+    def off(self) -> None:
+        """Calls no probe any more, not even at the end."""
+        self.probes = []
         self._sort()
 
     def _sort(self) -> None:

@@ -64,9 +64,14 @@ def _optimizer(body: Any, names: tuple[str, ...]) -> Iterator[tuple[str, Place, 
     """Arrays that an optimizer reads and the function returns as they were, and counts of steps that go nowhere."""
     returned = {v for v in body.outvars if not internals.is_literal(v)}
     counted = _counted(body)
+    uses: dict[Any, list[Any]] = {v: [] for v in body.invars}
+    for eqn in body.eqns:
+        for atom in eqn.invars:
+            if not internals.is_literal(atom) and atom in uses:
+                uses[atom].append(eqn)
     for variable, name in zip(body.invars, names, strict=False):
-        place = next((p for e in body.eqns if any(a is variable for a in e.invars) for p in [place_of(e)]
-                      if p is not None and (p.library or "").startswith(OPTIMIZERS)), None)
+        places = (place_of(e) for e in uses[variable])
+        place = next((p for p in places if p is not None and (p.library or "").startswith(OPTIMIZERS)), None)
         if place is None:
             continue
         integer = getattr(getattr(variable.aval, "dtype", None), "kind", "") in "iu"

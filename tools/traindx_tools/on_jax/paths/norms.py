@@ -36,15 +36,17 @@ def gradient_norms(grads: Any) -> dict[str, float]:
 
 def norms_of(arrays: Sequence[Any]) -> Any:
     """The L2 norms of arrays as one array, on the device; nothing waits for it."""
-    return _reduction()(list(arrays))
+    one, joined = _reductions()
+    return joined([one(a) for a in arrays])  # a program for each shape: one for all arrays takes long to compile
 
 
 @cache
-def _reduction() -> Any:
+def _reductions() -> tuple[Any, Any]:
     import jax
     import jax.numpy as jnp
 
-    def norms(values: list[Any]) -> Any:
-        return jnp.stack([jnp.sqrt(jnp.sum(jnp.square(jnp.abs(jnp.asarray(v)).astype(jnp.float32)))) for v in values])
+    def norm(value: Any) -> Any:
+        return jnp.sqrt(jnp.sum(jnp.square(jnp.abs(jnp.asarray(value)).astype(jnp.float32))))
 
-    return getattr(jax.jit, "__wrapped__", jax.jit)(norms)
+    plain = getattr(jax.jit, "__wrapped__", jax.jit)
+    return plain(norm), plain(jnp.stack)

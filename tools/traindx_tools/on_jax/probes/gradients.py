@@ -111,10 +111,11 @@ def _pairs(traced: Traced, differentiates: bool) -> Iterator[tuple[int, int]]:
     arguments: dict[str, list[int]] = {}
     for i, name in enumerate(traced.inputs if traced.positions else ()):
         arguments.setdefault(name.split("[")[0].split(".")[0], []).append(i)
+    given = [(positions, [_type(body.invars[i].aval) for i in positions]) for positions in arguments.values()]
     for output in _groups(traced.outputs):
         made = any(not internals.is_literal(body.outvars[o]) and body.outvars[o] in backward for o in output)
         types = [_type(body.outvars[o].aval) for o in output]
-        inputs = next((a for a in arguments.values() if [_type(body.invars[i].aval) for i in a] == types), None)
+        inputs = next((a for a, held in given if held == types), None)
         if (made or unmarked) and inputs is not None and all(is_float(body.invars[i].aval) for i in inputs):
             yield from zip(output, inputs, strict=True)
 

@@ -126,7 +126,8 @@ class NonfiniteSentinel(JaxProbe):
             import jax.numpy as jnp
 
             def largest(values: list[Any]) -> Any:
-                return jnp.stack([jnp.abs(v).max().astype(jnp.float32) for v in values]).max()
+                flat = jnp.concatenate([jnp.abs(v).astype(jnp.float32).reshape(-1) for v in values])
+                return flat.max()
 
             plain = getattr(jax.jit, "__wrapped__", jax.jit)
             self._summary = plain(largest)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from typing import Any
 
 import torch
 
 from traindx_tools.finding import Finding
+from traindx_tools.live.notice import say
 from traindx_tools.on_torch.loss_terms.expression import LossTrace, Term
 from traindx_tools.on_torch.loss_terms.pull import Pull, pull_of
+from traindx_tools.on_torch.loss_terms.replaced import replaced_function
 from traindx_tools.on_torch.probe import Scene, TorchProbe
 from traindx_tools.on_torch.rules import t401_term_dominates, t402_term_zero, t403_terms_conflict, t404_pull_disparity
 from traindx_tools.on_torch.speed.compilations import compiles, watch_compile
@@ -30,6 +33,8 @@ class LossTermsProbe(TorchProbe):
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
         self._trace: Any = None
+        self._thread = threading.get_ident()
+        self._said = False
         watch_compile()
         self._values: list[tuple[int, dict[str, float]]] = []
         self._weighted: list[tuple[int, dict[str, float]]] = []
@@ -59,9 +64,18 @@ class LossTermsProbe(TorchProbe):
         self._stop()
         self._read()
         following = self.scene.step + 1
-        if (following in LOOKS_AT or following % INTERVAL == 0) and not compiles():
+        if (following in LOOKS_AT or following % INTERVAL == 0) and not compiles() and not self._replaced():
             self._trace = LossTrace()
+            self._thread = threading.get_ident()
             self._trace.__enter__()
+
+    def _replaced(self) -> bool:
+        """Whether the program put something in place of one of torch's functions: a trace would call that twice."""
+        name = replaced_function()
+        if name is not None and not self._said:
+            self._said = True
+            say(f"the terms of the loss are not looked at: the program has replaced {name}")
+        return name is not None
 
     def finish(self) -> Iterable[Finding]:
         self._stop()
@@ -76,7 +90,7 @@ class LossTermsProbe(TorchProbe):
     def _stop(self) -> None:
         trace: Any = self._trace
         self._trace = None
-        if trace is not None:
+        if trace is not None and threading.get_ident() == self._thread:  # modes belong to their thread
             trace.__exit__(None, None, None)
 
     def _read(self) -> None:
