@@ -109,5 +109,6 @@ def test_arguments_are_types_values_and_keys():
     assert made[2][1] == 0.5
     assert made[3:] == ("text", True)
     assert arguments("") == ()
+    assert [a.shape for a in arguments("f32[], (i32[ ], f32[2])")[1]] == [(), (2,)]
     with pytest.raises(BadUsage, match="neither a dtype nor"):
         arguments("weights")

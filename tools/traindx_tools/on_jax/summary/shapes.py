@@ -7,6 +7,7 @@ shape, `key` a random key. Nothing is evaluated: the text is parsed as a literal
 from __future__ import annotations
 
 import ast
+import re
 from typing import Any
 
 from traindx_tools.errors import BadUsage
@@ -16,6 +17,8 @@ DTYPES = {
     "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64", "bool": "bool",
     "c64": "complex64", "c128": "complex128",
 }
+_SINGLE = re.compile(r"(?<=[a-z0-9])\[\s*\]")
+"""`f32[]`, as a jaxpr writes a single number."""
 EXAMPLE = "f32[8,16], i32[8], {'w': f32[16,4]}, key, 0.1"
 
 
@@ -24,7 +27,7 @@ def arguments(text: str) -> tuple[Any, ...]:
     if not text.strip():
         return ()
     try:
-        parsed = ast.parse(f"({text},)", mode="eval").body
+        parsed = ast.parse(f"({_SINGLE.sub(r'[()]', text)},)", mode="eval").body
     except (SyntaxError, ValueError, RecursionError) as error:
         raise BadUsage(f"cannot read the arguments {text[:80]!r}: write them such as {EXAMPLE}") from error
     return tuple(_value(item, text) for item in parsed.elts)  # type: ignore[attr-defined]  # a tuple by construction
