@@ -8,11 +8,13 @@ import os
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
 
 from traindx import cli
+from traindx.session import run_debug_session
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -84,16 +86,37 @@ def test_the_python_in_the_readme_has_names_that_exist(monkeypatch: pytest.Monke
     import importlib
     import inspect
 
-    tree = ast.parse(block("python"), mode="exec")  # top-level await is parsed, not compiled
+    script = block("python", "## From a script")
+    tree = ast.parse(script, mode="exec")
     names = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module is not None:
             names |= {a.name: getattr(importlib.import_module(node.module), a.name) for a in node.names}
     call = next(n for n in ast.walk(tree) if isinstance(n, ast.Call) and getattr(n.func, "id", "") ==
-                "run_debug_session")
-    accepted = inspect.signature(names["run_debug_session"]).parameters
+                "run_debug_session_sync")
+    accepted = inspect.signature(run_debug_session).parameters  # which it passes all options on to
     assert [k.arg for k in call.keywords if k.arg not in accepted] == []
     assert callable(names["Decision"].approve)
+
+
+def test_the_monitor_in_the_readme_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                                     capsys: pytest.CaptureFixture[str]) -> None:
+    torch = pytest.importorskip("torch")
+    script = block("python", "In a program, the same")
+    model = torch.nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def train_step(x: Any, y: Any) -> None:
+        optimizer.zero_grad()
+        (model(x) - y).square().mean().log().backward()
+        optimizer.step()
+
+    monkeypatch.chdir(tmp_path)
+    x = torch.zeros(4, 2)
+    exec(script, {"model": model, "optimizer": optimizer, "train_step": train_step,
+                  "loader": [(x, model(x).detach())]})
+    assert "the loss is -inf in step" in capsys.readouterr().out
+    assert len(list(tmp_path.glob("traindx-run/*/rank00000.jsonl"))) == 1
 
 
 def test_the_context_package_in_the_readme_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
