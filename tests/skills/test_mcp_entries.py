@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,25 @@ ASKED = [{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
 
 
 def talk(path: str, *messages: dict[str, Any], cwd: Path) -> tuple[dict[int, dict[str, Any]], str]:
-    """The answers by id, and what was said on standard error."""
-    done = subprocess.run([sys.executable, "-I", str(SERVE)], input="".join(json.dumps(m) + "\n" for m in messages),
-                          cwd=cwd, capture_output=True, text=True, timeout=90, check=False,
-                          env={"PATH": path, "HOME": str(cwd), "OMP_NUM_THREADS": "1"})
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
-    return {a["id"]: a for a in answers}, done.stderr
+    """The answers by id, and what was said on standard error. Standard input stays open until all are there."""
+    said = cwd / "stderr.txt"
+    answers: dict[int, dict[str, Any]] = {}
+    with said.open("wb") as errors, subprocess.Popen(
+            [sys.executable, "-I", str(SERVE)], cwd=cwd, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
+            text=True, env={"PATH": path, "HOME": str(cwd), "OMP_NUM_THREADS": "1"}) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        late = threading.Timer(90, server.kill)
+        late.start()
+        server.stdin.write("".join(json.dumps(m) + "\n" for m in messages))
+        server.stdin.flush()
+        wanted = {m["id"] for m in messages if "id" in m}
+        while wanted - set(answers) and (line := server.stdout.readline()):
+            answer = json.loads(line)
+            answers[answer["id"]] = answer
+        server.stdin.close()
+        late.cancel()
+    return answers, said.read_text()
 
 
 def program(folder: Path, text: str) -> str:
