@@ -318,11 +318,12 @@ def mixed_in(node: ast.Assign) -> list[ast.expr]:
     target = node.targets[0]
     if len(node.targets) != 1 or not isinstance(target, (ast.Name, ast.Attribute, ast.Subscript)):
         return []
-    value, text = node.value, ast.unparse(target)
+    value = node.value
     if isinstance(value, ast.IfExp):
         value = next((v for v in (value.body, value.orelse) if isinstance(v, ast.BinOp)), value)
     if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add):
         return []
+    text = ast.unparse(target)
     for own, other in ((value.left, value.right), (value.right, value.left)):
         if text in map(ast.unparse, _factors(own)[:2]) and own is not _factors(own)[0]:
             factors = _factors(other)

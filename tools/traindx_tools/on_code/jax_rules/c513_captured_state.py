@@ -31,6 +31,7 @@ RULE = Rule(
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at what every jitted function takes from outside."""
+    stored = {n.attr for f in project.files for n in syntax(f).of(ast.Attribute) if isinstance(n.ctx, ast.Store)}
     for file in project.files:
         if "jax" not in file.text:
             continue
@@ -46,7 +47,7 @@ def check(project: Project) -> Iterator[Finding]:
                     told = True
                     break
             if not told:
-                yield from _attributes(project, code, one)
+                yield from _attributes(project, code, one, stored)
 
 
 def _free(function: ast.FunctionDef) -> list[ast.Name]:
@@ -86,11 +87,11 @@ def _names_of(code: Syntax, function: str) -> Iterator[str]:
             yield from (t.id for t in node.targets if isinstance(t, ast.Name))
 
 
-def _attributes(project: Project, code: Syntax, one: Traced) -> Iterator[Finding]:
+def _attributes(project: Project, code: Syntax, one: Traced, stored: set[str]) -> Iterator[Finding]:
     """Attributes of objects outside that the training loop sets anew: `S.beta`, while `S.anneal(epoch)` sets it."""
     free = {n.id for n in _free(one.node)}
     for node in ast.walk(one.node):
-        if not (isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)):
+        if not (isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)) or node.attr not in stored:
             continue
         called = code.parent(node)
         if isinstance(called, ast.Call) and called.func is node:

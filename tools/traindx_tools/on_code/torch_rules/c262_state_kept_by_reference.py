@@ -32,6 +32,7 @@ RULE = Rule(
 _KEEPS = frozenset({"append", "push", "add", "store", "remember", "put", "record", "insert", "appendleft", "save",
                     "observe", "add_transition", "add_experience"})  # fmt: skip
 _COPIES = re.compile(r"copy|clone|array\(|tensor\(|astype|stack\(|float\(|tolist|\[\.\.\.\]|concatenate|\[[^\]]*\]\s*=")
+_RETURNS = re.compile(r"return self\.\w+\s*(,|#|$)|return \(?[^\n]*, self\.\w+\s*[,)]?\s*(#|$)", re.MULTILINE)
 _IN_PLACE = frozenset({"add_", "sub_", "mul_", "div_", "copy_", "clamp_", "lerp_", "fill_", "fill", "sort", "put"})
 
 
@@ -50,7 +51,7 @@ class _Method:
 def check(project: Project) -> Iterator[Finding]:
     """Look at every class that hands out what it changes."""
     codes = [syntax(f) for f in project.files]
-    methods = [m for code in codes for m in _methods(code)]
+    methods = [m for code in codes if _RETURNS.search(code.file.text) for m in _methods(code)]
     if not methods:
         return
     for method in methods:
