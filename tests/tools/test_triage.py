@@ -13,7 +13,7 @@ from traindx_tools.catalog.catalog import FailureMode, FixPlan, LookAlike, Speak
 from traindx_tools.catalog.condition import Condition
 from traindx_tools.finding import Finding, Location, Severity, Strength
 from traindx_tools.symptoms import blind_spots
-from traindx_tools.triage import CONFIDENT, judge, rank, timeline
+from traindx_tools.triage import CONFIDENT, PROVEN, judge, rank, timeline
 
 PLAN = FixPlan("do it", "change it", "loss falls", "run it", "try the other")
 
@@ -171,8 +171,16 @@ def test_confidences_are_probabilities_that_leave_room_for_the_unknown(
         findings: list[Finding], one: list[Speaks], two: list[Speaks]) -> None:
     found = rank(findings, catalog(mode("a", *one), mode("b", *two)))
     assert all(0.0 <= h.confidence <= h.strength.cap for h in found)
-    assert [h.confidence for h in found if h.speaks_for] == sorted(
-        (h.confidence for h in found if h.speaks_for), reverse=True)
+    told = [min(h.confidence, PROVEN) for h in found if h.speaks_for]
+    assert told == sorted(told, reverse=True)
+
+
+def test_of_causes_that_are_proven_the_one_that_explains_what_was_seen_comes_first() -> None:
+    code = finding("C501", strength=Strength.DIRECT, step=None)
+    live = finding("J101", strength=Strength.DIRECT, step=11)
+    modes = catalog(mode("a", Speaks("C501", 9.0)), mode("b", Speaks("J101", 8.9), symptoms=("nonfinite",)))
+    assert [h.mode.id for h in rank([code, live], modes)[:2]] == ["b", "a"]
+    assert [h.mode.id for h in rank([code], modes)[:1]] == ["a"]
 
 
 def test_infinite_evidence_does_not_overflow() -> None:

@@ -26,6 +26,9 @@ from traindx_tools.symptoms import observed_symptoms
 CONFIDENT = 0.70
 """At or above: a diagnosis. Below: more data is needed (requirement E9: 70 to 90 % is circumstantial)."""
 
+PROVEN = 0.95
+"""From here on a cause counts as proven: of several, the one that explains the worst that was seen comes first."""
+
 FEWEST = 5
 """Values below which nothing can be called healthy: two points are no curve."""
 
@@ -79,6 +82,11 @@ class Hypothesis:
     def strongest(self) -> Finding | None:
         """The finding that carries the hypothesis."""
         return self.speaks_for[0].finding if self.speaks_for else None
+
+    @property
+    def seen(self) -> int:
+        """The rank of the worst that was seen in the run, at a step, and that it explains; 0 for code alone."""
+        return max((w.finding.severity.rank for w in self.speaks_for if w.finding.where.step is not None), default=0)
 
     @property
     def severity(self) -> Severity:
@@ -251,7 +259,8 @@ def rank(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom:
     scores = {k: _score(m, pro[k], con[k], seen, first) for k, m in modes.items() if _supported(m, pro[k], seen)}
     found = {k: _hypothesis(modes[k], s, _confidence(modes[k], scores, modes, pro), pro[k], con[k])
              for k, s in scores.items()}
-    ordered = sorted(found.values(), key=lambda h: (-h.confidence, -h.score, h.mode.id))
+    ordered = sorted(found.values(), key=lambda h: (-min(h.confidence, PROVEN), -h.seen, -h.confidence, -h.score,
+                                                    h.mode.id))
     if not ordered:
         return ()
     shown = ordered[:MOST_SHOWN]
