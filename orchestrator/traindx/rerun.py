@@ -172,7 +172,7 @@ def compare(old: Report, new: Report, rerun: Rerun) -> str:
         last = rerun.last_line
         return f"{head} before it trained, so that nothing can be compared{f': {last}' if last else ''}."
     if not before and not after:
-        return f"{head}: no serious finding in either run."
+        return f"{head}: the log of neither run shows anything serious."
     if before and before <= after:
         return f"{head}: reproduced, {', '.join(sorted(before))} again."
     untold = _untold(old, new, before - after)

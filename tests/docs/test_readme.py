@@ -115,7 +115,9 @@ def test_the_monitor_in_the_readme_runs_as_it_stands(tmp_path: Path, monkeypatch
     x = torch.zeros(4, 2)
     exec(script, {"model": model, "optimizer": optimizer, "train_step": train_step,
                   "loader": [(x, model(x).detach())]})
-    assert "the loss is -inf in step" in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert "the loss is -inf in step" in said.out
+    assert "finding: traindx diagnose " in said.err
     assert len(list(tmp_path.glob("traindx-run/*/rank00000.jsonl"))) == 1
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from traindx_tools.finding import Severity
 from traindx_tools.live.folders import new_run_folder
+from traindx_tools.live.notice import say
 from traindx_tools.live.session import Session, close_session, current_session, open_session
 from traindx_tools.live.settings import ORIGIN, SNAPSHOT, Settings
 from traindx_tools.on_torch.attachment import attach, attached, detach
@@ -60,6 +63,9 @@ class Monitor:
             self._session.failed(error)
         close_session()
         detach()
+        told = [f for f in self.findings if f.severity is not Severity.INFO]
+        if told:
+            say(f"{len(told)} finding{'s' * (len(told) != 1)}: traindx diagnose {shlex.quote(str(self.folder))}")
 
     @property
     def findings(self) -> tuple[Finding, ...]:

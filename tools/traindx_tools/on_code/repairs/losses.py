@@ -76,6 +76,7 @@ def helper_left_out(
 
 def guarded_logs(logs: Sequence[tuple[Event, Tensor]]) -> tuple[Patch, ...]:
     """Probabilities kept above 0 inside logarithms of one line, or log_softmax where both stand in one expression."""
+    logs = list({id(event.node): (event, value) for event, value in logs}.values())  # one call of several objects
     change = Change(logs[0][0].file, "keep the probability above 0 in the logarithm")
     for event, value in logs:
         _guard(change, event, value)
