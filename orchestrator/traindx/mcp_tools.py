@@ -222,8 +222,13 @@ def jaxpr(reach: Reach, given: asked.Jaxpr, say: Say) -> str:
 def replay_batch(reach: Reach, given: asked.ReplayBatch, say: Say) -> str:
     """Every index and label of a kept batch, checked against its table on the CPU."""
     from traindx_tools.live.batch_file import read_batch, replay
+    from traindx_tools.on_logs.artifacts import BATCH
 
-    arrays, checks = read_batch(reach.logs([given.file]).files[0])
+    files = reach.logs([given.file]).files
+    kept = [f for f in files if str(f).endswith(BATCH)]  # the folder of a run holds other files too
+    if len(kept) > 1:
+        raise BadUsage(f"{given.file} holds the batches of {len(kept)} ranks: name one of them, such as {kept[0]}")
+    arrays, checks = read_batch((kept or files)[0])
     lines = [f"{name}: {array.dtype} {list(array.shape)}" for name, array in arrays.items()]
     told = [str(outcome) for outcome in replay(arrays, checks)]
     return "\n".join([*lines, *(told or ["nothing in it is known to be an index or a label"])]) + "\n"

@@ -113,6 +113,11 @@ def _properties(leaf: Any, static: bool) -> tuple[tuple[str, str], ...]:
             ("weak type", str(bool(getattr(leaf, "weak_type", False)))), ("kind", type(leaf).__name__))
 
 
+def type_of(value: Any) -> tuple[tuple[int, ...], str]:
+    """Shape and dtype of an array, or of what stands for one."""
+    return tuple(getattr(value, "shape", ())), str(getattr(value, "dtype", ""))
+
+
 def _position(path: Any) -> int | None:
     return path[1].idx if path[0].idx == 0 else None
 

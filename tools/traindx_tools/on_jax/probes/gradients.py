@@ -15,7 +15,7 @@ from traindx_tools.on_jax.paths.measured import FEWEST, FEWEST_LOOKS, Measured, 
 from traindx_tools.on_jax.paths.norms import norms_of
 from traindx_tools.on_jax.paths.reach import is_float
 from traindx_tools.on_jax.probe import Call, JaxProbe
-from traindx_tools.on_jax.tracing import Traced, argument_names, lowered
+from traindx_tools.on_jax.tracing import Traced, argument_names, lowered, type_of
 from traindx_tools.on_jax.watched import Watched
 
 LOOKS = frozenset({2, 3, 5, 9, 13, 29, 53, 101, 203, 403, 803})
@@ -111,10 +111,10 @@ def _pairs(traced: Traced, differentiates: bool) -> Iterator[tuple[int, int]]:
     arguments: dict[str, list[int]] = {}
     for i, name in enumerate(traced.inputs if traced.positions else ()):
         arguments.setdefault(name.split("[")[0].split(".")[0], []).append(i)
-    given = [(positions, [_type(body.invars[i].aval) for i in positions]) for positions in arguments.values()]
+    given = [(positions, [type_of(body.invars[i].aval) for i in positions]) for positions in arguments.values()]
     for output in _groups(traced.outputs):
         made = any(not internals.is_literal(body.outvars[o]) and body.outvars[o] in backward for o in output)
-        types = [_type(body.outvars[o].aval) for o in output]
+        types = [type_of(body.outvars[o].aval) for o in output]
         inputs = next((a for a, held in given if held == types), None)
         if (made or unmarked) and inputs is not None and all(is_float(body.invars[i].aval) for i in inputs):
             yield from zip(output, inputs, strict=True)
@@ -129,9 +129,6 @@ def _groups(names: Sequence[str]) -> list[list[int]]:
     return [*found.values(), *whole]
 
 
-def _type(aval: Any) -> tuple[Any, str]:
-    return tuple(getattr(aval, "shape", ())), str(getattr(aval, "dtype", ""))
-
 
 def _eager(call: Call) -> _Function | None:
     """The gradients of one argument that an eager `grad` or `value_and_grad` returned."""
@@ -145,7 +142,7 @@ def _eager(call: Call) -> _Function | None:
     given = jax.tree_util.tree_leaves(call.args[position])
     loss, grads = (None, call.output) if kind == "grad" else (call.output[0], call.output[1])
     start, found = len(jax.tree_util.tree_leaves(loss)), jax.tree_util.tree_leaves(grads)[:len(given)]
-    if not given or [_type(g) for g in found] != [_type(g) for g in given]:
+    if not given or [type_of(g) for g in found] != [type_of(g) for g in given]:
         return None
     names = argument_names(call.watched, call.args, call.kwargs)
     before = len(jax.tree_util.tree_leaves(call.args[:position]))

@@ -21,7 +21,7 @@ from traindx_tools.on_jax.paths.marked import Marks, marked_in, norms_of_marked,
 from traindx_tools.on_jax.paths.measured import FEWEST, FEWEST_LOOKS, Measured, judged
 from traindx_tools.on_jax.paths.norms import norms_of
 from traindx_tools.on_jax.probe import Call, JaxProbe
-from traindx_tools.on_jax.tracing import Traced, dynamic_leaves, lowered
+from traindx_tools.on_jax.tracing import Traced, dynamic_leaves, lowered, type_of
 
 LOOKS = frozenset({2, 3, 5, 9, 13, 29, 53, 101, 203, 403, 803, *range(1603, 100_000, 1600)})
 """Calls of a function in which its gradients are computed once more."""
@@ -87,7 +87,7 @@ class InnerGradients(JaxProbe):
         if known is None:
             return
         given = dynamic_leaves(call.watched, call.args, call.kwargs)
-        if [_type(g) for g in given] != [_type(v.aval) for v in known.traced.jaxpr.jaxpr.invars]:
+        if [type_of(g) for g in given] != [type_of(v.aval) for v in known.traced.jaxpr.jaxpr.invars]:
             return  # this call is for another signature
         grads = known.norms(*given)
         held = [given[i] for i in known.inputs if i is not None and is_inexact(given[i])]
@@ -130,7 +130,7 @@ class InnerGradients(JaxProbe):
 def _parameter(name: str, aval: Any, traced: Traced) -> int | None:
     """The input that a leaf of a gradient belongs to: of its type, and of its path within whatever holds it."""
     path = name[len(name.split("[")[0].split(".")[0]):]
-    same = [i for i, v in enumerate(traced.jaxpr.jaxpr.invars) if _type(v.aval) == _type(aval)]
+    same = [i for i, v in enumerate(traced.jaxpr.jaxpr.invars) if type_of(v.aval) == type_of(aval)]
     exact = [i for i in same if traced.inputs[i] == name]
     ending = [i for i in same if path and traced.inputs[i].endswith(path)]
     first = [i for i in ending if not any(w in traced.inputs[i] for w in ("opt", ".mu", ".nu", "ema", "target"))]
@@ -147,7 +147,3 @@ def _avals(jaxpr: Any, labels: Sequence[str]) -> list[Any]:
                 found.setdefault(str(eqn.params["name"]), eqn.outvars[0].aval)
             waiting += [body for _, body in internals.inner_jaxprs(eqn)]
     return [found[label] for label in labels]
-
-
-def _type(value: Any) -> tuple[Any, str]:
-    return tuple(getattr(value, "shape", ())), str(getattr(value, "dtype", ""))

@@ -22,7 +22,7 @@ from traindx_tools.on_jax.rules import (
     j703_parameters_unchanged,
 )
 from traindx_tools.on_jax.state import reference
-from traindx_tools.on_jax.tracing import Traced, lowered
+from traindx_tools.on_jax.tracing import Traced, lowered, type_of
 from traindx_tools.on_jax.watched import Watched
 
 LOOKS = (3, 13, 53, 203, 803)
@@ -126,7 +126,7 @@ class State(JaxProbe):
             root = name.split("[")[0].split(".")[0]
             now.setdefault(root, []).append(reference(leaf) or leaf)
             if call.step == 1:
-                known.shapes[root] = (*known.shapes.get(root, ()), _type(leaf))
+                known.shapes[root] = (*known.shapes.get(root, ()), type_of(leaf))
         before = known.same
         known.same = now if before is None else {r: x for r, x in now.items() if r in before and _alike(before[r], x)}
 
@@ -206,7 +206,3 @@ def _scalars(known: _Function) -> list[int]:
 def _alike(before: Sequence[Any], now: Sequence[Any]) -> bool:
     """Whether these are the same arrays: a reference to one that is gone is none of them."""
     return len(before) == len(now) and all(a is b for a, b in zip(before, now, strict=True))
-
-
-def _type(leaf: Any) -> tuple[Any, str]:
-    return tuple(getattr(leaf, "shape", ())), str(getattr(leaf, "dtype", ""))
