@@ -205,6 +205,8 @@ def test_the_batch_that_a_run_kept_is_checked(tmp_path: Path):
         text = ask(tmp_path, "replay_batch", file="traindx-run/one/rank00000.batch.npz")
         assert "ids: int64 [3]" in text
         assert said in text
+        (kept.parent / "run.json").write_text("{}")
+        assert said in ask(tmp_path, "replay_batch", file="traindx-run/one")
     kept.write_bytes(b"PK\x03\x04 no archive")
     with pytest.raises(TraindxError):
         ask(tmp_path, "replay_batch", file="traindx-run/one/rank00000.batch.npz")
