@@ -88,7 +88,7 @@ def _checks(report: Report, without: Collection[str]) -> Iterator[str]:
     for found in _left(report, without)[:2]:
         measured = measured_of(found)
         for step in (*found.mode.confirm, *found.mode.rule_out):
-            command = report.command(step.command, measured)
+            command = "" if step.edited else report.command(step.command, measured)
             if can_be_typed(command):
                 yield command
 

@@ -67,7 +67,7 @@ def in_words(command: str, measured: Mapping[str, Any]) -> str:
 def step_text(step: Step, measured: Mapping[str, Any], command: Fill) -> str:
     """A check in one line: what to do, the command where it fits this workspace, what to expect."""
     made = command(step.command, measured) if step.command else ""
-    ran = f": `{made}`" if made else ""
+    ran = f" (by hand, in a copy), then `{made}`" if made and step.edited else f": `{made}`" if made else ""
     expect = f" (expected: {fill(step.expect, measured).rstrip('.')})" if step.expect else ""
     return f"{fill(step.do, measured).rstrip('.')}{ran}{expect}"
 

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from traindx_tools.catalog.catalog import load_catalog
+from traindx_tools.catalog.fitting import Circumstances
 from traindx_tools.domains import domains_of
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.finding import Finding
@@ -23,7 +24,7 @@ from traindx_tools.on_logs.roles import is_known
 from traindx_tools.on_logs.run import Run
 from traindx_tools.on_torch.cuda_memory import findings_of, read_memory_snapshot
 from traindx_tools.symptoms import blind_spots, unseen_symptoms
-from traindx_tools.triage import Verdict, judge
+from traindx_tools.triage import Verdict, fitting, judge
 
 MOST_CODE_FILES = 400
 """Python files beside a log that are read at most; a larger tree is audited with `traindx audit`."""
@@ -61,9 +62,10 @@ def _verdict(findings: Sequence[Finding], run: Run, code: Sequence[Path], sympto
         strangers = ()
     elif strangers:
         records -= sum(len(s) for s in run.series)
-    return judge(findings, load_catalog(), symptom, records=records, strangers=strangers,
-                 unseen=unseen_symptoms(symptom, recorded), unjudged=blind_spots(recorded, bool(code)),
-                 domains=domains_of(run, code, symptom))
+    verdict = judge(findings, load_catalog(), symptom, records=records, strangers=strangers,
+                    unseen=unseen_symptoms(symptom, recorded), unjudged=blind_spots(recorded, bool(code)),
+                    domains=domains_of(run, code, symptom))
+    return fitting(verdict, Circumstances.of(code, findings, (e.message for e in run.errors)))
 
 
 def code_files(paths: Sequence[str | Path], run: Run) -> tuple[Path, ...]:

@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from traindx_tools.catalog.catalog import FailureMode, Speaks
+from traindx_tools.catalog.fitting import Circumstances, fitted
 from traindx_tools.finding import Finding, Location, Severity, Strength
 from traindx_tools.phrases import fill
 from traindx_tools.symptoms import observed_symptoms
@@ -206,6 +207,7 @@ def _frame(finding: Finding) -> Location | None:
 
 def _hypothesis(mode: FailureMode, score: float, confidence: float, pro: Sequence[Weighed],
                 con: Sequence[Weighed]) -> Hypothesis:
+    mode = mode.in_case(w.finding for w in pro)
     measured = {k: v for w in reversed(pro) for k, v in w.finding.measured.items()}
     claim = fill(mode.claim, measured).rstrip(".")
     issue = f"{claim}: {pro[0].finding.statement}" if pro else f"{claim}."
@@ -268,6 +270,13 @@ def rank(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom:
     while len(shown) < 3 and (extra := next(spare, None)) is not None:
         shown.append(extra)
     return tuple(shown)
+
+
+def fitting(verdict: Verdict, here: Circumstances) -> Verdict:
+    """The verdict with the checks of each hypothesis that can tell something of this run."""
+    told = tuple(replace(h, mode=fitted(h.mode, [(w.finding, w.strength) for w in h.speaks_for], here))
+                 for h in verdict.hypotheses)  # fmt: skip
+    return replace(verdict, hypotheses=told)
 
 
 def _explains(anomalies: Sequence[Finding], symptom: str) -> bool:

@@ -177,7 +177,8 @@ def _questions(hypotheses: Iterable[triage.Hypothesis], tried: frozenset[str]) -
 def _question(found: triage.Hypothesis) -> str:
     measured = proposal.measured_of(found)
     look = proposal.step_text(found.mode.confirm[0], measured, proposal.in_words)
-    out = proposal.step_text(found.mode.rule_out[0], measured, proposal.in_words)
-    return f"Is it {found.mode.id} ({found.claim.rstrip('.')})? Check: {look}. This rules it out: {out}."
+    out = "".join(f" This rules it out: {proposal.step_text(step, measured, proposal.in_words)}."
+                  for step in found.mode.rule_out[:1])
+    return f"Is it {found.mode.id} ({found.claim.rstrip('.')})? Check: {look}.{out}"
 
 

@@ -8,6 +8,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,17 @@ def _steps(mode: FailureMode) -> tuple[Step, ...]:
 def _texts(mode: FailureMode) -> list[str]:
     plans = [text for plan in (mode.targeted, mode.broader) for text in vars(plan).values()]
     steps = [text for step in _steps(mode) for text in (step.do, step.expect)]
-    return [mode.title, mode.claim, mode.mechanism, *plans, *steps, *mode.will_change, *mode.will_not_fix]
+    forms = [text for variant in mode.variants for text in _texts(replace(mode, variants=(), **variant.changes))]
+    return [mode.title, mode.claim, mode.mechanism, *plans, *steps, *mode.will_change, *mode.will_not_fix, *forms]
+
+
+def test_every_form_of_a_mode_says_something_of_its_own() -> None:
+    forms = [(mode, v) for mode in CATALOG.values() for v in mode.variants]
+    assert forms
+    for mode, variant in forms:
+        assert variant.changes, mode.id
+        assert variant.claim != mode.claim
+        assert variant.claim is None or not variant.claim.endswith(".")
 
 
 def test_there_are_enough_modes_and_every_family_has_one() -> None:

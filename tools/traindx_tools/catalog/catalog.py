@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -82,6 +82,12 @@ class Step:
     do: str
     command: str = ""
     expect: str = ""
+    needs: tuple[str, ...] = ()
+    """What a run must have for it (see `fitting.NEEDS`), beyond what its words imply."""
+    unless: tuple[str, ...] = ()
+    """Rules whose findings have told what it would tell."""
+    edited: bool = False
+    """Whether the command tells something only after the change that `do` describes was made by hand."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +118,32 @@ class Source:
 
 
 @dataclass(frozen=True)
+class Variant:
+    """How a failure mode reads where one of `rules` found it under these conditions; what is None stays as it is."""
+
+    rules: tuple[str, ...]
+    when: tuple[Condition, ...] = ()
+    claim: str | None = None
+    mechanism: str | None = None
+    confirm: tuple[Step, ...] | None = None
+    rule_out: tuple[Step, ...] | None = None
+    targeted: FixPlan | None = None
+    broader: FixPlan | None = None
+    will_change: tuple[str, ...] | None = None
+    will_not_fix: tuple[str, ...] | None = None
+
+    def matches(self, finding: Finding) -> bool:
+        """Whether the finding is of one of the rules and all conditions hold on its measured values."""
+        return finding.rule in self.rules and all(c.holds(finding.measured) for c in self.when)
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """The fields of the mode that it replaces."""
+        told = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("rules", "when")}
+        return {name: value for name, value in told.items() if value is not None}
+
+
+@dataclass(frozen=True)
 class FailureMode:
     """One way in which a training run fails."""
 
@@ -137,6 +169,16 @@ class FailureMode:
     """Kinds of code lines (see `on_code/anchors.py`) that this mode is about, the most telling first."""
     domain: str = ""
     """The special part of a run that the mode is about (see `domains.py`), empty for one that any run can have."""
+    variants: tuple[Variant, ...] = ()
+    """What is said instead where the findings tell which of several forms it has; the first that fits counts."""
+
+    def in_case(self, findings: Iterable[Finding]) -> FailureMode:
+        """The mode in the form that these findings show, the strongest first."""
+        for finding in findings:
+            for variant in self.variants:
+                if variant.matches(finding):
+                    return replace(self, **variant.changes)
+        return self
 
 
 def _strings(data: Mapping[str, Any], key: str) -> tuple[str, ...]:
@@ -172,7 +214,8 @@ def _speaks(items: Iterable[Mapping[str, Any]]) -> tuple[Speaks, ...]:
 
 
 def _steps(items: Iterable[Mapping[str, Any]], key: str) -> tuple[Step, ...]:
-    steps = tuple(Step(_text(i, "do"), i.get("command", ""), i.get("expect", "")) for i in items)
+    steps = tuple(Step(_text(i, "do"), i.get("command", ""), i.get("expect", ""), tuple(i.get("needs", ())),
+                       tuple(i.get("unless", ())), bool(i.get("edited", False))) for i in items)  # fmt: skip
     if not steps:
         raise CatalogError(f"'{key}' needs at least one entry")
     return steps
@@ -183,6 +226,25 @@ def _plan(data: Mapping[str, Any], key: str) -> FixPlan:
     if plan is None:
         raise CatalogError(f"[fix.{key}] is missing")
     return FixPlan(*(_text(plan, k) for k in ("summary", "change", "metric", "verify", "otherwise")))
+
+
+def _variants(items: Iterable[Mapping[str, Any]]) -> tuple[Variant, ...]:
+    out = []
+    for item in items:
+        plans = item.get("fix", {})
+        out.append(Variant(
+            rules=_strings(item, "rules"),
+            when=tuple(Condition(k, v) for k, v in item.get("when", {}).items()),
+            claim=_text(item, "claim") if "claim" in item else None,
+            mechanism=_text(item, "mechanism") if "mechanism" in item else None,
+            confirm=_steps(item["confirm"], "confirm") if "confirm" in item else None,
+            rule_out=_steps(item["rule_out"], "rule_out") if "rule_out" in item else None,
+            targeted=_plan(item, "targeted") if "targeted" in plans else None,
+            broader=_plan(item, "broader") if "broader" in plans else None,
+            will_change=_strings(item, "will_change") if "will_change" in item else None,
+            will_not_fix=_strings(item, "will_not_fix") if "will_not_fix" in item else None,
+        ))  # fmt: skip
+    return tuple(out)
 
 
 def _domain(data: Mapping[str, Any]) -> str:
@@ -222,6 +284,7 @@ def parse_mode(data: Mapping[str, Any]) -> FailureMode:
         sources=tuple(Source(_text(x, "title"), _text(x, "where")) for x in data.get("sources", ())),
         anchors=tuple(data.get("anchors", ())),
         domain=_domain(data),
+        variants=_variants(data.get("variant", ())),
     )
 
 

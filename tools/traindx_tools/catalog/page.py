@@ -10,7 +10,7 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 
-from traindx_tools.catalog.catalog import FailureMode, FixPlan, Source, Speaks, Step, load_catalog
+from traindx_tools.catalog.catalog import FailureMode, FixPlan, Source, Speaks, Step, Variant, load_catalog
 from traindx_tools.catalog.condition import Condition
 from traindx_tools.rules import RuleModule
 
@@ -35,6 +35,8 @@ def mode_page(mode: FailureMode) -> str:
         without_values(mode.claim) + ".",
         "## Why this happens",
         without_values(mode.mechanism),
+        "## Depending on what was found" if mode.variants else "",
+        _bullets(_form(v) for v in mode.variants),
         "## Evidence",
         f"Before any evidence: {mode.prior:+g} log-odds. Each finding below changes that by its weight.",
         "\n".join(_evidence("for", "+", mode.speaks_for)),
@@ -148,6 +150,13 @@ def _plan(plan: FixPlan) -> str:
         f"Verify: {plan.verify}",
         f"If it does not help: {plan.otherwise}",
     ))
+
+
+def _form(variant: Variant) -> str:
+    """A form of the mode in one entry: which findings show it, what the cause is then, and the fix."""
+    told = ", ".join((*variant.rules, *map(_condition, variant.when)))
+    fix = f" Fix: {variant.targeted.summary}: {variant.targeted.change}." if variant.targeted else ""
+    return f"{told}: {variant.claim or ''}.{fix}".replace(": .", ":")
 
 
 def _source(source: Source) -> str:

@@ -114,6 +114,9 @@ def _mode(mode: FailureMode, rules: Mapping[str, RuleModule]) -> Iterator[str]:
     yield f"- **Rule out:** {_steps(mode.rule_out)}"
     yield f"- **Fix A (targeted):** {_plan(mode.targeted)}"
     yield f"- **Fix B (broader):** {_sentence(mode.broader.summary)} {_sentence(mode.broader.change)}"
+    forms = [f"{v.claim} ({', '.join(v.rules)}): {v.targeted.summary}" for v in mode.variants if v.claim and v.targeted]
+    if forms:
+        yield f"- **Other forms, each with its fix:** {_list(forms)}"
     yield f"- **The fix changes:** {_list(mode.will_change)}"
     yield f"- **It does not fix:** {_list(mode.will_not_fix)}"
     if mode.look_alikes:

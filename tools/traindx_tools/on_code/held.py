@@ -41,6 +41,21 @@ def _parameters(value: Value, depth: int) -> Iterator[Parameters | None]:
         yield None
 
 
+def one_by_one(optimizer: Thing | Instance) -> bool:
+    """Whether it was given parameters that a loop or a condition chose: which of a module's, is not known."""
+    stack: list[Value | None] = [optimizer.args[0] if optimizer.args else optimizer.kwargs.get("params")]
+    for value in stack:
+        if isinstance(value, Parameters) and value.partial:
+            return True
+        if isinstance(value, Thing) and isinstance(value.state.get("of"), Parameters):
+            return True
+        if isinstance(value, Bag) and len(stack) < 200:
+            stack += value.items
+        elif isinstance(value, Table) and len(stack) < 200:
+            stack += value.items.values()
+    return False
+
+
 def modules_of(optimizer: Value | None) -> list[Value] | None:
     """The modules whose parameters an optimizer holds, unwrapped; None where unknown."""
     found = held(optimizer)

@@ -155,3 +155,26 @@ def holding_too(file: SourceFile, optimizer: ast.AST, module: str) -> tuple[Patc
             given.end_lineno or 0, given.end_col_offset or 0, f" + list({module}.parameters())"
         ).patches()
     return ()
+
+
+def one_group_more(file: SourceFile, optimizer: ast.AST, parts: Sequence[str]) -> tuple[Patch, ...]:
+    """Groups for parts of the model, in the form of the list's last group, with that one's settings."""
+    given = argument(optimizer, 0, "params") if isinstance(optimizer, ast.Call) else None
+    last = given.elts[-1] if isinstance(given, ast.List) and given.elts else None
+    if not isinstance(last, ast.Dict) or not isinstance(given, ast.List):
+        return ()
+    held = next((v for k, v in zip(last.keys, last.values, strict=True)
+                 if isinstance(k, ast.Constant) and k.value == "params"), None)  # fmt: skip
+    text = re.fullmatch(r"((?:self\.)?\w+)\.[\w.]+\.parameters\(\)", written(held))
+    others = {t[1] for e in given.elts if (t := re.search(r"\"params\": ((?:self\.)?\w+)\.", source_of(file, e)))}
+    if text is None or others - {text[1]} or held is None:
+        return ()
+    change = Change(file, f"train {' and '.join(parts)} too")
+    own = source_of(file, last)
+    multiline = given.elts[0].lineno != last.lineno
+    glue = ",\n" + " " * last.col_offset if multiline else ", "
+    told = source_of(file, held)
+    more = "".join(glue + own.replace(told, f"{text[1]}.{part}.parameters()", 1) for part in parts)
+    if "\n" in own:
+        return ()
+    return change.insert(last.end_lineno or 0, last.end_col_offset or 0, more).patches()

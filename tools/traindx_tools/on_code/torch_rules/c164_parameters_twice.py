@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
-from traindx_tools.on_code.held import held
+from traindx_tools.on_code.held import held, one_by_one
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.training import is_optimizer
@@ -36,7 +36,8 @@ def check(project: Project) -> Iterator[Finding]:
         if event.kind != "call" or not isinstance(made, Thing) or not is_optimizer(made) or event.name != made.type:
             continue
         found = held(made) or []
-        pair = _overlapping(found) if all(not p.partial and not p.only_trainable for p in found) else None
+        whole = not one_by_one(made) and not any(p.only_trainable for p in found)
+        pair = _overlapping(found) if whole else None
         if pair is None:
             continue
         groups = isinstance(made.args[0] if made.args else None, Bag) and any(
