@@ -116,8 +116,12 @@ def _assigned(target: ast.expr, call: ast.Call) -> Iterator[tuple[str, str]]:
 
 def _called(call: ast.Call) -> Iterator[tuple[str, str]]:
     made, args = _function(call), call.args
-    if _OPTIMIZER.fullmatch(made) and args and isinstance(args[0], ast.Call) and _function(args[0]) == "parameters":
-        yield from _of("model", getattr(args[0].func, "value", None))
+    if _OPTIMIZER.fullmatch(made) and args:
+        for given in ast.walk(args[0]):
+            if isinstance(given, ast.Call) and _function(given) in ("parameters", "named_parameters"):
+                yield from _of("model", _whole(getattr(given.func, "value", None), given is args[0]))
+    elif made == "named_parameters" and isinstance(call.func, ast.Attribute):
+        yield from _of("model", call.func.value)
     elif made == "backward" and isinstance(call.func, ast.Attribute):
         yield from _of("loss", call.func.value)
     elif _LOADER.fullmatch(made) and args:
@@ -127,6 +131,13 @@ def _called(call: ast.Call) -> Iterator[tuple[str, str]]:
             yield from _of(role, args[0])
         for role in TARGETS:
             yield from _of(role, args[1])
+
+
+def _whole(node: ast.AST | None, alone: bool) -> ast.AST | None:
+    """The model that a part belongs to: `net` of `net.head`, `self.net` of `self.net.head`; alone it is the model."""
+    while not alone and isinstance(node, ast.Attribute) and _text(node.value) != "self":
+        node = node.value
+    return node
 
 
 def _of(role: str, node: ast.AST | None) -> Iterator[tuple[str, str]]:

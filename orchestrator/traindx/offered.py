@@ -28,6 +28,11 @@ PROGRAMS = frozenset({"cd", "python", "python3", "pip", "torchrun", "traindx", "
 PLACEHOLDERS = re.compile(r"\b(PID|PARAMETERS|VARIABLE|MASTER_ADDR|CMD|PATH|[A-Z]+_(?:DIR|FILE|PATH|CMD))\b")
 """Words of the catalog that stand for something which only the person knows."""
 
+MOST_SEARCHED = 4
+"""Files of code that a search names."""
+_SEARCHED = ("loss", "scaler", "scheduler")
+"""Words in the patterns of searches that have another name in many programs."""
+
 _SLOT = re.compile(r"\{(\w+)\|[^{}]*\}")
 _SETTING = re.compile(r"[A-Z_]+=\S*")
 _SCRIPT = "train.py"
@@ -57,6 +62,7 @@ class Ground:
         return self._shell(command) if _is_shell(command) else in_these_names(command, self.names)
 
     def _shell(self, command: str) -> str:
+        command = self._searched(command) if command.startswith("grep ") else command
         made = self._with_states(self._with_training(command))
         if made is None or ("PATH" in made and not self.subject) or PLACEHOLDERS.search(re.sub(r"\bPATH\b", "", made)):
             return ""
@@ -64,6 +70,17 @@ class Ground:
         if not (self._has_script(words) and self._has_programs(words)):
             return ""
         return re.sub(r"\bPATH\b", lambda _: self.subject, self._from_here(made))
+
+    def _searched(self, command: str) -> str:
+        """A search with the code's own names in its pattern, and in the code's own files."""
+        for word in _SEARCHED:
+            name = self.names.roles.get(word, word)
+            if name != word:
+                command = re.sub(rf"(?<![\w.]){word}\b", lambda _, to=name: to, command)  # type: ignore[misc]
+        files = [self.places.name(str(c)) for c in self.places.code]
+        if command.endswith(f" {_SCRIPT}") and _SCRIPT not in files and 0 < len(files) <= MOST_SEARCHED:
+            command = f"{command[:-len(_SCRIPT)]}{' '.join(map(shlex.quote, files))}"
+        return command
 
     def _from_here(self, made: str) -> str:
         """With a change into the workspace before it, where it names a file of it and is typed elsewhere."""

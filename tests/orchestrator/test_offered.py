@@ -141,3 +141,25 @@ def test_no_check_of_the_catalog_leaves_anything_open(here: Path, code: str) -> 
 ])
 def test_the_training_command_is_one_that_starts(here: Path, code: str, command: str | None) -> None:
     assert ground(here, code).places.training_command == command
+
+
+GROUPS = TRAIN.replace("torch.optim.AdamW(net.parameters(), lr=0.1)",
+                       'torch.optim.AdamW([{"params": net.weight_of.parameters()}, {"params": net.head.parameters()}])')
+
+
+def test_the_model_of_a_list_of_groups_is_known(here: Path) -> None:
+    assert ground(here, GROUPS).fill("print(model.training)", {}) == "print(net.training)"
+    two = GROUPS.replace("net.head", "other.head")
+    assert ground(here, two).fill("print(model.training)", {}) == ""
+
+
+def test_a_search_has_the_codes_names_and_files(here: Path) -> None:
+    assert ground(here).fill('grep -nE "\\+= *loss" train.py', {}) == 'grep -nE "\\+= *objective" train.py'
+    (here / "train.py").unlink()
+    (here / "fit.py").write_text(TRAIN)
+    there = Ground("log.txt", Places(here, (here / "fit.py",)), read_names([ast.parse(TRAIN)]))
+    assert there.fill('grep -n "zero_grad" train.py', {}) == 'grep -n "zero_grad" fit.py'
+    many = tuple(here / f"part{i}.py" for i in range(9))
+    for file in many:
+        file.write_text("x = 1\n")
+    assert Ground("log.txt", Places(here, many), CodeNames()).fill('grep -n "zero_grad" train.py', {}) == ""
