@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shlex
@@ -69,6 +70,23 @@ class Places:
         program = "torchrun --nproc_per_node 2" if ranks else "python"
         return f"{program} {shlex.quote(self.name(str(only[0])))}"
 
+    def last_line(self, name: str, line: int) -> int | None:
+        """The last line of the statement at a line, of a compound one that of its head; None where nothing is known.
+
+        A change of `optimizer = AdamW(` is one of the whole call, over all its lines.
+        """
+        file = next((c for c in self.code if self.name(str(c)) == name), None)
+        try:
+            tree = ast.parse(_text(file)) if file is not None else None
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+        around = [n for n in ast.walk(tree) if isinstance(n, ast.stmt) and n.lineno <= line <= _ends(n)] if tree else []
+        inner = max(around, key=lambda n: n.lineno, default=None)
+        body = getattr(inner, "body", None)
+        if inner is None or (body and not line < body[0].lineno):
+            return None
+        return body[0].lineno - 1 if body else _ends(inner)
+
     def anchor(self, kinds: Sequence[str]) -> Anchor | None:
         """The line of the code that a failure mode with these anchors is about."""
         return choose(self.anchors, kinds)
@@ -80,6 +98,10 @@ class Places:
         rest = str(Location(step=where.step, end_step=where.end_step, unit=where.unit, module=where.module,
                             rank=where.rank)) if _more(where) else ""
         return ", ".join(p for p in (*parts, rest) if p)
+
+
+def _ends(node: ast.stmt) -> int:
+    return node.end_lineno or node.lineno
 
 
 def _more(where: Location) -> bool:

@@ -168,7 +168,8 @@ def _option(name: str, plan: FixPlan, found: triage.Hypothesis, places: Places, 
             fragile: str) -> Fix:
     measured = measured_of(found)
     place = code_place(found, places)
-    told = (Instruction(path=place[0], line=place[1], text=fill(plan.change, measured)),) if place and not edits else ()
+    told = (Instruction(path=place[0], line=place[1], end_line=places.last_line(*place),
+                        text=fill(plan.change, measured)),) if place and not edits else ()  # fmt: skip
     return Fix(
         option="A" if name == "A" else "B",
         summary=fill(plan.summary, measured),

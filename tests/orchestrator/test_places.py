@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from traindx import gate
+from traindx.diagnose import diagnose
 from traindx.places import Places, common_root
 from traindx_tools.finding import Location
 from traindx_tools.on_code.anchors import Anchor
@@ -54,3 +56,40 @@ def test_the_workspace_is_the_deepest_common_folder(tmp_path: Path) -> None:
     assert common_root([tmp_path / "a" / "log.txt", tmp_path / "a" / "b"]) == (tmp_path / "a").resolve()
     assert common_root([tmp_path / "a" / "b"]) == (tmp_path / "a" / "b").resolve()
     assert common_root(["-"]) == Path.cwd()
+
+
+STATEMENTS = """optimizer = make(
+    [first],
+    lr=0.1,
+)
+for step in range(
+    3,
+):
+    x = 1
+done = True
+"""
+
+
+@pytest.mark.parametrize(("line", "last"), [(1, 4), (3, 4), (5, 7), (8, 8), (9, 9), (40, None)])
+def test_a_change_of_a_line_is_one_of_its_statement(tmp_path: Path, line: int, last: int | None) -> None:
+    (tmp_path / "fit.py").write_text(STATEMENTS)
+    (tmp_path / "broken.py").write_text("x = (\n")
+    places = Places(tmp_path, (tmp_path / "fit.py", tmp_path / "broken.py"))
+    assert places.last_line("fit.py", line) == last
+    assert places.last_line("broken.py", 1) is None
+    assert places.last_line("gone.py", 1) is None
+
+
+def test_an_approval_of_a_change_by_hand_covers_the_whole_call(tmp_path: Path) -> None:
+    fixture = Path(__file__).parent.parent / "tools/on_code/fixtures/c276/bad_by_name.py"
+    text = fixture.read_text().replace("AdamW([{", "AdamW([\n    {").replace("}, {", "},\n    {")
+    text = text.replace("}], lr", "},\n], lr")
+    (tmp_path / "train.py").write_text(text)
+    report = diagnose([tmp_path / "train.py"])
+    assert report.diagnosis is not None
+    option = report.diagnosis.options[0]
+    (told,) = option.instructions
+    assert text.splitlines()[told.line - 1].startswith("optimizer = torch.optim.AdamW([")
+    inserted = told.line + 3
+    assert gate.covers(option, "train.py", inserted, inserted - 1)
+    assert not gate.covers(option, "train.py", told.last_line + 2, told.last_line + 2)
