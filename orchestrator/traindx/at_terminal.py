@@ -20,6 +20,7 @@ from traindx.live_view import Watch, watching
 from traindx.model import Attempt, Decision, Diagnosis, Direction
 from traindx.offered import can_be_typed
 from traindx.places import Places
+from traindx.recorded import recorded_command
 from traindx.safe_text import block, line
 from traindx.session import confirm_fix, direct, record_knowledge, resume_session_sync
 from traindx.session_result import SessionResult, from_here, workspace_option
@@ -145,7 +146,7 @@ def _checked(result: SessionResult) -> tuple[str, ...]:
     if result.has_verify:
         return (" --run",)
     folder = Path(result.workspace)
-    training = Places(folder, tuple(sorted(folder.glob("*.py")))).training_command
+    training = Places(folder, tuple(sorted(folder.glob("*.py"))), recorded=recorded_command(folder)).training_command
     return (f" --verify {shlex.quote(training)}",) if training else ()
 
 

@@ -20,6 +20,7 @@ from traindx.context import DiagnosisResult, RankedHypothesis, RootCause
 from traindx.model import Diagnosis, Hypothesis
 from traindx.offered import Ground
 from traindx.places import Places, common_root
+from traindx.recorded import recorded_command
 from traindx_tools import triage
 from traindx_tools.against import Comparison
 from traindx_tools.examine import Examination, examine
@@ -259,4 +260,5 @@ def diagnose(paths: Sequence[str | Path] | str | Path, *, symptom: str = "", std
     here = root or workspace_of(paths) or common_root(paths)
     seen = examine(paths, symptom=symptom, stdin=stdin, root=here, names=names)
     anchors, in_code = _read_code(seen.code)
-    return Report(seen, Places(here.resolve(), seen.code, anchors), typed(paths), tuple(missing), names=in_code)
+    places = Places(here.resolve(), seen.code, anchors, recorded_command(here.resolve(), paths))
+    return Report(seen, places, typed(paths), tuple(missing), names=in_code)

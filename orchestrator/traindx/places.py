@@ -28,6 +28,8 @@ class Places:
     root: Path
     code: tuple[Path, ...] = ()
     anchors: tuple[Anchor, ...] = ()
+    recorded: str | None = None
+    """The command of the last run under `traindx run` here (see `recorded.py`)."""
 
     def name(self, file: str) -> str:
         """A file as seen from the workspace.
@@ -54,11 +56,13 @@ class Places:
 
     @property
     def training_command(self) -> str | None:
-        """`python train.py` where exactly one script of the workspace can be run, or one is called like training.
+        """The command that `traindx run` recorded, else `python train.py` where one script can be run or is called so.
 
         None where there is no such script, or it takes arguments that must be given. One that waits for its ranks is
         started with two of them.
         """
+        if self.recorded is not None:
+            return self.recorded
         mains = [c for c in self.code if _MAIN.search(_text(c))]
         named = [c for c in mains or self.code if "train" in c.stem.lower()]
         only = named or mains or list(self.code)
