@@ -35,8 +35,18 @@ def test_abrupt_nan_names_place_last_value_and_learning_rate() -> None:
     assert (f.measured["metric"], f.measured["position"], f.measured["last_finite"]) == ("loss", 110.0, 1.0)
     assert f.measured["lr"] == pytest.approx(3e-4)
     assert f.measured["first"] == ("loss", "grad_norm")
-    assert f.statement.startswith("loss is nan from step 110 on (last finite value 1 at step 100)")
+    assert f.statement.startswith("loss turns nan between step 100 and step 110 (last finite value 1)")
     assert f.where.line == 11
+
+
+def test_what_is_logged_at_every_step_breaks_at_one() -> None:
+    f = only(run(series("loss", [*FALLING, NAN, NAN, NAN])), "l101_nonfinite")
+    assert f.statement.startswith("loss is nan from step 11 on (last finite value 1 at step 10)")
+
+
+def test_sparse_records_that_recover_name_the_record() -> None:
+    f = only(run(series("loss", [*FALLING, NAN, 1.0, 1.0, 1.0], every=10)), "l101_nonfinite")
+    assert "is nan at step 110 (last finite value 1 at step 100); later values are finite again" in f.statement
 
 
 def test_ramp_of_the_gradient_norm_before_nan() -> None:

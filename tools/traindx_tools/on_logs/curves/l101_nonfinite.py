@@ -154,6 +154,9 @@ def _report(run: Run, breaks: list[Break]) -> Finding:
     since = f"from {first.where_said} on" if i else f"from its first record ({first.where_said}) on"
     how = f"is {first.kind} {since}" if first.lasts else f"is {first.kind} at {first.where_said}"
     before = f" (last finite value {number(last)} at {place(s, i - 1)})" if last is not None else ""
+    if last is not None and first.lasts and _sparse(s, i):
+        how = f"turns {first.kind} between {place(s, i - 1)} and {place(s, i)}"
+        before = f" (last finite value {number(last)})"
     recovery = "" if first.lasts else "; later values are finite again"
     rest = f"; {', '.join(later[:3])}" if later else ""
     measured: dict[str, Value] = {
@@ -165,6 +168,11 @@ def _report(run: Run, breaks: list[Break]) -> Finding:
     }
     return RULE.finding(f"{s} {how}{before}{recovery}{rest}; {told}", s.at(max(0, i - 1) if onset == "ramp" else i, i),
                         s.source, strength=Strength.CIRCUMSTANTIAL, severity=_severity(first), measured=measured)
+
+
+def _sparse(s: Series, i: int) -> bool:
+    """Whether steps lie between the last finite record and the first that is not: it broke somewhere among them."""
+    return s.unit != "line" and bool(s.position[i] - s.position[i - 1] > 1)
 
 
 def _same_record(a: Break, b: Break) -> bool:
