@@ -122,6 +122,8 @@ def _hypotheses(view: View, page: _Page) -> Iterator[str]:
     for i, said in enumerate(view.supported, 1):
         likely = said["confidence"] >= _LIKELY
         yield from _claim(view, i, said, page)
+        if beside := view.beside(said):
+            yield from page.wrap(beside, " " * 22, " " * 12 + "note      ")
         yield from _weighed(said, told, page)
         if i == 1 or likely or view.status != "diagnosis_complete":
             yield from _checks(said, 2 if i == 1 else 1, page)

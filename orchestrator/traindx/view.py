@@ -21,6 +21,9 @@ VERDICTS = {
     "needs_more_data": "Needs more data",
     "healthy": "Nothing wrong found",
 }
+BESIDE = "seen as well: a fault of its own beside the first, not instead of it"
+APART = "no rival of the first: it would be a fault beside it, and its share is counted by itself"
+"""Said of a hypothesis whose confidence does not go off the first one's."""
 _WEIGHED = re.compile(r"\[(?P<id>[A-Z]\d{3}-\d+)\] (?P<weight>[+-]\d+\.\d+) \((?P<strength>\w+)\): (?P<text>.*)", re.S)
 
 
@@ -147,6 +150,13 @@ class View:
         """The hypotheses that a person has to look at: the first, and the others that evidence speaks for."""
         ranked = self.hypotheses
         return tuple(h for i, h in enumerate(ranked) if i == 0 or h.get("for"))
+
+    def beside(self, hypothesis: Mapping[str, Any]) -> str:
+        """What is said of a hypothesis whose confidence and the first one's are more than 1 together; "" elsewhere."""
+        first = self.hypotheses[0]
+        if not hypothesis.get("beside") or float(hypothesis["confidence"]) + float(first["confidence"]) <= 1:
+            return ""
+        return BESIDE if float(hypothesis["confidence"]) >= CONFIDENT else APART
 
     @property
     def wanted(self) -> Sequence[str]:
