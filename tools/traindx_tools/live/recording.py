@@ -139,21 +139,21 @@ class FileRecorder:
         start = {"traindx": "live", "kind": "start", "version": 1, "rank": self._rank, "pid": os.getpid(),
                  "mode": self._mode, "cwd": _here(), "argv": [a[:500] for a in sys.argv[:50]],
                  "started": self._started}
-        self._line(self._file, start)
+        self._lines(self._file, [start])
         return self._file
 
-    def _write(self, record: Mapping[str, Any]) -> None:
+    def _write(self, *records: Mapping[str, Any]) -> None:
         if self._off or not self._still_ours():
             return
         try:
-            self._line(self._file or self._open(), record)
+            self._lines(self._file or self._open(), records)
             if self._size > self._bound:
                 self._drop_oldest()
         except (OSError, ValueError) as error:  # a full disk, a folder that went away, a closed file
             self._give_up(error)
 
-    def _line(self, file: TextIO, record: Mapping[str, Any]) -> None:
-        text = json.dumps(record) + "\n"
+    def _lines(self, file: TextIO, records: Iterable[Mapping[str, Any]]) -> None:
+        text = "".join([json.dumps(record) + "\n" for record in records])
         file.write(text)
         self._size += len(text)
 
@@ -161,8 +161,9 @@ class FileRecorder:
         """What was written so far goes to the system: a kill does not lose it."""
         self._flushed = time.monotonic()
         waiting, self._waiting = self._waiting, []
-        for step, values in waiting:
-            self._write({"kind": "metrics", "step": step, **{k: _plain(v) for k, v in values.items()}})
+        if waiting:
+            self._write(*({"kind": "metrics", "step": step, **{k: _plain(v) for k, v in values.items()}}
+                          for step, values in waiting))
         if self._file is None or self._off or not self._still_ours():
             return
         try:

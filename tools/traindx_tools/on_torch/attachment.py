@@ -36,7 +36,7 @@ def attach(session: Session | None = None) -> Attachment | None:
         return None
     scene = Scene(session.recorder, options=dict(session.settings.options))
     probes = probes_for(scene, session.settings.probes, session.settings.mode)
-    made = Attachment(scene, Moments(probes), session)
+    made = Attachment(scene, Moments(probes, scene), session)
     session.at_error.append(made.failed)
     session.at_end.append(made.finish)
     made.patch()
@@ -152,6 +152,8 @@ class Attachment:
         model = self._models.get(id(module)) or self._found(module)
         if not self._from_loader:
             self.scene.batch = tuple(_without_graph(a) for a in args)
+        if not torch.is_grad_enabled():
+            self.moments.wake()
         self.moments.tell("before_forward", model, args, kwargs)
         self.inside = True
         try:
@@ -186,6 +188,7 @@ class Attachment:
         if holds_tensors(model) and not any(m is model for m in self.scene.models):
             self._guarded(add_model, self.scene, model)
             self._guarded(self._note_replicas, module)
+            self.moments.wake()
             self.moments.tell("model_found", model)
 
     def _note_replicas(self, module: torch.nn.Module) -> None:
@@ -203,6 +206,7 @@ class Attachment:
     def _found_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
         self._steps[id(optimizer)] = 0
         self._guarded(add_optimizer, self.scene, optimizer)
+        self.moments.wake()
         self.moments.tell("optimizer_found", optimizer)
 
     def _backward(self, original: Callable[..., Any]) -> Callable[..., Any]:

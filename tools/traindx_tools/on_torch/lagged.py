@@ -33,6 +33,10 @@ class Lagged:
         self._spare: list[torch.Tensor] = []
         self._most = most
 
+    def __bool__(self) -> bool:
+        """Whether anything is under way."""
+        return bool(self._queue)
+
     def submit(self, tag: Any, values: Sequence[torch.Tensor]) -> None:
         """Sends scalars (0-d tensors of one device) on their way. Never waits."""
         if not values:

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from traindx_tools.on_torch.measures.cadence import SETTLED, Cadence
 
 if TYPE_CHECKING:
     import torch
@@ -47,6 +49,16 @@ class Scene:
     empty most of the time: a probe adds itself in `before_forward` of a step that it samples. Compiled regions are
     not seen. Unlike hooks of modules these are not copied, pickled or guarded on by `torch.compile`."""
 
+    @property
+    def settled(self) -> bool:
+        """The training goes on evenly: probes rest between two looks. With several optimizers none does, because the
+        steps of one may never fall into the looks that follow the other's."""
+        return self.step >= SETTLED and len(self.optimizers) == 1
+
+    def due(self, cadence: Cadence, count: int) -> bool:
+        """Whether a probe measures now. `count`: what it counted itself (calls, steps) while it saw all of them."""
+        return cadence.due(self.step if self.settled else count)
+
 
 class TorchProbe:
     """One instrument. `name` is what `--probe` takes; `always_on` ones run unless told otherwise."""
@@ -59,8 +71,16 @@ class TorchProbe:
     done: bool = False
     """It has seen what it wanted: of its moments only `failed` and `finish` are still called."""
 
+    NEVER: ClassVar[int] = 1 << 60
+    """A `next_look` that does not come."""
+
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
+
+    def next_look(self) -> int:
+        """The step (as `scene.step` counts) up to which it can do without the moments of training steps; 0: without
+        none. Asked once the training is settled, after steps that it saw. Evaluations are never kept from it."""
+        return 0
 
     def model_found(self, model: torch.nn.Module) -> None:
         """An outermost module is about to be called for the first time."""

@@ -34,7 +34,7 @@ class Watching:
         self.notes = Notes()
         self.scene = Scene(self.notes, options=options)
         self.probes = [kind(self.scene) for kind in kinds]
-        self.moments = Moments(self.probes)
+        self.moments = Moments(self.probes, self.scene)
         self.attachment = Attachment(self.scene, self.moments, SimpleNamespace(asleep=False))
 
     def __enter__(self):

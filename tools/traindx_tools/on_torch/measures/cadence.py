@@ -24,7 +24,18 @@ class Cadence:
 
     def due(self, step: int) -> bool:
         """Whether this step is measured."""
-        return step < self.first or step % (self.every * SPARSER if self.thins and step >= SETTLED else self.every) == 0
+        return step < self.first or step % self._interval(step) == 0
+
+    def next_due(self, step: int) -> int:
+        """The first step from this one on that is measured."""
+        if self.due(step):
+            return step
+        interval = self._interval(step)
+        following = (step // interval + 1) * interval
+        return following if interval == self._interval(following) else self.next_due(SETTLED)
+
+    def _interval(self, step: int) -> int:
+        return self.every * SPARSER if self.thins and step >= SETTLED else self.every
 
     @classmethod
     def chosen(cls, options: Mapping[str, Any], probe: str, first: int, every: int) -> Cadence:

@@ -35,6 +35,10 @@ class Late(Generic[Tag]):
     def __init__(self) -> None:
         self._waiting: deque[_Waiting[Tag]] = deque(maxlen=MOST_WAITING)
 
+    def __bool__(self) -> bool:
+        """Whether anything is under way."""
+        return bool(self._waiting)
+
     def send(self, tag: Tag, value: torch.Tensor) -> None:
         """Starts the copy of a tensor (any shape, any real dtype) to the host, as float32 or float64."""
         import torch

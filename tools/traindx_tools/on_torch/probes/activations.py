@@ -76,6 +76,10 @@ class ActivationProbe(TorchProbe):
         self._parts: list[torch.Tensor] = []
         self._before = ""
 
+    def next_look(self) -> int:
+        """The next sampled step."""
+        return self.scene.step if self._late else self._cadence.next_due(self.scene.step)
+
     # ---- the moments
 
     def before_forward(self, model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -86,7 +90,7 @@ class ActivationProbe(TorchProbe):
             self._evaluated(model)
             return
         self._calls[id(model)] += 1
-        if self._cadence.due(self._calls[id(model)] - 1) and self._look not in self.scene.inner:
+        if self.scene.due(self._cadence, self._calls[id(model)] - 1) and self._look not in self.scene.inner:
             self._sent, self._parts, self._before = [], [], ""
             self.scene.inner.append(self._look)
 

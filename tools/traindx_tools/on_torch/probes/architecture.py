@@ -31,6 +31,10 @@ class ArchitectureProbe(TorchProbe):
         self._output: tuple[int, ...] = ()
         self._done = False
 
+    def next_look(self) -> int:
+        """Never after the first loss."""
+        return self.NEVER if self._done else 0
+
     def model_found(self, model: torch.nn.Module) -> None:
         seen = analyze_architecture(model)
         self.scene.recorder.metrics(self.scene.step, {"parameters": seen.parameters,

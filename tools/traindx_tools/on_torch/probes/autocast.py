@@ -39,6 +39,10 @@ class AutocastProbe(TorchProbe):
             torch.clear_autocast_cache = _counted
         self._seen: dict[int, tuple[int, list[tuple[int, int]]]] = {}
 
+    def next_look(self) -> int:
+        """The next multiple of the interval."""
+        return -(-self.scene.step // INTERVAL) * INTERVAL
+
     def before_forward(self, model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         step = self.scene.step
         if step > EVERY_STEP_UNTIL and step % INTERVAL:

@@ -81,17 +81,23 @@ class BatchProbe(TorchProbe):
         self._given = self._in_a_row = 0
         self._keys: set[int] = set()
         self._last_key: int | None = None
-        self._fresh = False
+        self._fresh = self._loaded = False
         self._trained: set[int] = set()
         self._rows = self._repeated = 0
         self._overlap = Counter[str]()
         self._broadcast: Broadcast | None = None
 
+    def next_look(self) -> int:
+        """The next measured step, once the rows that a DataLoader gives are known."""
+        if self._late or (self._loaded and self._rows < MOST_ROWS):
+            return self.scene.step
+        return self._cadence.next_due(self.scene.step)
+
     # ---- the moments
 
     def batch_given(self, batch: Any) -> None:
         """A key of the batch, to know it again."""
-        self._fresh = True
+        self._fresh = self._loaded = True
         tensor = main_tensor(batch)
         if tensor is None or len(self._keys) >= MOST_KEYS:
             return
@@ -112,7 +118,7 @@ class BatchProbe(TorchProbe):
         if not grad or not any(m is model for m in self.scene.models):
             return
         self._calls[id(model)] += 1
-        if not self._cadence.due(self._calls[id(model)] - 1):
+        if not self.scene.due(self._cadence, self._calls[id(model)] - 1):
             return
         self._found_first = False
         if self._inside not in self.scene.inner:
@@ -135,7 +141,7 @@ class BatchProbe(TorchProbe):
     def before_backward(self, loss: torch.Tensor) -> None:
         """Labels and targets, from the graph of the loss."""
         self._backwards += 1
-        if self._cadence.due(self._backwards - 1):
+        if self.scene.due(self._cadence, self._backwards - 1):
             with torch.no_grad():
                 for target in targets(loss):
                     self._send_target(target)

@@ -55,6 +55,10 @@ class CodesProbe(TorchProbe):
         super().__init__(scene)
         self._watches: list[_Watch] = []
 
+    def next_look(self) -> int:
+        """Never without a codebook."""
+        return 0 if self._watches else self.NEVER
+
     def model_found(self, model: torch.nn.Module) -> None:
         known = {id(w.book.module) for w in self._watches}
         for book in find_codebooks(model):

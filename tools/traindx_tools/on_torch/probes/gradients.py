@@ -53,9 +53,6 @@ class _Course:
     weighed: tuple[list[int], Any] | None = None
     """Places and norms of the weights that were measured last."""
 
-    def due(self, cadence: Cadence) -> bool:
-        return cadence.due(self.steps)
-
 
 class GradientProbe(TorchProbe):
     """Gradient norms by module: vanishing, exploding, zero, unbalanced, always clipped."""
@@ -69,6 +66,10 @@ class GradientProbe(TorchProbe):
         self._courses: dict[int, _Course] = {}
         self._late: Late[tuple[int, str, dict[str, Any]]] = Late()
 
+    def next_look(self) -> int:
+        """The next measured step."""
+        return self.scene.step if self._late else self._cadence.next_due(self.scene.step)
+
     def optimizer_found(self, optimizer: torch.optim.Optimizer) -> None:
         """Lists its parameters."""
         held = [p for group in optimizer.param_groups for p in group["params"]]
@@ -78,7 +79,7 @@ class GradientProbe(TorchProbe):
     def after_backward(self, loss: torch.Tensor) -> None:
         """The norm before anything clips it, for optimizers whose next step is measured."""
         for key, course in self._courses.items():
-            if course.due(self._cadence):
+            if self.scene.due(self._cadence, course.steps):
                 grads = [p.grad for p in course.parameters if p.grad is not None]
                 if grads:
                     with torch.no_grad():
@@ -92,7 +93,7 @@ class GradientProbe(TorchProbe):
         """Sends the norms of gradients and weights on their way."""
         course = self._courses[id(optimizer)]
         course.steps += 1
-        if not self._cadence.due(course.steps - 1):
+        if not self.scene.due(self._cadence, course.steps - 1):
             return
         there = [i for i, p in enumerate(course.parameters) if p.grad is not None]
         if not there:

@@ -44,6 +44,12 @@ class LossTermsProbe(TorchProbe):
         self._places: dict[str, tuple[str, int]] = {}
         self._with_graph: set[str] = set()
 
+    def next_look(self) -> int:
+        """The end of the step before the one that is traced."""
+        if self._trace is not None or self._late is not None:
+            return self.scene.step
+        return -(-(self.scene.step + 1) // INTERVAL) * INTERVAL - 2
+
     def before_backward(self, loss: torch.Tensor) -> None:
         if self._trace is None or self._trace.resting:
             return

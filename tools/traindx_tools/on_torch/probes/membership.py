@@ -104,6 +104,13 @@ class MembershipProbe(TorchProbe):
         self._copies: list[tuple[torch.nn.Module, str, str]] = []
         self._start: dict[int, float] = {}
 
+    def next_look(self) -> int:
+        """The next step whose gradients are looked at; with layers that know a mode, every call counts."""
+        heard = all(self._listened.get(id(m), 0) >= LISTENED for m in self.scene.models)
+        if not heard or any(modes.layers for modes in self._modes.values()):
+            return 0
+        return self._cadence.next_due(self.scene.step)
+
     # ---- the moments
 
     def model_found(self, model: torch.nn.Module) -> None:
@@ -141,7 +148,7 @@ class MembershipProbe(TorchProbe):
         """Whom the gradients reach."""
         self._backwards += 1
         self._usage.forget()
-        if self._cadence.due(self._backwards - 1):
+        if self.scene.due(self._cadence, self._backwards - 1):
             self._had_gradient.update(id(p) for p in self._parameters() if p.grad is not None)
 
     def before_step(self, optimizer: torch.optim.Optimizer) -> None:

@@ -57,6 +57,13 @@ class MemoryProbe(TorchProbe):
         self._saving: Any = None
         self._saved_once = not scene.options.get("memory_by_module", False)
 
+    def next_look(self) -> int:
+        """The step before the next recorded one."""
+        if not self._saved_once:
+            return self.scene.step
+        recorded = (self.scene.step // METRIC_INTERVAL + 1) * METRIC_INTERVAL
+        return min(recorded, self._next) - 1
+
     def before_forward(self, model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if self._saved_once or self.scene.step < 1 or self._saving is not None or not model.training:
             return

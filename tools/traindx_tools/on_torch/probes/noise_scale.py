@@ -51,6 +51,12 @@ class NoiseScaleProbe(TorchProbe):
         self._factor = torch.ones(1)
         self._handles: list[Any] = []
 
+    def next_look(self) -> int:
+        """Where no step had several passes so far, now and then one is seen, in case that changes."""
+        if self._watched or self._late or self._due:
+            return 0
+        return self._cadence.next_due(self.scene.step)
+
     def optimizer_found(self, optimizer: torch.optim.Optimizer) -> None:
         """One optimizer over whole dense parameters is measured; two or shards are not."""
         held = [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]

@@ -99,7 +99,7 @@ class NonfiniteSentinel(TorchProbe):
         seen = self.scene.loss
         if seen is None or self.tripped or seen.numel() > SMALL or not seen.is_floating_point():
             return
-        if seen.device.type == "cpu" and type(seen) is torch.Tensor and seen.numel() == 1:
+        if seen.is_cpu and type(seen) is torch.Tensor and seen.numel() == 1:
             self._arrived(LOSS, self.scene.step + 1, self.backwards, seen.item())
             return
         value = seen if seen.numel() == 1 else plain(seen).abs().amax()
@@ -126,7 +126,8 @@ class NonfiniteSentinel(TorchProbe):
     def after_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Reads what has arrived."""
         self._skipped = 0
-        self._read()
+        if self._lagged:
+            self._read()
 
     def scaler_updated(self, scaler: Any) -> None:
         """Counts the steps that a GradScaler skips one after the other: a scale that is too high needs only a few."""

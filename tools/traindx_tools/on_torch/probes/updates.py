@@ -118,6 +118,10 @@ class UpdateProbe(TorchProbe):
         self._held: dict[int, _Held] = {}
         self._late: Late[tuple[int, int, list[float]]] = Late()
 
+    def next_look(self) -> int:
+        """The next measured step."""
+        return self.scene.step if self._late else self._cadence.next_due(self.scene.step)
+
     def optimizer_found(self, optimizer: torch.optim.Optimizer) -> None:
         """Chooses the values to sample."""
         held = [p for group in optimizer.param_groups for p in group["params"] if p.numel() and not p.is_sparse]
@@ -127,7 +131,7 @@ class UpdateProbe(TorchProbe):
     def before_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Samples weights and gradients."""
         held = self._held[id(optimizer)]
-        held.steps += 1
+        held.steps = self.scene.step + 1 if self.scene.settled else held.steps + 1
         if self._cadence.due(held.steps - 1):
             with torch.no_grad():
                 held.before = sampled([t.parameter for t in held.tracks], held.counts)
