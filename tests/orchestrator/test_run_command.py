@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -35,6 +37,43 @@ def test_a_command_that_could_not_be_observed_is_not_called_clean(
     err = capfd.readouterr().err
     assert said in err
     assert "nothing wrong was seen;" not in err
+
+
+KILLED = """
+import os, time, torch
+net = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+began = time.monotonic()
+while time.monotonic() - began < {seconds}:
+    net(torch.ones(3, 4)).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_a_killed_run_tells_how_far_its_records_reach(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch")
+    script = tmp_path / "train.py"
+    script.write_text(KILLED.format(seconds=0.6))
+    assert traindx(["run", "--out", str(tmp_path / "run"), "--", sys.executable, str(script)]) == 137
+    err = capfd.readouterr().err
+    told = re.search(r"in the records in .*, which end with step ([\d,]+)", err)
+    assert told is not None, err
+    (file,) = (tmp_path / "run").glob("rank*.jsonl")
+    steps = [json.loads(line)["step"] for line in file.read_text().splitlines() if '"metrics"' in line]
+    assert int(told[1].replace(",", "")) == max(steps) > 3
+    assert "up to step" not in err
+
+
+def test_a_run_that_is_killed_at_once_holds_no_step(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    from traindx.commands.run import _nothing
+    from traindx_tools.live.reading import LiveFile, LiveRun
+
+    seen = LiveRun((LiveFile(tmp_path / "rank00000.jsonl", last_step=0.0),), {"exit_code": 137})
+    assert "which hold no step" in _nothing(seen, "run")
+    clean = LiveRun((LiveFile(tmp_path / "rank00000.jsonl", last_step=9.0, ended="ok"),), {"exit_code": 0})
+    assert "up to step 9; the records" in _nothing(clean, "run")
 
 
 def test_options_of_the_command_are_the_command_s(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -128,5 +128,9 @@ def _nothing(seen: LiveRun, folder: str) -> str:
         holds = "the traceback" if seen.files else "no records"
         return f"traindx: nothing was observed: {why}; {folder} holds {holds}"
     last = max((f.last_step for f in seen.files if f.last_step is not None), default=None)
+    if code and any(f.ended is None for f in seen.files):
+        to = f"which end with step {last:,.0f} (up to a second before a kill may be missing)" if last else (
+            "which hold no step: it was killed before the first one was written")
+        return f"traindx: nothing wrong was seen in the records in {folder}, {to}; {ended}"
     until = f" up to step {last:,.0f}" if last is not None else ""
     return f"traindx: nothing wrong was seen{until}{', but ' + ended if ended else ''}; the records are in {folder}"

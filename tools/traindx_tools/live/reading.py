@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -81,18 +82,27 @@ def read_file(path: Path) -> LiveFile | None:
     start = next(records, None)
     if start is None or start.get("traindx") != "live":
         return None
-    findings, last, ended = [], None, None
+    findings: list[Finding] = []
+    last: float | None = None
+    ended: str | None = None
     for record in records:
         kind = record.get("kind")
         if kind == "finding":
             findings += _finding(record.get("finding"))
         elif kind == "metrics":
-            last = record.get("step", last)
+            last = _later(last, record.get("step"))
         elif kind == "end":
             ended = str(record.get("how"))
     return LiveFile(path, _whole(start.get("rank")), str(start.get("mode")), str(start.get("cwd") or ""),
                     tuple(replace(f, source=str(path)) for f in findings),
-                    last if isinstance(last, (int, float)) else None, _number(start.get("started")), ended)
+                    last, _number(start.get("started")), ended)
+
+
+def _later(last: float | None, step: object) -> float | None:
+    """The larger of two steps: records of one step are written when their values are known, not in its order."""
+    if not isinstance(step, (int, float)) or isinstance(step, bool) or not math.isfinite(step):
+        return last
+    return float(step) if last is None else max(last, float(step))
 
 
 def read_files(paths: Iterable[str | Path]) -> LiveRun:

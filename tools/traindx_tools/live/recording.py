@@ -22,6 +22,8 @@ from traindx_tools.live.rank import rank_here
 from traindx_tools.live.settings import FILE_BOUND
 
 FLUSH_SECONDS = 1.0
+FIRST_PAUSE = 0.03
+"""Seconds from the first write to the next, doubled each time up to FLUSH_SECONDS: a run may be killed soon."""
 MOST_WAITING = 1_000
 """Records that are kept before they are written at the latest."""
 OURS = str(Path(__file__).resolve().parents[1])
@@ -47,7 +49,7 @@ class FileRecorder:
         self._off = self._ended = False
         self._trace = ""
         self._identity: tuple[int, int] | None = None
-        self._size, self._flushed = 0, 0.0
+        self._size, self._flushed, self._pause = 0, 0.0, FIRST_PAUSE
         self._waiting: list[tuple[int, dict[str, float]]] = []
         self._findings: dict[tuple[str, str], dict[str, Any]] = {}
         self._last: dict[str, float] = {}
@@ -78,7 +80,8 @@ class FileRecorder:
         self._last_step = step
         self._last.update(values)
         self._waiting.append((step, dict(values)))
-        if time.monotonic() - self._flushed > FLUSH_SECONDS or len(self._waiting) >= MOST_WAITING:
+        if time.monotonic() - self._flushed > self._pause or len(self._waiting) >= MOST_WAITING:
+            self._pause = min(FLUSH_SECONDS, 2 * self._pause)
             self.flush()
 
     def finding(self, finding: Finding) -> None:
