@@ -6,8 +6,11 @@ import json
 import math
 from pathlib import Path
 
+import pytest
+
 from traindx_tools.examine import examine
 from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.live.reading import workspace_of
 from traindx_tools.live.recording import FileRecorder
 
 
@@ -66,3 +69,53 @@ def test_a_healthy_run_folder_is_healthy_and_a_damaged_one_is_read_as_far_as_it_
     with (folder / "rank00000.jsonl").open("ab") as file:
         file.write(b'{"kind": "finding", "finding": 3}\n{"kind": "metr')
     assert examine([folder], root=tmp_path).verdict.status == "healthy"
+
+
+FAULTY = (Path(__file__).parent / "on_code/fixtures/c276/bad_head_forgotten.py").read_text()
+
+
+def recorded(root: Path, script: str = "fit.py", **start: object) -> Path:
+    """A folder as a Monitor leaves it: records of one process, and no record of a runner."""
+    folder = root / "traindx-run" / "1"
+    folder.mkdir(parents=True)
+    first = {"traindx": "live", "kind": "start", "version": 1, "rank": 0, "mode": "watch", "cwd": str(root),
+             "argv": [script], "started": 1.0, **start}
+    lines = [first, *({"kind": "metrics", "step": s, "loss": 1.0 / s} for s in range(1, 30))]
+    (folder / "rank00000.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines))
+    return folder
+
+
+def test_the_program_of_a_record_is_read_with_it(tmp_path: Path) -> None:
+    (tmp_path / "fit.py").write_text("from net import go\ngo()\n")
+    (tmp_path / "net.py").write_text(FAULTY)
+    folder = recorded(tmp_path)
+    seen = examine([folder], root=workspace_of([folder]))
+    assert [p.name for p in seen.code] == ["fit.py", "net.py"]
+    assert [f.where.file for f in seen.findings if f.rule == "C276"] == ["net.py"]
+    assert seen.verdict.status == "diagnosis_complete"
+
+
+@pytest.mark.parametrize("start", [
+    {"argv": ["-c"]},
+    {"argv": []},
+    {"argv": [7]},
+    {"argv": "fit.py"},
+    {"argv": ["../fit.py"]},
+    {"argv": ["gone.py"]},
+    {"argv": ["fit.py\0"]},
+    {"cwd": "/nowhere"},
+    {"cwd": ""},
+])  # fmt: skip
+def test_a_program_that_is_not_below_the_workspace_is_left_alone(tmp_path: Path, start: dict[str, object]) -> None:
+    root = tmp_path / "project"
+    root.mkdir()
+    (tmp_path / "fit.py").write_text(FAULTY)
+    folder = recorded(root, **start)
+    assert examine([folder], root=workspace_of([folder])).code == ()
+
+
+def test_code_that_is_given_is_not_added_to(tmp_path: Path) -> None:
+    (tmp_path / "fit.py").write_text(FAULTY)
+    (tmp_path / "other.py").write_text("x = 1\n")
+    folder = recorded(tmp_path)
+    assert [p.name for p in examine([folder, tmp_path / "other.py"], root=tmp_path).code] == ["other.py"]

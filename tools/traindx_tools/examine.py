@@ -14,7 +14,7 @@ from traindx_tools.catalog.fitting import Circumstances
 from traindx_tools.domains import domains_of
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.finding import Finding
-from traindx_tools.live.reading import read_files
+from traindx_tools.live.reading import LiveRun, read_files
 from traindx_tools.on_code import audit
 from traindx_tools.on_logs import read_run
 from traindx_tools.on_logs.judge import judge_run
@@ -81,6 +81,12 @@ def named_code(findings: Sequence[Finding], root: Path) -> tuple[Path, ...]:
     files = [root / f.where.file for f in findings if f.where.file is not None and f.where.file.endswith(".py")]
     inside = [f for f in files if f.is_file() and f.resolve().is_relative_to(root)]
     return tuple(dict.fromkeys(inside))
+
+
+def _started_with(live: LiveRun, root: Path) -> tuple[Path, ...]:
+    """The script of a recorded process and the Python files beside it, where they lie below the root."""
+    beside = [p for script in live.scripts(root) for p in (script, *sorted(script.parent.glob("*.py")))]
+    return tuple(p for p in dict.fromkeys(beside) if _stays(p))
 
 
 def _of_the_course(rule: str) -> bool:
@@ -157,7 +163,9 @@ def examine(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | No
     live = read_files(a.path for a in run.artifacts if a.format == LIVE)
     base = (root or Path.cwd()).resolve()
     told = live.seen_from(base)
-    files = tuple(dict.fromkeys([*code_files(paths, run), *named_code(told, base)]))[:MOST_CODE_FILES]
+    given = code_files(paths, run)
+    files = tuple(dict.fromkeys([*given, *named_code(told, base), *(() if given else _started_with(live, base))]))
+    files = files[:MOST_CODE_FILES]
     code = audit(files)
     memory, unread = _memory_snapshots(run)
     here = _prefixes(base)

@@ -17,6 +17,7 @@ MAX_BYTES = 64 * 2**20
 """Bytes of one file that are read; a recorder writes at most a quarter of it."""
 MAX_FILES = 4_096
 RUN_FILE = "run.json"
+RANK_FILES = "rank*.jsonl"
 TRACING = "origin"
 """How the folders of passes with tracing begin."""
 
@@ -35,6 +36,8 @@ class LiveFile:
     """Seconds since the epoch."""
     ended: str | None = None
     """"ok", the error with which it ended, or None where it was killed."""
+    script: str = ""
+    """The Python file that the process was started with, as it was typed; "" where there is none."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,12 @@ class LiveRun:
         near = [_from(str(root), finding) if root is not None else finding for _, finding in found]
         short = [_from(cwd, finding) for (cwd, _), finding in zip(found, near, strict=True)]
         return tuple({(f.rule, str(f.where), f.statement): f for f in without_echoes(short)}.values())
+
+    def scripts(self, root: Path) -> tuple[Path, ...]:
+        """The files that the processes were started with, where they lie below this folder."""
+        real = root.resolve()
+        found = [(Path(f.cwd) / f.script).resolve() for f in self.files if f.cwd and f.script]
+        return tuple(dict.fromkeys(f for f in found if f.is_relative_to(real) and f.is_file()))
 
     @property
     def cwd(self) -> str:
@@ -95,7 +104,12 @@ def read_file(path: Path) -> LiveFile | None:
             ended = str(record.get("how"))
     return LiveFile(path, _whole(start.get("rank")), str(start.get("mode")), str(start.get("cwd") or ""),
                     tuple(replace(f, source=str(path)) for f in findings),
-                    last, _number(start.get("started")), ended)
+                    last, _number(start.get("started")), ended, _script(start.get("argv")))
+
+
+def _script(argv: object) -> str:
+    first = argv[0] if isinstance(argv, list) and argv else ""
+    return first if isinstance(first, str) and first.endswith(".py") and "\0" not in first else ""
 
 
 def _later(last: float | None, step: object) -> float | None:
@@ -128,7 +142,8 @@ def workspace_of(paths: Iterable[str | Path]) -> Path | None:
     named = [Path(p) for p in paths]
     if len(named) != 1 or not named[0].is_dir():
         return None
-    cwd = read_folder(named[0]).cwd if (named[0] / RUN_FILE).is_file() else ""
+    is_run = (named[0] / RUN_FILE).is_file() or any(named[0].glob(RANK_FILES))
+    cwd = read_folder(named[0]).cwd if is_run else ""
     workspace = Path(cwd).resolve() if cwd else None
     if workspace is None or not workspace.is_dir():
         return None
