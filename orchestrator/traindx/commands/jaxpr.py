@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -23,12 +24,13 @@ SECONDS = 120.0
 @click.option("--args", "arguments", default="", metavar="TYPES",
               help="Arguments: types such as 'f32[8,16], i32[8]', `key`, dicts and tuples of them, numbers.")
 @click.option("--gradient", is_flag=True,
-              help="FUNCTION is a loss: name parameters (first argument) that get no gradient.")
+              help="FUNCTION is a loss: floats of its first argument that get no gradient are a fault.")
+@click.option("--wrt", metavar="ARG", default="", help="The same of another argument: its name or number.")
 @click.option("--run", "consent", is_flag=True, help="Your consent that FILE is imported, which executes it.")
 @click.option("--python", "interpreter", default=sys.executable, help="The Python that has your packages and traindx.")
 @click.option("--timeout", default=SECONDS, show_default=True, type=click.FloatRange(min=1.0), help="Seconds at most.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(target: str, arguments: str, gradient: bool, consent: bool, interpreter: str, timeout: float,
+def command(target: str, arguments: str, gradient: bool, wrt: str, consent: bool, interpreter: str, timeout: float,
             as_json: bool) -> int:
     """Summarise the jaxpr of FUNCTION in FILE: inputs, outputs, what each line became, what to look at.
 
@@ -41,20 +43,21 @@ def command(target: str, arguments: str, gradient: bool, consent: bool, interpre
     if not consent:
         raise BadUsage(f"importing {line(file)} executes it: say so with --run "
                        f"(traindx jaxpr {line(target)} --run)")
-    said = summary_of(file, name, arguments, gradient=gradient, interpreter=interpreter, timeout=timeout)
+    said = summary_of(file, name, arguments, gradient=wrt or gradient, interpreter=interpreter, timeout=timeout)
     summary = said["summary"]
     click.echo(json.dumps(summary, indent=1) if as_json else block(said["text"]))
     return 1 if summary["findings"] else 0
 
 
-def summary_of(file: str, name: str, arguments: str, *, gradient: bool, interpreter: str = sys.executable,
+def summary_of(file: str, name: str, arguments: str, *, gradient: bool | str, interpreter: str = sys.executable,
                timeout: float = SECONDS) -> dict[str, Any]:
     """`{"summary": ..., "text": ...}` of a function, traced in a process of its own. Executes the file: ask first.
 
-    Raises UnreadableInput with what the file, the function or the arguments lack, BadUsage without an interpreter.
+    `gradient`: it is a loss, of its first argument or of this one (its name or number). Raises UnreadableInput with
+    what the file, the function or the arguments lack, or how they ended the process; BadUsage without an interpreter.
     """
     words = [interpreter, "-m", "traindx_tools.on_jax.summary.program", file, name, arguments,
-             *(["--gradient"] if gradient else [])]
+             *([f"--gradient={gradient}" if isinstance(gradient, str) else "--gradient"] if gradient else [])]
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=timeout, check=False,
                               stdin=subprocess.DEVNULL, env=clean_environment(os.environ))
@@ -63,12 +66,28 @@ def summary_of(file: str, name: str, arguments: str, *, gradient: bool, interpre
                               'if __name__ == "__main__", or give more with --timeout') from None
     except OSError as error:
         raise BadUsage(f"cannot start {line(words[0])}: {error.strerror}") from error
-    try:
-        said = json.loads(done.stdout.strip().splitlines()[-1])
-    except (IndexError, ValueError):
-        last = done.stderr.strip().splitlines()[-1:] or ["nothing was printed"]
-        raise UnreadableInput(f"the file could not be imported: {line(last[0], 300)}") from None
-    if "error" in said:
-        raise UnreadableInput(line(str(said["error"]), 800))
-    return dict(said)
+    said = [told for text in done.stdout.splitlines() for told in [_parsed(text)] if told is not None]
+    if not said or "stage" in said[-1]:
+        raise UnreadableInput(_ended(done, file, name, str(said[-1]["stage"]) if said else ""))
+    if "error" in said[-1]:
+        raise UnreadableInput(line(str(said[-1]["error"]), 800))
+    return said[-1]
 
+
+def _parsed(text: str) -> dict[str, Any] | None:
+    try:
+        told = json.loads(text)
+    except ValueError:
+        return None
+    return told if isinstance(told, dict) else None
+
+
+def _ended(done: subprocess.CompletedProcess[str], file: str, name: str, stage: str) -> str:
+    """How a process ended that gave no answer."""
+    last = line((done.stderr.strip().splitlines() or ["nothing was printed"])[-1], 300)
+    if not stage:
+        return f"the file could not be imported: {last}"
+    code = done.returncode
+    how = f"signal {-code} ({signal.strsignal(-code)})" if code < 0 else f"exit code {code} (os._exit?)"
+    what = line(Path(file).name if stage == "imported" else name)
+    return f"{what} ended the process with {how} while it was {stage}; the last line that it printed: {last}"

@@ -112,3 +112,110 @@ def test_arguments_are_types_values_and_keys():
     assert [a.shape for a in arguments("f32[], (i32[ ], f32[2])")[1]] == [(), (2,)]
     with pytest.raises(BadUsage, match="neither a dtype nor"):
         arguments("weights")
+
+
+LOSSES = """
+import os, sys
+import jax, jax.numpy as jnp
+
+def cut(params, x):
+    h = jax.lax.stop_gradient(jnp.tanh(x @ params["enc"]))
+    return ((h @ params["dec"] - x) ** 2).mean(), h
+
+def whole(params, x):
+    return ((x @ params["enc"] @ params["dec"] - x) ** 2).mean()
+
+def rest(params, x):
+    return (x @ params["enc"]).sum()
+
+def tokens(ids, table):
+    return (table[ids] ** 2).mean()
+
+def step(params, x):
+    return params, x.sum()
+
+def leaves_at_once(x):
+    os._exit(5)
+
+def gives_up(x):
+    sys.exit("no data")
+
+def crashes(x):
+    os.abort()
+
+os.write(1, b"a line of the module's own\\n")
+"""
+WEIGHTS = "{'enc': f32[4,3], 'dec': f32[3,4]}, f32[8,4]"
+
+
+@pytest.fixture
+def losses(tmp_path):
+    file = tmp_path / "losses.py"
+    file.write_text(dedent(LOSSES))
+    return file
+
+
+@pytest.mark.parametrize(("function", "types", "line"), [
+    ("cut", WEIGHTS, "gradient 1 of 2 float inputs of params get one; none reaches params['enc']: ends at "
+                     "stop_gradient at losses.py:6"),
+    ("whole", WEIGHTS, "gradient 2 of 2 float inputs of params get one"),
+    ("rest", WEIGHTS, "gradient 1 of 2 float inputs of params get one; not used params['dec']"),
+    ("tokens", "i32[4], f32[9,2]", "gradient a single float comes out: --wrt ARG names what of an argument gets no "
+                                   "gradient"),
+    ("step", WEIGHTS, None),
+])
+def test_a_loss_is_recognised_and_one_line_says_what_gets_a_gradient(losses, capsys, function, types, line):
+    assert cli.run(["jaxpr", f"{losses}:{function}", "--args", types, "--run"]) == 0
+    said = [text for text in capsys.readouterr().out.splitlines() if text.startswith("gradient")]
+    assert said == ([line] if line else [])
+
+
+@pytest.mark.parametrize(("function", "types", "words", "rc"), [
+    ("cut", WEIGHTS, ["--gradient"], 1), ("cut", WEIGHTS, ["--wrt", "x"], 0), ("whole", WEIGHTS, ["--gradient"], 0),
+    ("whole", WEIGHTS, ["--wrt", "1"], 0), ("tokens", "i32[4], f32[9,2]", ["--wrt", "table"], 0),
+    ("tokens", "i32[4], f32[9,2]", ["--wrt", "nothing"], 2), ("tokens", "i32[4], f32[9,2]", ["--wrt", "7"], 2),
+])
+def test_who_calls_it_a_loss_gets_a_fault(losses, capsys, function, types, words, rc):
+    assert cli.run(["jaxpr", f"{losses}:{function}", "--args", types, "--run", *words]) == rc
+    shown = capsys.readouterr()
+    assert ("J301 high" in shown.out) == (rc == 1)
+    assert ("the function has ids, table" in shown.err) == (rc == 2)
+
+
+@pytest.mark.parametrize(("function", "message"), [
+    ("leaves_at_once", "leaves_at_once ended the process with exit code 5 (os._exit?) while it was traced; the last "
+                       "line that it printed: a line of the module's own"),
+    ("gives_up", "gives_up ended the program while it was traced: SystemExit(no data)"),
+    ("crashes", "crashes ended the process with signal 6 (Aborted) while it was traced"),
+])
+def test_a_function_that_ends_the_process_is_told(losses, capsys, function, message):
+    assert cli.run(["jaxpr", f"{losses}:{function}", "--args", "f32[3]", "--run"]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("raise SystemExit(3)", "SystemExit(3): put what starts a program below if __name__"),
+    ("import os\nprint('bye', flush=True)\nos._exit(0)", "exit code 0 (os._exit?) while it was imported; the last line "
+                                                          "that it printed: bye"),
+    ("import os\nos.kill(os.getpid(), 9)", "signal 9 (Killed) while it was imported; the last line that it printed: "
+                                           "nothing was printed"),
+    ("raise KeyboardInterrupt", "KeyboardInterrupt()"),
+])
+def test_a_module_that_ends_the_process_is_told(tmp_path, capsys, text, message):
+    file = tmp_path / "leaving.py"
+    file.write_text(text)
+    assert cli.run(["jaxpr", f"{file}:f", "--run"]) == 2
+    shown = capsys.readouterr()
+    assert message in shown.err
+    assert "leaving.py" in shown.err
+    assert "Traceback" not in shown.err + shown.out
+
+
+def test_what_a_module_leaves_running_does_not_keep_the_answer(tmp_path, capsys):
+    file = tmp_path / "threads.py"
+    file.write_text("import atexit, threading\n"
+                    "threading.Thread(target=threading.Event().wait).start()\n"
+                    "atexit.register(lambda: print('{\"error\": 1}'))\n"
+                    "def f(x):\n    return x * 2\n")
+    assert cli.run(["jaxpr", f"{file}:f", "--args", "f32[3]", "--run"]) == 0
+    assert "mul" in capsys.readouterr().out

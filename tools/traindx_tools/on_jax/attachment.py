@@ -133,7 +133,7 @@ class Attachment:
         if self._off or self._busy or not any(p.marks_gradients for p in self.probes):
             return output
         try:
-            found, marks = marked_call(watched, args, kwargs, output, aux)
+            found, marks = marked_call(watched, args, kwargs, output, aux, caller())
         except Exception as error:  # noqa: BLE001 - a fault of ours must not become the training's
             say(f"a gradient is not measured: {type(error).__name__}: {error}; the training goes on")
             return output

@@ -9,8 +9,9 @@ from typing import Any
 from traindx_tools.errors import BadUsage
 from traindx_tools.finding import Finding
 from traindx_tools.on_jax import internals
+from traindx_tools.on_jax.paths.ends import RANK, Cut
 from traindx_tools.on_jax.paths.norms import gradient_norms
-from traindx_tools.on_jax.paths.reach import Cut, Reach, is_float, reach
+from traindx_tools.on_jax.paths.reach import Reach, is_float, reach
 from traindx_tools.on_jax.tracing import Traced, trace
 
 CUT, DISCONNECTED, BRANCH = "cut", "disconnected", "one branch"
@@ -18,14 +19,17 @@ CUT, DISCONNECTED, BRANCH = "cut", "disconnected", "one branch"
 
 @dataclass(frozen=True)
 class Blocked:
-    """Inputs that get no gradient for one reason: by their names. `cut`: where every way ends."""
+    """Inputs that get no gradient for one reason: by their names. `cuts`: every end on their ways, the one to change
+    first."""
 
     kind: str
     names: tuple[str, ...]
-    cut: Cut | None
+    cuts: tuple[Cut, ...]
     function: str
     unchanged_calls: int | None = None
-    """For how many calls of a running program they were seen not to change."""
+    """For how many calls of a running program they were seen not to change, or to change without a gradient."""
+    decaying: tuple[str, ...] = ()
+    """Those of them that an update made of nothing but themselves moves: weight decay."""
     norms: Mapping[str, float] | None = None
     """The measured norm of the gradient of each parameter, of others too, where gradients were seen."""
 
@@ -82,24 +86,17 @@ def _stopped(jaxpr: Any, inputs: Mapping[Any, int], found: set[int]) -> None:
 
 
 def blocked_inputs(traced: Traced, found: Reach, inputs: Sequence[int], outputs: Sequence[int]) -> list[Blocked]:
-    """The inputs among these to which none of these outputs sends a gradient, together where one cut ends them."""
+    """The inputs among these to which none of these outputs sends a gradient, together where one cut comes first."""
     told = [found.outputs[o] for o in outputs]
-    groups: dict[tuple[str, Cut | None], list[str]] = {}
+    groups: dict[tuple[str, Cut | None], tuple[list[str], dict[Cut, None]]] = {}
     for i in inputs:
-        if not is_float(traced.jaxpr.jaxpr.invars[i].aval):
-            continue
         bit = 1 << i
-        if any(t.sure & bit for t in told):
+        if not is_float(traced.jaxpr.jaxpr.invars[i].aval) or any(t.sure & bit for t in told):
             continue
-        if any(t.smooth & bit for t in told):
-            key: tuple[str, Cut | None] = (BRANCH, None)
-        elif any(t.any & bit for t in told):
-            key = (CUT, next((c for c in found.cuts if c.inputs & bit and _users(c)), None))
-        else:
-            key = (DISCONNECTED, None)
-        groups.setdefault(key, []).append(traced.inputs[i])
-    return [Blocked(kind, tuple(names), cut, traced.name) for (kind, cut), names in groups.items()]
-
-
-def _users(cut: Cut) -> bool:
-    return cut.place is not None and cut.op not in ("eq", "ne", "lt", "le", "gt", "ge", "is_finite")
+        kind = BRANCH if any(t.smooth & bit for t in told) else CUT if any(t.any & bit for t in told) else DISCONNECTED
+        cuts = found.cuts(bit, outputs) if kind != DISCONNECTED else ()
+        names, all_cuts = groups.setdefault((kind, cuts[0] if cuts else None), ([], {}))
+        names.append(traced.inputs[i])
+        all_cuts.update(dict.fromkeys(cuts))
+    return [Blocked(kind, tuple(names), tuple(sorted(cuts, key=lambda c: RANK[c.role])), traced.name)
+            for (kind, _), (names, cuts) in groups.items()]

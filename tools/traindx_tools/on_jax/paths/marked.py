@@ -29,13 +29,22 @@ _numbers = itertools.count()
 
 @dataclass(frozen=True)
 class Marks:
-    """The leaves of one gradient. `names`: by the name in the jaxpr, the name that the user knows."""
+    """The leaves of one gradient. `names`: by the name in the jaxpr, the name that the user knows; `place`: the line of
+    the user's code that asked for it."""
 
     function: str
     names: Mapping[str, str]
+    place: tuple[str, int] | None = None
+
+    @property
+    def key(self) -> tuple[str, tuple[str, int] | None, tuple[str, ...]]:
+        """The same for the same gradient in another trace: its function, its line, the arguments that it is of."""
+        roots = dict.fromkeys(n.split("[")[0].split(".")[0] for n in self.names.values())
+        return self.function, self.place, tuple(roots)
 
 
-def mark(gradient: Any, function: str, names: Sequence[str]) -> tuple[Any, Marks | None]:
+def mark(gradient: Any, function: str, names: Sequence[str],
+         place: tuple[str, int] | None = None) -> tuple[Any, Marks | None]:
     """The same gradient with its floating-point leaves named, while it is traced; None where there are none.
 
     `names`: of all leaves, in the order of the tree.
@@ -56,7 +65,7 @@ def mark(gradient: Any, function: str, names: Sequence[str]) -> tuple[Any, Marks
         marked.append(leaf)
     if not told:
         return gradient, None
-    return jax.tree_util.tree_unflatten(structure, marked), Marks(function, told)
+    return jax.tree_util.tree_unflatten(structure, marked), Marks(function, told, place)
 
 
 def marked_in(jaxpr: Any) -> tuple[str, ...]:

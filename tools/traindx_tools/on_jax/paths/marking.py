@@ -13,14 +13,17 @@ if TYPE_CHECKING:
 
 
 def marked_call(watched: Watched, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any,
-                aux: bool) -> tuple[Any, Marks | None]:
-    """The output of a traced call with the gradient in it marked; None where it is not recognised."""
+                aux: bool, place: tuple[str, int] | None = None) -> tuple[Any, Marks | None]:
+    """The output of a traced call with the gradient in it marked; None where it is not recognised.
+
+    `place`: the line of the user's code that makes the call.
+    """
     alone = watched.kind == "grad" and not aux
     if not alone and not (isinstance(output, tuple) and len(output) == 2):
         return output, None
     at = 0 if watched.kind == "grad" else 1
     gradient = output if alone else output[at]
-    marked, marks = mark(gradient, watched.name, _names(watched, args, kwargs))
+    marked, marks = mark(gradient, watched.name, _names(watched, args, kwargs), place)
     if marks is None or alone:
         return marked, marks
     return (marked, output[1]) if at == 0 else (output[0], marked), marks

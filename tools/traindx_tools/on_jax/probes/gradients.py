@@ -90,7 +90,7 @@ class Gradients(JaxProbe):
                 count = len(known.names)
                 yield from judged(Measured(known.traced, known.names, tuple(i for _, i in known.pairs),
                                            frozenset(o for o, _ in known.pairs), told[:, :count], told[:, count:],
-                                           steps[-1] - steps[0]))
+                                           tuple(steps)))
 
 
 def _is_state(known: _Function) -> bool:

@@ -7,7 +7,7 @@ program computes is not changed, and arguments that it donates are still there.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,18 +22,25 @@ from traindx_tools.on_jax.paths.measured import FEWEST, FEWEST_LOOKS, Measured, 
 from traindx_tools.on_jax.paths.norms import norms_of
 from traindx_tools.on_jax.probe import Call, JaxProbe
 from traindx_tools.on_jax.tracing import Traced, dynamic_leaves, lowered, type_of
+from traindx_tools.on_jax.watched import Watched
 
 LOOKS = frozenset({2, 3, 5, 9, 13, 29, 53, 101, 203, 403, 803, *range(1603, 100_000, 1600)})
 """Calls of a function in which its gradients are computed once more."""
 MOST_EQUATIONS = 40_000
 
+Key = tuple[str, "tuple[str, int] | None", tuple[str, ...]]
+"""Which gradient: `Marks.key`."""
+
 
 @dataclass
 class _Function:
-    """One jitted function. `labels`: what is measured; `inputs`: for each the parameter among the jaxpr's inputs."""
+    """One jitted function. `labels`: what is measured; `keys`: for each the gradient that it is of; `inputs`: for each
+    the parameter among the jaxpr's inputs."""
 
+    watched: Watched
     traced: Traced
     labels: tuple[str, ...]
+    keys: tuple[Key, ...]
     names: tuple[str, ...]
     inputs: tuple[int | None, ...]
     norms: Callable[..., Any]
@@ -43,7 +50,12 @@ class _Function:
 
 
 class InnerGradients(JaxProbe):
-    """Norm by parameter of what `grad` and `value_and_grad` give within jit; the total as `grad_norm`."""
+    """Norm by parameter of what `grad` and `value_and_grad` give within jit; the total as `grad_norm`.
+
+    Where a program asks for several gradients (two networks that play against each other, an inner and an outer loop)
+    each is written too: `grad_norm/<function>`, with the line where names are equal. The total is that of the first
+    jitted function that has gradients.
+    """
 
     name = "inner-gradients"
     looks_before = True
@@ -53,7 +65,10 @@ class InnerGradients(JaxProbe):
         super().__init__(scene)
         self._marks: dict[str, tuple[Marks, str]] = {}
         """By label: the gradient that it belongs to, and the leaf's name."""
-        self._functions: dict[int, _Function | None] = {}
+        self._functions: dict[int, _Function] = {}
+        self._titles: dict[Key, str] = {}
+        """What each gradient is called."""
+        self._first: frozenset[Key] = frozenset()
 
     def marked(self, marks: Marks) -> None:
         """A gradient was marked while its function was traced."""
@@ -76,7 +91,10 @@ class InnerGradients(JaxProbe):
         names = tuple(self._marks[label][1] for label in labels)
         found = tuple(_parameter(n, v, traced) for n, v in zip(names, _avals(jaxpr, labels), strict=True))
         told = tuple(traced.inputs[i] if i is not None else n for n, i in zip(names, found, strict=True))
-        made = _Function(traced, labels, told, found, norms_of_marked(jaxpr))
+        keys = tuple(self._marks[label][0].key for label in labels)
+        made = _Function(call.watched, traced, labels, keys, told, found, norms_of_marked(jaxpr))
+        self._titles.update(titles(keys, self._titles))
+        self._first = self._first or frozenset(keys)
         if known is not None and known.names == told:  # another signature of the same step: its looks go on
             made.looks, made.written = known.looks, known.written
         self._functions[number] = made
@@ -105,26 +123,66 @@ class InnerGradients(JaxProbe):
             if not wait and not getattr(grads, "is_ready", lambda: True)():
                 return
             known.written += 1
-            total = math.sqrt(float(np.sum(np.square(np.asarray(grads, dtype=np.float64)))))
-            self.scene.recorder.metrics(step, {"grad_norm": total})
+            self.scene.recorder.metrics(step, self._norms(known, np.asarray(grads, dtype=np.float64)))
+
+    def _norms(self, known: _Function, grads: Any) -> dict[str, float]:
+        told = {"grad_norm": _total(grads)} if self._first & set(known.keys) else {}
+        if len(self._titles) > 1:
+            for key in dict.fromkeys(known.keys):
+                told[f"grad_norm/{self._titles[key]}"] = _total(grads[[k == key for k in known.keys]])
+        return told
 
     def finish(self) -> Iterable[Finding]:
         """Writes the last norms of each function, and judges those that were zero."""
         for known in self._functions.values():
-            if known is None or not known.looks:
+            if not known.looks:
                 continue
             self._write(known, wait=True)
             steps = sorted(known.looks)
             grads = np.stack([np.asarray(known.looks[s][0]) for s in steps])
-            self.scene.recorder.mark("gradient_norms", function=known.traced.name, call=steps[-1],
-                                     norms=dict(zip(known.names, map(float, grads[-1]), strict=True)))
-            kept = [k for k, i in enumerate(known.inputs) if i is not None]
-            if kept and len(steps) >= FEWEST_LOOKS and steps[-1] - steps[0] >= FEWEST:
-                values = np.stack([np.asarray(known.looks[s][1]) for s in steps])
-                yield from judged(Measured(
-                    known.traced, tuple(known.names[k] for k in kept),
-                    tuple(i for i in known.inputs if i is not None), frozenset(), grads[:, kept], values,
-                    steps[-1] - steps[0]))
+            self._table(known, steps[-1], grads[-1])
+            if any(i is not None for i in known.inputs) and len(steps) >= FEWEST_LOOKS \
+                    and steps[-1] - steps[0] >= FEWEST:
+                yield from judged(_measured(known, steps, grads))
+
+    def _table(self, known: _Function, step: int, grads: Any) -> None:
+        """The last norms by parameter, of each gradient."""
+        for key in dict.fromkeys(known.keys):
+            norms = {n: float(g) for n, g, k in zip(known.names, grads, known.keys, strict=True) if k == key}
+            told = {"gradient": self._titles[key]} if len(self._titles) > 1 else {}
+            self.scene.recorder.mark("gradient_norms", function=known.traced.name, call=step, norms=norms, **told)
+
+
+def _measured(known: _Function, steps: Sequence[int], grads: Any) -> Measured:
+    """What was measured by parameter: one that has several gradients has none where all of them are zero."""
+    values = np.stack([np.asarray(known.looks[s][1]) for s in steps])
+    held = [k for k, i in enumerate(known.inputs) if i is not None]
+    inputs = tuple(dict.fromkeys(known.inputs[k] for k in held))
+    several = [[k for k in held if known.inputs[k] == i] for i in inputs]
+    feeding = known.watched.feeding
+    return Measured(
+        known.traced, tuple(known.names[ks[0]] for ks in several), tuple(i for i in inputs if i is not None),
+        frozenset(), np.stack([np.sqrt(np.square(grads[:, ks]).sum(axis=1)) for ks in several], axis=1),
+        values[:, [held.index(ks[0]) for ks in several]], tuple(steps), feeding.fed if feeding is not None else {})
+
+
+def titles(keys: Sequence[Key], taken: Mapping[Key, str]) -> dict[Key, str]:
+    """A name for each gradient that has none yet: its function, with line and argument where others have that name."""
+    new = [k for k in dict.fromkeys(keys) if k not in taken]
+    found: dict[Key, str] = {}
+    for function, place, roots in new:
+        base = function.strip("<>")
+        line = f"{base}:{place[1]}" if place is not None else base
+        steps = (base, line, f"{line} {' '.join(roots)}")
+        known = {*taken.values(), *found.values()}
+        alike = sum(k[0] == function for k in new)
+        chosen = next((n for n in steps[1 if alike > 1 and place is not None else 0:] if n not in known), None)
+        found[function, place, roots] = chosen or f"{line} {len(known)}"
+    return found
+
+
+def _total(norms: Any) -> float:
+    return math.sqrt(float(np.sum(np.square(norms))))
 
 
 def _parameter(name: str, aval: Any, traced: Traced) -> int | None:

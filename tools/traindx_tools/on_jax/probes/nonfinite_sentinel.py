@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from traindx_tools.live.notice import say
 from traindx_tools.on_jax.nonfinite.values import is_inexact
 from traindx_tools.on_jax.probe import Call, JaxProbe
 from traindx_tools.on_jax.rules import j102_nonfinite_seen
-from traindx_tools.on_jax.rules.j102_nonfinite_seen import Seen
+from traindx_tools.on_jax.rules.j102_nonfinite_seen import Seen, Shown
 from traindx_tools.on_jax.state import Feeding, output_names
 
 SMALL = 2**12
@@ -28,6 +28,16 @@ MOST_STRIDE = 256
 PERSISTS = 3
 """Calls in a row after which a scalar that is not finite counts, where no state tells."""
 LOSSES = ("loss", "cost", "nll", "objective", "elbo")
+
+
+@dataclass
+class _Odd:
+    """A scalar that is not finite: the first call of all that can have made it, the value, how often in a row."""
+
+    call: int
+    value: float
+    times: int
+    shown: Shown
 
 
 @dataclass
@@ -44,13 +54,31 @@ class _Function:
     """Seconds that looking took, as a moving mean."""
     good: dict[int, float] = field(default_factory=dict)
     """The last finite value of each scalar; of the small ones together at -1."""
-    odd: dict[int, tuple[int, int, float, int]] = field(default_factory=dict)
-    """Scalars that are not finite: first call, first step, value, how often in a row."""
+    odd: dict[int, _Odd] = field(default_factory=dict)
+    """Scalars that are not finite."""
     last_good_call: int = 0
+    telling: int | None = None
+    """The scalar that is kept of calls that are not looked at: the loss, or the first one."""
+    take: Callable[[Any], Any] | None = None
+    """That scalar of an output."""
+    between: deque[tuple[int, Any]] = field(default_factory=lambda: deque(maxlen=MOST_STRIDE))
+    """It, by call, since the last look."""
+    summary_bad: Shown | None = None
+    """Where the small outputs were first seen to be bad, while they are."""
     checked: int = 0
     bad_in_a_row: int = 0
+    looked: int = 0
+    """The call of the last look."""
     unseen: Call | None = None
     """The latest call, without its arguments, where it was not looked at: the last one of the program may be it."""
+
+    def keep(self, call: Call) -> None:
+        """Keeps one scalar of a call that is not looked at."""
+        if self.take is not None:
+            try:
+                self.between.append((call.step, self.take(call.output)))
+            except (KeyError, IndexError, TypeError, AttributeError):  # outputs of another structure
+                self.take = None
 
     def keeps(self, call: Call) -> bool:
         """Whether the program itself holds what this call gave until the next one: its state, or gradients."""
@@ -67,6 +95,10 @@ class _Pending:
     scalars: list[tuple[int, Any]]
     summary: Any
     gradient: bool
+    between: deque[tuple[int, Any]]
+    """One scalar of the calls since the look before."""
+    after: int
+    """The call of the look before; 0 where there was none."""
 
 
 class NonfiniteSentinel(JaxProbe):
@@ -90,6 +122,7 @@ class NonfiniteSentinel(JaxProbe):
         function = self._functions.get(call.watched.number) or self._begin(call)
         if call.step % function.stride and call.step > 8:
             function.unseen = replace(call, args=(), kwargs={}) if function.keeps(call) else None
+            function.keep(call)
         else:
             function.unseen = None
             self._look(function, call)
@@ -104,6 +137,10 @@ class NonfiniteSentinel(JaxProbe):
             [i for i in floats if leaves[i].ndim == 0], [i for i in floats if 0 < leaves[i].size <= SMALL and
                                                          leaves[i].ndim > 0],
             output_names(call.output), _feeding(call))
+        if function.scalars:
+            function.telling = next((i for i in function.scalars if _named_loss(function.names[i])),
+                                    function.scalars[0])
+            function.take = reader(call.output, function.telling)
         self._functions[call.watched.number] = function
         return function
 
@@ -116,8 +153,9 @@ class NonfiniteSentinel(JaxProbe):
         if not scalars and not small:
             return
         self._pending.append(_Pending(function, call.watched.name, call.watched.place, call.number, call.step, scalars,
-                                      self._summarised(small) if small else None,
-                                      call.watched.kind != "jit"))
+                                      self._summarised(small) if small else None, call.watched.kind != "jit",
+                                      function.between, function.looked))
+        function.between, function.looked = deque(maxlen=MOST_STRIDE), call.step
 
     def _summarised(self, arrays: list[Any]) -> Any:
         """The largest magnitude in any of these, on the device; NaN where any value is."""
@@ -158,25 +196,27 @@ class NonfiniteSentinel(JaxProbe):
     def _judge(self, it: _Pending) -> None:
         function = it.function
         summary = _number(it.summary)
+        values = {i: v for i, x in it.scalars for v in [_number(x)] if v is not None}
         state = bool(function.feeding.fed)
         if summary is not None:
             bad = not math.isfinite(summary) and (math.isnan(summary) or -1 in function.good)
             function.bad_in_a_row = function.bad_in_a_row + 1 if bad else 0
+            function.summary_bad = (function.summary_bad or _shown(it, -1, values)) if bad else None
             sure = state or it.gradient or (function.bad_in_a_row >= PERSISTS and -1 in function.good)
-            if bad and sure:
+            if function.summary_bad is not None and sure:
                 what = "state" if state else "gradient" if it.gradient else "output"
-                self._trip(it, -1, summary, what, function.last_good_call + 1)
+                self._trip(it, -1, summary, what, function.last_good_call + 1, function.summary_bad)
                 return
             if math.isfinite(summary):
                 function.good[-1] = summary
-        values = {i: v for i, x in it.scalars for v in [_number(x)] if v is not None}
         for i, value in values.items():
             if math.isfinite(value):
                 function.good[i] = value
                 function.odd.pop(i, None)
+            elif i in function.odd:
+                function.odd[i].times += 1
             else:
-                first, step, seen, times = function.odd.get(i, (function.last_good_call + 1, it.step, value, 0))
-                function.odd[i] = (first, step, seen, times + 1)
+                function.odd[i] = _Odd(function.last_good_call + 1, value, 1, _shown(it, i, values))
         if all(map(math.isfinite, values.values())) and not function.bad_in_a_row:
             function.last_good_call = it.call
         self._record(it, values)
@@ -185,10 +225,10 @@ class NonfiniteSentinel(JaxProbe):
     def _odd(self, it: _Pending, *, tells: bool) -> None:
         """Scalars that stay odd: a fault where they are the loss or no state contradicts."""
         function = it.function
-        for i, (first, _, value, times) in function.odd.items():
+        for i, odd in function.odd.items():
             named = _is_loss(function, i)
-            if times >= PERSISTS and (named or not tells) and (math.isnan(value) or i in function.good):
-                self._trip(it, i, value, "loss" if named else "output", first)
+            if odd.times >= PERSISTS and (named or not tells) and (math.isnan(odd.value) or i in function.good):
+                self._trip(it, i, odd.value, "loss" if named else "output", odd.call, odd.shown)
                 return
 
     def _record(self, it: _Pending, values: dict[int, float]) -> None:
@@ -196,18 +236,18 @@ class NonfiniteSentinel(JaxProbe):
         if loss is not None:
             self.scene.recorder.metrics(it.step, {"loss": values[loss]})
 
-    def _trip(self, it: _Pending, index: int, value: float, what: str, call: int) -> None:
+    def _trip(self, it: _Pending, index: int, value: float, what: str, call: int, shown: Shown) -> None:
         self.tripped = True
         self._pending.clear()
         function = it.function
         name = function.names[index] if index >= 0 else "state"
         file, line = it.place or (None, None)
-        seen = Seen(it.name, name, value, call, it.step, function.good.get(index), what, file, line,
-                    self.scene.recorder.rank)
+        seen = Seen(it.name, name, value, call, shown.step, function.good.get(index), what, file, line,
+                    self.scene.recorder.rank, shown)
         for finding in j102_nonfinite_seen.check(seen):
             self.scene.recorder.finding(finding)
-        say(f"{name or 'the output'} of {it.name} is {value} in its call {it.step}; the equation that did it is "
-            "searched after this run")
+        say(f"{name or 'the output'} of {it.name} is {value} {shown.words}; the equation that did it is searched after "
+            "this run")
 
     def finish(self) -> Iterable[Finding]:
         """Reads what is still on its way; scalars that are odd at the end are told."""
@@ -221,12 +261,12 @@ class NonfiniteSentinel(JaxProbe):
         if self.tripped:
             return
         for function in self._functions.values():
-            for i, (call, step, value, _) in function.odd.items():
-                if math.isnan(value) or i in function.good:
+            for i, odd in function.odd.items():
+                if math.isnan(odd.value) or i in function.good:
                     what = "loss" if _is_loss(function, i) else "metric"
                     yield from j102_nonfinite_seen.check(
-                        Seen("the function", function.names[i], value, call, step, function.good.get(i), what,
-                             rank=self.scene.recorder.rank))
+                        Seen("the function", function.names[i], odd.value, odd.call, odd.shown.step,
+                             function.good.get(i), what, rank=self.scene.recorder.rank, shown=odd.shown))
 
 
 def _feeding(call: Call) -> Feeding:
@@ -252,6 +292,47 @@ def _number(array: Any) -> float | None:
     return float(np.asarray(array).real)
 
 
+def _shown(it: _Pending, index: int, values: Mapping[int, float]) -> Shown:
+    """The first call that is known to be bad. `index`: the output that a look found bad, -1 for the small ones.
+
+    Of the calls between two looks one scalar was kept: where that is the bad output, its first bad call is known;
+    where it is another, that one bounds it.
+    """
+    telling = it.function.telling
+    kept = it.between if index in (-1, telling) else ()
+    told = sorted((s, v) for s, x in kept for v in [_number(x)] if v is not None)
+    if telling is not None and telling in values:
+        told.append((it.step, values[telling]))
+    bad = next((s for s, v in told if not math.isfinite(v)), it.step)
+    own = index == telling
+    finite = max((s for s, _ in told if own and s < bad), default=it.after)
+    by = it.function.names[telling] or "its value" if telling is not None and not own and bad < it.step else ""
+    return Shown(bad, exact=finite == bad - 1, finite_at=finite, every=it.function.stride, by=by)
+
+
+def reader(output: Any, index: int) -> Callable[[Any], Any] | None:
+    """What takes the leaf with this number out of outputs of this structure; None where its path has no plain steps."""
+    import jax
+
+    path = jax.tree_util.tree_flatten_with_path(output)[0][index][0]
+    steps: list[tuple[bool, Any]] = []
+    for part in path:
+        name = type(part).__name__
+        if name not in ("SequenceKey", "DictKey", "GetAttrKey"):
+            return None
+        steps.append((name == "GetAttrKey", getattr(part, {"SequenceKey": "idx", "DictKey": "key"}.get(name, "name"))))
+
+    def take(value: Any) -> Any:
+        for attribute, key in steps:
+            value = getattr(value, key) if attribute else value[key]
+        return value
+
+    return take
+
+
+def _named_loss(name: str) -> bool:
+    return any(word in name.lower() for word in LOSSES)
+
+
 def _is_loss(function: _Function, index: int) -> bool:
-    name = function.names[index].lower()
-    return any(word in name for word in LOSSES) or (len(function.scalars) == 1 and bool(function.feeding.fed))
+    return _named_loss(function.names[index]) or (len(function.scalars) == 1 and bool(function.feeding.fed))

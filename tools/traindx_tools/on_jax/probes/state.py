@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,9 @@ from traindx_tools.finding import Finding
 from traindx_tools.on_jax import internals
 from traindx_tools.on_jax.nonfinite.values import is_inexact
 from traindx_tools.on_jax.paths.dead import dropped_state
-from traindx_tools.on_jax.paths.gradient import BRANCH, CUT, Blocked, blocked_inputs, stopped_on_purpose
-from traindx_tools.on_jax.paths.reach import is_float, reach
+from traindx_tools.on_jax.paths.gradient import CUT, blocked_inputs, stopped_on_purpose
+from traindx_tools.on_jax.paths.reach import Reach, is_float, reach
+from traindx_tools.on_jax.paths.updates import closed_state
 from traindx_tools.on_jax.probe import Call, JaxProbe
 from traindx_tools.on_jax.rules import (
     j301_no_gradient_path,
@@ -39,7 +41,6 @@ class _Function:
     watched: Watched
     traced: Traced
     trains: bool
-    blocked: list[Blocked] = field(default_factory=list)
     passed: frozenset[int] = frozenset()
     """Outputs that are an input as it came in."""
     sums: dict[int, Any] = field(default_factory=dict)
@@ -49,6 +50,11 @@ class _Function:
     """Arguments that were the same objects in all calls so far: references to their arrays."""
     shapes: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     calls: int = 0
+
+    @cached_property
+    def reach(self) -> Reach:
+        """The ways through its jaxpr."""
+        return reach(self.traced.jaxpr)
 
 
 class State(JaxProbe):
@@ -141,36 +147,41 @@ class State(JaxProbe):
         if len(taken) < 2 or taken[-1] - taken[0] < FEWEST:
             return
         first, last = np.asarray(known.sums[taken[0]]), np.asarray(known.sums[taken[-1]])
-        same = (first == last).all(axis=1) & np.isfinite(last).all(axis=1)
-        still = np.flatnonzero(same).tolist()
-        if not still:
-            return
-        calls = taken[-1] - taken[0]
+        same, finite = (first == last).all(axis=1), np.isfinite(last).all(axis=1)
         fed = known.watched.feeding.fed if known.watched.feeding is not None else {}
         count = len(known.traced.inputs)
-        inputs = {fed[known.outputs[i]]: i for i in still if fed.get(known.outputs[i], count) < count}
-        told: set[int] = set()
-        for blocked in self._blocked(known, sorted(set(inputs) - stopped_on_purpose(known.traced.jaxpr))):
-            if blocked.kind == CUT:
-                told |= {i for i in inputs if known.traced.inputs[i] in blocked.names}
-                yield from j301_no_gradient_path.check(replace(blocked, unchanged_calls=calls))
-        moving = {i for i in range(len(known.outputs)) if i not in still}
-        rest = [i for i in inputs if i not in told and self._reaches(known, i) and float(last[inputs[i]][2]) > 0]
+        state = {fed[o]: k for k, o in enumerate(known.outputs) if fed.get(o, count) < count and finite[k]}
+        still = {i for i, k in state.items() if same[k]}
+        calls = taken[-1] - taken[0]
+        told = yield from self._without_gradient(known, state, still, calls)
+        moving = {k for k in range(len(known.outputs)) if not same[k] or not finite[k]}
+        rest = [i for i in state if i in still - told and self._reaches(known, i) and float(last[state[i]][2]) > 0]
         if rest:
             names = [known.traced.inputs[i] for i in rest]
-            half = all(known.halves[inputs[i]] for i in rest)
+            half = all(known.halves[state[i]] for i in rest)
             yield from j703_parameters_unchanged.check(
                 known.watched.name, names, calls, len(rest) + len([m for m in moving if self._counts(known, m, fed)]),
                 half, known.watched.place)
 
-    def _blocked(self, known: _Function, inputs: Sequence[int]) -> list[Blocked]:
-        return [b for b in blocked_inputs(known.traced, reach(known.traced.jaxpr), inputs, _scalars(known))
-                if b.kind != BRANCH]
+    def _without_gradient(self, known: _Function, state: Mapping[int, int], still: set[int],
+                          calls: int) -> Generator[Finding, None, set[int]]:
+        """J301 for inputs that did not move, or that move by themselves alone; returns those inputs."""
+        outputs, jaxpr = _scalars(known), known.traced.jaxpr
+        trained = sum(1 << i for i in range(len(known.traced.inputs)) if self._reaches(known, i))
+        fed = known.watched.feeding.fed if known.watched.feeding is not None else {}
+        closed = closed_state(jaxpr, fed, trained) & set(state) - still
+        inputs = sorted((still | closed) - stopped_on_purpose(jaxpr))
+        told: set[int] = set()
+        for blocked in blocked_inputs(known.traced, known.reach, inputs, outputs):
+            if blocked.kind == CUT:
+                told |= {i for i in inputs if known.traced.inputs[i] in blocked.names}
+                decaying = tuple(n for n in blocked.names if known.traced.inputs.index(n) in closed)
+                yield from j301_no_gradient_path.check(replace(blocked, unchanged_calls=calls, decaying=decaying))
+        return told
 
     def _reaches(self, known: _Function, index: int) -> bool:
         """Whether gradients have a way from a scalar output to an input: a parameter, not a moment or an average."""
-        found = reach(known.traced.jaxpr)
-        return any(found.outputs[o].smooth & 1 << index for o in _scalars(known))
+        return any(known.reach.outputs[o].smooth & 1 << index for o in _scalars(known))
 
     def _counts(self, known: _Function, output: int, fed: dict[int, int]) -> bool:
         index = fed.get(known.outputs[output])

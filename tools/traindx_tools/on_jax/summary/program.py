@@ -1,17 +1,21 @@
-"""Run as `python -m traindx_tools.on_jax.summary.program FILE FUNCTION ARGUMENTS [--gradient]`: imports FILE and
-summarises FUNCTION. Prints one line of JSON: `{"summary": ..., "text": ...}` or `{"error": ...}`."""
+"""Run as `python -m traindx_tools.on_jax.summary.program FILE FUNCTION ARGUMENTS [--gradient[=ARGUMENT]]`: imports FILE
+and summarises FUNCTION. Prints lines of JSON: `{"stage": ...}` when it begins to import and to trace, then
+`{"summary": ..., "text": ...}` or `{"error": ...}`. What the program itself prints goes to standard error."""
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from traindx_tools.errors import BadUsage
+
+IMPORT, TRACE = "imported", "traced"
+GUARD = 'put what starts a program below if __name__ == "__main__"'
 
 
 def load(file: Path, name: str) -> Callable[..., Any]:
@@ -35,20 +39,53 @@ def load(file: Path, name: str) -> Callable[..., Any]:
 
 
 def main(argv: list[str]) -> None:
-    """Imports, traces, prints. What the program itself prints goes to standard error."""
+    """Imports, traces, prints."""
+    file, name, text, *more = argv
+    speak, stage = _channel(), IMPORT
+    speak({"stage": stage})
+    try:
+        fn = load(Path(file).resolve(), name)
+        stage = TRACE
+        speak({"stage": stage})
+        speak(_summary(fn, text, more))
+    except BadUsage as error:
+        speak({"error": str(error)})
+    except BaseException as error:  # noqa: BLE001 - whatever the user's own module raises is told in a line
+        speak({"error": _told(error, stage, Path(file).name if stage is IMPORT else name)})
+    sys.stderr.flush()
+    os._exit(0)  # threads and exit functions of the user's module have no say any more
+
+
+def _summary(fn: Callable[..., Any], text: str, more: list[str]) -> dict[str, Any]:
+    from traindx_tools.on_jax.summary.gradient import positions_of
     from traindx_tools.on_jax.summary.shapes import arguments
     from traindx_tools.on_jax.summary.summarise import summarise
 
-    file, name, text, *more = argv
-    try:
-        with contextlib.redirect_stdout(sys.stderr):
-            made = summarise(load(Path(file).resolve(), name), arguments(text), gradient="--gradient" in more)
-            said: dict[str, Any] = {"summary": made.to_json(), "text": made.text()}
-    except BadUsage as error:
-        said = {"error": str(error)}
-    except Exception as error:  # noqa: BLE001 - whatever the user's own module raises is told in a line
-        said = {"error": f"{name} could not be traced: {type(error).__name__}: {' '.join(str(error).split())[:600]}"}
-    print(json.dumps(said))
+    asked = next((m.partition("=")[2] for m in more if m.startswith("--gradient")), None)
+    gradient = None if asked is None else positions_of(fn, asked) if asked else True
+    made = summarise(fn, arguments(text), gradient=gradient)
+    return {"summary": made.to_json(), "text": made.text()}
+
+
+def _told(error: BaseException, stage: str, what: str) -> str:
+    said = " ".join(str(error).split())[:600]
+    if isinstance(error, (SystemExit, KeyboardInterrupt)):
+        advice = f": {GUARD}" if stage is IMPORT else ""
+        return f"{what} ended the program while it was {stage}: {type(error).__name__}({said}){advice}"
+    return f"{what} could not be {stage}: {type(error).__name__}: {said}"
+
+
+def _channel() -> Callable[[dict[str, Any]], None]:
+    """Writes lines to standard output, which nobody else reaches from now on."""
+    own = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
+
+    def speak(said: dict[str, Any]) -> None:
+        own.write(json.dumps(said) + "\n")
+        own.flush()
+
+    return speak
 
 
 if __name__ == "__main__":

@@ -17,8 +17,10 @@ from traindx_tools.finding import Finding
 from traindx_tools.on_jax import internals
 from traindx_tools.on_jax.keys.find import reuse_findings
 from traindx_tools.on_jax.keys.flow import follow
+from traindx_tools.on_jax.paths.gradient import BRANCH
 from traindx_tools.on_jax.places import Place, place_of
-from traindx_tools.on_jax.rules import j504_promoted_to_wide
+from traindx_tools.on_jax.rules import j301_no_gradient_path, j302_gradient_in_one_branch, j504_promoted_to_wide
+from traindx_tools.on_jax.summary.gradient import by_itself, judged
 from traindx_tools.on_jax.summary.promotions import Promoted, promotions
 from traindx_tools.on_jax.summary.risks import risks
 from traindx_tools.on_jax.tracing import trace
@@ -41,12 +43,15 @@ class Summary:
     lines: tuple[str, ...]
     look: tuple[str, ...]
     findings: tuple[Finding, ...]
+    gradient: str = ""
+    """Which inputs get a gradient, where a single float comes out."""
 
     def text(self) -> str:
         """The summary as text, bounded."""
         shown = [*self.lines[:MOST_LINES], *_left(self.lines, MOST_LINES)]
         parts = [f"{self.function}: {self.equations} equations",
-                 f"inputs   {', '.join(_some(self.inputs))}", f"outputs  {', '.join(_some(self.outputs))}", *shown]
+                 f"inputs   {', '.join(_some(self.inputs))}", f"outputs  {', '.join(_some(self.outputs))}",
+                 *([f"gradient {self.gradient}"] if self.gradient else []), *shown]
         if self.findings:
             parts += ["found", *(f"  {f.rule} {f.severity.value}: {f.statement}" for f in self.findings)]
         if self.look:
@@ -57,24 +62,27 @@ class Summary:
         """The same as plain values."""
         return {"function": self.function, "equations": self.equations, "inputs": list(self.inputs),
                 "outputs": list(self.outputs), "lines": list(self.lines), "look_at": list(self.look),
-                "findings": [f.to_json() for f in self.findings]}
+                "gradient": self.gradient, "findings": [f.to_json() for f in self.findings]}
 
 
 def summarise(fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None, *,
-              gradient: bool | Sequence[int] = False) -> Summary:
+              gradient: bool | Sequence[int] | None = None) -> Summary:
     """Traces `fn` for these arguments (arrays or types) and summarises its jaxpr.
 
     `gradient`: the function is a loss; True judges its first argument, positions those: parameters that no gradient
-    reaches are named (J301, J302). Keys that are used more than once (J201, J202) and large arrays that a promotion
-    makes wider (J504) are always named. Raises what the function raises when it is traced.
+    reaches are named (J301, J302). None: where a single float comes out, one line says which floats of the first
+    argument get a gradient, without a finding: it may be meant. Keys that are used more than once (J201, J202) and
+    large arrays that a promotion makes wider (J504) are always named. Raises what the function raises when it is
+    traced.
     """
     traced = trace(fn, args, kwargs)
     found = list(reuse_findings(traced, follow(traced)))
-    if gradient is not False:
-        from traindx_tools.on_jax.paths.gradient import gradient_paths
-
-        positions = 0 if gradient is True else list(gradient)
-        found += gradient_paths(fn, *args, argnums=positions, **dict(kwargs or {}))
+    said = by_itself(traced) if gradient is None else ""
+    if gradient is not None and gradient is not False:
+        blocked, said = judged(traced, [0] if gradient is True else list(gradient))
+        for group in blocked:
+            rule = j302_gradient_in_one_branch if group.kind == BRANCH else j301_no_gradient_path
+            found += rule.check(group)
     body = traced.jaxpr
     wider = promotions(body)
     found += j504_promoted_to_wide.check(wider, traced.name)
@@ -84,7 +92,7 @@ def summarise(fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[
                    tuple(f"{n} {v.aval.str_short()}" for n, v in zip(traced.inputs, body.jaxpr.invars, strict=True)),
                    tuple(f"{n or 'result'} {v.aval.str_short()}"
                          for n, v in zip(traced.outputs, body.jaxpr.outvars, strict=True)),
-                   tuple(_lines(body, None, "  ")), tuple(look), tuple(found))
+                   tuple(_lines(body, None, "  ")), tuple(look), tuple(found), said)
 
 
 def _wider(promoted: Promoted) -> str:
