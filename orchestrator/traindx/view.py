@@ -129,7 +129,11 @@ class View:
             return ""
         values, errors = sum(len(s) for s in self.run.series), len(self.run.errors)
         names = len({(s.name, s.group) for s in self.run.series if len(s)})
-        parts = [f"{values:,} {_plural(values, 'value')} of {names} {_plural(names, 'metric')}"]
+        code = sum(a.format == "python" for a in self.run.artifacts)
+        of = f"{values:,} {_plural(values, 'value')} of {names} {_plural(names, 'metric')}"
+        parts = [of if values else "no metrics"]
+        if code and not values:
+            parts.append(f"{code:,} {_plural(code, 'file')} of code")
         if errors:
             parts.append(f"{errors:,} {_plural(errors, 'error message')}")
         return ", ".join(parts)

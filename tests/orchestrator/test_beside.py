@@ -60,3 +60,10 @@ def test_rivals_share_what_is_certain() -> None:
     ranked = rank([nan], load_catalog())
     assert not any(h.beside for h in ranked if h.speaks_for)
     assert sum(h.confidence for h in ranked if h.speaks_for) <= 1
+
+
+def test_code_without_a_log_is_counted_as_code(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(GOOD)
+    said = diagnose([tmp_path / "train.py"]).terminal({})
+    assert "What was read  no metrics, 1 file of code" in said
+    assert "0 values" not in said

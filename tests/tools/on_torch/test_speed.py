@@ -99,6 +99,14 @@ def test_stragglers_at_random_are_a_finding_and_planned_ones_a_remark():
     assert found([]) == []
 
 
+@pytest.mark.parametrize(("usual", "slow", "steps"), [(0.0005, 0.5, 200), (0.003, 0.05, 200), (0.01, 0.5, 40)])
+def test_jolts_of_a_tiny_loop_are_no_finding(usual, slow, steps):
+    seconds = [usual] * steps
+    for i in (3, 12, 31, 38):
+        seconds[i] = slow
+    assert list(t854_straggling_steps.check(list(range(steps)), seconds, "test", 0)) == []
+
+
 def test_a_number_that_changes_each_step_is_named_as_the_guard():
     def scaled(x, factor):
         return x * factor + 1

@@ -1,7 +1,8 @@
 """Single steps take many times as long as the others.
 
 At a fixed interval: a checkpoint, an evaluation, a log that reads many values. At random: the file system, a garbage
-collection, another process, a data worker that met a large sample. Reported where it costs a noticeable share.
+collection, another process, a data worker that met a large sample. Reported where it costs a noticeable share, and a
+second in all: a loop of a few milliseconds a step is jolted by anything else that the machine does.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 from traindx_tools.finding import Finding, Location, Severity, Strength
 from traindx_tools.rules import Rule, Threshold
 
-FACTOR, SHARE, STEPS, LEAST = 5.0, 0.2, 50, 3
+FACTOR, SHARE, STEPS, LEAST, USUAL, LOST = 5.0, 0.2, 50, 3, 1e-3, 1.0
 
 RULE = Rule(
     id="T854",
@@ -27,6 +28,9 @@ RULE = Rule(
     thresholds={
         "slow": Threshold(FACTOR, "x the median step", "beyond the jitter of a shared machine"),
         "share": Threshold(SHARE, "of the run's time", "a fifth is worth a look"),
+        "usual": Threshold(USUAL, "seconds, the median step at least", "below, jitter is a factor of 5"),
+        "lost": Threshold(LOST, "seconds lost at least", "less is no matter of a training run"),
+        "steps": Threshold(STEPS, "steps", "three slow ones among fewer are a chance"),
     },
 )
 
@@ -37,8 +41,9 @@ def check(steps: Sequence[int], seconds: Sequence[float], source: str, rank: int
         return
     took, median = np.asarray(seconds), float(np.median(seconds))
     slow = np.flatnonzero(took > FACTOR * median)
-    lost = float((took[slow] - median).sum() / took.sum()) if len(slow) else 0.0
-    if len(slow) < LEAST or lost < SHARE:
+    seconds_lost = float((took[slow] - median).sum())
+    lost = seconds_lost / float(took.sum()) if len(slow) else 0.0
+    if median < USUAL or len(slow) < LEAST or lost < SHARE or seconds_lost < LOST:
         return
     at = [int(steps[i]) for i in slow.tolist()]
     gaps = np.diff(at)
