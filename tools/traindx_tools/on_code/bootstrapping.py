@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, names_in, written
 
 DISCOUNT = re.compile(r"(gamma|discount)\w*", re.IGNORECASE)
@@ -33,18 +34,18 @@ class Target:
 
 def discounted(node: ast.AST) -> bool:
     """Whether an expression is a sum with a term that is multiplied by a discount."""
-    products = [n for n in ast.walk(node) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mult)]
-    sums = [n for n in ast.walk(node) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Add)]
+    products = [n for n in below(node) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mult)]
+    sums = [n for n in below(node) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Add)]
     return bool(sums) and any(
         isinstance(n, (ast.Name, ast.Attribute)) and DISCOUNT.fullmatch(last_name(n))
         for product in products
-        for n in ast.walk(product)
+        for n in below(product)
     )
 
 
 def rewarded(node: ast.AST) -> bool:
     """Whether a reward stands in an expression."""
-    return any(REWARD.fullmatch(last_name(n)) for n in ast.walk(node))
+    return any(REWARD.fullmatch(last_name(n)) for n in below(node))
 
 
 def attached_targets(code: Syntax, library: str) -> Iterator[Target]:
@@ -62,9 +63,9 @@ def attached_targets(code: Syntax, library: str) -> Iterator[Target]:
         parts = list(_parts(code, statement.value))
         if any(_is_cut(written(p)) for p in parts) or _cut_later(body, target.id) or not _in_loss(body, target.id):
             continue
-        own = {id(n) for p in parts for n in ast.walk(p)}
-        predictions = {_callee(n, library) for n in ast.walk(body) if isinstance(n, ast.Call) and id(n) not in own}
-        for call in (n for p in parts for n in ast.walk(p) if isinstance(n, ast.Call)):
+        own = {id(n) for p in parts for n in below(p)}
+        predictions = {_callee(n, library) for n in below(body) if isinstance(n, ast.Call) and id(n) not in own}
+        for call in (n for p in parts for n in below(p) if isinstance(n, ast.Call)):
             callee = _callee(call, library)
             if callee and callee in predictions and not _FIXED.search(callee):
                 yield Target(target.id, statement, " ".join(written(call).split())[:80])
@@ -89,7 +90,7 @@ def _off(node: ast.AST) -> bool:
 def _parts(code: Syntax, value: ast.expr, depth: int = 3) -> Iterator[ast.expr]:
     """The expression and what its names were computed from in the same function, where gradients were recorded."""
     yield value
-    for name in (n for n in ast.walk(value) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)):
+    for name in (n for n in below(value) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)):
         bound = code.bindings(name)
         if depth and len(bound) == 1 and code.scope(bound[0][0]) is code.scope(name):
             if suspended(code, bound[0][0]):
@@ -102,13 +103,13 @@ def _is_cut(text: str) -> bool:
 
 
 def _cut_later(body: ast.AST, name: str) -> bool:
-    cuts = (n for n in ast.walk(body) if isinstance(n, ast.Call) and last_name(n.func) in _CUTS)
+    cuts = (n for n in below(body) if isinstance(n, ast.Call) and last_name(n.func) in _CUTS)
     return any(name in names_in(cut) for cut in cuts)
 
 
 def _in_loss(body: ast.AST, name: str) -> bool:
     """Whether it is given to a loss or compared with a prediction."""
-    for node in ast.walk(body):
+    for node in below(body):
         if isinstance(node, ast.Call) and _LOSS.search(_called(node)):
             given: list[ast.expr] = list(node.args)
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):

@@ -59,6 +59,9 @@ class FunctionInfo:
     @cached_property
     def is_generator(self) -> bool:
         """Whether its own body yields."""
+        first, last = self.node.lineno - 1, self.node.end_lineno or self.node.lineno
+        if not any("yield" in line for line in self.file.lines[first:last]):  # most functions: no walk over them
+            return False
         return any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in own_nodes(self.statements))
 
 
@@ -126,5 +129,8 @@ def own_nodes(statements: list[ast.stmt]) -> Iterator[ast.AST]:
     while stack:
         node = stack.pop()
         yield node
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
-            stack.extend(children(node))
+        if node.__class__ not in _SCOPES:
+            stack += children(node)
+
+
+_SCOPES = frozenset({ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda})

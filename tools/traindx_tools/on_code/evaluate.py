@@ -142,32 +142,50 @@ class Evaluator:
         """Where a node stands."""
         return Site(frame.file.path, getattr(node, "lineno", 1))
 
-    def emit(self, event: Event) -> None:
-        """Append an event to the block that is being built."""
-        self.blocks[-1].body.append(event)
-
-    def event(self, kind: str, name: str, node: ast.AST, frame: Frame, **rest: Any) -> Event:
-        """An event at this point, appended."""
+    def event(
+        self,
+        kind: str,
+        name: str,
+        node: ast.AST,
+        frame: Frame,
+        receiver: Value | None = None,
+        args: tuple[Value, ...] = (),
+        kwargs: dict[str, Value] | None = None,
+        result: Value | None = None,
+        crossing: int = 0,
+    ) -> Event:
+        """An event at this point, appended to the block that is being built."""
         made = Event(
             kind,
             name,
-            name.rpartition(".")[2],
+            name[name.rfind(".") + 1 :],
             node,
             frame.file,
             frame.function,
-            grad=self.grad,
-            autocast=self.autocast,
-            differentiated=self.differentiated,
-            **rest,
+            receiver,
+            args,
+            {} if kwargs is None else kwargs,
+            result,
+            self.grad,
+            self.autocast,
+            self.differentiated,
+            crossing,
         )
-        self.emit(made)
+        self.blocks[-1].body.append(made)
         return made
 
     def evaluate(self, node: ast.expr, frame: Frame) -> Value:
         """The value of an expression."""
-        if not self.spend(node, frame) or self._depth > MAX_EXPRESSION_DEPTH:
+        self.fuel -= 1  # `spend`, written out: this is the innermost step of all
+        if self.fuel < 0:
+            self.fuel += 1
+            self.spend(node, frame)
             return UNKNOWN
-        handler = self._table.get(type(node))
+        if self._depth > MAX_EXPRESSION_DEPTH:
+            return UNKNOWN
+        if node.__class__ is ast.Name:
+            return self._name(node, frame)
+        handler = self._table.get(node.__class__)
         if handler is None:
             return UNKNOWN
         self._depth += 1
@@ -182,12 +200,13 @@ class Evaluator:
         return Const(node.value) if not isinstance(node.value, complex) else UNKNOWN
 
     def _name(self, node: ast.Name, frame: Frame) -> Value:
-        found = frame.lookup(node.id)
+        name = node.id
+        found = frame.env[name] if name in frame.env else frame.lookup(name)
         if found is not None:
             return found
-        if node.id in containers.BUILTINS:
-            return Ref(f"builtins.{node.id}")
-        return Symbol("global", node.id)
+        if name in containers.BUILTINS:
+            return Ref(f"builtins.{name}")
+        return Symbol("global", name)
 
     def _formatted(self, node: ast.JoinedStr, frame: Frame) -> Value:
         for part in node.values:

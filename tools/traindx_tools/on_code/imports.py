@@ -35,7 +35,7 @@ class ModuleIndex(Generic[Found]):
         """The file that `importer` means by a module name with `level` leading dots; None if it is no project file."""
         wanted = tuple(p for p in dotted.split(".") if p)
         here = _parts(importer.path)
-        if PurePath(importer.path).name == "__init__.py":
+        if importer.path.endswith("__init__.py") and PurePath(importer.path).name == "__init__.py":
             here = (*here, "__init__")
         if level:
             base = here[: len(here) - level]

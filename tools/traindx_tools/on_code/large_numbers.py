@@ -193,9 +193,8 @@ def _bound(look: Lookup, code: Syntax, node: ast.Name | ast.Attribute) -> Iterat
     values = [made] if made is not None else [v for _, v in code.bindings(node)[:4]]
     yield from ((code, v) for v in values)
     text, scope = written(node), code.scope(node)
-    for statement in code.of(ast.Assign):
-        target = statement.targets[0]
-        if isinstance(target, ast.Subscript) and written(target.value) == text and code.scope(statement) is scope:
+    for statement in code.item_stores.get(text, ()):
+        if code.scope(statement) is scope:
             yield code, statement.value
     for call in code.calls("append"):
         if isinstance(call.func, ast.Attribute) and written(call.func.value) == text and call.args:

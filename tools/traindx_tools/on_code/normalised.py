@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, syntax, written
 
 SOFT = frozenset({"softmax", "log_softmax"})
+_MENTIONED = ("oftmax", "normalise", "normalize", "norm(")
 _LAYERS = frozenset({"Softmax", "LogSoftmax"})
 _WRAPS = frozenset({"to", "cuda", "compile", "DataParallel"})
 
@@ -30,7 +30,7 @@ class Normalised:
 
 def normalised(project: Project) -> Iterator[tuple[Syntax, list[Normalised]]]:
     """Every source with the values in it that are normalised over axis 0."""
-    own = {id(f): _here(syntax(f)) for f in project.files if re.search(r"oftmax|normali[sz]e|norm\(", f.text)}
+    own = {id(f): _here(syntax(f)) for f in project.files if any(w in f.text for w in _MENTIONED)}
     helpers = _helpers(project, [n for found in own.values() for n in found])
     names = {name.rpartition(".")[2] for name in helpers}
     for file in project.files:
@@ -58,11 +58,12 @@ def _written_out(code: Syntax) -> Iterator[Normalised]:
     for call in code.calls(*SOFT, "normalize"):
         if axis_is_zero(code, call):
             yield Normalised(call, call, code, "soft" if last_name(call.func) in SOFT else "length")
-    for call in code.of(ast.Call):
+    text = code.file.text
+    for call in code.of(ast.Call) if any(name in text for name in _LAYERS) else ():
         layer = code.assigned(call.func) if isinstance(call.func, (ast.Name, ast.Attribute)) else call.func
         if isinstance(layer, ast.Call) and _is_layer(code, layer) and len(call.args) == 1:
             yield Normalised(call, call, code, "soft")
-    for node in code.of(ast.BinOp):
+    for node in code.of(ast.BinOp) if "norm" in text else ():
         if isinstance(node.op, ast.Div) and _is_norm(code, code.origin(node.right), node.left):
             yield Normalised(node, node, code, "length")
 

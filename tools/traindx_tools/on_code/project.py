@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -42,6 +42,36 @@ class Project:
     def events(self) -> tuple[Event, ...]:
         """Every event once."""
         return tuple(unique_events(list(self.roots)))
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        """Every block once, from the last root to the first, what comes last in a block first."""
+        found: list[Block] = []
+        seen: set[int] = set()
+        stack: list[Block] = list(self.roots)
+        while stack:
+            block = stack.pop()
+            if id(block) not in seen:
+                seen.add(id(block))
+                found.append(block)
+                stack += [b for b in block.body if b.__class__ is Block]
+        return tuple(found)
+
+    def places(self, root: Block) -> tuple[Place, ...]:
+        """Everything that happens in a trace, in order; walked once."""
+        found = self._places.get(id(root))
+        if found is None:
+            found = self._places[id(root)] = tuple(walk(root))
+        return found
+
+    @cached_property
+    def _places(self) -> dict[int, tuple[Place, ...]]:
+        return {}
+
+    def roots_with(self, methods: Iterable[str]) -> Iterator[Block]:
+        """The traces in which one of these methods is called."""
+        wanted = frozenset(methods)
+        yield from (r for r in self.roots if not wanted.isdisjoint(r.methods)) if wanted else ()
 
     @cached_property
     def by_method(self) -> dict[str, list[Event]]:

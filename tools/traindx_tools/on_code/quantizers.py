@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, written
 
 _CUTS = frozenset({"detach", "stop_gradient", "sg", "stop_grad"})
@@ -35,7 +36,7 @@ class Term:
 def terms(code: Syntax, scope: ast.AST) -> list[Term]:
     """Every distance in a function of which at least one side is cut, and one side is a quantized value."""
     found: list[Term] = []
-    for node in ast.walk(scope):
+    for node in below(scope):
         pair = _sides(node)
         if pair is None or not isinstance(node, ast.expr):
             continue
@@ -96,9 +97,9 @@ def looked_up_from(code: Syntax, node: ast.expr) -> bool:
 def looked_up(code: Syntax, scope: ast.AST) -> Iterator[ast.Name]:
     """Names of quantized values that a function takes from a codebook by the nearest code."""
     if not any(isinstance(n, (ast.Call, ast.Attribute)) and last_name(getattr(n, "func", n)) == "argmin"
-               for n in ast.walk(scope)):  # fmt: skip
+               for n in below(scope)):  # fmt: skip
         return
-    for node in ast.walk(scope):
+    for node in below(scope):
         target = node.targets[0] if isinstance(node, ast.Assign) else None
         if isinstance(node, ast.Assign) and isinstance(target, ast.Name) and _QUANTIZED.fullmatch(target.id):
             if not _LOOKUP.search(written(node.value)):

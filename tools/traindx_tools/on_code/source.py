@@ -9,10 +9,11 @@ from __future__ import annotations
 import ast
 import io
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from traindx_tools.on_code.files import MAX_BYTES, Text, read_texts
 from traindx_tools.on_logs.run import Artifact
@@ -102,8 +103,44 @@ class _Fields(dict[type, tuple[str, ...]]):
 _FIELDS = _Fields()
 
 
-def children(node: ast.AST) -> list[ast.AST]:
-    """Like `ast.iter_child_nodes` without operators and contexts, at a third of the cost: it runs over every node."""
+_HOLDS: dict[type[ast.AST], Callable[[Any], Sequence[ast.AST]] | None] = {
+    ast.Name: None,
+    ast.Constant: None,
+    ast.alias: None,
+    ast.Attribute: lambda n: [n.value],
+    ast.Call: lambda n: [n.func, *n.args, *n.keywords],
+    ast.keyword: lambda n: [n.value],
+    ast.Expr: lambda n: [n.value],
+    ast.Assign: lambda n: [*n.targets, n.value],
+    ast.BinOp: lambda n: [n.left, n.right],
+    ast.Compare: lambda n: [n.left, *n.comparators],
+    ast.Subscript: lambda n: [n.value, n.slice],
+    ast.If: lambda n: [n.test, *n.body, *n.orelse],
+    ast.Tuple: lambda n: n.elts,
+    ast.List: lambda n: n.elts,
+    ast.BoolOp: lambda n: n.values,
+    ast.UnaryOp: lambda n: [n.operand],
+    ast.JoinedStr: lambda n: n.values,
+    ast.arg: lambda n: () if n.annotation is None else [n.annotation],
+    ast.Return: lambda n: () if n.value is None else [n.value],
+}
+"""For the most frequent kinds of nodes the statements and expressions in them, in the order of their fields."""
+
+
+_ENDS = frozenset(kind for kind, holds in _HOLDS.items() if holds is None)
+
+
+def children(node: ast.AST) -> Sequence[ast.AST]:
+    """Like `ast.iter_child_nodes` without operators and contexts, at a fraction of the cost: it runs over every node.
+
+    The node's own list may come back: it is not to be changed.
+    """
+    holds = _HOLDS.get(node.__class__, any_children)
+    return holds(node) if holds is not None else ()
+
+
+def any_children(node: ast.AST) -> list[ast.AST]:
+    """What `children` gives, of any kind of node."""
     found: list[ast.AST] = []
     for name in _FIELDS[type(node)]:
         value = getattr(node, name, None)
@@ -117,15 +154,18 @@ def children(node: ast.AST) -> list[ast.AST]:
 def below(node: ast.AST) -> Iterator[ast.AST]:
     """Like `ast.walk` without operators and contexts, in the same order, at a third of the cost."""
     queue = [node]
+    holder = _HOLDS.get
     for one in queue:
         yield one
-        queue += children(one)
+        holds = holder(one.__class__, any_children)
+        if holds is not None:
+            queue += holds(one)
 
 
 def _too_deep(tree: ast.Module) -> bool:
     level: list[ast.AST] = [tree]
     for _ in range(MAX_DEPTH):
-        level = [child for node in level for child in children(node)]
+        level = [child for node in level if node.__class__ not in _ENDS for child in children(node)]
         if not level:
             return False
     return True

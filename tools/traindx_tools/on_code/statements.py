@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
+from typing import Any
 
 from traindx_tools.on_code import containers
 from traindx_tools.on_code.binding import Binding
@@ -34,10 +36,10 @@ class Statements(Binding):
         """Execute statements; how control leaves them: "" at the end, else "return", "raise", "break", "continue"."""
         for statement in statements:
             self.fuel -= 1
-            handler = getattr(self, f"_do_{type(statement).__name__}", None)
-            left = handler(statement, frame) if handler is not None else ""
+            handler = _HANDLERS.get(statement.__class__)
+            left = handler(self, statement, frame) if handler is not None else None
             if left:
-                return str(left)
+                return left
         return ""
 
     def _do_Expr(self, node: ast.Expr, frame: Frame) -> None:
@@ -216,6 +218,12 @@ class Statements(Binding):
             _merge(taken, frame.env)
 
 
+_HANDLERS: dict[type[ast.AST], Callable[[Any, Any, Frame], str | None]] = {
+    kind: getattr(Statements, f"_do_{name}")
+    for name, kind in vars(ast).items()
+    if isinstance(kind, type) and hasattr(Statements, f"_do_{name}")
+}
+"""For each kind of statement its method."""
 _NO_GRAD = ("torch.no_grad", "torch.inference_mode")
 
 

@@ -9,12 +9,13 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 from typing import TypeVar
 
 from traindx_tools.finding import Location
 from traindx_tools.on_code.configured import literal
 from traindx_tools.on_code.names import canonical
-from traindx_tools.on_code.source import SourceFile, children
+from traindx_tools.on_code.source import SourceFile, below, children
 
 Node = TypeVar("Node", bound=ast.AST)
 FunctionNode = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -32,12 +33,19 @@ def last_name(node: ast.AST | None) -> str:
 
 def written(node: ast.AST | None) -> str:
     """The text of an expression, "" where there is none."""
+    parts: list[str] = []
+    head = node
+    while isinstance(head, ast.Attribute):  # nearly always a dotted name, which needs no unparser
+        parts.append(head.attr)
+        head = head.value
+    if isinstance(head, ast.Name):
+        return ".".join([head.id, *reversed(parts)]) if parts else head.id
     return "" if node is None else ast.unparse(node)
 
 
 def names_in(node: ast.AST) -> set[str]:
     """Every plain name that is read or bound below a node."""
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    return {n.id for n in below(node) if isinstance(n, ast.Name)}
 
 
 def argument(call: ast.Call, position: int, *names: str) -> ast.expr | None:
@@ -61,12 +69,17 @@ class Syntax:
         parents: dict[int, ast.AST] = {}
         queue: list[ast.AST] = [self.file.tree]
         for node in queue:
-            kinds.setdefault(type(node), []).append(node)
-            for child in children(node):
+            same = kinds.get(node.__class__)
+            if same is None:
+                same = kinds[node.__class__] = []
+            same.append(node)
+            held = children(node)
+            for child in held:
                 parents[id(child)] = node
-                queue.append(child)
+            queue += held
         for nodes in kinds.values():
-            nodes.sort(key=lambda n: getattr(n, "lineno", 0))
+            if hasattr(nodes[0], "lineno"):
+                nodes.sort(key=attrgetter("lineno"))
         return kinds, parents
 
     def of(self, kind: type[Node]) -> list[Node]:
@@ -97,7 +110,13 @@ class Syntax:
 
     def function(self, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
         """The innermost function around a node."""
-        return next((a for a in self.above(node) if isinstance(a, FunctionNode)), None)
+        parent = self._walked[1].get
+        up = parent(id(node))
+        while up is not None:
+            if isinstance(up, FunctionNode):
+                return up
+            up = parent(id(up))
+        return None
 
     def owner(self, node: ast.AST) -> ast.ClassDef | None:
         """The innermost class around a node."""
@@ -110,6 +129,16 @@ class Syntax:
     def statement(self, node: ast.AST) -> ast.stmt | None:
         """The statement that a node stands in."""
         return next((a for a in (node, *self.above(node)) if isinstance(a, ast.stmt)), None)
+
+    @cached_property
+    def item_stores(self) -> dict[str, list[ast.Assign]]:
+        """Assignments to an item, by the text of what holds it: `table` for `table[key] = value`."""
+        found: dict[str, list[ast.Assign]] = {}
+        for statement in self.of(ast.Assign):
+            target = statement.targets[0]
+            if isinstance(target, ast.Subscript):
+                found.setdefault(written(target.value), []).append(statement)
+        return found
 
     def loops(self, node: ast.AST) -> list[ast.AST]:
         """The loops around a node within its function, innermost first."""

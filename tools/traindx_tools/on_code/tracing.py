@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from traindx_tools.on_code.source import below, children
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, parameters
 
 _ABSTRACT = {"jax.jit", "jax.pmap", "jax.vmap", "equinox.filter_jit", "equinox.filter_pmap", "equinox.filter_vmap",
@@ -31,6 +32,13 @@ class Traced:
 
 def traced(code: Syntax) -> list[Traced]:
     """Every function of a file whose values are abstract while it runs; each once."""
+    known: list[Traced] | None = code.__dict__.get("_traced")
+    if known is None:
+        known = code.__dict__["_traced"] = _traced(code)
+    return known
+
+
+def _traced(code: Syntax) -> list[Traced]:
     found: dict[int, Traced] = {}
     for function in code.of(ast.FunctionDef):
         for decorator in function.decorator_list:
@@ -138,7 +146,7 @@ def values_traced(one: Traced) -> set[str]:
         before = len(names)
         for node in own:
             if isinstance(node, ast.Assign) and depends(node.value, names):
-                names |= {n.id for t in node.targets for n in ast.walk(t) if isinstance(n, ast.Name)
+                names |= {n.id for t in node.targets for n in below(t) if isinstance(n, ast.Name)
                           and isinstance(n.ctx, ast.Store)}  # fmt: skip
         if len(names) == before:
             break
@@ -147,12 +155,12 @@ def values_traced(one: Traced) -> set[str]:
 
 def _own(function: ast.FunctionDef) -> Iterator[ast.AST]:
     """The nodes of a function's own body, without those of functions defined in it."""
-    stack: list[ast.AST] = list(function.body)
+    stack: list[ast.AST] = list(reversed(function.body))
     while stack:
-        node = stack.pop(0)
+        node = stack.pop()
         yield node
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
-            stack[:0] = list(ast.iter_child_nodes(node))
+            stack += reversed(children(node))
 
 
 def own_nodes_of(one: Traced) -> list[ast.AST]:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import keys
-from traindx_tools.on_code.trace import Block, Event, Place, walk
+from traindx_tools.on_code.trace import Block, Event, Place
 from traindx_tools.on_code.values import Symbol, Table, Thing, Value
 from traindx_tools.rules import Rule
 
@@ -36,9 +36,9 @@ _NO_USE = frozenset({"PRNGKey", "key", "fold_in", "key_data", "wrap_key_data", "
 
 def check(project: Project) -> Iterator[Finding]:
     """Follow the keys through each entry of the project."""
-    for root in project.roots:
+    for root in project.roots_with({e.method for e in project.events if _used_key(e) is not None}):
         uses: dict[object, list[Place]] = {}
-        for place in walk(root):
+        for place in project.places(root):
             key = _used_key(place.event)
             if key is not None:
                 uses.setdefault(_identity(key, place), []).append(place)

@@ -15,7 +15,7 @@ from traindx_tools.on_code.definitions import own_nodes
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import forms
 from traindx_tools.on_code.source import SourceFile, below
-from traindx_tools.on_code.trace import Block
+from traindx_tools.on_code.syntax import syntax
 from traindx_tools.on_code.values import Bag, Symbol, Table, Thing, Value, parts
 from traindx_tools.rules import Rule
 
@@ -35,13 +35,20 @@ _APPLY = ("optax.apply_updates", "equinox.apply_updates")
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at every statement that calls an update."""
+    if not any("optax" in f.text or "apply_gradients" in f.text for f in project.files):
+        return
     names = {id(e.node): e.name for e in project.events if e.kind == "call"}
     owners = {id(e.node): e.receiver for e in project.calls("update")}
     results = _returned(project)
     for file in project.files:
         if "optax" not in file.text and "apply_gradients" not in file.text:
             continue
-        for body in _scopes(file):
+        code = syntax(file)
+        looping = {id(code.scope(n)) for kind in (ast.For, ast.While) for n in code.of(kind)}
+        for scope in _scopes(file) if looping else ():
+            if id(scope) not in looping:
+                continue
+            body = scope.body
             nodes = list(own_nodes(body))
             repeated = {id(n) for loop in nodes if isinstance(loop, (ast.For, ast.While)) for n in below(loop)}
             if not repeated:
@@ -55,11 +62,11 @@ def check(project: Project) -> Iterator[Finding]:
                     yield _finding(file, node, why)
 
 
-def _scopes(file: SourceFile) -> Iterator[list[ast.stmt]]:
-    yield file.tree.body
+def _scopes(file: SourceFile) -> Iterator[ast.Module | ast.FunctionDef | ast.AsyncFunctionDef]:
+    yield file.tree
     for node in below(file.tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            yield node.body
+            yield node
 
 
 def _deep(body: list[ast.stmt]) -> Iterator[ast.AST]:
@@ -69,17 +76,7 @@ def _deep(body: list[ast.stmt]) -> Iterator[ast.AST]:
 
 def _returned(project: Project) -> dict[int, Value]:
     """What followed calls returned, by their node."""
-    found: dict[int, Value] = {}
-    stack: list[object] = list(project.roots)
-    seen: set[int] = set()
-    while stack:
-        block = stack.pop()
-        if isinstance(block, Block) and id(block) not in seen:
-            seen.add(id(block))
-            if block.kind == "call" and block.result is not None:
-                found[id(block.node)] = block.result
-            stack.extend(block.body)
-    return found
+    return {id(b.node): b.result for b in project.blocks if b.kind == "call" and b.result is not None}
 
 
 def _dropped(

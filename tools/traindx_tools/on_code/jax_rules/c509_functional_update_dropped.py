@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Location, Severity, Strength
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -33,7 +34,7 @@ def check(project: Project) -> Iterator[Finding]:
     for file in project.files:
         if ".at[" not in file.text:
             continue
-        for node in ast.walk(file.tree):
+        for node in below(file.tree):
             if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Call):
                 continue
             array = _updated(node.value)

@@ -31,14 +31,10 @@ _COLLECTIVES = frozenset({"pmean", "psum", "all_gather", "psum_scatter", "cross_
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at every function that is mapped over devices."""
+    if not any("pmap" in f.text for f in project.files):
+        return
     seen: set[int] = set()
-    stack: list[Block] = list(project.roots)
-    while stack:
-        block = stack.pop()
-        if id(block) in seen:
-            continue
-        seen.add(id(block))
-        stack.extend(b for b in block.body if isinstance(b, Block))
+    for block in project.blocks:
         info = block.function
         if block.kind not in ("root", "call") or info is None or "jax.pmap" not in info.wrappers or id(info) in seen:
             continue

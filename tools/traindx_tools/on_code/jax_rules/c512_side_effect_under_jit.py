@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
 from traindx_tools.on_code.tracing import Traced, depends, own_nodes_of, traced, values_traced
 from traindx_tools.rules import Rule
@@ -38,7 +39,7 @@ def check(project: Project) -> Iterator[Finding]:
         code = syntax(file)
         for one in traced(code):
             names = values_traced(one)
-            own = {n.id for n in ast.walk(one.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+            own = {n.id for n in below(one.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
             seen: set[str] = set()
             for node in own_nodes_of(one):
                 found = _effect(code, one, node, names, own | names)

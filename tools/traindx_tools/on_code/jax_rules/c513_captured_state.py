@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, last_name, parameters, syntax, written
 from traindx_tools.on_code.tracing import Traced, traced
 from traindx_tools.rules import Rule
@@ -51,20 +52,31 @@ def check(project: Project) -> Iterator[Finding]:
 
 
 def _free(function: ast.FunctionDef) -> list[ast.Name]:
-    bound = {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
-    for inner in ast.walk(function):
+    bound = {n.id for n in below(function) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+    for inner in below(function):
         if isinstance(inner, (*FunctionNode, ast.Lambda)):
             bound |= set(parameters(inner))
             bound |= {inner.name} if isinstance(inner, FunctionNode) else set()
-    loads = [n for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
+    loads = [n for n in below(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
     return [n for n in loads if n.id not in bound and not hasattr(builtins, n.id)]
+
+
+def _stored(code: Syntax) -> frozenset[str]:
+    """Names that are bound somewhere in a file."""
+    known: frozenset[str] | None = code.__dict__.get("_stored")
+    if known is None:
+        stored = frozenset(n.id for n in code.of(ast.Name) if isinstance(n.ctx, ast.Store))
+        known = code.__dict__["_stored"] = stored
+    return known
 
 
 def _changed(code: Syntax, one: Traced, name: ast.Name) -> ast.AST | None:
     """Where a loop of the function's own scope binds the name anew, while it also calls the function."""
+    if name.id not in _stored(code):
+        return None
     scope = code.scope(one.node)
     called = {one.node.name} | set(_names_of(code, one.node.name))
-    for node in ast.walk(scope):
+    for node in below(scope):
         stored = isinstance(node, ast.Name) and node.id == name.id and isinstance(node.ctx, ast.Store)
         if not stored or code.scope(node) is not scope:
             continue
@@ -73,8 +85,8 @@ def _changed(code: Syntax, one: Traced, name: ast.Name) -> ast.AST | None:
             continue  # a loop's own variable, over which tests are parametrised
         for loop in code.loops(node):
             inside = any(isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id in called
-                         for n in ast.walk(loop))  # fmt: skip
-            if inside and not any(n is one.node for n in ast.walk(loop)):
+                         for n in below(loop))  # fmt: skip
+            if inside and not any(n is one.node for n in below(loop)):
                 return node
     return None
 
@@ -90,7 +102,7 @@ def _names_of(code: Syntax, function: str) -> Iterator[str]:
 def _attributes(project: Project, code: Syntax, one: Traced, stored: set[str]) -> Iterator[Finding]:
     """Attributes of objects outside that the training loop sets anew: `S.beta`, while `S.anneal(epoch)` sets it."""
     free = {n.id for n in _free(one.node)}
-    for node in ast.walk(one.node):
+    for node in below(one.node):
         if not (isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)) or node.attr not in stored:
             continue
         called = code.parent(node)

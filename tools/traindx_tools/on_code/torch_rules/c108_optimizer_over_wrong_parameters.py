@@ -45,18 +45,23 @@ _GROWING = {
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at what each optimizer was built over."""
-    for root in project.roots:
-        places = [p for p in walk(root) if p.event.kind in ("call", "store")]
+    built = {e.method for e in project.events if _builds(e)}
+    for root in project.roots_with(built):
+        places = [p for p in project.places(root) if p.event.kind in ("call", "store")]
         for place in places:
             made = place.event.result
-            if isinstance(made, (Thing, Instance)) and is_optimizer(made) and _creates(place.event, made):
+            if isinstance(made, (Thing, Instance)) and _builds(place.event):
                 yield from _over_nothing(project, place.event, made)
                 yield from _too_early(root, places, place, made)
     for loop in project.training_loops:
         yield from _other_model(loop)
 
 
-def _creates(event: Event, made: Thing | Instance) -> bool:
+def _builds(event: Event) -> bool:
+    """Whether an optimizer is made here."""
+    made = event.result
+    if event.kind not in ("call", "store") or not isinstance(made, (Thing, Instance)) or not is_optimizer(made):
+        return False
     return event.method == "__new__" or (isinstance(made, Thing) and event.name == made.type)
 
 
@@ -87,7 +92,7 @@ def _too_early(root: Block, places: list[Place], place: Place, optimizer: Thing 
             isinstance(event.result, (Thing, Instance))
             and is_optimizer(event.result)
             and event.result is not optimizer
-            and (event.kind == "call" and _creates(event, event.result))
+            and (event.kind == "call" and _builds(event))
         ):
             return  # a second optimizer may hold what is new
         reason = _grows(event, owned)

@@ -15,6 +15,7 @@ from traindx_tools.on_code.definitions import own_nodes
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import codes
 from traindx_tools.on_code.source import SourceFile, below
+from traindx_tools.on_code.syntax import syntax
 from traindx_tools.on_code.trace import Event
 from traindx_tools.rules import Rule
 
@@ -35,7 +36,7 @@ _UNIQUE = frozenset({"uuid4", "uuid1", "token_hex"})
 def check(project: Project) -> Iterator[Finding]:
     """Look at every function that repeats a batch."""
     for file in project.files:
-        if "repeat" not in file.text and "tile" not in file.text:
+        if ("repeat" not in file.text and "tile" not in file.text) or not syntax(file).calls(*_REPEATS):
             continue
         bodies = [n.body for n in below(file.tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
         for body in [*bodies, file.tree.body]:

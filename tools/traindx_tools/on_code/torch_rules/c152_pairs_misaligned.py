@@ -33,8 +33,8 @@ RULE = Rule(
 
 _PAIRING = frozenset({"TensorDataset", "zip", "fit", "train_test_split", "list_zip", "from_tensor_slices", "savez"})
 
-_CHANGES_ORDER = re.compile(r"\b(shuffle|sort|sorted|permutation|randperm)\s*\(")
-"""What a file says in which `_order` finds something."""
+_CHANGES_ORDER = {w: re.compile(w + r"\s*\(") for w in ("shuffle", "sort", "sorted", "permutation", "randperm")}
+"""What a file says in which `_order` finds something. A pattern that begins with a plain word is searched fast."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Order:
 def check(project: Project) -> Iterator[Finding]:
     """Look at every function, and every module's top level."""
     for file in project.files:
-        if not _CHANGES_ORDER.search(file.text):
+        if not any(word in file.text and call.search(file.text) for word, call in _CHANGES_ORDER.items()):
             continue
         scopes: list[list[ast.stmt]] = [file.tree.body]
         scopes += [n.body for n in below(file.tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
@@ -61,7 +61,7 @@ def check(project: Project) -> Iterator[Finding]:
 
 def _in_scope(file: SourceFile, body: list[ast.stmt]) -> Iterator[Finding]:
     nodes = list(own_nodes(body))
-    orders = [o for n in nodes for o in _order(n)]
+    orders = [o for n in nodes if isinstance(n, (ast.Expr, ast.Assign)) for o in _order(n)]
     if not orders:
         return
     pairs = _pairs(nodes) | _siblings(nodes)

@@ -8,12 +8,12 @@ skipped) silences the rule.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import Project, location
-from traindx_tools.on_code.trace import Event, Place, walk
+from traindx_tools.on_code.trace import Event, Place
 from traindx_tools.on_code.training import is_optimizer, same, stepped
 from traindx_tools.on_code.values import Instance, Parameters, Thing, Value, truth
 from traindx_tools.rules import Rule
@@ -38,14 +38,14 @@ def check(project: Project) -> Iterator[Finding]:
     for root in project.roots:
         if "step" not in root.methods:
             continue
-        places = list(walk(root))
+        places = project.places(root)
         for place in places:
             made = place.event.result
             if _is_new(place.event) and isinstance(made, Thing) and made.state.get("frozen_parts"):
                 yield from _later(places, place, made)
 
 
-def _later(places: list[Place], made_at: Place, optimizer: Thing) -> Iterator[Finding]:
+def _later(places: Sequence[Place], made_at: Place, optimizer: Thing) -> Iterator[Finding]:
     frozen: dict[int, Value] = optimizer.state["frozen_parts"]
     later = [p for p in places if p.order > made_at.order]
     if any(p.event.method == "add_param_group" or _is_new(p.event) for p in later):

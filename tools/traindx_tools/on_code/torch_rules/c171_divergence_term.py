@@ -64,10 +64,12 @@ def _terms(code: Syntax) -> Iterator[_Term]:
         ):
             continue
         found = list(addends(node))
+        if len(found) != 4:
+            continue
         exps = [(s, n, exponent(n)) for s, n in found if exponent(n) is not None]
         ones = [s for s, n in found if isinstance(n, ast.Constant) and n.value in (1, 1.0)]
         squares = [s for s, n in found if _is_square(n)]
-        if len(found) != 4 or len(exps) != 1 or len(ones) != 1 or len(squares) != 1:
+        if len(exps) != 1 or len(ones) != 1 or len(squares) != 1:
             continue
         logs = [s for s, n in found if written(n) == written(exps[0][2])]
         if len(logs) == 1:

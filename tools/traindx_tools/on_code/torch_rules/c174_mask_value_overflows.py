@@ -38,7 +38,7 @@ _NOT_HALF = re.compile(r"autocast\([^)]*bfloat16|enabled\s*=\s*False")
 def check(project: Project) -> Iterator[Finding]:
     """Look at every masked_fill with a number."""
     computed = {id(e.node): e for e in project.calls("masked_fill", "masked_fill_")}
-    half = [f for f in project.files if _HALF.search(f.text) and not _NOT_HALF.search(f.text)]
+    half: bool | None = None
     for file in project.files:
         if "masked_fill" not in file.text:
             continue
@@ -50,8 +50,14 @@ def check(project: Project) -> Iterator[Finding]:
             if value is None or number is None or abs(number) <= _LARGEST:
                 continue
             certain = _certain(computed.get(id(call)))
+            half = _half(project) if half is None else half
             if certain or half:
                 yield _finding(code, call, value, number, certain)
+
+
+def _half(project: Project) -> bool:
+    """Whether a file of the project computes in float16."""
+    return any(_HALF.search(f.text) and not _NOT_HALF.search(f.text) for f in project.files)
 
 
 def _certain(event: Event | None) -> bool:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.bootstrapping import DISCOUNT, REWARD, discounted, rewarded
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, names_in, parameters, syntax
 from traindx_tools.rules import Rule
 
@@ -45,7 +46,7 @@ def check(project: Project) -> Iterator[Finding]:
 def _given(code: Syntax, function: ast.FunctionDef) -> set[str]:
     """Names of end flags that are parameters of the function or unpacked in it, beside rewards."""
     names = set(parameters(function))
-    for node in ast.walk(function):
+    for node in below(function):
         if isinstance(node, (ast.Tuple, ast.List)) and isinstance(node.ctx, ast.Store):
             names |= {n.id for n in node.elts if isinstance(n, ast.Name)}
     if not any(REWARD.fullmatch(n) for n in names):
@@ -54,16 +55,16 @@ def _given(code: Syntax, function: ast.FunctionDef) -> set[str]:
 
 
 def _read(function: ast.AST) -> set[str]:
-    return {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    return {n.id for n in below(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
 
 
 def _sums(code: Syntax, function: ast.AST, end: str) -> Iterator[Finding]:
-    for node in ast.walk(function):
+    for node in below(function):
         if not isinstance(node, ast.Assign) or not discounted(node.value):
             continue
         target = node.targets[0]
         again = isinstance(target, ast.Name) and target.id in names_in(node.value) and bool(code.loops(node))
-        if not rewarded(node.value) or not any(DISCOUNT.fullmatch(last_name(n)) for n in ast.walk(node.value)):
+        if not rewarded(node.value) or not any(DISCOUNT.fullmatch(last_name(n)) for n in below(node.value)):
             continue
         yield RULE.finding(
             f"{code.file.segment(node)} at {code.at(node)} "

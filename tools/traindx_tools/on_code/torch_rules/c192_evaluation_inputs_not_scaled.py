@@ -35,6 +35,7 @@ _PAIRED = re.compile(
 )
 _SCALERS = re.compile(r"Scaler|Normali[sz]er|Standardi[sz]er|PowerTransformer|QuantileTransformer")
 _METHODS = frozenset({"transform", "fit_transform", "normalize", "normalise", "standardize", "scale", "__call__"})
+_SCALING = ("scal", "Scal", "normal", "Normal", "standard", "Standard", "std", "Compose")
 _LIBRARIES = ("np.", "numpy.", "torch.", "jnp.", "F.")
 _PLAIN = frozenset({"print", "len", "isinstance", "range", "enumerate", "zip", "list", "tuple", "set", "sorted", "max",
                     "min", "sum", "float", "int", "str", "shape", "permutation", "randperm", "arange"})  # fmt: skip
@@ -45,7 +46,7 @@ def check(project: Project) -> Iterator[Finding]:
     for file in project.files:
         if "torch" not in file.text and "jax" not in file.text:
             continue
-        if not re.search(r"[Ss]cal|[Nn]ormal|[Ss]tandard|std|Compose", file.text):
+        if not any(word in file.text for word in _SCALING):
             continue
         code = syntax(file)
         found = list(_inputs(code))
@@ -57,13 +58,12 @@ def _inputs(code: Syntax) -> Iterator[Finding]:
     """Pairs of names that are given to the same callee at the same position."""
     given: dict[tuple[int, str], dict[str, ast.Name]] = {}
     for call in code.of(ast.Call):
-        callee = written(call.func) if isinstance(call.func, (ast.Name, ast.Attribute)) else ""
-        if not call.args or not callee or last_name(call.func) in _PLAIN or callee.startswith(_LIBRARIES):
+        if not call.args or not isinstance(call.func, (ast.Name, ast.Attribute)) or last_name(call.func) in _PLAIN:
             continue
         first = call.args[0]
         while isinstance(first, ast.Subscript):
             first = first.value
-        if isinstance(first, ast.Name):
+        if isinstance(first, ast.Name) and not (callee := written(call.func)).startswith(_LIBRARIES):
             given.setdefault((id(code.scope(call)), callee), {}).setdefault(first.id, first)
     seen: set[str] = set()
     for (_, callee), names in given.items():
@@ -82,6 +82,8 @@ def _inputs(code: Syntax) -> Iterator[Finding]:
 def _pairs(code: Syntax) -> Iterator[Finding]:
     """Inputs that are paired by their names: x_train and x_val of one scope."""
     names: dict[int, dict[str, ast.Name]] = {}
+    if not any(map(_PAIRED.search, {name.id for name in code.of(ast.Name)})):
+        return
     for name in code.of(ast.Name):
         if isinstance(name.ctx, ast.Load):
             names.setdefault(id(code.scope(name)), {})[name.id] = name  # the last use, behind all assignments

@@ -59,12 +59,23 @@ _WHOLE = re.compile(
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at configuration files, then at options."""
-    known = _words(project)
+    options = [f for f in project.files if "add_argument" in f.text]
+    read_names = _read(project) if any(not _WHOLE.search(f.text) for f in options) else set()
+    known: set[str] | None = None
+    spread = any(re.search(r"\*\*|setattr\(|OmegaConf|hydra|from_dict|parse_obj", f.text) for f in project.files)
     for file in project.files:
-        if ".yaml" in file.text or ".yml" in file.text or ".json" in file.text:
-            yield from _in_files(file, known, project)
+        if not spread and (".yaml" in file.text or ".yml" in file.text or ".json" in file.text):
+            known = _words(project) if known is None else known
+            yield from _in_files(file, known)
         if "add_argument" in file.text:
-            yield from _options(file, project)
+            yield from _options(file, read_names)
+
+
+def _read(project: Project) -> set[str]:
+    """Attributes that are read, and texts."""
+    codes = [syntax(f) for f in project.files]
+    names = {n.attr for code in codes for n in code.of(ast.Attribute)}
+    return names | {n.value for code in codes for n in code.of(ast.Constant) if isinstance(n.value, str)}
 
 
 def _words(project: Project) -> set[str]:
@@ -79,10 +90,8 @@ def _words(project: Project) -> set[str]:
     return found
 
 
-def _in_files(file: SourceFile, known: set[str], project: Project) -> Iterator[Finding]:
+def _in_files(file: SourceFile, known: set[str]) -> Iterator[Finding]:
     code = syntax(file)
-    if any(re.search(r"\*\*|setattr\(|OmegaConf|hydra|from_dict|parse_obj", f.text) for f in project.files):
-        return
     names = {
         n.value
         for n in code.of(ast.Constant)
@@ -146,13 +155,11 @@ def _home(code: Syntax, name: str) -> ast.AST | None:
     return next((n for n in code.of(ast.Attribute) if n.attr == name), None)
 
 
-def _options(file: SourceFile, project: Project) -> Iterator[Finding]:
+def _options(file: SourceFile, read_names: set[str]) -> Iterator[Finding]:
     """Options that shape training and that nobody reads."""
     if _WHOLE.search(file.text):
         return
     code = syntax(file)
-    read_names = {n.attr for f in project.files for n in syntax(f).of(ast.Attribute)}
-    read_names |= {n.value for f in project.files for n in syntax(f).of(ast.Constant) if isinstance(n.value, str)}
     for call in code.calls("add_argument"):
         texts = [a.value for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
         if not texts or not max(texts, key=len).startswith("--") or argument(call, 99, "dest") is not None:

@@ -29,17 +29,18 @@ RULE = Rule(
 )
 
 
+_WRAPPERS = ("DistributedDataParallel", "FullyShardedDataParallel")
+
+
 def check(project: Project) -> Iterator[Finding]:
     """Look at every call of a wrapped model."""
     seen: set[int] = set()
+    if not any(isinstance(e.receiver, Thing) and e.receiver.short in _WRAPPERS for e in project.calls("__call__")):
+        return
     for root in project.roots:
         for place in walk(root, frozenset({"__call__"})):
             model = place.event.receiver
-            wrapped = isinstance(model, Thing) and model.short in (
-                "DistributedDataParallel",
-                "FullyShardedDataParallel",
-            )
-            if not wrapped or not isinstance(model, Thing) or id(place.event.node) in seen:
+            if not isinstance(model, Thing) or model.short not in _WRAPPERS or id(place.event.node) in seen:
                 continue
             block = next((b for b in place.branches if b.subject is not None and tests_rank(b.subject)), None)
             if block is None or any("__call__" in b.methods for b in _others(place, block)):

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import Project, location
-from traindx_tools.on_code.trace import Event, walk
+from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Instance, Thing, Value, unwrap
 from traindx_tools.rules import Rule
 
@@ -35,7 +35,7 @@ def check(project: Project) -> Iterator[Finding]:
         if not {"DistributedDataParallel"} & root.methods:
             continue
         held: dict[int, Event] = {}
-        for place in walk(root):
+        for place in project.places(root):
             event = place.event
             if event.kind == "call" and isinstance(event.result, Thing) and event.method == "DistributedDataParallel":
                 held.update({id(m): event for m in submodules(unwrap(event.result))})

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
 from traindx_tools.rules import Rule
 
@@ -71,7 +72,7 @@ def _judged(code: Syntax, function: ast.FunctionDef, moves: list[_Move]) -> Iter
     if not moves:
         return
     labels = {m.name for m in moves if _LABEL.search(m.name)}
-    given = set().union(*(_returned(n.value) for n in ast.walk(function)
+    given = set().union(*(_returned(n.value) for n in below(function)
                           if isinstance(n, ast.Return) and isinstance(n.value, (ast.Tuple, ast.Dict))))  # fmt: skip
     labels |= {n for n in given if _LABEL.search(n)}
     images = {m.name for m in moves} - labels
@@ -106,7 +107,7 @@ def _moves(code: Syntax, node: ast.Assign) -> Iterator[_Move]:
 
 
 def _kind(value: ast.expr) -> str | None:
-    for n in ast.walk(value):
+    for n in below(value):
         if isinstance(n, ast.Call) and last_name(n.func) in _KINDS:
             return _KINDS[last_name(n.func)]
         if isinstance(n, ast.Slice) and n.step is not None and written(n.step) == "-1":
@@ -115,12 +116,12 @@ def _kind(value: ast.expr) -> str | None:
 
 
 def _reads(value: ast.expr, name: str) -> bool:
-    return any(written(n) == name for n in ast.walk(value) if isinstance(n, (ast.Name, ast.Subscript)))
+    return any(written(n) == name for n in below(value) if isinstance(n, (ast.Name, ast.Subscript)))
 
 
 def _returned(value: ast.Tuple | ast.Dict) -> set[str]:
     parts = value.elts if isinstance(value, ast.Tuple) else value.values
-    return {written(n) for p in parts for n in ast.walk(p) if isinstance(n, (ast.Name, ast.Subscript))}
+    return {written(n) for p in parts for n in below(p) if isinstance(n, (ast.Name, ast.Subscript))}
 
 
 def _together(code: Syntax, a: _Move, b: _Move) -> bool:
@@ -129,7 +130,7 @@ def _together(code: Syntax, a: _Move, b: _Move) -> bool:
         return True
     if not isinstance(a.block, ast.If) or not isinstance(b.block, ast.If):
         return False
-    drawn_anew = any(isinstance(n, ast.Call) for n in ast.walk(a.block.test))
+    drawn_anew = any(isinstance(n, ast.Call) for n in below(a.block.test))
     return written(a.block.test) == written(b.block.test) and not drawn_anew
 
 
@@ -137,10 +138,10 @@ def _changed(block: ast.AST, name: str) -> bool:
     """Whether the block changes the other array in its own way, such as boxes by arithmetic on their corners."""
     if not isinstance(block, ast.If):
         return False
-    inside = [n for s in block.body for n in ast.walk(s)]
+    inside = [n for s in block.body for n in below(s)]
     changed = [t for n in inside if isinstance(n, ast.Assign) for t in n.targets]
     changed += [n.target for n in inside if isinstance(n, ast.AugAssign)]
-    parts = [p for t in changed for p in ast.walk(t) if isinstance(p, (ast.Name, ast.Subscript))]
+    parts = [p for t in changed for p in below(t) if isinstance(p, (ast.Name, ast.Subscript))]
     return any(written(part) == name for part in parts)
 
 

@@ -65,12 +65,17 @@ def check(project: Project) -> Iterator[Finding]:
             yield from _judged(code, call, training)
 
 
+def _draws(text: str, how: re.Pattern[str]) -> bool:
+    """Whether numbers are drawn: a word that stands in every match is looked for first."""
+    return any(word in text for word in ("random", "albumentations", "imgaug")) and how.search(text) is not None
+
+
 def _sets_seed(project: Project, code: Syntax, call: ast.Call, seeders: set[str]) -> bool:
     library, name = code.qualified(call.func), last_name(call.func)
     if library == "numpy.random.seed":
-        return any(_NUMPY.search(f.text) for f in project.files)
+        return any(_draws(f.text, _NUMPY) for f in project.files)
     if library == "random.seed":
-        return any(_PYTHON.search(f.text) for f in project.files)
+        return any(_draws(f.text, _PYTHON) for f in project.files)
     if library in _LIBRARY or (name in ("seed_everything", "set_seed") and library):
         return True
     if name in _FRESH and library.startswith(("numpy.random.", "random.")):

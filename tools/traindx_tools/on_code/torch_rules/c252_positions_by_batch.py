@@ -30,13 +30,18 @@ _TABLE = re.compile(
     r"(^|_)(pe|pos|position|positions|positional|pos_?emb\w*|pos_enc\w*|positional_\w+|wpe)$", re.IGNORECASE
 )
 _LAYERS = ("TransformerEncoderLayer", "TransformerDecoderLayer", "Transformer", "MultiheadAttention")
+_WORDS = ("transpose", "permute", "swapaxes", "rearrange", ".T", ".mT")
 _MOVES = re.compile(r"transpose\(\s*0|transpose\(\s*1\s*,\s*0|permute\(|swapaxes|rearrange|\.T\b|\.mT\b")
+
+
+def _moves(text: str) -> bool:
+    return any(word in text for word in _WORDS) and _MOVES.search(text) is not None
 
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at every slice of a positional table, where the layers of the project say which axis comes first."""
     layers = [c for f in project.files for c in syntax(f).calls(*_LAYERS) if "torch" in syntax(f).qualified(c.func)]
-    if not layers or not all(_batch_first(c) for c in layers) or any(_MOVES.search(f.text) for f in project.files):
+    if not layers or not all(_batch_first(c) for c in layers) or any(_moves(f.text) for f in project.files):
         return
     for file in project.files:
         code = syntax(file)

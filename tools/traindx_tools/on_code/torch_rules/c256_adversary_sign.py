@@ -42,6 +42,7 @@ _OF_G = re.compile(r"(^|[_.])(g|gen|generator)([_.]|\d|$)|(loss|err|opt|optim|op
                    r"|generator|adv_loss|loss_gen", re.IGNORECASE)  # fmt: skip
 _OF_D = re.compile(r"(^|[_.])(d|dis|disc|discriminator|critic|c)([_.]|\d|$)|(loss|err|opt|optim|optimizer|cost)_?D"
                    r"($|[_.])|D_?(loss|opt)|discriminator|critic", re.IGNORECASE)  # fmt: skip
+_ADVERSARIAL = ("fake", "discriminator", "critic", "netd", "gan")
 _TURNED = re.compile(r"maximize=True|neg_\(|GradientReversal|GradReverse|grad_reverse|RevGrad|reverse_grad")
 
 
@@ -57,8 +58,8 @@ class _Loss:
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at the two losses of every discriminator."""
-    named = re.compile(r"fake|discriminator|critic|netD|gan", re.IGNORECASE)
-    codes = [syntax(f) for f in project.files if named.search(f.text)]
+    lowered = ((f, f.text.lower()) for f in project.files)
+    codes = [syntax(f) for f, text in lowered if any(word in text for word in _ADVERSARIAL)]
     for code in codes:
         if _TURNED.search(code.file.text):
             continue

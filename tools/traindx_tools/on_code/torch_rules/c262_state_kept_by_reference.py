@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, last_name, syntax, written
 from traindx_tools.rules import Rule
 
@@ -65,12 +66,15 @@ def check(project: Project) -> Iterator[Finding]:
 
 
 def _methods(code: Syntax) -> Iterator[_Method]:
+    lines = [r.lineno for r in code.of(ast.Return) if r.value is not None]
     for owner in code.of(ast.ClassDef):
+        if not any(owner.lineno <= line <= (owner.end_lineno or line) for line in lines):
+            continue
         changed = dict(_changed(owner))
         for method in owner.body if changed else ():
             if not isinstance(method, FunctionNode):
                 continue
-            for node in ast.walk(method):
+            for node in below(method):
                 if not isinstance(node, ast.Return) or node.value is None:
                     continue
                 parts = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
@@ -86,7 +90,7 @@ def _changed(owner: ast.ClassDef) -> Iterator[tuple[str, ast.AST]]:
     for method in owner.body:
         if not isinstance(method, FunctionNode) or method.name in ("__init__", "reset"):
             continue
-        for node in ast.walk(method):
+        for node in below(method):
             target: ast.expr | None = None
             if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Subscript):
                 target = node.target.value if not isinstance(node.target.slice, ast.Constant) or isinstance(

@@ -16,6 +16,7 @@ from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.lookup import Body, Lookup, lookup
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, names_in, parameters, written
 from traindx_tools.rules import Rule
 
@@ -105,7 +106,7 @@ def _judged(look: Lookup, code: Syntax, draw: ast.Call) -> Iterator[Finding]:
 def _beside(look: Lookup, code: Syntax, draw: ast.Call, end: _End, prediction: ast.expr) -> Iterator[Finding]:
     """Another draw that is mixed into the input in the same function."""
     for node in _behind(look, code, prediction):
-        for other in ast.walk(node):
+        for other in below(node):
             if not isinstance(other, ast.Call) or other is draw or last_name(other.func) not in _NORMAL:
                 continue
             mixed = any(isinstance(u, ast.BinOp) and isinstance(u.op, (ast.Add, ast.Mult)) for u in code.above(other))
@@ -166,7 +167,7 @@ def _ends(look: Lookup, code: Syntax, draw: ast.expr) -> Iterator[_End]:
 def _reads(code: Syntax, statement: ast.Assign) -> list[ast.Name]:
     """Every later read of a name in the function."""
     target, scope = statement.targets[0], code.scope(statement)
-    inside = [n for n in ast.walk(scope) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
+    inside = [n for n in below(scope) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
     return [n for n in inside if isinstance(target, ast.Name) and n.id == target.id and n.lineno >= statement.lineno]
 
 
@@ -191,7 +192,7 @@ def _is_loss(look: Lookup, code: Syntax, call: ast.Call) -> bool:
     if found is None:
         return len(call.args) + len(call.keywords) >= 2
     body = found[1]
-    inner = [n for n in ast.walk(body) if isinstance(n, ast.Call)]
+    inner = [n for n in below(body) if isinstance(n, ast.Call)]
     return not any(written(n.func).startswith("self.") or last_name(n.func) in parameters(body) for n in inner)
 
 
@@ -203,7 +204,7 @@ def _behind(look: Lookup, code: Syntax, node: ast.expr) -> Iterator[ast.expr]:
         one = queue.pop(0)
         seen += 1
         yield one
-        for name in ast.walk(one):
+        for name in below(one):
             if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Load):
                 bound = code.bindings(name)
                 made = code.assigned(name)
@@ -216,7 +217,7 @@ def _noisers(look: Lookup, code: Syntax, prediction: ast.expr) -> Iterator[tuple
     """The calls of the project's own functions that make what a prediction is computed from."""
     told: set[int] = set()
     for expression in _behind(look, code, prediction):
-        for call in ast.walk(expression):
+        for call in below(expression):
             if isinstance(call, ast.Call) and id(call) not in told and code.parent(call) is not None:
                 told.add(id(call))
                 found = look.function(code, call.func)
@@ -244,11 +245,11 @@ def _own_draw(look: Lookup, code: Syntax, body: Body, call: ast.Call) -> ast.Cal
 
 def _added(code: Syntax, body: Body, draw: ast.Call, target: ast.expr | None, given: set[str]) -> bool:
     """Whether a draw is added to something that the function is passed."""
-    for sum_ in ast.walk(body):
+    for sum_ in below(body):
         if not isinstance(sum_, ast.BinOp) or not isinstance(sum_.op, (ast.Add, ast.Sub)):
             continue
         for one, other in ((sum_.left, sum_.right), (sum_.right, sum_.left)):
-            holds = any(n is draw for n in ast.walk(one)) or (
+            holds = any(n is draw for n in below(one)) or (
                 isinstance(target, ast.Name) and target.id in names_in(one))  # fmt: skip
             noise = target.id if isinstance(target, ast.Name) else ""
             if holds and noise not in names_in(other) and names_in(other) & (given - {noise}):
