@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from traindx_tools.catalog.catalog import FailureMode, FixPlan, LookAlike, Speaks, Step
@@ -166,6 +166,7 @@ FINDINGS = st.lists(st.builds(
 WEIGHTS = st.lists(st.builds(Speaks, RULES, st.floats(0.1, 60)), min_size=1, max_size=3)
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])  # a busy machine is no fault of the strategies
 @given(FINDINGS, WEIGHTS, WEIGHTS)
 def test_confidences_are_probabilities_that_leave_room_for_the_unknown(
         findings: list[Finding], one: list[Speaks], two: list[Speaks]) -> None:
