@@ -76,9 +76,9 @@ def audit_sources(files: Sequence[SourceFile], processes: int = 1, rules: Sequen
     modules = [m for room in ROOMS for m in rules_in(room) if m.rule.id.startswith(asked)]
     project, judged = followed_and_judged(modules, files, processes)
     notes = [Artifact(f.path, "python", note=f"followed in part: {why}") for f, why in project.failures]
-    notes += judged.notes
+    notes += sorted(judged.notes, key=lambda n: n.path)
     found = judged.findings
-    found.sort(key=lambda f: (-f.severity.rank, f.where.file or "", f.where.line or 0, f.rule))
+    found.sort(key=lambda f: (-f.severity.rank, f.where.file or "", f.where.line or 0, f.rule, f.statement))
     return AuditResult(tuple(found), tuple(notes), project)
 
 

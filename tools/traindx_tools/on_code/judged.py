@@ -18,6 +18,12 @@ class Judged:
     left: list[str] = field(default_factory=list)
     """Ids of rules that could not judge yet."""
 
+    def add(self, other: Judged | None) -> None:
+        """What another process said; None where it died."""
+        if other is not None:
+            self.findings += other.findings
+            self.notes += other.notes
+
     def dumps(self) -> str:
         """As JSON."""
         notes = [[a.path, a.format, a.note] for a in self.notes]

@@ -1,18 +1,20 @@
 """Judging on several cores: the project is followed once, then forked processes take the rules among themselves.
 
 While it is followed, a forked process already runs the rules that only read it: a rule that asks for what following
-gives is left to the others. Splitting by files would be simpler and wrong: what a rule sees in one file depends on
-others. Where a process cannot be forked safely (other threads run, another system), one process judges everything; the
-findings are the same.
+gives waits for that. Splitting by files would be simpler and wrong: what a rule sees in one file depends on others.
+Where a process cannot be forked safely (other threads run, another system), one process judges everything; the
+findings are the same. A child ends with its parent, however that ends.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -57,31 +59,34 @@ _FOLLOWED = frozenset({"roots", "classes", "instances", "failures"})
 def followed_and_judged(modules: Sequence[RuleModule], files: Sequence[SourceFile],
                         processes: int = 1) -> tuple[Project, Judged]:
     """The project that these sources are, followed, and what the rules say of it, by so many processes at once."""
-    early = _forked(modules, ReadOnly(files)) if processes > 1 else None
-    project = Project.of(files)
-    said = early.answer() if early is not None else None
-    told = Judged() if said is None else said
-    left = modules if said is None else [m for m in modules if m.rule.id in said.left]
-    for judged in _shared(left, project, processes):
-        told.findings += judged.findings
-        told.notes += judged.notes
+    if processes <= 1:
+        project = Project.of(files)
+        return project, _judge(modules, project)
+    waiting = _judge(modules, ReadOnly(())).left
+    told = Judged()
+    with _Children() as children:
+        early = children.fork([m for m in modules if m.rule.id not in waiting], ReadOnly(files))
+        project = Project.of(files)
+        late = [m for m in modules if m.rule.id in waiting]
+        shares = [late[i::processes] for i in range(processes)]
+        asked = [early, *(children.fork(share, project) for share in shares[1:])]
+        told.add(_judge(shares[0], project))
+        for one in asked:
+            said = one.answer()
+            missing = one.modules if said is None else [m for m in one.modules if m.rule.id in said.left]
+            told.add(said)
+            told.add(_judge(missing, project))  # what a child that was killed had to do, too
     return project, told
 
 
-def _shared(modules: Sequence[RuleModule], project: Project, processes: int) -> Iterator[Judged]:
-    shares = [modules[i::processes] for i in range(processes)]
-    children = [_forked(share, project) for share in shares[1:]]
-    yield _judge(shares[0], project)
-    for share, child in zip(shares[1:], children, strict=True):
-        answer = child.answer() if child is not None else None
-        yield answer if answer is not None else _judge(share, project)  # a child that was killed: done here instead
-
-
-def _judge(modules: Sequence[RuleModule], project: Project) -> Judged:
+def _judge(modules: Sequence[RuleModule], project: Project, parent: int | None = None) -> Judged:
+    """What the rules say. A child gives the process that asked: once that is gone, nobody waits for the answer."""
     from traindx_tools.on_code.entry import checked
 
     judged = Judged()
     for module in modules:
+        if parent is not None and os.getppid() != parent:
+            break
         try:
             judged.findings += checked(module, project)
         except NotFollowed:
@@ -94,21 +99,52 @@ def _judge(modules: Sequence[RuleModule], project: Project) -> Judged:
 
 @dataclass(frozen=True)
 class _Child:
-    pid: int
-    pipe: int
+    """A process that judges by these rules. `pid` is 0 where there was no room for one."""
+
+    modules: Sequence[RuleModule]
+    pid: int = 0
+    pipe: int = -1
 
     def answer(self) -> Judged | None:
         """What the child said; None where it died."""
-        with os.fdopen(self.pipe, "rb") as pipe:
+        if not self.pid:
+            return None
+        with os.fdopen(self.pipe, "rb", closefd=False) as pipe:
             said = pipe.read()
-        os.waitpid(self.pid, 0)
         try:
             return Judged.loads(said)
         except BROKEN:
             return None
 
 
-def _forked(modules: Sequence[RuleModule], project: Project) -> _Child | None:
+class _Children:
+    """Processes that end with this block: they are waited for, and on the way out of an error killed first."""
+
+    def __init__(self) -> None:
+        self._running: list[_Child] = []
+
+    def __enter__(self) -> _Children:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        for child in self._running:
+            if kind is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(child.pid, signal.SIGKILL)
+            os.close(child.pipe)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(child.pid, 0)
+
+    def fork(self, modules: Sequence[RuleModule], project: Project) -> _Child:
+        """A child that judges the project by these rules."""
+        child = _forked(modules, project)
+        if child.pid:
+            self._running.append(child)
+        return child
+
+
+def _forked(modules: Sequence[RuleModule], project: Project) -> _Child:
+    parent = os.getpid()
     read, write = os.pipe()
     try:
         with warnings.catch_warnings():
@@ -117,15 +153,15 @@ def _forked(modules: Sequence[RuleModule], project: Project) -> _Child | None:
     except OSError:  # no room for another process
         os.close(read)
         os.close(write)
-        return None
+        return _Child(modules)
     if pid:
         os.close(write)
-        return _Child(pid, read)
+        return _Child(modules, pid, read)
     status = 1
     try:
         os.close(read)
         with os.fdopen(write, "wb") as pipe:
-            pipe.write(_judge(modules, project).dumps().encode("utf-8", "surrogatepass"))
+            pipe.write(_judge(modules, project, parent).dumps().encode("utf-8", "surrogatepass"))
         status = 0
     finally:
         os._exit(status)  # nothing of the parent's (buffers, exit handlers, finally clauses) may run twice
