@@ -100,6 +100,12 @@ def test_a_broken_pattern_is_left_to_grep() -> None:
     assert fits(Step("Search", 'grep -nE "([" train.py', "a line"), Circumstances(code="x = 1"))
 
 
+def test_movement_is_measured_on_every_parameter() -> None:
+    """The first parameter says nothing of the others; its dtype alone may stand for theirs."""
+    first = [(mode.id, s.command) for mode, s in STEPS if "next(model.parameters())" in s.command]
+    assert [m for m, command in first if not re.search(r"next\(model\.parameters\(\)\)\.dtype", command)] == []
+
+
 def test_needs_and_rules_exist() -> None:
     known = set(all_rules())
     for mode, step in STEPS:
