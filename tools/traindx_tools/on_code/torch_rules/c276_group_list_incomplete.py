@@ -5,9 +5,9 @@ and nothing else: a head that was forgotten, or added to the model later, gets g
 with groups that are chosen by name (`if "enc" in n`, `if "dec" in n`) where a third part matches neither. The other
 parts learn around the random features of the one that is left out, so that the loss falls and stops too high.
 
-Left alone: what is frozen, detached, called without gradients, loaded from a file, or held by another optimizer;
-`add_param_group`; groups whose making cannot be followed; choices for adapters, prompts or biases alone; and one
-group over the last layers (a probe on fixed features).
+Left alone: what is frozen, tied to another weight, detached, called without gradients, loaded from a file, or held by
+another optimizer; `add_param_group`; groups whose making cannot be followed; choices for adapters, prompts or biases
+alone; and one group over the last layers (a probe on fixed features).
 """
 
 from __future__ import annotations
@@ -218,7 +218,9 @@ def _calls(loop: TrainingLoop) -> dict[int, _Called]:
 def _left_out(part: Value, taken: dict[int, bool], reached: frozenset[object], calls: dict[int, _Called], path: str,
               whole: Instance) -> bool:  # fmt: skip
     inner = submodules(part) or [part]
-    if taken[id(part)] or _READ_ONLY.search(path) or not any(learns(p) or affine(p) for p in inner):
+    if taken[id(part)] or _READ_ONLY.search(path) or _is_tied(whole, path):
+        return False
+    if not any(learns(p) or affine(p) for p in inner):
         return False
     if any(isinstance(p, (Thing, Instance)) and (p.state.get("frozen", False) is not False or p.state.get("pretrained"))
            for p in inner):  # fmt: skip
@@ -229,6 +231,13 @@ def _left_out(part: Value, taken: dict[int, bool], reached: frozenset[object], c
     called = next((calls[id(p)] for p in inner if id(p) in calls), None)
     result = called.event.result if called is not None else None
     return isinstance(result, Tensor) and result.grad is not False and result.site in reached
+
+
+def _is_tied(whole: Instance, path: str) -> bool:
+    """Whether a part shares a weight with another: `self.head.weight = self.embed.weight`, in either direction."""
+    leaf = re.escape(path.rpartition(".")[2])
+    shared = re.compile(rf"\b{leaf}\.weight\s*=[^=]|=\s*[\w.]*\b{leaf}\.weight\s*(#.*)?$|tie_weights\(", re.MULTILINE)
+    return any(shared.search(info.file.text) for info in whole.klass.info.lineage())
 
 
 def _is_read(whole: Instance, path: str) -> bool:
