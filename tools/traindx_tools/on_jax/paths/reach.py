@@ -151,14 +151,13 @@ def _read(env: Mapping[Any, Ways], atom: Any) -> Ways:
 
 def _equation(found: Reach, eqn: Any, given: list[Ways], around: Place | None) -> list[Ways]:
     name = eqn.primitive.name
-    place = place_of(eqn, around)
     body = internals.called(eqn)
     if body is not None and name not in OWN_DERIVATIVE:
-        return _run(found, body, given, place)
+        return _run(found, body, given, place_of(eqn, around))
     if name == "cond":
-        return _branches(found, eqn, given, place)
+        return _branches(found, eqn, given, place_of(eqn, around))
     if name in ("scan", "while"):
-        return _loop(found, eqn, given, place)
+        return _loop(found, eqn, given, place_of(eqn, around))
     everything = _joined(given)
     back = found.backward if "transpose" in internals.stack(eqn) else 0
     passed = Ways(everything.any | back)
@@ -166,7 +165,7 @@ def _equation(found: Reach, eqn: Any, given: list[Ways], around: Place | None) -
         told = _joined(given[SELECTORS.get(name, 0):])
         passed = Ways(passed.any, told.smooth | _behind(found, name, given), told.sure)
     outputs = [passed if is_float(v.aval) else Ways(passed.any) for v in eqn.outvars]
-    return list(_ended(found, eqn, place, given, outputs))
+    return list(_ended(found, eqn, around, given, outputs))
 
 
 def _behind(found: Reach, name: str, given: Sequence[Ways]) -> int:
@@ -176,17 +175,17 @@ def _behind(found: Reach, name: str, given: Sequence[Ways]) -> int:
     return ((given[0].smooth ^ given[1].smooth) & found.singles) << 1
 
 
-def _ended(found: Reach, eqn: Any, place: Place | None, given: Sequence[Ways], outputs: list[Ways]) -> Iterator[Ways]:
+def _ended(found: Reach, eqn: Any, around: Place | None, given: Sequence[Ways], outputs: list[Ways]) -> Iterator[Ways]:
     """The outputs of an equation; where ways end in it, it is a source of its own from there on."""
     name = eqn.primitive.name
-    inputs = [w for w, a in zip(given, eqn.invars, strict=True) if is_float(a.aval) and w.any]
     ends = name in FLAT or not all(is_float(v.aval) for v in eqn.outvars)
+    inputs = [w for w, a in zip(given, eqn.invars, strict=True) if w.any and is_float(a.aval)] if ends else []
     # softmax stops the gradient of its maximum, rightly
-    if not inputs or not ends or (name == "stop_gradient" and within_jax(eqn)):
+    if not inputs or (name == "stop_gradient" and within_jax(eqn)):
         yield from outputs
         return
     came = _joined(inputs)
-    end = _end(found, eqn, place)
+    end = _end(found, eqn, place_of(eqn, around))
     end.inputs |= came.any
     end.first |= came.smooth
     for variable, way in zip(eqn.outvars, outputs, strict=True):

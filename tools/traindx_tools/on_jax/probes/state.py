@@ -56,6 +56,17 @@ class _Function:
         """The ways through its jaxpr."""
         return reach(self.traced.jaxpr)
 
+    @cached_property
+    def trained(self) -> int:
+        """As bits, the inputs to which gradients have a way from a scalar output: parameters, not moments or averages.
+
+        Asked for at the end, when it is known what comes back in the next call.
+        """
+        found = 0
+        for output in _scalars(self):
+            found |= self.reach.outputs[output].smooth
+        return found
+
 
 class State(JaxProbe):
     """Compares what a step carries on between calls that lie far apart, and reads its jaxpr for what it drops."""
@@ -155,7 +166,7 @@ class State(JaxProbe):
         calls = taken[-1] - taken[0]
         told = yield from self._without_gradient(known, state, still, calls)
         moving = {k for k in range(len(known.outputs)) if not same[k] or not finite[k]}
-        rest = [i for i in state if i in still - told and self._reaches(known, i) and float(last[state[i]][2]) > 0]
+        rest = [i for i in state if i in still - told and known.trained >> i & 1 and float(last[state[i]][2]) > 0]
         if rest:
             names = [known.traced.inputs[i] for i in rest]
             half = all(known.halves[state[i]] for i in rest)
@@ -167,9 +178,8 @@ class State(JaxProbe):
                           calls: int) -> Generator[Finding, None, set[int]]:
         """J301 for inputs that did not move, or that move by themselves alone; returns those inputs."""
         outputs, jaxpr = _scalars(known), known.traced.jaxpr
-        trained = sum(1 << i for i in range(len(known.traced.inputs)) if self._reaches(known, i))
         fed = known.watched.feeding.fed if known.watched.feeding is not None else {}
-        closed = closed_state(jaxpr, fed, trained) & set(state) - still
+        closed = closed_state(jaxpr, fed, known.trained) & set(state) - still
         inputs = sorted((still | closed) - stopped_on_purpose(jaxpr))
         told: set[int] = set()
         for blocked in blocked_inputs(known.traced, known.reach, inputs, outputs):
@@ -179,13 +189,9 @@ class State(JaxProbe):
                 yield from j301_no_gradient_path.check(replace(blocked, unchanged_calls=calls, decaying=decaying))
         return told
 
-    def _reaches(self, known: _Function, index: int) -> bool:
-        """Whether gradients have a way from a scalar output to an input: a parameter, not a moment or an average."""
-        return any(known.reach.outputs[o].smooth & 1 << index for o in _scalars(known))
-
     def _counts(self, known: _Function, output: int, fed: dict[int, int]) -> bool:
         index = fed.get(known.outputs[output])
-        return index is not None and index < len(known.traced.inputs) and self._reaches(known, index)
+        return index is not None and index < len(known.traced.inputs) and bool(known.trained >> index & 1)
 
     def _not_fed_back(self, known: _Function) -> Iterable[Finding]:
         feeding = known.watched.feeding
