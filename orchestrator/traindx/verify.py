@@ -198,10 +198,16 @@ def steps_needed(failing_step: float | None, verify: Verify) -> float:
     return min(failing_step + STEPS_BEYOND, max(failing_step, 1.0) * TIMES_FAILING_STEP)
 
 
+_FROM_THE_START = frozenset({"T301", "T302", "T303", "T304", "T306", "T307"})
+"""Rules on what holds in every step: the step of their findings says how long they watched, not when it failed."""
+
+
 def failing_step(diagnosis: Diagnosis) -> float | None:
-    """The earliest step at which the cited evidence saw the fault, or None."""
+    """The earliest step at which the cited evidence saw the fault come, or None."""
     steps: list[float] = []
     for e in diagnosis.evidence:
+        if e.rule in _FROM_THE_START:
+            continue
         where = (e.finding or {}).get("where")
         step = where.get("step") if isinstance(where, dict) and where.get("unit", "step") == "step" else None
         if isinstance(step, (int, float)):

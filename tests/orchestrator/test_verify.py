@@ -210,6 +210,14 @@ def test_the_failing_step_is_the_earliest_in_the_evidence():
     assert failing_step(diagnosis()) is None
 
 
+def test_what_holds_from_the_start_fails_at_no_step():
+    """A parameter in no optimizer was watched for 150 steps: a run of 150 steps can show that it is held now."""
+    watched = SEEN.model_copy(update={"rule": "T301", "finding": finding("T301", step=150.0).to_json()})
+    assert failing_step(diagnosis(evidence=(watched,))) is None
+    both = (watched.model_copy(update={"id": "E2"}), SEEN)
+    assert failing_step(diagnosis(evidence=both, cites=("E1", "E2"))) == 40
+
+
 def outcome(folder: Path, code: int | None = 0, text: str = "fine\n", **ended: bool) -> Outcome:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "output.log").write_text(text)
