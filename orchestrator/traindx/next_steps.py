@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from traindx.diagnose import Report
     from traindx_tools import triage
 
+UNLIKELY = 0.03
+"""Confidence below which a second hypothesis is not worth a command."""
+
 MOST = 8
 """Commands that are named at most."""
 
@@ -84,8 +87,10 @@ def _one_path(report: Report) -> str | None:
 
 
 def _checks(report: Report, without: Collection[str]) -> Iterator[str]:
-    """The commands of the first two hypotheses' checks that fit this workspace."""
-    for found in _left(report, without)[:2]:
+    """The commands of the first two hypotheses' checks that fit this workspace; none of what is next to excluded."""
+    for number, found in enumerate(_left(report, without)[:2]):
+        if number and found.confidence < UNLIKELY:
+            continue
         measured = measured_of(found)
         for step in (*found.mode.confirm, *found.mode.rule_out):
             command = "" if step.edited else report.command(step.command, measured)

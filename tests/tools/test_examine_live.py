@@ -119,3 +119,10 @@ def test_code_that_is_given_is_not_added_to(tmp_path: Path) -> None:
     (tmp_path / "other.py").write_text("x = 1\n")
     folder = recorded(tmp_path)
     assert [p.name for p in examine([folder, tmp_path / "other.py"], root=tmp_path).code] == ["other.py"]
+
+
+def test_a_file_is_read_once_that_a_record_names_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text("import torch\nloss = -torch.log(p).mean()\n")
+    folder_of_a_run(tmp_path, [1.0, 0.9, math.inf, math.nan], log_of_zero(tmp_path / "train.py"))
+    assert examine(["."], root=tmp_path).code == (Path("train.py"),)

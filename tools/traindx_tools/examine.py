@@ -83,6 +83,14 @@ def named_code(findings: Sequence[Finding], root: Path) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(inside))
 
 
+def _each_once(files: Sequence[Path]) -> tuple[Path, ...]:
+    """Each file under the name that came first: a record names by its whole path what was given as `train.py`."""
+    found: dict[str, Path] = {}
+    for file in files:
+        found.setdefault(os.path.realpath(file), file)
+    return tuple(found.values())[:MOST_CODE_FILES]
+
+
 def _started_with(live: LiveRun, root: Path) -> tuple[Path, ...]:
     """The script of a recorded process and the Python files beside it, where they lie below the root."""
     beside = [p for script in live.scripts(root) for p in (script, *sorted(script.parent.glob("*.py")))]
@@ -164,8 +172,7 @@ def examine(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | No
     base = (root or Path.cwd()).resolve()
     told = live.seen_from(base)
     given = code_files(paths, run)
-    files = tuple(dict.fromkeys([*given, *named_code(told, base), *(() if given else _started_with(live, base))]))
-    files = files[:MOST_CODE_FILES]
+    files = _each_once([*given, *named_code(told, base), *(() if given else _started_with(live, base))])
     code = audit(files)
     memory, unread = _memory_snapshots(run)
     here = _prefixes(base)

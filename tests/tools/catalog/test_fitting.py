@@ -51,6 +51,21 @@ def test_each_library_is_asked_in_its_own_words() -> None:
     assert not [t for t in offered(OLD_KEYS) if re.search(r"\btorch\.\w", t)]
 
 
+@pytest.mark.parametrize(("libraries", "torch", "jax"), [
+    ({"torch", "numpy"}, True, False),
+    ({"transformers", "numpy"}, True, False),
+    ({"jax", "optax"}, False, True),
+    ({"torch", "jax"}, True, True),
+    ({"numpy", "math"}, False, False),
+    ({"my_trainer"}, True, False),
+])  # fmt: skip
+def test_checks_are_of_the_libraries_that_are_used(libraries: set[str], torch: bool, jax: bool) -> None:
+    here = Circumstances(libraries=frozenset(libraries))
+    assert (here.has("torch"), here.has("jax")) == (torch, jax)
+    words = Step("Print the gradient norm before backward")
+    assert fits(words, here) is torch
+
+
 def test_jax_checks_only_keys_that_it_can_see() -> None:
     assert not [t for t in offered(OLD_KEYS) if "JAX_DEBUG_KEY_REUSE" in t]
     assert [t for t in offered(replace(OLD_KEYS, keys="typed")) if "JAX_DEBUG_KEY_REUSE" in t]

@@ -23,7 +23,8 @@ _DERIVED = tuple((re.compile(pattern), need) for pattern, need in (
     (r"torch\.cuda|nvidia-smi|compute-sanitizer|CUDA_|PYTORCH_CUDA|autocast\(\"cuda\"|another GPU", "cuda"),
     (r"JAX_DEBUG_KEY_REUSE", "typed-keys"),
     (r"\bJAX_[A-Z]|\bjax\.(?!key)|\bjnp\.", "jax"),
-    (r"\btorch\.(?!cuda)|\bTORCH", "torch"),
+    (r"\btorch\.(?!cuda)|\bTORCH|\bbackward\(|before backward|(?<!jax)\.grad\b|zero_grad|\.parameters\(\)|param_groups"
+     r"|named_parameters|state_dict\(\)|requires_grad|grad_fn", "torch"),
 ))  # fmt: skip
 """(what a check says, what it needs)."""
 _INSTRUMENTS = re.compile(r"\b[TJ]\d{3}\b")
@@ -34,6 +35,10 @@ _CHOOSES_ITSELF = re.compile(
     r"^\s*(?:import|from)\s+(?:jax|flax|lightning|pytorch_lightning|transformers|accelerate|deepspeed|keras|tensorflow|"
     r"trl|ignite|fastai)\b|\bdevice\b", re.MULTILINE)  # fmt: skip
 """A program that may run on an accelerator without naming it."""
+_JAX = frozenset({"jax", "flax", "optax", "equinox", "haiku", "orbax"})
+_TORCH = frozenset({"torch", "torchvision", "lightning", "pytorch_lightning", "transformers", "accelerate", "deepspeed",
+                    "trl", "peft", "timm", "fastai", "ignite", "ultralytics", "sentence_transformers"})  # fmt: skip
+"""Libraries that a program of the framework may import alone."""
 _LIBRARY = re.compile(r"^\s*(?:import|from)\s+(\w+)", re.MULTILINE)
 _SCHEDULED = re.compile(r"\w+LR\(|Scheduler\(|_schedule\w*\(|WarmRestarts\(|\[.lr.\]\s*=[^=]")
 
@@ -81,7 +86,12 @@ class Circumstances:
             return self.keys != "old"
         if need in ("schedule", "no-schedule"):
             return bool(self.scheduled) == (need == "schedule")
-        return self.libraries is None or need in self.libraries
+        if self.libraries is None:
+            return True
+        of_jax, of_torch = bool(self.libraries & _JAX), bool(self.libraries & _TORCH)
+        if need == "jax":
+            return of_jax
+        return of_torch or not (of_jax or "numpy" in self.libraries)
 
 
 NEEDS = frozenset({"cuda", "cpu", "typed-keys", "schedule", "no-schedule", "jax", "torch"})
