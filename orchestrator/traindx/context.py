@@ -65,8 +65,6 @@ class RankedHypothesis(Model):
     rule_out: tuple[str, ...]
     for_: tuple[str, ...] = Field(alias="for")
     against: tuple[str, ...]
-    beside: bool = False
-    """Whether it is no rival of the first: both may hold, and each confidence stands by itself."""
 
     @classmethod
     def of(cls, hypothesis: Hypothesis) -> RankedHypothesis:
@@ -88,7 +86,5 @@ class DiagnosisResult(Model):
     """The run beside one that works (`--against`): see `traindx_tools.against`."""
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; `comparison` only where there is one, `beside` only of a hypothesis that is no rival."""
-        told = {k: v for k, v in super().to_json().items() if k != "comparison" or v is not None}
-        told["hypotheses"] = [{k: v for k, v in h.items() if k != "beside" or v} for h in told["hypotheses"]]
-        return told
+        """Plain values; `comparison` only where there is one."""
+        return {k: v for k, v in super().to_json().items() if k != "comparison" or v is not None}

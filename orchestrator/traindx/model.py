@@ -144,8 +144,6 @@ class Hypothesis(Model):
     for_: tuple[str, ...] = Field(default=(), alias="for")
     against: tuple[str, ...] = ()
     status: Literal["open", "confirmed", "ruled_out"] = "open"
-    beside: bool = False
-    """Whether it is no rival of the first: both may hold, and each confidence stands by itself."""
 
 
 class ProposedEdit(Model):

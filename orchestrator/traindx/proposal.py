@@ -132,7 +132,6 @@ def hypothesis(found: triage.Hypothesis, exhibits: Exhibits, places: Places,
         for_=_weighed(found.speaks_for, exhibits),
         against=_weighed(found.speaks_against, exhibits),
         status="confirmed" if confirmed else "open",
-        beside=found.beside,
     )
 
 

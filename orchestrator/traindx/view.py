@@ -156,9 +156,12 @@ class View:
         return tuple(h for i, h in enumerate(ranked) if i == 0 or h.get("for"))
 
     def beside(self, hypothesis: Mapping[str, Any]) -> str:
-        """What is said of a hypothesis whose confidence and the first one's are more than 1 together; "" elsewhere."""
+        """What is said of a hypothesis whose confidence and the first one's are more than 1 together; "" elsewhere.
+
+        Rivals share 1 between them and the unknown: what is more than that together are two causes that may both hold.
+        """
         first = self.hypotheses[0]
-        if not hypothesis.get("beside") or float(hypothesis["confidence"]) + float(first["confidence"]) <= 1:
+        if hypothesis is first or float(hypothesis["confidence"]) + float(first["confidence"]) <= 1.001:
             return ""
         return BESIDE if float(hypothesis["confidence"]) >= CONFIDENT else APART
 

@@ -28,8 +28,6 @@ def test_two_faults_are_both_told(tmp_path: Path) -> None:
     report = diagnose([tmp_path / "train.py"])
     first, second = report.seen.verdict.hypotheses[:2]
     assert min(first.confidence, second.confidence) > 0.9
-    assert (first.beside, second.beside) == (False, True)
-    assert [h.get("beside", False) for h in report.to_json()["hypotheses"]][:2] == [False, True]
     assert report.terminal({}).count(BESIDE.split(":")[0]) == 1
 
 
@@ -39,13 +37,13 @@ def test_one_fault_stands_alone(tmp_path: Path) -> None:
     assert BESIDE.split(":")[0] not in report.terminal({})
 
 
-def hypotheses(*given: tuple[float, bool]) -> View:
-    told = [{"issue": f"{i}", "confidence": c, "beside": b, "for": (), "against": ()} for i, (c, b) in enumerate(given)]
+def hypotheses(*given: float) -> View:
+    told = [{"issue": f"{i}", "confidence": c, "for": (), "against": ()} for i, c in enumerate(given)]
     return View({"status": "diagnosis_complete", "hypotheses": told})
 
 
 def test_only_what_is_more_than_certain_together_is_explained() -> None:
-    view = hypotheses((0.97, False), (0.97, True), (0.66, True), (0.02, True), (0.02, False))
+    view = hypotheses(0.97, 0.97, 0.66, 0.03, 0.02)
     assert [view.beside(h) for h in view.hypotheses] == ["", BESIDE, APART, "", ""]
 
 
@@ -58,7 +56,6 @@ def test_rivals_share_what_is_certain() -> None:
     nan = Finding(rule="L101", title="t", severity=Severity.CRITICAL, strength=Strength.CIRCUMSTANTIAL, statement="nan",
                   where=Location(file="log.txt", line=4, step=4.0), source="log.txt", measured={"onset": "abrupt"})
     ranked = rank([nan], load_catalog())
-    assert not any(h.beside for h in ranked if h.speaks_for)
     assert sum(h.confidence for h in ranked if h.speaks_for) <= 1
 
 

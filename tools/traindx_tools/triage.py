@@ -73,8 +73,6 @@ class Hypothesis:
     mechanism: str
     location: Location | None
     """The best place known: the faulty line of code, else the user's frame, else the place in the log."""
-    beside: bool = False
-    """Whether it is no rival of the first hypothesis: both may hold, each with its own confidence."""
 
     @property
     def strength(self) -> Strength:
@@ -267,9 +265,7 @@ def rank(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom:
                                                     h.mode.id))
     if not ordered:
         return ()
-    first_one = ordered[0].mode
-    shown = [h if h is ordered[0] else replace(h, beside=not compete(
-        first_one, pro[first_one.id][0], h.mode, pro[h.mode.id][0])) for h in ordered[:MOST_SHOWN]]  # fmt: skip
+    shown = ordered[:MOST_SHOWN]
     spare = iter(_look_alikes(shown[0], {h.mode.id for h in shown}, modes, found, shown[-1].confidence))
     while len(shown) < 3 and (extra := next(spare, None)) is not None:
         shown.append(extra)
