@@ -57,7 +57,15 @@ class Lookup:
             name = owner.name if owner is not None else name
         elif len(self.functions.get(name, ())) != 1:
             return []
-        return [(c, call) for c in self.codes for call in c.calls(name)]
+        return self._calls.get(name, [])
+
+    @cached_property
+    def _calls(self) -> dict[str, list[tuple[Syntax, ast.Call]]]:
+        found: dict[str, list[tuple[Syntax, ast.Call]]] = {}
+        for code in self.codes:
+            for call in code.of(ast.Call):
+                found.setdefault(last_name(call.func), []).append((code, call))
+        return found
 
     def one_step(self, code: Syntax, node: ast.expr) -> Where | None:
         """Where a name or attribute comes from, one step back; None at its origin or where several could be meant."""
