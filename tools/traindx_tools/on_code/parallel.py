@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import sys
 import threading
@@ -68,15 +69,22 @@ def followed_and_judged(modules: Sequence[RuleModule], files: Sequence[SourceFil
         early = children.fork([m for m in modules if m.rule.id not in waiting], ReadOnly(files))
         project = Project.of(files)
         late = [m for m in modules if m.rule.id in waiting]
+        is_ready = early.is_ready()
+        if is_ready:
+            late += _taken(early, told)
         shares = [late[i::processes] for i in range(processes)]
-        asked = [early, *(children.fork(share, project) for share in shares[1:])]
+        asked = [children.fork(share, project) for share in shares[1:]]
         told.add(_judge(shares[0], project))
-        for one in asked:
-            said = one.answer()
-            missing = one.modules if said is None else [m for m in one.modules if m.rule.id in said.left]
-            told.add(said)
-            told.add(_judge(missing, project))  # what a child that was killed had to do, too
+        for child in asked if is_ready else [*asked, early]:
+            told.add(_judge(_taken(child, told), project))
     return project, told
+
+
+def _taken(child: _Child, told: Judged) -> list[RuleModule]:
+    """Add what a child said; the rules that remain: those that wait for following, all of a child that was killed."""
+    said = child.answer()
+    told.add(said)
+    return [m for m in child.modules if said is None or m.rule.id in said.left]
 
 
 def _judge(modules: Sequence[RuleModule], project: Project, parent: int | None = None) -> Judged:
@@ -104,6 +112,10 @@ class _Child:
     modules: Sequence[RuleModule]
     pid: int = 0
     pipe: int = -1
+
+    def is_ready(self) -> bool:
+        """Whether it has begun to answer, or died."""
+        return bool(self.pid) and bool(select.select([self.pipe], [], [], 0)[0])
 
     def answer(self) -> Judged | None:
         """What the child said; None where it died."""
