@@ -118,7 +118,7 @@ def command(paths: tuple[str, ...], base: str | None, shape: str, as_json: bool,
     touched = _touched(paths, base) if base is not None else None
     given = [_standard_input(stdin_filename)] if STDIN in paths else []
     report = audit_report([p for p in paths if p != STDIN], given=given, selection=chosen, touched=touched,
-                          cache=None if no_cache else _cache(), say=_say if sys.stderr.isatty() else None)
+                          cache=None if no_cache else _cache(), say=_say if sys.stderr.isatty() else None, is_last=True)
     _refuse_nothing(report, base, chosen.exclude)
     for note in report.notes:
         click.echo(f"traindx: {safe_text.line(f'{note.path}: {note.note}')}", err=True)

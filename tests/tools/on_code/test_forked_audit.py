@@ -201,3 +201,32 @@ def test_a_killed_audit_leaves_no_orphan(how: signal.Signals, tmp_path: Path) ->
     assert running.wait() != 0
     assert child != running.pid
     assert running.stdout.read().count("\n") <= 1, "the pipe closes when the last process is gone"
+
+
+LAST = '''
+import gc, weakref
+from traindx_tools.on_code.entry import keep_to_the_end, undisturbed
+
+class Node: pass
+
+ends = []
+with undisturbed():
+    node = Node()
+    node.itself = node
+    weakref.finalize(node, ends.append, "given back").atexit = False
+    keep_to_the_end(node)
+    del node
+gc.collect()
+print(gc.isenabled(), ends)
+'''
+
+
+def test_what_is_kept_to_the_end_is_not_taken_apart() -> None:
+    done = subprocess.run([sys.executable, "-c", LAST], capture_output=True, text=True, check=True)
+    assert done.stdout == "True []\n"
+
+
+def test_without_it_the_value_is_given_back() -> None:
+    code = LAST.replace("    keep_to_the_end(node)\n", "")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True ['given back']\n"

@@ -10,7 +10,7 @@ from pathlib import Path
 from traindx_tools.finding import Finding
 from traindx_tools.on_code import configuration
 from traindx_tools.on_code.cache import Cache, key_of
-from traindx_tools.on_code.entry import audit_sources, placed, undisturbed
+from traindx_tools.on_code.entry import audit_sources, keep_to_the_end, placed, undisturbed
 from traindx_tools.on_code.files import Text, read_texts
 from traindx_tools.on_code.judged import Judged
 from traindx_tools.on_code.parallel import processes_for
@@ -60,12 +60,13 @@ def audit_report(
     touched: Touched | None = None,
     cache: Cache | None = None,
     say: Callable[[str], None] | None = None,
+    is_last: bool = False,
 ) -> AuditReport:
     """Audit files and folders of Python code. Nothing of it is imported or run.
 
     `given`: texts that were read elsewhere (standard input). `selection`: which rules speak of which files. `touched`:
     tell only what belongs to this change. `cache`: where results are remembered; None remembers nothing. `say` is told
-    what takes long.
+    what takes long. `is_last`: the process ends afterwards, and memory need not be given back before.
     """
     chosen = selection or Selection()
     texts, notes = read_texts(paths, chosen.excludes)
@@ -75,7 +76,7 @@ def audit_report(
         else:
             notes.append(one)
     used = texts if touched is None else related(texts, touched)
-    judged, cached = _judged(used, cache, say or (lambda text: None))
+    judged, cached = _judged(used, cache, say or (lambda text: None), is_last)
     told, suppressed = heeded(judged.findings, used, rule_ids())
     told.sort(key=_order)
     if touched is not None:
@@ -89,7 +90,8 @@ def audit_report(
         (*notes, *judged.notes), tuple(used), len(texts), cached)
 
 
-def _judged(texts: Sequence[Text], cache: Cache | None, say: Callable[[str], None]) -> tuple[Judged, bool]:
+def _judged(texts: Sequence[Text], cache: Cache | None, say: Callable[[str], None],
+            is_last: bool) -> tuple[Judged, bool]:
     """What the rules say of these files, and whether that was remembered."""
     if not texts:
         return Judged(), False
@@ -103,6 +105,8 @@ def _judged(texts: Sequence[Text], cache: Cache | None, say: Callable[[str], Non
         say(f"following {len(texts):,} files, {lines:,} lines: about {lines // LINES_A_SECOND:,} s the first time")
     with undisturbed(), configuration.recording() as opened:
         result = audit_sources(parse_texts(texts, notes), processes_for(lines))
+        if is_last and lines >= LONG:
+            keep_to_the_end(result)
     judged = Judged(list(result.findings), [*notes, *result.notes])
     if cache is not None:
         cache.store(key, judged, opened)
