@@ -1,10 +1,12 @@
 """The code auditor beside TorchFix and flake8: what each sees in faulty training code, and how long each takes.
 
     python benchmarks/audit_peers.py [--cases tests/evals/cases] [--timed accelerate lightning optax] [--lines 100000]
+        [--repeat 3]
 
 Each peer is installed from PyPI into a virtual environment of its own (TorchFix is a flake8 plugin too, and would slow
 flake8 down). A fault counts as seen where a tool has a finding within three lines of it; of flake8 only what Pyflakes
-says (F) and, of errors, E9 count, not style. All run on the same files, in the same run, on the same two cores.
+says (F) and, of errors, E9 count, not style. All run on the same files, in the same run, on the same two cores. Times
+are medians of runs in turn (A B C, A B C, ...); a tool that takes minutes runs once.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import os
 import re
 import resource
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -28,6 +31,8 @@ from pathlib import Path
 NEAR = 3
 """Lines between a finding and the fault at most."""
 CORES = 2
+SLOW = 100.0
+"""CPU seconds from which on a tool is not run again."""
 _PLACE = re.compile(r"^(?P<file>.+?):(?P<line>\d+)(?::\d+)?: (?P<rule>[A-Z]+\d+)\b")
 
 
@@ -134,7 +139,7 @@ def _at(found: Iterable[tuple[str, int, str]], folder: Path, place: str) -> set[
     return {rule for file, at, rule in found if file in files and abs(at - int(line or 0)) <= NEAR}
 
 
-def timed(names: Sequence[str], lines: int, venvs: Path) -> None:
+def timed(names: Sequence[str], lines: int, venvs: Path, repeat: int) -> None:
     """The table of times over the files of installed packages, cut at about so many lines."""
     folder = Path(tempfile.mkdtemp())
     total = 0
@@ -151,12 +156,23 @@ def timed(names: Sequence[str], lines: int, venvs: Path) -> None:
                 total += path.read_bytes().count(b"\n")
     files = len(list(folder.rglob("*.py")))
     print(f"\n{files} files, {total:,} lines of {', '.join(names)}; {CORES} cores, load {os.getloadavg()[0]:.1f}\n")
-    print("| tool | version | wall s | CPU s | lines a CPU second |")
-    print("|---|---|---|---|---|")
+    done: dict[str, list[Ran]] = {tool.name: [] for tool in TOOLS}
+    for _ in range(repeat):
+        for tool in TOOLS:
+            if not done[tool.name] or done[tool.name][0].cpu < SLOW:
+                done[tool.name].append(ran(tool, [folder], venvs))
+    print("| tool | version | runs | wall s (least to most) | CPU s (least to most) | lines a CPU second |")
+    print("|---|---|---|---|---|---|")
     for tool in TOOLS:
-        done = ran(tool, [folder], venvs)
-        print(f"| {tool.name} | {tool.version(venvs)} | {done.wall:.1f} | {done.cpu:.1f} | {total / done.cpu:,.0f} |",
-              flush=True)
+        runs = done[tool.name]
+        cpu = statistics.median(r.cpu for r in runs)
+        print(f"| {tool.name} | {tool.version(venvs)} | {len(runs)} | {_spread([r.wall for r in runs])} | "
+              f"{_spread([r.cpu for r in runs])} | {total / cpu:,.0f} |", flush=True)  # fmt: skip
+
+
+def _spread(seconds: Sequence[float]) -> str:
+    least, most = min(seconds), max(seconds)
+    return f"{statistics.median(seconds):.1f}" + (f" ({least:.1f} to {most:.1f})" if len(seconds) > 1 else "")
 
 
 def main() -> None:
@@ -164,12 +180,13 @@ def main() -> None:
     parser.add_argument("--cases", type=Path, default=Path(__file__).parents[1] / "tests" / "evals" / "cases")
     parser.add_argument("--timed", nargs="*", default=["accelerate", "lightning", "optax"], metavar="PACKAGE")
     parser.add_argument("--lines", type=int, default=100_000)
+    parser.add_argument("--repeat", type=int, default=3, help="runs of each tool for the times (default 3)")
     parser.add_argument("--venvs", type=Path, help="where the peers are or will be installed (default: anew)")
     options = parser.parse_args()
     venvs = options.venvs or Path(tempfile.mkdtemp())
     seen_and_missed(options.cases, venvs)
     if options.timed:
-        timed(options.timed, options.lines, venvs)
+        timed(options.timed, options.lines, venvs, options.repeat)
 
 
 if __name__ == "__main__":
