@@ -167,6 +167,8 @@ def _roles(run: Run, spoken: Spoken) -> dict[int, Role]:
         if not len(s) or not _is_unknown(s):
             continue
         by_code = spoken.role(s)
+        if by_code in (LOSS, "loss_term") and _NEVER_A_LOSS.intersection(_stem(s.original)):
+            continue  # the code fills several names by one expression: one of them is a loss, this one is a score
         if by_code in _METRICS and by_code is not None:
             told[i] = Role(by_code, "code")
         elif (by_name := role_of_name(s.original)) is not None and _fits(run, s, by_name):
@@ -219,6 +221,9 @@ def _is_score(s: Series) -> bool:
 
 SCORES_BY_NAME = frozenset({"recall", "precision", "f1", "auc", "iou", "miou", "dice", "map", "bleu", "rouge", "wer",
                             "cer", "hit", "hits", "mrr", "ndcg", "em", "exact", "nse", "r2", "spearman", "pearson"})
+
+_NEVER_A_LOSS = SCORES_BY_NAME - {"dice", "iou", "miou", "map", "hit", "hits", "em"} | {
+    "acc", "accuracy", "sensitivity", "specificity", "auroc", "auprc", "support"}
 
 
 def _main_loss(run: Run, mine: Mapping[int, Role], group: str) -> dict[int, Role]:

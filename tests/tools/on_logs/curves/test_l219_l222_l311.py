@@ -136,6 +136,15 @@ def test_a_training_set_known_by_heart_beside_a_flat_validation() -> None:
     assert found(healthy, "l204_train_validation_gap") == []
 
 
+def test_a_validation_loss_far_below_a_regularised_training_loss_is_no_gap() -> None:
+    train = [1.41, 1.04, 0.96, 0.92, 0.88, 0.89, 0.87, 0.85, 0.83, 0.81, 0.80, 0.84]
+    held_out = [0.022, 0.064, 0.095, 0.099, 0.101, 0.104, 0.108, 0.113, 0.114, 0.116, 0.117, 0.118]
+    easier = run(series("loss", train), series("loss", held_out, group="validation"))
+    assert found(easier, "l204_train_validation_gap") == []
+    above = run(series("loss", train), series("loss", [20 * h for h in held_out], group="validation"))
+    assert only(above, "l204_train_validation_gap").measured["kind"] == "growing"
+
+
 def test_a_cross_entropy_below_zero() -> None:
     y = -2.0 * np.arange(1, 16) ** 1.2
     f = only(run(series("loss", y), series("accuracy", [0.1] * 15)), "l205_loss_accuracy_contradiction")

@@ -121,6 +121,24 @@ for epoch in range(9):
     assert {(s.name, s.group) for s in r.series} == {("loss", "train"), ("accuracy", "validation")}
 
 
+def test_a_score_that_is_written_beside_the_loss_is_no_term_of_it(tmp_path: Path) -> None:
+    code = """
+writer.writerow(["epoch", "xent", *("recall_" + s for s in KINDS)])
+for epoch in range(9):
+    total = 0.0
+    for x, y in loader:
+        loss = F.cross_entropy(net(x), y)
+        loss.backward()
+        opt.step()
+        total += loss.item()
+    writer.writerow([epoch, total, *recalls(net, held)])
+"""
+    text = FORMATS["csv"](rows("epoch", 1, xent=noisy_fall(9, 1), recall_ball=np.zeros(9), specificity=np.zeros(9)))
+    r = run_of(tmp_path, text, "csv", code)
+    assert r.components() == []
+    assert [f.rule for f in judge_run(r) if f.rule == "L210"] == []
+
+
 def test_a_table_of_data_is_still_no_log(tmp_path: Path) -> None:
     (tmp_path / "houses.csv").write_text("id,area,rooms,price\n" + "".join(
         f"{k},{50 + k},{k % 5},{1000 + 7 * k}\n" for k in range(1, 60)))

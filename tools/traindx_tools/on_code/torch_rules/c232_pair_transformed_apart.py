@@ -27,12 +27,17 @@ RULE = Rule(
     sees="A flip, rotation, roll, transposition or crop of one of two arrays that a function transforms together.",
     matters="In a share of the samples the labels lie on the wrong pixels.",
     alike=("changes of brightness, contrast or noise, which belong to the image alone",
-           "one random draw that is stored and used for both in two places"),
+           "one random draw that is stored and used for both in two places",
+           "a class label, which does not move with the image",
+           "a flipped copy that is added to the image"),
     confirm=("plot ten augmented samples with their masks over them",),
 )
 _LABEL = re.compile(
     r"mask|label|target|seg|annot|depth|flow|heatmap|(^|_)gt|lbl|box|contour|truth|(^|_)y($|_)|keypoint", re.IGNORECASE
 )
+_PLANE = re.compile(r"mask|seg|depth|flow|heatmap|box|contour|keypoint|annot", re.IGNORECASE)
+_TASK = re.compile(r"segment|\biou\b|\bdice|mask|depth|heat_?map|pixel|landmark|keypoint|box(es)?\b", re.IGNORECASE)
+"""A label by another name may be a class, which no flip moves: the file has to speak of places in the image."""
 _KINDS = {
     "flip": "flip", "fliplr": "flip", "flipud": "flip", "hflip": "flip", "vflip": "flip", "rot90": "rotation",
     "rotate": "rotation", "roll": "roll", "affine": "affine", "warp_affine": "affine", "warpAffine": "affine",
@@ -87,10 +92,15 @@ def _judged(code: Syntax, function: ast.FunctionDef, moves: list[_Move]) -> Iter
                 continue
             if _changed(move.block, other):
                 continue
-            if not any(m.name == other for m in moves) and not _random(code, move):
+            if not any(m.name == other for m in moves) and not (_random(code, move) and _of_a_plane(code, label)):
                 continue
             yield _finding(code, move, other)
             return
+
+
+def _of_a_plane(code: Syntax, label: str) -> bool:
+    """Whether a label has places, as a mask has and a class has not."""
+    return _PLANE.search(label) is not None or _TASK.search(code.file.text) is not None
 
 
 def _moves(code: Syntax, node: ast.Assign) -> Iterator[_Move]:
@@ -102,7 +112,7 @@ def _moves(code: Syntax, node: ast.Assign) -> Iterator[_Move]:
             pairs = list(zip(target.elts, node.value.elts, strict=True))
         for part, value in pairs:
             kind = _kind(value) if isinstance(part, (ast.Name, ast.Subscript)) else None
-            if kind and _reads(value, written(part)):
+            if kind and _reads(value, written(part)) and not _mixed(value, written(part)):
                 yield _Move(written(part), kind, node, block, value)
 
 
@@ -117,6 +127,14 @@ def _kind(value: ast.expr) -> str | None:
 
 def _reads(value: ast.expr, name: str) -> bool:
     return any(written(n) == name for n in below(value) if isinstance(n, (ast.Name, ast.Subscript)))
+
+
+def _mixed(value: ast.expr, name: str) -> bool:
+    """A sum in which the array stands as it was, too: `x + 0.3 * x.flip(-1)` moves nothing away from its place."""
+    if not isinstance(value, ast.BinOp):
+        return False
+    sides = (value.left, value.right)
+    return any(_reads(side, name) and _kind(side) is None for side in sides)
 
 
 def _returned(value: ast.Tuple | ast.Dict) -> set[str]:

@@ -11,6 +11,8 @@ its own training batch and still shows this leaves no other reading.
 the training loss or more at the first two evaluations, and no improvement since; or ten times at every evaluation, in
 the same metric, with less than half of the improvement that training shows), "erratic" (factors of 10 between
 evaluations), "accuracy" (no loss is logged; held-out accuracy lies 30 points below from the start on).
+A held-out loss that never exceeds half of the training loss is no gap of this kind: mixed inputs, smoothed labels and
+dropout make the training loss the harder one, and it may rise from a very small value as the model grows less sure.
 A held-out accuracy of 90 % or more says that the evaluated model is sound, and the rule stays silent.
 """
 
@@ -47,6 +49,7 @@ SWING = 10.0
 MEMORISED = 30.0
 ACCURACY_GAP = 0.3
 SOUND_ACCURACY = 0.9
+BELOW = 0.5
 
 RULE = Rule(
     id="L204",
@@ -76,6 +79,8 @@ RULE = Rule(
                                                                    "excuse then: the training set is known by heart"),
         "swing": Threshold(SWING, "largest / smallest", "within the second half; usual scatter stays below 2"),
         "accuracy_gap": Threshold(ACCURACY_GAP, "fraction", "training minus held-out accuracy"),
+        "below": Threshold(BELOW, "validation / training", "at every evaluation: mixed inputs and smoothed labels make "
+                                                           "training harder than validation"),
         "sound_accuracy": Threshold(SOUND_ACCURACY, "fraction", "an evaluated model this good is the trained one"),
     },
 )
@@ -115,6 +120,8 @@ def _kind(train: Floats, held_out: Floats, whole_train: Floats, same: bool) -> s
     end = median(train[-max(1, len(train) // 4):])
     trains = end <= 1.1 * float(train[0]) and end <= 1.1 * float(whole_train[0])
     learned = end <= 0.9 * float(whole_train[0]) or end <= 0.1
+    if bool((held_out <= BELOW * train).all()):
+        return None
     rising = trend(held_out) > 1.5 or bool((np.diff(held_out) > 0).all())
     if trains and last >= GROWTH * first and float(held_out.min()) >= IMPROVED * first and rising:
         return "growing"
