@@ -2,7 +2,8 @@
 
 With a `GradScaler` the gradients after `scaler.scale(loss).backward()` are larger by the scale (65536 at first). A clip
 before `scaler.unscale_(optimizer)` compares that with the norm meant for true gradients: every step is clipped to
-max_norm / scale, and training hardly moves. Accelerate's `clip_grad_norm_` unscales by itself and is left alone.
+max_norm / scale, and training hardly moves. Accelerate's `clip_grad_norm_` unscales by itself and is left alone, and
+so is a bound that is multiplied by the scale (`max_norm * scaler.get_scale()`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.project import Project, TrainingLoop, location
+from traindx_tools.on_code.syntax import argument, syntax, written
 from traindx_tools.on_code.trace import Block, Event, Place
 from traindx_tools.on_code.training import innermost, is_false, is_scaler, sent_backward
 from traindx_tools.on_code.values import Symbol, Tensor, Thing, Value
@@ -64,6 +66,8 @@ def _judged(loop: TrainingLoop, clip: Place, scaled: list[Place], unscales: list
     if step is None or not _steps_scaler(step.event) or _disabled(step.event.receiver):
         return
     event = clip.event
+    if _in_scaled_units(event):
+        return
     yield RULE.finding(
         f"{event.method} at {event.file.path}:{event.line} clips gradients that are still multiplied by the loss "
         "scale: "
@@ -74,6 +78,16 @@ def _judged(loop: TrainingLoop, clip: Place, scaled: list[Place], unscales: list
         measured={"kind": "clip", "backward_line": before[-1].event.line, "step_line": step.event.line},
         patch=_patch(event, step.event),
     )
+
+
+def _in_scaled_units(clip: Event) -> bool:
+    """Whether the bound itself is multiplied by the loss scale."""
+    node, code = clip.node, syntax(clip.file)
+    bound = argument(node, 1, "max_norm", "clip_value") if isinstance(node, ast.Call) else None
+    if bound is None:
+        return False
+    texts = [written(bound), *(written(v) for n in ast.walk(bound) for _, v in code.bindings(n))]
+    return any("get_scale" in t or "loss_scale" in t for t in texts)
 
 
 def _steps_scaler(event: Event) -> bool:
