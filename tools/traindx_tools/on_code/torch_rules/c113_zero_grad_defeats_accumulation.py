@@ -53,7 +53,8 @@ def _judged(loop: TrainingLoop, clear: Place) -> Iterator[Finding]:
     if not backwards or not steps:
         return
     window = [p for p in steps if any(_every_so_often(b) for b in _conditions(p, inner))]
-    if window and len(window) == len(steps):
+    once_each = any(_loop_of(b) is _loop_of(clear) for b in backwards)  # not at the top of an epoch
+    if window and len(window) == len(steps) and once_each:
         yield _finding(
             clear,
             window[0],
@@ -97,6 +98,10 @@ def _belongs(clear: Event, step: Event) -> bool:
 
 def _conditions(place: Place, inner: Block) -> list[Block]:
     return [b for b in place.path[place.path.index(inner) :] if b.kind == "branch"] if inner in place.path else []
+
+
+def _loop_of(place: Place) -> Block | None:
+    return next((b for b in reversed(place.path) if b.kind == "loop"), None)
 
 
 def _every_so_often(branch: Block) -> bool:

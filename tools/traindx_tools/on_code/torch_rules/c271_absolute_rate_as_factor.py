@@ -2,8 +2,10 @@
 
 LambdaLR sets `base_lr * f(step)`: `f` is a factor that is 1 at the full rate. A function that returns the rate itself,
 `peak_lr * warm_up * cosine`, makes the effective rate its square: 4e-6 for a peak of 2e-3. The printed schedule of the
-function looks right, training hardly moves, and nothing is said. MultiplicativeLR multiplies the rate of the step
-before, so that a rate in place of a factor ends training at the first step.
+function looks right, training hardly moves, and nothing is said. The formula of the Transformer's paper,
+`d_model ** -0.5 * min(step ** -0.5, step * warmup ** -1.5)`, is such a rate and needs an optimizer with a rate of 1.
+MultiplicativeLR multiplies the rate of the step before, so that a rate in place of a factor ends training at the first
+step.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.lookup import Body, Lookup, lookup, returned
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.rate_power import key, power_of
+from traindx_tools.on_code.sampled import values as sampled_values
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, parameters, written
 from traindx_tools.rules import Rule
 
@@ -25,7 +28,7 @@ RULE = Rule(
     title="A scheduler's function returns the learning rate, and not a factor",
     severity=Severity.HIGH,
     sees="A function for LambdaLR or MultiplicativeLR whose value holds the optimizer's learning rate as a factor, or "
-         "is a number of that size.",
+         "never gives more than a number of that size.",
     matters="The rate is multiplied with itself: training is slower by its size, a thousand times and more.",
     alike=("an optimizer with a rate of 1.0, where factor and rate are one",
            "a rate divided by the base rate, which is a factor"),
@@ -113,7 +116,7 @@ def _judged(look: Lookup, code: Syntax, call: ast.Call, other: Syntax, body: Bod
         if same or (known and whole):
             yield _finding(code, call, other, value, sorted(names)[0], base, base_number, optimizer)
             return
-    yield from _small(look, code, call, other, body, returns, base_number)
+    yield from _small(look, call, other, body, base_number, base, optimizer)
 
 
 def _optimizer(look: Lookup, code: Syntax, given: ast.expr | None) -> tuple[Syntax, ast.Call] | None:
@@ -140,25 +143,28 @@ def _base(optimizer: tuple[Syntax, ast.Call] | None) -> tuple[Syntax, ast.expr] 
 
 
 def _small(
-    look: Lookup, code: Syntax, call: ast.Call, other: Syntax, body: Body, returns: list[ast.expr], base: float | None
-) -> Iterator[Finding]:
-    """Numbers of a rate's size: `lambda epoch: 1e-3 if epoch < 10 else 1e-4`."""
+    look: Lookup, call: ast.Call, other: Syntax, body: Body, base: float | None,
+    rate: tuple[Syntax, ast.expr] | None, optimizer: tuple[Syntax, ast.Call] | None,
+) -> Iterator[Finding]:  # fmt: skip
+    """Numbers of a rate's size: `lambda epoch: 1e-3 if epoch < 10 else 1e-4`, or a formula that gives such."""
+    returns = list(returned(body))
     if base is None or base > _SMALL or not returns:
         return
+    kind = last_name(call.func)
     tops = [_top(look, other, r, body) for r in returns]
-    if any(t is None for t in tops):
-        return
-    top = max(t for t in tops if t is not None)
+    sampled = sampled_values(look, other, body) if None in tops else [t for t in tops if t is not None]
+    top = max(sampled) if sampled else 0.0
     if 0 < top <= _SMALL:
         place = max(returns, key=lambda r: _top(look, other, r, body) or 0.0)
         yield RULE.finding(
             f"{written(place)[:80]} at {other.at(place)} is never more than {top:g}, and "
-            f"{last_name(call.func)} multiplies the optimizer's learning rate {base:g} with it: the rate is "
+            f"{kind} multiplies the optimizer's learning rate {base:g} with it, as if it were a factor: the rate is "
             f"{top * base:.2g} at most",
             other.place(place),
             other.file.path,
             strength=Strength.DIRECT,
             measured={"kind": "numbers", "base": base, "top": top},
+            patch=_factor_only(rate, optimizer) if kind == "LambdaLR" else (),
         )
 
 
