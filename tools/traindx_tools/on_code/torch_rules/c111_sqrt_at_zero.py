@@ -2,8 +2,9 @@
 
 The derivative of sqrt at 0 is infinite; multiplied by the zero derivative of the square inside it gives NaN. An
 epsilon added to the result protects a division by it and nothing else: it has to stand under the root. Padded frames,
-empty rows and identical points make such zeros. `torch.norm` and `std` handle the point themselves and are left
-alone, and so is the root of a loss that is reduced to one number, which is not exactly 0 in training.
+empty rows, sets with one valid element and identical points make such zeros. `torch.norm` and `std` handle the point
+themselves and are left alone, and so is the root of a loss that is reduced to one number, which is not exactly 0 in
+training.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code import patching
+from traindx_tools.on_code.masked_spread import spreads
 from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.syntax import Syntax, syntax, written
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Tensor, Value, number
 from traindx_tools.rules import Rule
@@ -37,6 +40,31 @@ EPSILON = 1e-12
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at every root."""
+    written_out = [f for file in project.files if "sqrt" in file.text or "0.5" in file.text
+                   for f in _masked(syntax(file))]  # fmt: skip
+    yield from written_out
+    lines = {(f.where.file, f.where.line) for f in written_out}
+    yield from (f for f in _followed(project) if (f.where.file, f.where.line) not in lines)
+
+
+def _masked(code: Syntax) -> Iterator[Finding]:
+    """The deviation of the valid elements of a row is exactly 0 for a row with one of them, or none."""
+    for node, inside in spreads(code):
+        bare = isinstance(node, ast.Call) and bool(node.args)
+        text = f"{ast.unparse(inside)} + {EPSILON:g}"
+        made = patching.replace_text(code.file, inside, text if bare else f"({text})", "put an epsilon under the root")
+        yield RULE.finding(
+            f"{written(node)[:90]} at {code.at(node)} takes the square root of a masked variance without an epsilon: "
+            "the variance is exactly 0 for a row with a single valid element, where the gradient is 0 * inf = NaN",
+            code.place(node),
+            code.file.path,
+            strength=Strength.DIRECT,
+            measured={"kind": "sqrt", "epsilon_outside": "", "in_graph": True, "of": "masked-spread"},
+            patch=(made,) if made is not None else (),
+        )
+
+
+def _followed(project: Project) -> Iterator[Finding]:
     for event in project.calls("sqrt"):
         value = event.receiver if isinstance(event.receiver, Tensor) else event.args[0] if event.args else None
         yield from _judged(event, value)
