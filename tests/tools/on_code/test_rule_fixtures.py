@@ -16,7 +16,7 @@ from traindx_tools.rules import rules_in
 
 FIXTURES = Path(__file__).parent / "fixtures"
 RULES = sorted(p.name for p in FIXTURES.iterdir() if p.is_dir())
-REMARKS = {"c125", "c137", "c206", "c208", "c213", "c222", "c277"}
+REMARKS = {"c125", "c137", "c206", "c208", "c213", "c222", "c277", "c296"}
 BAD = sorted(FIXTURES.glob("*/bad_*.py"))
 GOOD = sorted(FIXTURES.glob("*/good_*.py"))
 

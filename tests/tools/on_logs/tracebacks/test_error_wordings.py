@@ -75,6 +75,7 @@ WORDINGS = (
              "Tried to allocate 256.00 MB on private pool."),
     ("L508", "RuntimeError: CUDA error: out of memory"),
     ("L509", "MemoryError"),
+    ("L509", "MemoryError: resident memory 675M above the job limit of 640M"),
     ("L509", "numpy.core._exceptions.MemoryError: Unable to allocate 12.0 GiB for an array with shape (1,) and data "
              "type float64"),
     ("L509", "subprocess.CalledProcessError: Command '['python', 'train.py']' died with <Signals.SIGKILL: 9>."),

@@ -68,6 +68,9 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _judged(incident: Incident) -> Finding:
     text = "\n".join([incident.text, *(e.message for e in incident.companions)])
+    if _own_limit(incident):
+        return report(RULE, incident, "the program's own limit of memory stopped it (it raised MemoryError itself)",
+                      strength=Strength.CIRCUMSTANTIAL, measured={"kind": "own-limit"})
     types = {incident.error.type, *(e.type for e in incident.companions)}
     refused = _REFUSED.search(incident.text)
     if refused is not None or "MemoryError" in incident.error.type:
@@ -83,6 +86,13 @@ def _judged(incident: Incident) -> Finding:
     return report(RULE, incident, f"{who} was ended by SIGKILL, as the OOM killer does when the host's memory is full",
                   strength=Strength.CIRCUMSTANTIAL, measured={"kind": kind, **measured},
                   surfaced="the main process only notices that a worker is gone" if worker else "")
+
+
+def _own_limit(incident: Incident) -> bool:
+    """Whether the program raised the error: Python's own has no message, and numpy's and torch's name an allocation."""
+    named = incident.error.type.split(".")[-1] == "MemoryError"
+    message = incident.error.message.partition("MemoryError:")[2] or incident.error.message
+    return named and _REFUSED.search(incident.text) is None and len(message.strip()) > 12
 
 
 def _refused(incident: Incident, refused: re.Match[str] | None) -> Finding:
