@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -52,6 +52,11 @@ class _Course:
     """What told the gradients after the last backward pass from others, and their norms."""
     weighed: tuple[list[int], Any] | None = None
     """Places and norms of the weights that were measured last."""
+    tops: list[str] = field(init=False)
+    """Of each parameter the part of the model, two names deep, under which its norm is recorded."""
+
+    def __post_init__(self) -> None:
+        self.tops = [".".join(path.split(".")[:-1][:2]) or "model" for path in self.paths]
 
 
 class GradientProbe(TorchProbe):
@@ -154,6 +159,8 @@ class GradientProbe(TorchProbe):
         """What a GradScaler multiplied the loss by; 1 without one."""
         if self.scene.loss is None or loss.numel() != 1 or self.scene.loss.numel() != 1:
             return torch.ones_like(like)
+        if loss.data_ptr() == self.scene.loss.data_ptr():  # the same value: nothing multiplied it
+            return torch.ones_like(like)
         ratio = _scalar(loss, like) / _scalar(self.scene.loss, like)
         return torch.where(torch.isfinite(ratio) & (ratio > 0), ratio, torch.ones_like(ratio))
 
@@ -179,7 +186,7 @@ class GradientProbe(TorchProbe):
     def _record(self, course: _Course, row: dict[str, Any]) -> None:
         squares: dict[str, float] = {}
         for i, norm in zip(row["there"], row["grads"], strict=True):
-            top = ".".join(course.paths[i].split(".")[:-1][:2]) or "model"
+            top = course.tops[i]
             squares[top] = squares.get(top, 0.0) + float(norm) ** 2
         numbers = {"grad_norm": math.sqrt(float(np.sum(row["grads"] ** 2))), "learning_rate": row["rate"]}
         if len(self._courses) > 1:
