@@ -15,9 +15,11 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.best_kept import reversed_bests
 from traindx_tools.on_code.changes import Change
+from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.metric_direction import Direction, by_name, by_value
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
+from traindx_tools.on_code.written_options import entry
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -39,9 +41,11 @@ _LIGHTNING = ("lightning.", "pytorch_lightning.")
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at every scheduler, callback, option and comparison that watches a metric."""
+    look = lookup(project)
     for file in project.files:
         code = syntax(file)
-        yield from _plateau(code)
+        near = list(_plateau(code))
+        yield from near or _plateau_afar(look, code)
         yield from _monitors(code)
         yield from _trainer_options(code)
         yield from _jax(code)
@@ -65,6 +69,51 @@ def _plateau(code: Syntax) -> Iterator[Finding]:
                 why = f"ReduceLROnPlateau looks for a {mode}imum and is given {name} (line {node.lineno})"
                 yield _finding(code, made, why, name, direction, _set_mode(code, made, 1, direction))
                 break
+
+
+def _plateau_afar(look: Lookup, code: Syntax) -> Iterator[Finding]:
+    """A scheduler that is handed to what steps it, in any file; options and the metric's name from a configuration."""
+    for made in code.calls("ReduceLROnPlateau"):
+        mode = _mode_afar(look, code, made) if _is_torch(code, made) else None
+        if mode is None:
+            continue
+        for other, step in ((c, s) for c in look.codes for s in c.calls("step")):
+            given = argument(step, 0, "metrics")
+            if not isinstance(step.func, ast.Attribute) or given is None or not _comes_from(look, other, step, made):
+                continue
+            name, direction = _metric(look, other, given)
+            if direction is not None and direction != mode:
+                why = f"ReduceLROnPlateau (mode {mode}) is given the {name} at {other.at(step)}, looks for a {mode}imum"
+                known = not any(k.arg is None for k in made.keywords)
+                yield _finding(code, made, why, name, direction, _set_mode(code, made, 1, direction) if known else ())
+                break
+
+
+def _comes_from(look: Lookup, code: Syntax, step: ast.Call, made: ast.Call) -> bool:
+    owner = step.func.value if isinstance(step.func, ast.Attribute) else step
+    return look.origin(code, owner)[1] is made
+
+
+def _mode_afar(look: Lookup, code: Syntax, made: ast.Call) -> Direction | None:
+    """The mode, also where `**options` of a configuration file hold it or leave it out."""
+    opened = [k.value for k in made.keywords if k.arg is None]
+    if not opened or argument(made, 1, "mode") is not None:
+        return _mode(made, 1, "min") if not opened else None
+    tables = [entry(look, look.origin(code, o)[1]) for o in opened]
+    if not all(isinstance(t, dict) for t in tables):
+        return None
+    said = next((t["mode"] for t in tables if "mode" in t), "min")
+    return {"min": "min", "max": "max"}.get(str(said))  # type: ignore[return-value]
+
+
+def _metric(look: Lookup, code: Syntax, given: ast.expr) -> tuple[str, Direction | None]:
+    """The metric's name: as written, or what the key of `metrics[monitor]` is set to."""
+    found = by_value(code, given)
+    if found is not None or not isinstance(given, ast.Subscript):
+        return written(given), found
+    _, key = look.origin(code, given.slice)
+    name = key.value if isinstance(key, ast.Constant) else entry(look, key)
+    return (name, by_name(name)) if isinstance(name, str) else ("", None)
 
 
 def _is_torch(code: Syntax, made: ast.Call) -> bool:

@@ -102,4 +102,10 @@ def _report(t: Track, ladder: Ladder, for_three: float, planned: float) -> Findi
         measured={"ratio": ladder.rate, "unit": t.unit, "first": float(t.y[a]), "last": float(t.y[b]),
                   "position": float(s.position[t.index[a]]), "end_position": float(s.position[t.index[b]]),
                   "decades": float(np.log10(t.y[a]) - np.log10(t.y[b])), "three_decades_in": for_three,
-                  "fit": ladder.fit, "planned": planned})
+                  "fit": ladder.fit, "planned": planned, "flat": _flat(t, ladder)})
+
+
+def _flat(t: Track, ladder: Ladder) -> float:
+    """The share of the records between which the rate stays: none for a factor of each step, half for one of two."""
+    moves = np.diff(t.y[ladder.start : ladder.end + 1])
+    return float((moves == 0).mean())
