@@ -187,3 +187,15 @@ def test_one_rule_speaks_for_the_message(rule: str, message: str) -> None:
     found = [f for module in rules_in("traindx_tools.on_logs.tracebacks") for f in module.check(run)]
     assert [f.rule for f in found] == [rule]
     assert found[0].where.code == "/srv/train.py:12"
+
+
+@pytest.mark.parametrize(("message", "kind"), [
+    ("MemoryError: host memory +465 MB exceeds the container limit of 450 MB", "own-limit"),
+    ("MemoryError", "allocation-refused"),
+    ("MemoryError: Unable to allocate 12.0 GiB for an array with shape (1,)", "allocation-refused"),
+])
+def test_a_limit_of_the_program_itself_is_no_kill(message: str, kind: str) -> None:
+    text = f'Traceback (most recent call last):\n  File "/srv/train.py", line 12, in fit\n    check()\n{message}\n'
+    run = Run(errors=read_errors(enumerate(text.splitlines(), 1), "log.txt"))
+    found = [f for module in rules_in("traindx_tools.on_logs.tracebacks") for f in module.check(run)]
+    assert [(f.rule, f.measured["kind"]) for f in found] == [("L509", kind)]

@@ -74,7 +74,8 @@ def _torch(event: Event, layer: Thing, updates: float | None) -> Iterator[Findin
     if momentum is None:
         return
     if momentum >= 0.9:
-        yield _last_batch(event, momentum, "torch counts the weight of the new batch (0.1 is its default)")
+        yield _last_batch(event, momentum, "torch counts the weight of the new batch (0.1 is its default), "
+                                        "the opposite convention of Keras")
         return
     left = (1 - momentum) ** updates if updates is not None else None
     if left is not None and left > 0.2:
@@ -108,7 +109,7 @@ def _last_batch(event: Event, momentum: float, why: str) -> Finding:
         "the last batch",
         location(event),
         event.file.path,
-        strength=Strength.CIRCUMSTANTIAL,
+        strength=Strength.DIRECT if 0.9 <= momentum < 1 else Strength.CIRCUMSTANTIAL,
         severity=Severity.MEDIUM,
         measured={"kind": "last batch", "momentum": momentum},
     )
