@@ -161,6 +161,7 @@ def test_layer_decay_applied_at_every_step() -> None:
     f = only(run(series("loss", losses(12), step=steps), series("learning_rate", lr, step=steps)),
              "l303_lr_geometric_decay")
     assert f.measured["ratio"] == pytest.approx(0.75, rel=1e-3)
+    assert f.measured["flat"] == 0
     assert f.strength is Strength.DIRECT
     assert "multiplied by 0.75 every step from step 10 on: 0.002 at step 10" in f.statement
 
@@ -175,6 +176,7 @@ def test_stairs_that_fall_every_few_steps() -> None:
     lr = 0.1 * 0.1 ** (np.arange(120) // 10)
     f = only(run(series("learning_rate", lr), planned_steps=1000.0), "l303_lr_geometric_decay")
     assert f.measured["ratio"] == pytest.approx(0.1**0.1, rel=0.05)
+    assert 0.85 < float(str(f.measured["flat"])) < 0.95
 
 
 def test_cosine_in_epochs_that_is_stepped_at_every_batch() -> None:
