@@ -129,17 +129,17 @@ def _drawn(fit: _Fit) -> bool:
 def _in_function(look: Lookup, fit: _Fit) -> Iterator[Refit]:
     """A function or data set that fits something of its own on what it is given, and is given both parts."""
     code, body = fit.code, fit.code.function(fit.call)
-    if body is None or fit.part is not None or _guarded(code, fit.call, body) or _drawn(fit):
+    if body is None or fit.part is not None or guarded(code, fit.call, body) or _drawn(fit):
         return
     owner = fit.call.func.value if isinstance(fit.call.func, ast.Attribute) else None
     if owner is None or not _made_here(code, owner, body):
         return
     given = fit.call.args[0] if fit.call.args else fit.call.keywords[0].value
-    for place, held in _both_parts(look, code, body, given):
+    for place, held in both_parts(look, code, body, given):
         yield Refit(
             code,
             fit.call,
-            f"{written(fit.call)[:80]} at {code.at(fit.call)} fits a new {fit.kind} on whatever {_named(code, body)} "
+            f"{written(fit.call)[:80]} at {code.at(fit.call)} fits a new {fit.kind} on whatever {named(code, body)} "
             f"is given, and it is given the held-out part as well, at {place.at(held)}: the two parts come in "
             "different units",
             "fitted in a function",
@@ -148,7 +148,8 @@ def _in_function(look: Lookup, fit: _Fit) -> Iterator[Refit]:
         return
 
 
-def _guarded(code: Syntax, call: ast.AST, body: ast.AST) -> bool:
+def guarded(code: Syntax, call: ast.AST, body: ast.AST) -> bool:
+    """Whether a condition inside the function decides about it."""
     for up in code.above(call):
         if up is body:
             return False
@@ -165,7 +166,7 @@ def _made_here(code: Syntax, owner: ast.expr, body: ast.FunctionDef | ast.AsyncF
     return bool(bound) and all(code.function(s) is body and isinstance(v, ast.Call) for s, v in bound)
 
 
-def _both_parts(
+def both_parts(
     look: Lookup, code: Syntax, body: ast.FunctionDef | ast.AsyncFunctionDef, given: ast.expr
 ) -> Iterator[tuple[Syntax, ast.Call]]:
     """The call with the held-out part, where another one passes the training part to the same parameter."""
@@ -211,9 +212,9 @@ def _by_hand(look: Lookup) -> Iterator[Refit]:
             part = part_of(look, code, source)
             if part is not None:
                 told.append((part, division, code.scope(division)))
-            elif body is not None and not _guarded(code, division, body):
-                for place, held in _both_parts(look, code, body, source):
-                    yield _own(code, division, f"what {_named(code, body)} is given, the held-out part as well at "
+            elif body is not None and not guarded(code, division, body):
+                for place, held in both_parts(look, code, body, source):
+                    yield _own(code, division, f"what {named(code, body)} is given, the held-out part as well at "
                                                f"{place.at(held)}", "by hand in a function")  # fmt: skip
                     break
         for part, division, scope in told:
@@ -263,7 +264,8 @@ def _own(code: Syntax, node: ast.BinOp, what: str, kind: str) -> Refit:
     )
 
 
-def _named(code: Syntax, body: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+def named(code: Syntax, body: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    """A function's name, the class's for its __init__."""
     owner = code.owner(body)
     return owner.name if body.name == "__init__" and owner is not None else body.name
 

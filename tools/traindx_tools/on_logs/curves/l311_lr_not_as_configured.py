@@ -5,7 +5,8 @@ below the configured one, never above it, and a rate that never moves is no sche
 the setting does not arrive: a misspelt key, a default that wins, a value set by hand in the code, an old file.
 
 Left alone: a ratio that is the world size, the accumulation or a batch size over 256 (rates are scaled by these on
-purpose), configurations with more than one learning rate, and a difference below 5 %.
+purpose), configurations with more than one learning rate, a difference below 5 %, and a
+moving rate that passes through the very value: the setting was read off the log's own line.
 """
 
 from __future__ import annotations
@@ -55,6 +56,8 @@ def check(run: Run) -> Iterator[Finding]:
     highest, steady = float(t.y.max()), float(np.ptp(t.y)) == 0.0
     if highest <= 0 or (not steady and highest <= (1 + APART) * wanted):
         return
+    if not steady and bool(np.isclose(t.y, wanted, rtol=1e-6).any()):
+        return  # a rate on the way of a schedule that was taken for a setting
     factor = ratio(highest, wanted)
     if abs(factor - 1) <= APART or _meant(run, factor):
         return

@@ -1,0 +1,121 @@
+"""Classes or words are numbered anew for each part of the data.
+
+`{name: i for i, name in enumerate(sorted(set(...)))}` gives numbers to the names that occur in the rows at hand. In a
+function or data set that is given the training rows and the held-out rows, each part gets a numbering of its own: one
+class that is missing, or one more, shifts all that follow, and number 3 means another class (or word) in validation.
+Training is perfect, validation below chance with a rising loss: it looks like overfitting. A numbering that is handed
+in, or built from a fixed list, is left alone.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code.lookup import Lookup, lookup
+from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.refits import both_parts, guarded, named
+from traindx_tools.on_code.splits import HELD, TRAIN, part_of
+from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
+from traindx_tools.rules import Rule
+
+RULE = Rule(
+    id="C286",
+    name="classes-numbered-anew",
+    title="Class ids are built separately for each split",
+    severity=Severity.HIGH,
+    sees="A mapping from names to numbers, category codes or factorize, made of the rows that a function is given, "
+         "where it is given the training rows and the held-out rows.",
+    matters="The same id means another class in validation: a model that is right is counted as wrong.",
+    alike=("a mapping that is built once and handed in", "a mapping of a fixed list of classes",
+           "a real shift between the two parts"),
+    confirm=("compare the mappings of both parts: they should be equal",),
+)  # fmt: skip
+_IDS = re.compile(r"label|class|target|vocab|categ|token|word|char|stoi|2id|to_i|tag|species|(^|\W)y(\W|$)|cls|code")
+_LISTED = re.compile(r"listdir|iterdir|scandir|glob|user|session|group|doc")
+"""Folders of classes, as image folders have them, and numbers that only tell rows apart."""
+_CODES = ("factorize", "Categorical")
+
+
+def check(project: Project) -> Iterator[Finding]:
+    """Look at every numbering."""
+    files = [f for f in project.files if "enumerate" in f.text or "factorize" in f.text or ".codes" in f.text]
+    if not files:
+        return
+    look = lookup(project)
+    for file in files:
+        code = syntax(file)
+        numbered = list(_numberings(code))
+        for node, source in numbered:
+            yield from _judged(look, code, node, source, [n for n, _ in numbered])
+
+
+def _numberings(code: Syntax) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """(the numbering, the names that are numbered): mappings over a set of what occurs, and codes of pandas."""
+    for made in code.of(ast.DictComp):
+        over = made.generators[0].iter
+        if not isinstance(over, ast.Call) or last_name(over.func) != "enumerate" or not over.args:
+            continue
+        names = code.origin(over.args[0])
+        if _of_occurring(code, names) and not _LISTED.search(written(names) + written(made)):
+            yield made, names
+    for call in code.calls(*_CODES):
+        if call.args and code.qualified(call.func).startswith("pandas") and len(call.args) + len(call.keywords) == 1:
+            yield call, call.args[0]
+
+
+def _of_occurring(code: Syntax, names: ast.expr) -> bool:
+    """Whether it is the set of what occurs: sorted(set(...)), {... for ...}, column.unique()."""
+    if not isinstance(names, (ast.Call, ast.SetComp)):
+        return False
+    inner: ast.expr = names
+    for _ in range(3):
+        if isinstance(inner, ast.Call) and last_name(inner.func) in ("sorted", "list", "tuple") and inner.args:
+            inner = code.origin(inner.args[0])
+    called = last_name(inner.func) if isinstance(inner, ast.Call) else ""
+    return isinstance(inner, ast.SetComp) or called in ("set", "unique", "Counter")
+
+
+def _judged(look: Lookup, code: Syntax, node: ast.expr, source: ast.expr, others: list[ast.expr]) -> Iterator[Finding]:
+    statement = code.statement(node)
+    body = code.function(node)
+    if statement is None or not _IDS.search(written(statement).lower()):
+        return
+    part = part_of(look, code, source)
+    if part == HELD:
+        beside = [o for o in others if o is not node and code.scope(o) is code.scope(node)]
+        if any(part_of(look, code, o) == TRAIN for o in beside):
+            yield _finding(code, node, "the held-out part, beside one of the training part", "beside")
+        return
+    if part is not None or body is None or guarded(code, node, body) or not _used(body, statement):
+        return
+    for place, held in both_parts(look, code, body, source):
+        what = f"whatever {named(code, body)} is given, and it is given the held-out part as well, at {place.at(held)}"
+        yield _finding(code, node, what, "function")
+        return
+
+
+def _used(body: ast.AST, statement: ast.stmt) -> bool:
+    """Whether the function (or, on self, the class) looks ids up: not a count of what occurs."""
+    targets = [written(t) for t in getattr(statement, "targets", ())]
+    if any(t.startswith("self.") for t in targets):
+        return True
+    reads = {written(n.value) for n in ast.walk(body) if isinstance(n, ast.Subscript)}
+    reads |= {written(n.func.value) for n in ast.walk(body) if isinstance(n, ast.Call)
+              and isinstance(n.func, ast.Attribute) and n.func.attr == "get"}  # fmt: skip
+    mapped = {written(a) for n in ast.walk(body) if isinstance(n, ast.Call) and last_name(n.func) in ("map", "replace")
+              for a in n.args}  # fmt: skip
+    return bool(set(targets) & (reads | mapped)) or not isinstance(getattr(statement, "value", None), ast.DictComp)
+
+
+def _finding(code: Syntax, node: ast.expr, what: str, kind: str) -> Finding:
+    return RULE.finding(
+        f"{' '.join(written(node).split())[:80]} at {code.at(node)} numbers the names of {what}: class ids are built "
+        "separately per split, so the same id means another class",
+        code.place(node),
+        code.file.path,
+        strength=Strength.DIRECT,
+        measured={"kind": kind},
+    )
