@@ -3,7 +3,8 @@
 Windows of a series are often brought to a common level: `past / past.abs().mean()`. A product that is not sold yet, a
 silent stretch, an empty image has nothing but zeros: 0 / 0 is NaN, and x / 0 is infinite where the target of the same
 window is not 0. One such sample in a batch makes the loss NaN, and the next step every weight. The raw data hold no
-NaN, so that a check of them finds nothing. A small constant added to the divisor, or a lower bound, is enough.
+NaN, so that a check of them finds nothing. A lower bound in the units of the data is needed: a divisor of 1e-6 is
+finite and makes targets of a million, so that no patch is offered.
 """
 
 from __future__ import annotations
@@ -12,8 +13,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
-from traindx_tools.on_code.changes import Change
+from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
 from traindx_tools.rules import Rule
@@ -94,9 +94,4 @@ def _finding(code: Syntax, division: ast.BinOp, level: ast.expr) -> Finding:
         code.file.path,
         strength=Strength.CIRCUMSTANTIAL,
         measured={"kind": "level", "divisor": written(level)[:60]},
-        patch=_patch(code, level),
     )
-
-
-def _patch(code: Syntax, level: ast.expr) -> tuple[Patch, ...]:
-    return Change(code.file, "a level that is never 0").wrap(level, "(", " + 1e-6)").patches()
