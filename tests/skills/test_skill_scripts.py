@@ -127,7 +127,14 @@ def test_code_is_audited_and_pages_are_explained(run, tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "C102" in [f["rule"] for f in json.loads(done.stdout)["findings"]]
     assert "How to confirm it" in json.loads(run("explain", "lr.too-high").stdout)["page"]
-    assert "L204" in json.loads(run("explain", "--list").stdout)["rules"]
+    everything = run("explain", "--list")
+    assert "L204" in json.loads(everything.stdout)["rules"]
+    assert "lr.too-high" in json.loads(everything.stdout)["failure_modes"]
+    assert len(everything.stdout) < 30_000, "an agent reads this"
+    some = json.loads(run("explain", "--list", "warmup").stdout)
+    assert "lr.missing-warmup" in some["failure_modes"]
+    assert len(some["rules"]) < 10
+    assert json.loads(run("explain", "--list", "no such word").stdout) == {"rules": {}, "failure_modes": {}}
 
 
 def test_the_answer_is_bounded_and_says_what_was_left_out(run, tmp_path: Path) -> None:

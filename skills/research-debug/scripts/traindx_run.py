@@ -30,7 +30,7 @@ EPILOG = """\
 commands: diagnose PATH... [--symptom TEXT]   ranked causes with evidence, fixes and next checks
           log PATH...                         every metric of the run, summarised and sampled
           audit PATH...                       static audit of training code
-          explain NAME | --list               page of a rule (L204) or failure mode (lr.too-high)
+          explain NAME | --list [WORD]        page of a rule (L204) or failure mode (lr.too-high)
           where                               which engine is used
 exit codes: 0 nothing wrong found, 1 a problem was found, 2 bad usage or unreadable input, 3 more data is needed"""
 
@@ -215,16 +215,19 @@ def audit(args: argparse.Namespace) -> tuple[int, Any]:
 
 
 def explain(args: argparse.Namespace) -> tuple[int, Any]:
-    """The page of a rule or a failure mode, or the list of both."""
+    """The page of a rule or a failure mode, or the list of both: all of them in short, or those that hold a word."""
     use_instruments()
     from traindx_tools.catalog.catalog import load_catalog
     from traindx_tools.catalog.page import mode_page, rule_page
     from traindx_tools.rules import all_rules
 
     rules, modes = all_rules(), load_catalog()
+    if args.list and args.name:
+        word = args.name.lower()
+        return 0, {"rules": {k: m.rule.title for k, m in rules.items() if word in f"{k} {m.rule.title}".lower()},
+                   "failure_modes": {k: m.title for k, m in modes.items() if word in f"{k} {m.title}".lower()}}
     if args.list or args.name is None:
-        return 0, {"rules": {k: m.rule.title for k, m in rules.items()},
-                   "failure_modes": {k: m.title for k, m in modes.items()}}
+        return 0, {"rules": {k: m.rule.title for k, m in rules.items()}, "failure_modes": sorted(modes)}
     if args.name.upper() in rules:
         return 0, {"name": args.name.upper(), "page": rule_page(rules[args.name.upper()])}
     if args.name.lower() in modes:
@@ -259,7 +262,7 @@ def parser() -> argparse.ArgumentParser:
                                               help="use the instruments in this folder even if traindx is installed")
     commands.choices["log"].add_argument("--samples", type=int, default=24, help="values shown a metric (%(default)s)")
     commands.choices["explain"].add_argument("name", nargs="?", help="such as L204 or lr.too-high")
-    commands.choices["explain"].add_argument("--list", action="store_true", help="list every rule and failure mode")
+    commands.choices["explain"].add_argument("--list", action="store_true", help="all, or those with the word NAME")
     return top
 
 

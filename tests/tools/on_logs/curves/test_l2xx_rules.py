@@ -331,6 +331,13 @@ def test_reconstruction_above_its_kl_term_is_usual() -> None:
     assert not findings(r, "l209_component_domination")
 
 
+def test_a_term_that_the_total_does_not_hold_dominates_nothing(tmp_path: Path) -> None:
+    rows = [f"step {i * 10} loss {2 / (1 + i):.4f} rec {2 / (1 + i):.4f} kl {15 + 0.1 * i:.3f}\n" for i in range(12)]
+    assert not findings(read(tmp_path, log="".join(rows)), "l209_component_domination")
+    held = [f"step {i * 10} loss {17 + 2 / (1 + i):.4f} rec {2 / (1 + i):.4f} kl 17.0\n" for i in range(12)]
+    assert only(read(tmp_path, log="".join(held)), "l209_component_domination").measured["kind"] == "auxiliary"
+
+
 @pytest.mark.parametrize(
     ("values", "kind"),
     [

@@ -172,11 +172,10 @@ def _in_loop(place: Place, loop: Block) -> Event:
 def _replaced(place: Place, loop: Block) -> bool:
     """Whether the loop binds anew a name that is handed to the call through which the key is used."""
     node = _in_loop(place, loop).node
-    given = {n.id for a in node.args for n in ast.walk(a) if isinstance(n, ast.Name)} if isinstance(
-        node, ast.Call) else set()  # fmt: skip
-    given |= {n.id for k in node.keywords for n in ast.walk(k.value) if isinstance(n, ast.Name)} if isinstance(
-        node, ast.Call) else set()  # fmt: skip
-    keys = {n for n in given if _KEYS.search(n)}
+    given = [*node.args, *(k.value for k in node.keywords)] if isinstance(node, ast.Call) else []
+    objects = {id(n.value) for a in given for n in ast.walk(a) if isinstance(n, ast.Attribute)}  # `rng.integers`
+    names = {n.id for a in given for n in ast.walk(a) if isinstance(n, ast.Name) and id(n) not in objects}
+    keys = {n for n in names if _KEYS.search(n)}
     return not keys or bool(keys & _assigned(loop.node))
 
 

@@ -15,6 +15,8 @@ works for falls; one that grows is not being minimised, so that its size is a co
 
 "scale": two terms of the task differ a hundredfold, and the small one does not fall while the large one does.
 
+A term that the logged total does not hold is no part of what is differentiated: nothing is said of it.
+
 A reconstruction that outweighs its KL term is the rule in a VAE and no finding.
 """
 
@@ -26,7 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from traindx_tools.finding import Finding, Severity, Strength
-from traindx_tools.on_logs.curves.baselines import Curve, curve, drop, last_part, median, ratio, tail
+from traindx_tools.on_logs.curves.baselines import Curve, curve, drop, last_part, median, ratio
 from traindx_tools.on_logs.curves.learning import (
     AUXILIARY,
     PRIMARY,
@@ -45,6 +47,8 @@ WEIGHTED_TIMES = 2.0
 SCALE_TIMES = 100.0
 GROWN = 2.0
 RECORDS = 4
+LEFT_OUT = 0.1
+"""Share of the smaller of both by which the total may differ from the task's terms where another term is not in it."""
 
 RULE = Rule(
     id="L209",
@@ -99,10 +103,17 @@ def check(run: Run) -> Iterator[Finding]:
 def _terms(run: Run) -> list[_Term]:
     series = {s.name: s for s in [*run.components(), *run.find("kl", "mse", "nll", group="train")]}
     curves = [(name, curve(s)) for name, s in series.items()]
-    return [_Term(name, c, median(np.abs(last_part(c.values, 0.5)))) for name, c in curves if len(c) >= RECORDS]
+    return [_Term(name, c, _level(c)) for name, c in curves if len(c) >= RECORDS]
+
+
+def _level(c: Curve) -> float:
+    """The size over the last half."""
+    return median(np.abs(last_part(c.values, 0.5)))
 
 
 def _outweighs(run: Run, term: _Term, task: list[_Term], total: float) -> Finding | None:
+    if _left_out(run, term, total):
+        return None
     if term.level >= AUXILIARY_TIMES * total:
         return _finding("growing" if _grows(term) else "auxiliary", term, task, term.level, total, None)
     weight = _weight(run, term)
@@ -131,7 +142,13 @@ def _weight(run: Run, term: _Term) -> tuple[str, float] | None:
 
 def _already_weighted(run: Run, term: _Term, total: float) -> bool:
     loss = run.first("loss", group="train")
-    return loss is not None and abs(tail(curve(loss).values) - total - term.level) <= 0.05 * (total + term.level)
+    return loss is not None and abs(_level(curve(loss)) - total - term.level) <= 0.05 * (total + term.level)
+
+
+def _left_out(run: Run, term: _Term, total: float) -> bool:
+    """Whether the loss is the task's terms alone: the term is logged and not, or hardly, part of the sum."""
+    loss = run.first("loss", group="train")
+    return loss is not None and abs(_level(curve(loss)) - total) <= LEFT_OUT * min(total, term.level)
 
 
 def _finding(kind: str, term: _Term, task: list[_Term], weighted: float, total: float,
