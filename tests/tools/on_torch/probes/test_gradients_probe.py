@@ -206,3 +206,46 @@ def test_gradients_that_were_changed_after_backward_are_measured_again(how, watc
     assert np.allclose(course.total[1:], course.unclipped[1:] / 2, rtol=1e-5)
     assert course.weights.shape == course.norms.shape
     assert np.allclose(course.weights, course.weights[0])
+
+
+def scheduled(rate_of, steps):
+    model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    x, y = torch.randn(32, 16), torch.randn(32, 4)
+    for step in range(steps):
+        optimizer.param_groups[0]["lr"] = rate_of(step)
+        optimizer.zero_grad()
+        nn.functional.mse_loss(model(x), y).backward()
+        optimizer.step()
+
+
+@pytest.mark.parametrize(("since", "onset", "statement"), [
+    (150, "later", "from a step between 127 and 151 on"), (0, "from-start", "in all measured steps")])
+def test_a_rate_that_is_zero_while_the_training_goes_on(since, onset, statement, watching):
+    with watching(GradientProbe) as seen:
+        scheduled(lambda step: 1e-3 if step < since else 0.0, 300)
+    found = seen.one("T210")
+    assert found.measured["onset"] == onset
+    assert statement in found.statement
+    assert found.severity.value == "high"
+
+
+def test_a_rate_that_is_zero_long_after_the_settling(watching):
+    with watching(GradientProbe) as seen:
+        scheduled(lambda step: 1e-3 if step < 1300 else 0.0, 1700)
+    assert "from a step between 1202 and 1301 on" in seen.one("T210").statement
+
+
+@pytest.mark.parametrize("rate_of", [
+    lambda step: 1e-3 * (1 - step / 300), lambda step: 1e-3 if step < 290 else 0.0,
+    lambda step: 1e-3 * min(1.0, step / 100)], ids=["linear", "ends", "warm-up"])
+def test_a_schedule_that_ends_at_zero_or_begins_there_does_not(rate_of, watching):
+    with watching(GradientProbe) as seen:
+        scheduled(rate_of, 300)
+    assert "T210" not in seen.rules
+
+
+def test_no_gradient_and_a_rate_of_zero_is_not_the_rate(watching):
+    with watching(GradientProbe) as seen:
+        train(nn.Sequential(nn.Linear(16, 4)), 40, lr=0.0, loss_of=lambda out, y, _: (out * 0).sum())
+    assert "T210" not in seen.rules

@@ -1,4 +1,4 @@
-"""Norms of gradients by module, as the optimizer sees them, and what follows from their course (T201 to T206)."""
+"""Norms of gradients by module, as the optimizer sees them, and what follows from their course (T201 to T206, T210)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ from traindx_tools.on_torch.rules import (
     t203_gradient_zero,
     t204_gradient_imbalance,
     t206_always_clipped,
+    t210_learning_rate_zero,
 )
 from traindx_tools.on_torch.rules.gradients import GradientCourse
 
 RULES = (t201_gradient_explosion, t202_gradient_vanishing, t203_gradient_zero, t204_gradient_imbalance,
-         t206_always_clipped)
+         t206_always_clipped, t210_learning_rate_zero)
 KEPT = 256
 """Measured steps kept of each optimizer: the most recent ones."""
 MODULES_IN_METRICS = 24
