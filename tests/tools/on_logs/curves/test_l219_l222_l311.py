@@ -233,7 +233,8 @@ def test_a_rate_that_is_not_the_configured_one(rates: list[float]) -> None:
     ([1e-4, 5e-5, 2e-5, 1e-5, 0.0], {"lr": 3e-4}), ([2.4e-3] * 8, {"lr": 3e-4, "world_size": 8}),
     ([6e-4] * 8, {"lr": 3e-4, "batch_size": 512}), ([0.01] * 8, {"lr": 3e-4, "lr_head": 0.01}),
     ([0.01] * 8, {"lr": 3e-4, "scale_lr": True}), ([0.01] * 8, {"lr": "auto"}), ([0.01] * 8, {"lr": [1, 2]}),
-    ([0.01] * 8, {}), ([float("nan")] * 8, {"lr": 3e-4})])
+    ([0.01] * 8, {}), ([float("nan")] * 8, {"lr": 3e-4}),
+    ([0.00216, 0.00297, 0.0029, 0.0024, 0.0012, 0.0003], {"lr": 0.00216})])  # read off the log's own first line
 def test_rates_that_a_schedule_or_scaling_explains(rates: list[float], config: dict[str, object]) -> None:
     assert found(configured(rates, **config), "l311_lr_not_as_configured") == []
 
