@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import jax
 import jax.numpy as jnp
-from watching import watched
+from watching import origin_of, watched
 
 from traindx_tools.finding import Finding
 from traindx_tools.live.settings import Settings
@@ -166,3 +166,61 @@ def test_what_is_said_of_a_call() -> None:
     assert Shown(5, exact=False, finite_at=0, every=1).words == "by its call 5"
     assert Shown(160, exact=False, finite_at=128, every=32).words == (
         "by its call 160 (looked at every 32 calls, finite at call 128)")
+
+
+def outside(spoil: Callable[[Any], Any], steps: int, aux: Any = None, *, loop: bool = True) -> Callable[[], None]:
+    """A jitted `value_and_grad` whose update is made outside of it; `spoil` is applied to each activation."""
+
+    def run() -> None:
+        def loss(params: Any, xs: Any) -> Any:
+            def body(h: Any, x: Any) -> Any:
+                h = jnp.tanh(h @ params["w"] + x)
+                return h, spoil(h).sum()
+
+            total = jax.lax.scan(body, jnp.zeros(3), xs)[1].mean() if loop else spoil(xs @ params["w"]).mean()
+            return (total, aux) if aux is not None else total
+
+        compiled = jax.jit(jax.value_and_grad(loss, has_aux=aux is not None))
+        params, xs = {"w": jnp.eye(3), "unused": jnp.ones(2)}, jnp.linspace(-1.0, 1.0, 12).reshape(4, 3)
+        for _ in range(steps):
+            _, gradient = compiled(params, xs)
+            params = jax.tree_util.tree_map(lambda p, g: p - 0.01 * g, params, gradient)
+
+    return run
+
+
+def log_of_clipped(h: Any) -> Any:
+    return jnp.log(jnp.maximum(h, 0.0))  # -inf at first, then NaN
+
+
+def hidden_root(h: Any) -> Any:
+    return jnp.where(h > 0, jnp.sqrt(h), 0.0)  # finite at first, with a gradient of NaN
+
+
+@pytest.mark.parametrize("loop", [True, False], ids=["scan", "plain"])
+@pytest.mark.parametrize("steps", [1, 2, 5, 20])
+@pytest.mark.parametrize("spoil", [log_of_clipped, hidden_root])
+def test_gradients_of_a_jitted_function_that_are_nan_from_its_first_call_on(
+        spoil: Any, steps: int, loop: bool, tmp_path: Path) -> None:
+    run = outside(spoil, steps, loop=loop)
+    assert found(run, tmp_path / "seen").measured["call"] == 1
+    origin = origin_of(run, tmp_path)
+    assert origin is not None
+    assert Path(origin.where.file or "").name == Path(__file__).name
+
+
+@pytest.mark.parametrize("aux", [None, jnp.full(3, jnp.nan), {"accuracy": jnp.full((3, 3), jnp.nan)}],
+                         ids=["none", "nan", "nan_dict"])
+@pytest.mark.parametrize("steps", [2, 20])
+def test_finite_gradients_beside_a_metric_of_nan_are_silent(aux: Any, steps: int, tmp_path: Path) -> None:
+    run = outside(lambda h: jnp.log(jnp.maximum(h, 0.1)), steps, aux)
+    assert [f for f in watched(run, Settings(str(tmp_path), ("nonfinite",))) if f.rule == "J102"] == []
+
+
+def test_gradients_that_become_finite_as_a_loss_scale_falls_are_silent(tmp_path: Path) -> None:
+    def run() -> None:
+        compiled = jax.jit(jax.grad(lambda w, scale: (w * scale).sum() * jnp.where(scale > 1.5, jnp.nan, 1.0)))
+        for scale in (4.0, 2.0, 1.0, 1.0, 1.0):
+            compiled(jnp.ones(3), scale)
+
+    assert [f for f in watched(run, Settings(str(tmp_path), ("nonfinite",))) if f.rule == "J102"] == []

@@ -71,6 +71,10 @@ class _Function:
     """The call of the last look."""
     unseen: Call | None = None
     """The latest call, without its arguments, where it was not looked at: the last one of the program may be it."""
+    gradients: list[int] = field(default_factory=list)
+    """The small outputs of a jitted function that are gradients of an argument, by their types."""
+    gradients_bad: list[tuple[_Pending, Shown]] = field(default_factory=list)
+    """The looks in a row that found NaN in them, where the small outputs were never finite."""
 
     def keep(self, call: Call) -> None:
         """Keeps one scalar of a call that is not looked at."""
@@ -82,7 +86,11 @@ class _Function:
 
     def keeps(self, call: Call) -> bool:
         """Whether the program itself holds what this call gave until the next one: its state, or gradients."""
-        return bool(self.feeding.fed) or call.watched.kind != "jit"
+        return bool(self.feeding.fed or self.gradients) or call.watched.kind != "jit"
+
+    def gives_gradients(self) -> bool:
+        """Whether it does, and they are not state that only looks like them."""
+        return bool(self.gradients) and not any(i in self.feeding.fed for i in self.gradients)
 
 
 @dataclass
@@ -99,6 +107,8 @@ class _Pending:
     """One scalar of the calls since the look before."""
     after: int
     """The call of the look before; 0 where there was none."""
+    gradients: Any = None
+    """The summary of the gradients alone, while that of all small outputs was never finite."""
 
 
 class NonfiniteSentinel(JaxProbe):
@@ -137,6 +147,9 @@ class NonfiniteSentinel(JaxProbe):
             [i for i in floats if leaves[i].ndim == 0], [i for i in floats if 0 < leaves[i].size <= SMALL and
                                                          leaves[i].ndim > 0],
             output_names(call.output), _feeding(call))
+        if call.watched.kind == "jit" and call.watched.differentiates:
+            told = set(_gradients(call))
+            function.gradients = [i for i in function.small if i in told]
         if function.scalars:
             function.telling = next((i for i in function.scalars if _named_loss(function.names[i])),
                                     function.scalars[0])
@@ -154,8 +167,15 @@ class NonfiniteSentinel(JaxProbe):
             return
         self._pending.append(_Pending(function, call.watched.name, call.watched.place, call.number, call.step, scalars,
                                       self._summarised(small) if small else None, call.watched.kind != "jit",
-                                      function.between, function.looked))
+                                      function.between, function.looked, self._gradients(function, leaves)))
         function.between, function.looked = deque(maxlen=MOST_STRIDE), call.step
+
+    def _gradients(self, function: _Function, leaves: list[Any]) -> Any:
+        """Other outputs may be NaN from the first call on and harm nothing; gradients may not."""
+        if -1 in function.good or not function.gives_gradients():
+            return None
+        arrays = [leaves[i] for i in function.gradients if hasattr(leaves[i], "is_ready")]
+        return self._summarised(arrays) if arrays else None
 
     def _summarised(self, arrays: list[Any]) -> Any:
         """The largest magnitude in any of these, on the device; NaN where any value is."""
@@ -187,7 +207,7 @@ class NonfiniteSentinel(JaxProbe):
     def _read(self, *, wait: bool = False) -> None:
         while self._pending:
             first = self._pending[0]
-            arrays = [x for _, x in first.scalars] + ([first.summary] if first.summary is not None else [])
+            arrays = [x for _, x in first.scalars] + [x for x in (first.summary, first.gradients) if x is not None]
             if not wait and not all(_arrived(x) for x in arrays):
                 return
             self._pending.popleft()
@@ -209,18 +229,38 @@ class NonfiniteSentinel(JaxProbe):
                 return
             if math.isfinite(summary):
                 function.good[-1] = summary
+        if self._gradients_stay_bad(it, values):
+            return
         for i, value in values.items():
             if math.isfinite(value):
                 function.good[i] = value
                 function.odd.pop(i, None)
             elif i in function.odd:
                 function.odd[i].times += 1
+                if math.isnan(value):  # an infinity that became NaN is no start value
+                    function.odd[i].value = value
             else:
                 function.odd[i] = _Odd(function.last_good_call + 1, value, 1, _shown(it, i, values))
         if all(map(math.isfinite, values.values())) and not function.bad_in_a_row:
             function.last_good_call = it.call
         self._record(it, values)
         self._odd(it, tells=state and summary is not None and math.isfinite(summary))
+
+    def _gradients_stay_bad(self, it: _Pending, values: Mapping[int, float]) -> bool:
+        """NaN from the first call on: a fault once it stays, as a loss scale that is searched for makes it too."""
+        function, value = it.function, _number(it.gradients)
+        if value is None or not math.isnan(value):
+            function.gradients_bad.clear()
+            return False
+        function.gradients_bad.append((it, _shown(it, -1, values)))
+        if len(function.gradients_bad) < PERSISTS or not function.gives_gradients():
+            return False
+        self._trip_gradients(function)
+        return True
+
+    def _trip_gradients(self, function: _Function) -> None:
+        it, shown = function.gradients_bad[0]
+        self._trip(it, -1, math.nan, "gradient", function.last_good_call + 1, shown)
 
     def _odd(self, it: _Pending, *, tells: bool) -> None:
         """Scalars that stay odd: a fault where they are the loss or no state contradicts."""
@@ -240,7 +280,7 @@ class NonfiniteSentinel(JaxProbe):
         self.tripped = True
         self._pending.clear()
         function = it.function
-        name = function.names[index] if index >= 0 else "state"
+        name = function.names[index] if index >= 0 else "gradients" if what == "gradient" else "state"
         file, line = it.place or (None, None)
         seen = Seen(it.name, name, value, call, shown.step, function.good.get(index), what, file, line,
                     self.scene.recorder.rank, shown)
@@ -258,6 +298,9 @@ class NonfiniteSentinel(JaxProbe):
             if function.unseen is not None:
                 self._look(function, function.unseen)
         self._read(wait=True)
+        for function in self._functions.values():
+            if function.gradients_bad and function.gives_gradients() and not self.tripped:
+                self._trip_gradients(function)
         if self.tripped:
             return
         for function in self._functions.values():
@@ -267,6 +310,27 @@ class NonfiniteSentinel(JaxProbe):
                     yield from j102_nonfinite_seen.check(
                         Seen("the function", function.names[i], odd.value, odd.call, odd.shown.step,
                              function.good.get(i), what, rank=self.scene.recorder.rank, shown=odd.shown))
+
+
+def _gradients(call: Call) -> list[int]:
+    """The output leaves that have, together, the types of one argument's leaves, all of them numbers."""
+    import jax
+
+    flat = jax.tree_util.tree_leaves
+    given = [[(x.shape, x.dtype) for x in flat(a)] for a in (*call.args, *call.kwargs.values())
+             if flat(a) and all(is_inexact(x) and hasattr(x, "shape") for x in flat(a))]
+    output = call.output
+    parts = list(output) if isinstance(output, (tuple, list)) else (
+        [output[k] for k in sorted(output)] if type(output) is dict else [])
+    found: list[int] = []
+    start = 0
+    for part in [*parts, output]:
+        leaves = flat(part)
+        start = 0 if part is output else start
+        if [(getattr(x, "shape", None), getattr(x, "dtype", None)) for x in leaves] in given:
+            found += range(start, start + len(leaves))
+        start += len(leaves)
+    return found
 
 
 def _feeding(call: Call) -> Feeding:
