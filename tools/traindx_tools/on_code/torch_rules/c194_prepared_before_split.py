@@ -22,11 +22,15 @@ RULE = Rule(
     name="prepared-before-split",
     title="Data are oversampled or scaled before they are split",
     severity=Severity.HIGH,
-    sees="fit_resample or resample before train_test_split; fit_transform of test data.",
+    sees="fit_resample, resample or a scaler's fit_transform before train_test_split; fit_transform of test data.",
     matters="Validation looks too good and says nothing about new data.",
     alike=("oversampling of the training part alone",),
     confirm=("look for equal rows in both parts",),
 )
+_FITTED = re.compile(r"(Scaler|PCA|Imputer|PowerTransformer|QuantileTransformer|KBest|TargetEncoder)$")
+"""Classes whose fit takes statistics of samples; encoders of categories and labels learn names and are left alone."""
+_LABELS = re.compile(r"(KBest|TargetEncoder)$")
+"""Those that read the labels: what they choose fits the held-out part as well."""
 _HELD = re.compile(r"(^|_)(val|valid|test|te|ev|eval|dev|holdout)(_|$)", re.IGNORECASE)
 
 
@@ -38,6 +42,7 @@ def check(project: Project) -> Iterator[Finding]:
         code = syntax(file)
         yield from _oversampled(code)
         yield from _refitted(code, project)
+        yield from _fitted_on_all(code)
 
 
 def _oversampled(code: Syntax) -> Iterator[Finding]:
@@ -59,6 +64,38 @@ def _oversampled(code: Syntax) -> Iterator[Finding]:
                     Severity.HIGH,
                 )
                 break
+
+
+def _fitted_on_all(code: Syntax) -> Iterator[Finding]:
+    """A scaler's `fit_transform` whose result is split afterwards; low, because the effect mostly is."""
+    for split in code.calls("train_test_split"):
+        given = set().union(*(names_in(a) for a in split.args)) if split.args else set()
+        for call in code.calls("fit_transform"):
+            statement, kind = code.statement(call), _class_of(code, call)
+            if kind is None or not isinstance(statement, ast.Assign) or call.lineno >= split.lineno:
+                continue
+            if code.scope(call) is code.scope(split) and names_in(statement.targets[0]) & given:
+                yield _finding(
+                    code,
+                    call,
+                    f"{kind} is fitted on all samples before line {split.lineno} splits them: the training part knows "
+                    f"{'the labels' if _LABELS.search(kind) else 'the statistics'} of the held-out one. Split first, "
+                    "then fit on the training part and only transform the other",
+                    "fitted-on-all",
+                    Severity.MEDIUM if _LABELS.search(kind) else Severity.LOW,
+                )
+                break
+
+
+def _class_of(code: Syntax, call: ast.Call) -> str | None:
+    """The class of what is fitted, where it is one that takes statistics: `Scaler().fit_transform`, or by its name."""
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    if isinstance(owner, ast.Name):
+        made = [a.value for a in ast.walk(code.scope(call)) if isinstance(a, ast.Assign) and a.lineno <= call.lineno
+                and any(isinstance(t, ast.Name) and t.id == owner.id for t in a.targets)]
+        owner = made[-1] if made else None
+    name = last_name(owner.func) if isinstance(owner, ast.Call) else ""
+    return name if _FITTED.search(name) else None
 
 
 def _refitted(code: Syntax, project: Project) -> Iterator[Finding]:
