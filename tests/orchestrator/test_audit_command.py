@@ -89,6 +89,28 @@ def test_exit_codes_and_streams(repository: Path, capsys: pytest.CaptureFixture[
         assert said(capsys, ".", "--fail-on", level)[0] == expected
 
 
+def test_a_fix_of_several_edits_is_told_once(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    edits = (
+        "import torch\nimport torch.nn as nn\nfrom torch.utils.data import DataLoader\n"
+        "def main(data, held):\n"
+        "    net = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.1), nn.Linear(4, 2))\n"
+        "    opt = torch.optim.Adam(net.parameters())\n"
+        "    for x, y in DataLoader(data, shuffle=True):\n"
+        "        opt.zero_grad()\n"
+        "        loss = nn.functional.cross_entropy(net(x), y)\n"
+        "        loss.backward()\n"
+        "        opt.step()\n"
+        "    for x, y in DataLoader(held):\n"
+        "        with torch.no_grad():\n"
+        "            print(net(x).argmax(1) == y)\n"
+        "main(None, None)\n"
+    )
+    (repository / "train.py").write_text(edits)
+    _, out, _ = said(capsys, ".", "--json")
+    assert [len(f["patch"]) for f in json.loads(out) if f["rule"] == "C165"] == [2]
+    assert said(capsys, ".")[1].count("fix: evaluate in eval mode") == 1
+
+
 def test_a_mild_finding_is_told_and_does_not_fail(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The documented rule: from medium on, and the last line says why the code is 0."""
     (repository / "train.py").write_text("x = 1  # traindx: ignore[C999]\n")

@@ -39,7 +39,7 @@ def _text(report: AuditReport) -> str:
     lines = []
     for finding in report.findings:
         lines.append(line(finding))
-        lines += [f"    fix: {patch.summary}" for patch in finding.patch]
+        lines += [f"    fix: {summary}" for summary in dict.fromkeys(patch.summary for patch in finding.patch)]
     return "\n".join(lines)
 
 

@@ -196,7 +196,10 @@ def test_an_interval_of_one_is_kept_and_two_steps_in_a_row_are_two() -> None:
     assert run.notes.steps_of("update_ratio") == list(range(1, SETTLED + 31))
 
 
-def test_a_probe_that_cannot_say_when_it_looks_next_is_switched_off(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_probe_that_cannot_say_when_it_looks_next_is_switched_off(capsys: pytest.CaptureFixture[str],
+                                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("traindx_tools.live.notice._said", [])  # a process says so many lines and then none
+
     class Broken(Spy):
         name = "broken"
 

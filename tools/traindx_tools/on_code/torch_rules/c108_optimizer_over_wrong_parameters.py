@@ -10,6 +10,7 @@ as DDP.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Patch, Severity, Strength
@@ -17,6 +18,7 @@ from traindx_tools.on_code.held import held, modules_of
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.repairs import optimizers
+from traindx_tools.on_code.syntax import syntax
 from traindx_tools.on_code.trace import Block, Event, Place, walk
 from traindx_tools.on_code.training import is_optimizer, sent_backward, stepped
 from traindx_tools.on_code.values import Instance, Tensor, Thing, Value, unwrap
@@ -96,21 +98,36 @@ def _too_early(root: Block, places: list[Place], place: Place, optimizer: Thing 
         ):
             return  # a second optimizer may hold what is new
         reason = _grows(event, owned)
-        if reason is not None and _trains_after(later, other, optimizer):
+        if reason is not None and _trains_after(later, place, other, optimizer):
             yield RULE.finding(
                 f"{reason} at {event.file.path}:{event.line}, after the optimizer was built at line "
-                f"{place.event.line}: the new "
-                "parameters are never updated",
+                f"{place.event.line}: {_keeps(event)}the new "
+                "parameters are in no optimizer and are never updated",
                 location(event),
                 event.file.path,
                 strength=Strength.DIRECT,
                 measured={"kind": "too early", "optimizer_line": place.event.line},
-                patch=_behind(place, other),
+                patch=_behind(place, other) if place.loops == other.loops else (),
             )
 
 
-def _trains_after(later: list[Place], change: Place, optimizer: Value) -> bool:
-    return any(p.order > change.order and stepped(p.event) is optimizer for p in later)
+def _keeps(event: Event) -> str:
+    return "it holds those of the old one, and " if event.kind == "store" and len(event.args) > 1 else ""
+
+
+def _trains_after(later: list[Place], built: Place, change: Place, optimizer: Value) -> bool:
+    """Whether it steps after the change, or in the next turn of a loop that both stand in and it was built before."""
+    again = [b for b in change.loops if b not in built.loops] if not _leaves(change.event) else []
+    return any(stepped(p.event) is optimizer and (p.order > change.order or any(b in p.loops for b in again))
+               for p in later)  # fmt: skip
+
+
+def _leaves(event: Event) -> bool:
+    """Whether the loop is left behind the statement."""
+    code = syntax(event.file)
+    said = code.statement(event.node)
+    blocks = [b for f in ("body", "orelse") if said and isinstance(b := getattr(code.parent(said), f, None), list)]
+    return any(said in b and isinstance(b[-1], (ast.Break, ast.Return, ast.Raise)) for b in blocks)
 
 
 def _grows(event: Event, owned: set[int]) -> str | None:

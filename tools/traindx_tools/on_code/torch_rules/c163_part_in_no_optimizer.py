@@ -3,7 +3,7 @@
 The loss is computed through two modules, an encoder and a decoder say, and the optimizer was built over one of them.
 The other gets gradients in every step and stays at its random initialisation. Modules that are frozen, put into eval
 mode (a perceptual loss), loaded from a file or called a teacher, reference or target are left alone, and so is every
-module that any optimizer of the project holds.
+module that any optimizer of the project holds, or that is replaced later by an assignment.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ def check(project: Project) -> Iterator[Finding]:
     owned = _owned(project)
     if owned is None:
         return
+    owned |= _replaced(project)
     settled, loaded = _receivers(project, "eval", owned), _receivers(project, "load_state_dict", owned)
     seen: set[int] = set()
     for loop in project.training_loops:
@@ -86,6 +87,13 @@ def _owned(project: Project) -> set[int] | None:
             return None
         owned |= {id(part) for m in modules for part in submodules(m) or [m]}
     return owned
+
+
+def _replaced(project: Project) -> set[int]:
+    """What another module took the place of: an optimizer may have held it until then (C108 tells of the new one)."""
+    old = [e.args[1] for e in project.events if e.kind == "store" and e.name.startswith("attribute.")
+           and len(e.args) > 1 and e.args[0] is not e.args[1]]  # fmt: skip
+    return {id(part) for value in map(unwrap, old) for part in submodules(value) or [value]}
 
 
 def _left_out(
