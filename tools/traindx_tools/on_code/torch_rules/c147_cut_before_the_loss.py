@@ -44,6 +44,7 @@ def check(project: Project) -> Iterator[Finding]:
 
 
 def _unreached(loop: TrainingLoop, optimizer: object, reached: frozenset[object]) -> Iterator[Finding]:
+    held = _held_by_objects(loop)
     for module in modules_of(optimizer) or []:  # type: ignore[arg-type]
         if not isinstance(module, (Thing, Instance)) or module.state.get("frozen"):
             continue
@@ -51,9 +52,17 @@ def _unreached(loop: TrainingLoop, optimizer: object, reached: frozenset[object]
         results = [e.result for e in calls]
         if not calls or not all(isinstance(r, Tensor) and r.site is not None for r in results):
             continue
-        if any(isinstance(r, Tensor) and r.site in reached for r in results):
+        if any(isinstance(r, Tensor) and (r.site in reached or r.site in held) for r in results):
             continue
         yield _finding(calls[0], module)
+
+
+def _held_by_objects(loop: TrainingLoop) -> frozenset[object]:
+    """Sites of values that carry a gradient into an object (a distribution, a list): what comes out is not followed."""
+    given = [(e, (*e.args, *e.kwargs.values())) for p in loop.places if (e := p.event).kind == "call"
+             and not isinstance(e.result, Tensor)]
+    return frozenset(v.site for _, values in given for v in values
+                     if isinstance(v, Tensor) and v.grad and v.site is not None)
 
 
 def _finding(event: Event, module: Thing | Instance) -> Finding:
