@@ -165,6 +165,14 @@ def test_lines_that_read_values_are_named_by_the_users_line():
     assert finding.severity.value == "info"  # a CPU: nothing is waited for
 
 
+def test_a_program_that_compiles_is_not_traced():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
+    assert training(lambda loss, _: [loss.item() for _ in range(5)]) == []
+    torch._dynamo.reset()
+
+
 def test_one_read_a_step_is_left_alone_and_the_device_decides_the_severity():
     assert training(lambda loss, _: loss.item()) == []
     lines = {("train.py", 7): ("a number", 5)}

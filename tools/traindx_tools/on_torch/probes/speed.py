@@ -19,7 +19,7 @@ from traindx_tools.on_torch.rules import (
     t854_straggling_steps,
 )
 from traindx_tools.on_torch.speed.clock import StepClock
-from traindx_tools.on_torch.speed.compilations import recompilations
+from traindx_tools.on_torch.speed.compilations import compiles, recompilations
 from traindx_tools.on_torch.speed.synchronisations import SynchronisationTrace
 
 SOURCE = "speed probe"
@@ -68,7 +68,7 @@ class SynchronisationProbe(TorchProbe):
         if self._done or self.scene.step < WARM_UP or optimizer is not self.scene.optimizers[0]:
             return
         if self._trace is None:
-            if recompilations() or any(hasattr(m, "_orig_mod") for m in self.scene.models):
+            if compiles() or any(hasattr(m, "_orig_mod") for m in self.scene.models):
                 self._done = True
                 return
             self._trace = SynchronisationTrace()
