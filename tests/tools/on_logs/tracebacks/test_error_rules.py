@@ -136,6 +136,9 @@ FAULTS = {
     "syntax_error": ("L530", "syntax", 2),
     "segfault": ("L530", "segmentation-fault", 5),
     "half_constant": ("L531", "mask", 3),
+    "jax_donated_same_call": ("L532", "same-call", 32),
+    "jax_donated_deleted": ("L532", "deleted", 14),
+    "jax_donated_twice": ("L532", "twice", 26),
 }
 """Log, rule, kind, line: the only finding above INFO that the log may give."""
 
