@@ -67,6 +67,11 @@ class Change:
         self.edits.append(_Edit(line, line, column, column, code))
         return self
 
+    def edit(self, line: int, start: int, stop: int, code: str) -> Change:
+        """Put code in place of a part of a line (columns in UTF-8 bytes)."""
+        self.edits.append(_Edit(line, line, start, stop, code))
+        return self
+
     def wrap(self, node: ast.AST | None, before: str, after: str) -> Change:
         """Put code around an expression, whose own text stays as it is."""
         if node is None or not hasattr(node, "end_lineno"):

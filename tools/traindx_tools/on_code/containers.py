@@ -237,15 +237,32 @@ def _shift(entries: list[Value]) -> frozenset[str]:
 
 
 def _sharded(base: Tensor, entries: list[Value]) -> frozenset[str]:
-    """`x[rank::world_size]`: an uneven share unless the length is known to be divisible."""
+    """`x[rank::world_size]`: an uneven share unless the length, or the end, is known to be divisible."""
     first = entries[0]
     if not (isinstance(first, Bag) and first.kind == "slice" and depends_on_rank(first.items[0])):
+        return frozenset()
+    if _multiple(first.items[1], first.items[2]):
         return frozenset()
     length = base.shape.dims[0] if base.shape is not None and base.shape.exact and base.shape.dims else None
     step = shapes.literal(first.items[2])
     if length is not None and step:
         return frozenset({"uneven share"}) if length % step else frozenset()
     return frozenset({"share"})
+
+
+def _multiple(end: Value, of: Value) -> bool:
+    """Whether a number is `n // of * of`, `n - n % of`, or a constant that can be divided."""
+    size, step = shapes.literal(end), shapes.literal(of)
+    if size is not None and step:
+        return size % step == 0
+    if not isinstance(end, Operation) or len(end.operands) != 2 or of == Const(None):
+        return False
+    left, right = end.operands
+    if end.op == "-" and isinstance(right, Operation):
+        return right.op == "%" and right.operands == (left, of)
+    whole, factor = (right, left) if left == of else (left, right)
+    return (end.op == "*" and factor == of and isinstance(whole, Operation) and whole.op == "//"
+            and whole.operands[1] == of)  # fmt: skip
 
 
 def depends_on_rank(value: Value) -> bool:

@@ -1,14 +1,15 @@
-"""Ranks that start from different weights (C116)."""
+"""Ranks that start from different weights (C116), or that do not call a collective equally often (C117)."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 
 from traindx_tools.finding import Patch
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.source import SourceFile
-from traindx_tools.on_code.syntax import argument, syntax, written
+from traindx_tools.on_code.syntax import Syntax, argument, last_name, names_in, syntax, written
 
 
 def one_seed_for_the_model(file: SourceFile, seed: ast.AST, model: Sequence[ast.AST]) -> tuple[Patch, ...]:
@@ -36,3 +37,84 @@ def one_seed_for_the_model(file: SourceFile, seed: ast.AST, model: Sequence[ast.
 
 def _is_rank(node: ast.AST) -> bool:
     return "rank" in written(node).lower()
+
+
+_SAYS = re.compile(r"^(print|tqdm\.write|(\w+\.)*(log|logger|logging|lg)\w*(\.\w+)?|(\w+\.)+(info|debug|warning))$")
+_RANK = re.compile(r"rank|is_(local_)?(main|master|global_zero|world_process_zero)", re.IGNORECASE)
+_WAITS = ("barrier", "monitored_barrier", "wait_for_everyone")
+
+
+def equal_shares(files: Sequence[SourceFile]) -> tuple[Patch, ...]:
+    """`x[rank:len(x) // world * world:world]` for `x[rank::world]`, where one statement alone takes the shares."""
+    taken = [(f, part) for f in files for part in syntax(f).of(ast.Subscript) if _is_share(part)]
+    if len({(f.path, id(syntax(f).statement(part))) for f, part in taken}) != 1:
+        return ()
+    change = Change(taken[0][0], "give every rank equally many samples")
+    for file, part in taken:
+        slices, whole = part.slice, part.value
+        if not isinstance(slices, ast.Slice) or not isinstance(whole, (ast.Name, ast.Attribute)):
+            return ()
+        first, step = source_of(file, slices.lower), source_of(file, slices.step)  # type: ignore[arg-type]
+        step = step if isinstance(slices.step, (ast.Name, ast.Attribute, ast.Constant, ast.Call)) else f"({step})"
+        change.replace(slices, f"{first}:len({source_of(file, whole)}) // {step} * {step}:{step}")
+    return change.patches()
+
+
+def _is_share(part: ast.Subscript) -> bool:
+    cut = part.slice
+    return (isinstance(cut, ast.Slice) and cut.lower is not None and cut.step is not None and cut.upper is None
+            and _is_rank(cut.lower))  # fmt: skip
+
+
+def reached_by_all(file: SourceFile, condition: ast.AST, node: ast.AST) -> tuple[Patch, ...]:
+    """The call that reaches a collective taken out of a condition on the rank, in front of it or behind it."""
+    code = syntax(file)
+    statement = code.statement(node)
+    if not isinstance(condition, ast.If) or condition.orelse or statement is None or not isinstance(node, ast.Call):
+        return ()
+    if not any(s is statement for s in condition.body) or _in_an_arm(code, condition):
+        return ()
+    change = Change(file, "let every rank call it")
+    before = condition.body[: condition.body.index(statement)]
+    if isinstance(statement, ast.Expr) and statement.value is node and last_name(node.func) in _WAITS:
+        return change.move_after(statement, condition).patches() if statement is condition.body[-1] else ()
+    if not all(_only_says(s) for s in before) or _comes_late(statement, code.above(node)):
+        return ()
+    if not _known_everywhere(code, node):
+        return ()
+    if getattr(statement, "value", None) is node:
+        return change.move_before(statement, condition).patches()
+    name = next(n for n in ("result", "gathered", "for_all_ranks") if n not in names_in(code.scope(node)))
+    return change.before(condition, f"{name} = {source_of(file, node)}").replace(node, name).patches()
+
+
+def _in_an_arm(code: Syntax, condition: ast.If) -> bool:
+    """Whether the condition is an `elif`, or stands under another one on the rank."""
+    up = code.parent(condition)
+    if isinstance(up, ast.If) and any(s is condition for s in up.orelse):
+        return True
+    return _on_some_ranks(code, condition)
+
+
+def _on_some_ranks(code: Syntax, node: ast.AST) -> bool:
+    return any(isinstance(a, ast.If) and _RANK.search(written(a.test)) for a in code.above(node))
+
+
+def _known_everywhere(code: Syntax, node: ast.Call) -> bool:
+    """Whether no name in the call is bound under a condition on the rank."""
+    names = [n for n in ast.walk(node) if isinstance(n, ast.Name)]
+    return not any(_on_some_ranks(code, s) for n in names for s, _ in code.bindings(n))
+
+
+def _only_says(statement: ast.stmt) -> bool:
+    """Whether a statement prints or logs and changes nothing."""
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and bool(
+        _SAYS.match(written(statement.value.func)))  # fmt: skip
+
+
+def _comes_late(statement: ast.stmt, above: Iterable[ast.AST]) -> bool:
+    """Whether a call happens only sometimes, or many times, when its statement runs."""
+    if not isinstance(statement, (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign)):
+        return True
+    some = (ast.IfExp, ast.BoolOp, ast.Lambda, ast.GeneratorExp, ast.ListComp, ast.DictComp, ast.SetComp)
+    return any(isinstance(a, some) for a in above if getattr(a, "lineno", 0) >= statement.lineno)

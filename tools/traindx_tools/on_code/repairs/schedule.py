@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import re
+from collections.abc import Iterator
 
 from traindx_tools.finding import Patch
 from traindx_tools.on_code.changes import Change, source_of
@@ -11,6 +13,7 @@ from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_na
 from traindx_tools.on_code.trace import Event, Place
 from traindx_tools.on_code.values import Thing
 
+_BASE = re.compile(r"(^|_)(lr|rate|eta)\d*$", re.IGNORECASE)
 _COUNTS = {
     "get_linear_schedule_with_warmup": ((1, "num_warmup_steps"), (2, "num_training_steps")),
     "get_cosine_schedule_with_warmup": ((1, "num_warmup_steps"), (2, "num_training_steps")),
@@ -105,10 +108,31 @@ def from_the_groups_own_rate(store: Event, assigned: ast.expr | None) -> tuple[P
     if not others or not rates:
         return ()  # a factor of the time, which may be meant
     change = Change(store.file, "apply the group's factor to the rate that it began with")
-    text = source_of(store.file, target)
+    base = _base(code, statement, target) or f'{group}.setdefault("initial_lr", {source_of(store.file, target)})'
     for rate in rates:
-        change.replace(rate, f'{group}.setdefault("initial_lr", {text})')
+        change.replace(rate, base)
     return change.patches()
+
+
+def _base(code: Syntax, statement: ast.Assign, target: ast.Subscript) -> str:
+    """The base rate of a warm-up beside it: `self.base_lr` of `group["lr"] = self.base_lr * t / warmup`."""
+    found: set[str] = set()
+    for other in code.of(ast.Assign):
+        if other is statement or code.scope(other) is not code.scope(statement):
+            continue
+        if written(other.targets[0]) == written(target):
+            found |= {written(n) for n in _factors(other.value) if _BASE.search(last_name(n))}
+    return found.pop() if len(found) == 1 else ""
+
+
+def _factors(node: ast.expr) -> Iterator[ast.expr]:
+    """The names that a product is made of, but for what it is divided by."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Div)):
+        yield from _factors(node.left)
+        if isinstance(node.op, ast.Mult):
+            yield from _factors(node.right)
+    elif isinstance(node, (ast.Name, ast.Attribute)):
+        yield node
 
 
 def goes_on(load: Place, built: Place) -> tuple[Patch, ...]:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.ranks import tests_rank
+from traindx_tools.on_code.repairs import ranks
 from traindx_tools.on_code.trace import Block, Place, walk
 from traindx_tools.on_code.values import Bag, Tensor, Value
 from traindx_tools.rules import Rule
@@ -45,6 +46,8 @@ _COLLECTIVES = frozenset(
         "reduce_scatter_tensor",
     }
 )
+_LISTS = ("gather", "scatter", "broadcast_object_list")
+"""Collectives for which one rank hands over a list that the others do not have."""
 _ACCELERATE = frozenset({"wait_for_everyone", "gather", "gather_for_metrics", "reduce"})
 
 
@@ -54,7 +57,7 @@ def check(project: Project) -> Iterator[Finding]:
         for place in walk(root, _COLLECTIVES | _ACCELERATE):
             if _is_collective(place):
                 yield from _under_rank(root, place)
-                yield from _uneven(place)
+                yield from _uneven(project, place)
 
 
 def _is_collective(place: Place) -> bool:
@@ -82,8 +85,20 @@ def _under_rank(root: Block, place: Place) -> Iterator[Finding]:
             event.file.path,
             strength=Strength.DIRECT,
             measured={"kind": "rank", "condition_line": block.line},
+            patch=_taken_out(place, block),
         )
         return
+
+
+def _taken_out(place: Place, block: Block) -> tuple[Patch, ...]:
+    """The call in the condition's own function by which the collective is reached, for all ranks."""
+    inside = place.path[place.path.index(block) + 1 :]
+    event = place.event
+    one_sided = event.method in _LISTS and "Accelerator" not in event.name
+    if one_sided or any(b.kind == "branch" for b in inside):
+        return ()
+    called = next((b.node for b in inside if b.kind == "call"), event.node)
+    return ranks.reached_by_all(block.file, block.node, called)
 
 
 def _in_both_arms(block: Block, method: str) -> bool:
@@ -111,7 +126,7 @@ def _siblings(place: Place, block: Block) -> list[Block]:
     return found
 
 
-def _uneven(place: Place) -> Iterator[Finding]:
+def _uneven(project: Project, place: Place) -> Iterator[Finding]:
     event = place.event
     for block in place.loops:
         share = _share(block.subject)
@@ -131,6 +146,7 @@ def _uneven(place: Place) -> Iterator[Finding]:
             strength=Strength.DIRECT if uneven else Strength.CIRCUMSTANTIAL,
             severity=None if uneven else Severity.MEDIUM,
             measured={"kind": "uneven", "loop_line": block.line},
+            patch=ranks.equal_shares(project.files),
         )
         return
 

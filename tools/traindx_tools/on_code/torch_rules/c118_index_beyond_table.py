@@ -9,11 +9,15 @@ the input's length, while its size is checked, or used to cut the input, nowhere
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.repairs import positions
 from traindx_tools.on_code.shapes import literal
+from traindx_tools.on_code.source import SourceFile
+from traindx_tools.on_code.syntax import parameters, written
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Tensor, Thing
 from traindx_tools.rules import Rule
@@ -92,7 +96,26 @@ def _embedding(project: Project, event: Event, table: Thing, index: Tensor) -> I
             strength=Strength.CIRCUMSTANTIAL,
             severity=Severity.MEDIUM,
             measured={"kind": "positions", "rows": size, "lookup_line": event.line},
+            patch=_cut(project, event, made.file, table),
         )
+
+
+def _cut(project: Project, event: Event, made: SourceFile, table: Thing) -> tuple[Patch, ...]:
+    return positions.cut_where_padded(project.files, made, table.node) if _of_tokens(project, event) else ()
+
+
+def _of_tokens(project: Project, event: Event) -> bool:
+    """Whether the positions are those of the ids that a table beside it looks up, not of frames made of them."""
+    for other in project.calls("__call__"):
+        ids = other.node.args[0] if isinstance(other.node, ast.Call) and other.node.args else None
+        if other.function is None or other.function is not event.function or not isinstance(ids, ast.Name):
+            continue
+        if isinstance(other.receiver, Thing) and other.receiver.type == "torch.nn.Embedding" and (
+            ids.id in parameters(other.function.node)
+            and re.search(rf"\b{re.escape(ids.id)}\.(shape|size)\b", written(other.function.node))
+        ):
+            return True
+    return False
 
 
 def _mentioned_elsewhere(project: Project, table: Thing, size: int) -> bool:

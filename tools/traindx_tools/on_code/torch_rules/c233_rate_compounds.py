@@ -11,10 +11,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code import compounding
 from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.repairs import compounded
 from traindx_tools.on_code.syntax import FunctionNode, Loops, Syntax, parameters, syntax, written
 from traindx_tools.on_code.trace import Place
 from traindx_tools.rules import Rule
@@ -38,11 +40,10 @@ _COUNTER = re.compile(
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at rates that a traced step multiplies, and at every assignment of a rate to itself times something."""
-    told = {}
+    told: dict[tuple[str, int], Finding] = {}
     for loop in project.training_loops:
         for place in compounding.multiplied(loop):
             told[place.event.file.path, place.event.line] = _in_each_step(place)
-    yield from told.values()
     for file in project.files:
         if not re.search(r"lr|rate|eta|step_?size|alpha", file.text):
             continue
@@ -53,8 +54,12 @@ def check(project: Project) -> Iterator[Finding]:
             if made is None or not _RATE.search(_plain(made[0])) or not _outlives(code, node, made[0]):
                 continue
             counter = _counter(code, node, made[1])
-            if counter is not None and (file.path, node.lineno) not in told:
-                yield _finding(code, node, made[0], counter)
+            if counter is None:
+                continue
+            found = _finding(code, node, made[0], counter)
+            each_step = told.pop((file.path, node.lineno), None)
+            yield found if each_step is None else replace(each_step, patch=each_step.patch or found.patch)
+    yield from told.values()
 
 
 def _in_each_step(place: Place) -> Finding:
@@ -143,7 +148,7 @@ def _set_back(around: ast.AST, node: ast.stmt, rate: ast.expr) -> bool:
     return False
 
 
-def _finding(code: Syntax, node: ast.stmt, rate: ast.expr, counter: str) -> Finding:
+def _finding(code: Syntax, node: ast.Assign | ast.AugAssign, rate: ast.expr, counter: str) -> Finding:
     name = written(rate)
     return RULE.finding(
         f"{code.file.segment(node)} at {code.at(node)} multiplies the current {name} by a factor that depends on "
@@ -152,4 +157,5 @@ def _finding(code: Syntax, node: ast.stmt, rate: ast.expr, counter: str) -> Find
         code.file.path,
         strength=Strength.DIRECT,
         measured={"kind": "compounds", "counter": counter, "rate": name},
+        patch=compounded.from_the_initial_rate(code, node, rate),
     )

@@ -32,7 +32,7 @@ from traindx_tools.on_code.named_parts import (
 )
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.repairs import optimizers
-from traindx_tools.on_code.syntax import Syntax, argument, syntax, written
+from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.training import is_optimizer, sent_backward, sites_of, stepped
 from traindx_tools.on_code.values import Instance, Parameters, Tensor, Thing, Value, unwrap
@@ -185,7 +185,8 @@ def _judged(project: Project, loop: TrainingLoop, held: _Held, whole: Instance, 
     if loaded or (upstream and held.groups < 2) or (held.choices and _on_purpose(held)):
         return
     weak = upstream or not any(learns(p) for _, part in out for p in submodules(part) or [part])
-    yield _finding(held, whole, out, calls, weak)
+    unsure = any(isinstance(p, Thing) and p.short.startswith("Module") and not taken[id(p)] for _, p in parts)
+    yield _finding(held, whole, out, calls, weak, () if unsure else _patch(project, held, out))
 
 
 def _taken(held: _Held, whole: Instance, path: str, part: Value) -> bool:
@@ -279,8 +280,8 @@ def _on_purpose(held: _Held) -> bool:
     return held.groups < 2 or any(_ON_PURPOSE.search(p) for p in pieces)
 
 
-def _finding(held: _Held, whole: Instance, out: list[tuple[str, Value]], calls: dict[int, _Called], weak: bool
-             ) -> Finding:  # fmt: skip
+def _finding(held: _Held, whole: Instance, out: list[tuple[str, Value]], calls: dict[int, _Called], weak: bool,
+             patch: tuple[Patch, ...]) -> Finding:  # fmt: skip
     event, names = held.event, [path for path, _ in out]
     listed = ", ".join(f"`{n}`" for n in names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
     path, part = out[0]
@@ -300,9 +301,22 @@ def _finding(held: _Held, whole: Instance, out: list[tuple[str, Value]], calls: 
         severity=Severity.MEDIUM if weak else RULE.severity,
         measured={"kind": "by name" if held.choices else "groups", "module": path, "modules": len(names),
                   "made_at": str(part.site) if isinstance(part, (Thing, Instance)) else "?"},
-        patch=_patch(event, names),
+        patch=patch,
     )
 
 
-def _patch(event: Event, names: list[str]) -> tuple[Patch, ...]:
-    return optimizers.one_group_more(event.file, event.node, names)
+def _patch(project: Project, held: _Held, out: list[tuple[str, Value]]) -> tuple[Patch, ...]:
+    models = {choice.model for choice, _ in held.choices}
+    model = _reached(project, held.event, models.pop()) if models else ""
+    parts = [optimizers.Part(path, isinstance(p, Thing) and p.short == "Parameter") for path, p in out]
+    return () if model is None else optimizers.one_group_more(held.event.file, held.event.node, parts, model)
+
+
+def _reached(project: Project, event: Event, model: str) -> str | None:
+    """How a model's parts are reached: `net`, `net.module` where it is wrapped; None where that is unknown."""
+    if not any(re.search(r"DataParallel|\bDDP\b|\.prepare\(|fully_shard", f.text) for f in project.files):
+        return model
+    used = [n for n in ast.walk(event.file.tree) if isinstance(n, ast.Name) and n.id == model]
+    made = syntax(event.file).assigned(used[-1]) if used else None
+    wrapped = isinstance(made, ast.Call) and last_name(made.func) in ("DistributedDataParallel", "DDP", "DataParallel")
+    return f"{model}.module" if wrapped else None
