@@ -181,8 +181,18 @@ def _used(look: Lookup, code: Syntax, node: ast.expr) -> int:
     name = last_name(target)
     if not name:
         return 0
-    found = [_added(c, s) for c in look.codes for s in c.of(ast.Subscript) if last_name(s.value) == name
-             and isinstance(s.ctx, ast.Load)]  # fmt: skip
-    found += [_added(c, call) for c in look.codes for call in c.calls("get") if isinstance(call.func, ast.Attribute)
-              and last_name(call.func.value) == name]  # fmt: skip
-    return int(max(found, default=0.0))
+    return int(max(_most_added(look).get(name, 0.0), 0.0))
+
+
+def _most_added(look: Lookup) -> dict[str, float]:
+    """The most that is added where an entry of a table is read, by the table's name; worked out once."""
+    known: dict[str, float] | None = look.__dict__.get("_most_added")
+    if known is None:
+        known = look.__dict__["_most_added"] = {}
+        for code in look.codes:
+            reads: list[tuple[str, ast.expr]] = [
+                (last_name(s.value), s) for s in code.of(ast.Subscript) if isinstance(s.ctx, ast.Load)]
+            reads += [(last_name(c.func.value), c) for c in code.calls("get") if isinstance(c.func, ast.Attribute)]
+            for name, node in reads:
+                known[name] = max(known.get(name, 0.0), _added(code, node))
+    return known

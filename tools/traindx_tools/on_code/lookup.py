@@ -57,14 +57,32 @@ class Lookup:
             name = owner.name if owner is not None else name
         elif len(self.functions.get(name, ())) != 1:
             return []
-        return self._calls.get(name, [])
+        return self.calls.get(name, [])
 
     @cached_property
-    def _calls(self) -> dict[str, list[tuple[Syntax, ast.Call]]]:
+    def calls(self) -> dict[str, list[tuple[Syntax, ast.Call]]]:
+        """Every call by the last part of its name."""
         found: dict[str, list[tuple[Syntax, ast.Call]]] = {}
         for code in self.codes:
             for call in code.of(ast.Call):
                 found.setdefault(last_name(call.func), []).append((code, call))
+        return found
+
+    @cached_property
+    def _options(self) -> dict[str, list[Where]]:
+        """Fields and options by their name."""
+        found: dict[str, list[Where]] = {}
+        for code in self.codes:
+            for name, default in code.options.items():
+                found.setdefault(name, []).append((code, default))
+        return found
+
+    @cached_property
+    def _modules(self) -> dict[str, list[Syntax]]:
+        """Files by the name that they are imported by."""
+        found: dict[str, list[Syntax]] = {}
+        for code in self.codes:
+            found.setdefault(code.file.path.rpartition("/")[2].removesuffix(".py"), []).append(code)
         return found
 
     def one_step(self, code: Syntax, node: ast.expr) -> Where | None:
@@ -75,7 +93,7 @@ class Lookup:
         if isinstance(node, ast.Name) and not code.bindings(node):
             return self._passed(code, node) or self._imported(code, node)
         if isinstance(node, ast.Attribute) and not code.bindings(node):
-            fields = [(c, c.options[node.attr]) for c in self.codes if node.attr in c.options]
+            fields = self._options.get(node.attr, [])
             return fields[0] if len(fields) == 1 else self._of_module(code, node)
         return None
 
@@ -116,10 +134,7 @@ class Lookup:
         return self._top_level(module, node.attr) if module else None
 
     def _top_level(self, module: str, name: str) -> Where | None:
-        stem = module.rpartition(".")[2]
-        for code in self.codes:
-            if code.file.path.rpartition("/")[2].removesuffix(".py") != stem:
-                continue
+        for code in self._modules.get(module.rpartition(".")[2], ()):
             for statement in code.file.tree.body:
                 targets = statement.targets if isinstance(statement, ast.Assign) else (
                     [statement.target] if isinstance(statement, ast.AnnAssign) else [])  # fmt: skip

@@ -10,8 +10,8 @@ from functools import cached_property
 
 from traindx_tools.on_code.bootstrapping import suspended
 from traindx_tools.on_code.flows import places_of
-from traindx_tools.on_code.names import is_optimizer
-from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, names_in, parameters, written
+from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, parameters, written
+from traindx_tools.on_code.teacher_sources import Call, Named, Sources
 
 _NAMED = re.compile(r"(^|_)(teacher|tchr|tutor)(_|\d|$)|^teacher", re.IGNORECASE)
 _OUTPUT = re.compile(r"logit|out|pred|feat|score|prob|soft|target|loss|hidden|label|temp|dim|config|name|path|ckpt|arg"
@@ -23,14 +23,13 @@ _MODES = re.compile(r"\b(nn\.)?(Dropout\w*|BatchNorm\w*|SyncBatchNorm|AlphaDropo
 _CUTS = re.compile(r"\.detach\(|\.data\b|stop_gradient|\.numpy\(|\.item\(|no_grad|inference_mode")
 _STEPS = re.compile(r"distil|kd(_|$)|train|loss|step|update")
 _MOVES = frozenset({"to", "cuda", "half"})
-_AVERAGING = ("update_ema", "ema_update", "update_moving_average", "momentum_update", "update_teacher")
 
 
 @dataclass(frozen=True)
 class Teacher:
     """A call of a teacher in a training step, with how the teacher was made (None where that is not known)."""
 
-    codes: Sequence[Syntax]
+    sources: Sources
     code: Syntax
     call: ast.Call
     made: ast.expr | None
@@ -44,66 +43,26 @@ class Teacher:
         return last_name(self.call.func)
 
     @cached_property
-    def names(self) -> frozenset[str]:
+    def called(self) -> Named:
         """What it is called where it is asked and where it was made."""
-        return frozenset({self.name, self.handed} - {""})
+        return Named(frozenset({self.name, self.handed} - {""}))
 
-    def named_in(self, text: str) -> bool:
-        """Whether a text has one of its names."""
-        return any(n in text for n in self.names)
-
-    def mentions(self, pattern: str) -> list[tuple[Syntax, ast.Call]]:
+    def mentions(self, pattern: str) -> list[Call]:
         """Calls of a method of the teacher, or of a function that gets it, by a pattern of their names."""
-        found = []
-        for code in self.codes:
-            for call in code.of(ast.Call) if self.named_in(code.file.text) else ():
-                if re.search(pattern, last_name(call.func)) and self.concerns(code, call):
-                    found.append((code, call))
-        return found
-
-    def concerns(self, code: Syntax, call: ast.Call) -> bool:
-        """Whether a call is on the teacher or gets it: by its name, or by a loop over it and others."""
-        receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
-        given = [receiver, *call.args] if receiver is not None else [*call.args]
-        for node in given:
-            for part in ast.walk(node):
-                if isinstance(part, (ast.Name, ast.Attribute)) and last_name(part) in self.names:
-                    return True
-                loops = [x for x in code.above(call) if isinstance(x, ast.For)]
-                if isinstance(part, ast.Name) and any(
-                        part.id in names_in(x.target) and self.named_in(written(x.iter)) for x in loops):  # fmt: skip
-                    return True
-        return False
+        return self.sources.mentions(self.called, pattern)
 
     @cached_property
     def text_of_making(self) -> str:
         """The call that makes it, and the body of a function of the project that does."""
         if self.made is None:
             return ""
-        bodies = [written(f) for f in self._functions(last_name(getattr(self.made, "func", None)))]
-        return "\n".join([written(self.made), *bodies])
-
-    def _functions(self, name: str) -> Iterator[ast.FunctionDef]:
-        for code in self.codes:
-            yield from (f for f in code.of(ast.FunctionDef) if name and f.name == name)
+        maker = last_name(getattr(self.made, "func", None))
+        return "\n".join([written(self.made), *map(written, self.sources.functions(self.made_in, maker))])
 
     @cached_property
     def averaged(self) -> bool:
         """Whether it is a moving average or copy of its student: its parameters are written in a loop."""
-        if "deepcopy" in self.text_of_making:
-            return True
-        for code in self.codes:
-            if not self.named_in(code.file.text):
-                continue
-            zips = [written(c) for c in code.calls("zip")]
-            if any(self.named_in(z) and re.search(r"param|state_dict|values", z) for z in zips):
-                return True
-            if any(self.concerns(code, c) for c in code.calls(*_AVERAGING)):
-                return True
-            copies = (c for c in code.calls("load_state_dict") if self.concerns(code, c) and c.args)
-            if any(last_name(getattr(c.args[0], "func", None)) == "state_dict" for c in copies):
-                return True
-        return False
+        return "deepcopy" in self.text_of_making or self.sources.averaged(self.called)
 
     @cached_property
     def loaded(self) -> bool:
@@ -120,24 +79,14 @@ class Teacher:
         found += [(c, k) for c, k in self.mentions(r"^train$") if k.args and written(k.args[0]) == "False"]
         if re.search(r"\.eval\(|\.train\(False|from_pretrained|load_from_checkpoint", self.text_of_making):
             found.append((self.made_in, None))
-        helpers = {f.name for code in self.codes for f in code.of(ast.FunctionDef) if ".eval(" in written(f)}
-        for name in helpers:
-            found += self.mentions(rf"^{re.escape(name)}$")
-        return found
+        return found + self.sources.helpers(self.called)
 
     @cached_property
     def frozen(self) -> bool:
         """Whether something keeps its parameters from gradients."""
         if re.search(r"requires_grad|freeze", self.text_of_making) or self.mentions(r"requires_grad|freeze|frozen"):
             return True
-        for code in self.codes:
-            for assign in code.of(ast.Assign):
-                if any(isinstance(t, ast.Attribute) and t.attr == "requires_grad" for t in assign.targets):
-                    loops = [x for x in code.above(assign) if isinstance(x, ast.For)]
-                    own = not loops or any(self.named_in(written(x.iter)) for x in loops)
-                    if own or code.function(assign) is not None:
-                        return True
-        return False
+        return self.sources.frozen(self.called)
 
     @cached_property
     def cut(self) -> bool:
@@ -157,11 +106,8 @@ class Teacher:
     def _tagged(self) -> bool:
         """Whether the teacher's own forward suspends gradients."""
         maker = last_name(getattr(self.made, "func", None))
-        for code in self.codes:
-            for owner in code.of(ast.ClassDef):
-                if owner.name == maker and re.search(r"no_grad|inference_mode", written(owner)):
-                    return True
-        return False
+        owners = self.sources.classes(self.made_in, maker)
+        return any(re.search(r"no_grad|inference_mode", written(owner)) for owner in owners)
 
     @cached_property
     def mode_dependent(self) -> str:
@@ -175,41 +121,30 @@ class Teacher:
         found = _MODES.search(self.text_of_making)
         if found:
             return found[2]
-        inside = {last_name(c.func) for f in self._functions(maker) for c in ast.walk(f) if isinstance(c, ast.Call)}
+        makers = self.sources.functions(self.made_in, maker)
+        inside = {last_name(c.func) for f in makers for c in ast.walk(f) if isinstance(c, ast.Call)}
         classes = [maker, *sorted(n for n in inside if n[:1].isupper())]
         return next((layer for name in classes if (layer := self._in_class(name, 4))), "")
 
     def _in_class(self, name: str, left: int) -> str:
-        for code in self.codes:
-            for owner in code.of(ast.ClassDef):
-                if owner.name != name or left <= 0:
-                    continue
-                text = written(owner)
-                found = _MODES.search(text)
-                if found and not re.search(rf"{found[2]}\(0(\.0)?\)|{found[2]}\(p=0(\.0)?\)", text):
-                    return found[2]
-                for call in (n for n in ast.walk(owner) if isinstance(n, ast.Call)):
-                    inner = last_name(call.func)
-                    if inner[:1].isupper() and inner != name and (deeper := self._in_class(inner, left - 1)):
-                        return deeper
+        for owner in self.sources.classes(self.made_in, name) if left > 0 else ():
+            text = written(owner)
+            found = _MODES.search(text)
+            if found and not re.search(rf"{found[2]}\(0(\.0)?\)|{found[2]}\(p=0(\.0)?\)", text):
+                return found[2]
+            for call in (n for n in ast.walk(owner) if isinstance(n, ast.Call)):
+                inner = last_name(call.func)
+                if inner[:1].isupper() and inner != name and (deeper := self._in_class(inner, left - 1)):
+                    return deeper
         return ""
 
     @cached_property
-    def trained_by(self) -> tuple[Syntax, ast.Call] | None:
+    def trained_by(self) -> Call | None:
         """An optimizer that holds its parameters."""
-        for code in self.codes:
-            for call in code.of(ast.Call):
-                full = code.qualified(call.func)
-                if not (is_optimizer(full) if full else False) or not call.args:
-                    continue
-                text = written(code.origin(call.args[0]))
-                if any(re.search(rf"\b{re.escape(n)}\.(named_)?parameters\(\)", text) for n in self.names):
-                    return code, call
-                owner = code.owner(call)
-                held = isinstance(self.call.func, ast.Attribute) and written(self.call.func.value) == "self"
-                if held and text == "self.parameters()" and owner is self.code.owner(self.call):
-                    return code, call
-        return None
+        by_name = self.sources.trained(self.called)
+        held = isinstance(self.call.func, ast.Attribute) and written(self.call.func.value) == "self"
+        owner = self.code.owner(self.call) if held else None
+        return by_name[0] if by_name else self.sources.trained_whole.get(id(owner)) if owner is not None else None
 
 
 def _targets(code: Syntax, call: ast.Call) -> set[str]:
@@ -221,6 +156,7 @@ def _targets(code: Syntax, call: ast.Call) -> set[str]:
 def teachers(codes: Sequence[Syntax]) -> Iterator[Teacher]:
     """Every call of a teacher, by its name, in a function that trains; each teacher once in a function."""
     seen: set[tuple[int, str]] = set()
+    sources = Sources(codes)
     for code in codes:
         if "teacher" not in code.file.text.lower() and "tutor" not in code.file.text and "tchr" not in code.file.text:
             continue
@@ -231,11 +167,11 @@ def teachers(codes: Sequence[Syntax]) -> Iterator[Teacher]:
                 continue
             if not isinstance(call.func, (ast.Name, ast.Attribute)) or name[:1].isupper() or not _trains(code, call):
                 continue
-            made, made_in, handed = _maker(codes, code, call.func)
+            made, made_in, handed = _maker(sources, code, call.func)
             if isinstance(call.func, ast.Name) and made is None and call.func.id not in _given(code, call):
                 continue
             seen.add(key)
-            yield Teacher(codes, code, call, made, made_in, handed)
+            yield Teacher(sources, code, call, made, made_in, handed)
 
 
 def _given(code: Syntax, call: ast.Call) -> set[str]:
@@ -257,14 +193,14 @@ def _trains(code: Syntax, call: ast.Call) -> bool:
 _Made = tuple[ast.expr | None, Syntax, str]
 
 
-def _maker(codes: Sequence[Syntax], code: Syntax, callee: ast.expr) -> _Made:
+def _maker(sources: Sources, code: Syntax, callee: ast.expr) -> _Made:
     """The expression that made what is called: the one binding, or what the one caller hands over."""
     values = [v for _, v in code.bindings(callee) if not _same(v, callee)]
     if not values:
-        return _passed(codes, code, callee) if isinstance(callee, ast.Name) else (None, code, "")
+        return _passed(sources, code, callee) if isinstance(callee, ast.Name) else (None, code, "")
     if len(values) > 1:
         return None, code, ""
-    return _passed(codes, code, values[0]) if isinstance(values[0], ast.Name) else (peeled(values[0]), code, "")
+    return _passed(sources, code, values[0]) if isinstance(values[0], ast.Name) else (peeled(values[0]), code, "")
 
 
 def _same(value: ast.expr, callee: ast.expr) -> bool:
@@ -278,7 +214,7 @@ def peeled(node: ast.expr | None) -> ast.expr | None:
     return node
 
 
-def _passed(codes: Sequence[Syntax], code: Syntax, name: ast.Name) -> _Made:
+def _passed(sources: Sources, code: Syntax, name: ast.Name) -> _Made:
     """What the one caller of a function, or maker of a class, gives for a parameter."""
     function = code.function(name)
     if not isinstance(function, FunctionNode) or name.id not in parameters(function):
@@ -286,7 +222,7 @@ def _passed(codes: Sequence[Syntax], code: Syntax, name: ast.Name) -> _Made:
     owner = code.owner(function)
     called = owner.name if owner is not None and function.name == "__init__" else function.name
     position = list(parameters(function)).index(name.id) - (1 if owner is not None else 0)
-    calls = [(argument(call, position, name.id), other) for other in codes for call in other.calls(called)]
+    calls = [(argument(call, position, name.id), other) for other, call in sources.calls.get(called, ())]
     found = [(given, other) for given, other in calls if given is not None]
     if len(found) != 1:
         return None, code, ""

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.repairs import jax_states
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Bag, Const, Value
@@ -71,4 +72,5 @@ def _finding(event: Event, name: str) -> Finding:
         event.file.path,
         strength=Strength.CIRCUMSTANTIAL,
         measured={"kind": name},
+        patch=jax_states.statistics_put_back(event.file, event.node, name),
     )

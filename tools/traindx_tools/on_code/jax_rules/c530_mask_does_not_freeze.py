@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.repairs import jax_states
 from traindx_tools.on_code.syntax import Syntax, argument, syntax, written
 from traindx_tools.rules import Rule
 
@@ -62,6 +63,7 @@ def check(project: Project) -> Iterator[Finding]:
             file.path,
             strength=Strength.DIRECT,
             measured={"kind": "masked", "optimizer": name},
+            patch=jax_states.rest_set_to_zero(file, call, mask),
         )
 
 

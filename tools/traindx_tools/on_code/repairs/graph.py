@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from traindx_tools.finding import Patch
 from traindx_tools.on_code.changes import Change, source_of
@@ -111,3 +112,26 @@ def state_cut(file: SourceFile, backward: ast.AST, made: ast.Assign, name: str) 
     pair = "LSTM" in kinds
     cut_state = f"tuple(s.detach() for s in {name})" if pair else f"{name}.detach()"
     return Change(file, "cut the state between the steps").after(statement, f"{name} = {cut_state}").patches()
+
+
+def acts_without_gradients(codes: Sequence[Syntax], code: Syntax, asked: ast.Call) -> tuple[Patch, ...]:
+    """`@torch.no_grad()` over a function in which an agent chooses, where no loss is made of what it returns.
+
+    It is called only in functions without a backward, and the network is asked again in another one that has it.
+    """
+    function = code.function(asked)
+    torch = next((k for k, v in code.aliases.items() if v == "torch"), None)
+    if function is None or torch is None:
+        return ()
+    callers = [(c, call) for c in codes for call in c.calls(function.name)]
+    scopes = [(code, function), *((c, c.scope(call)) for c, call in callers)]
+    if not callers or any(_goes_backward(c, scope) for c, scope in scopes):
+        return ()
+    again = [(c, call) for c in codes for call in c.calls(last_name(asked.func)) if c.function(call) is not function]
+    if not any(_goes_backward(c, c.scope(call)) for c, call in again):
+        return ()
+    return Change(code.file, f"{function.name} without gradients").before(function, f"@{torch}.no_grad()").patches()
+
+
+def _goes_backward(code: Syntax, scope: ast.AST) -> bool:
+    return any(code.scope(c) is scope for c in code.calls("backward", "manual_backward"))

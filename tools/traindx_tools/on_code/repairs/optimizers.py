@@ -221,3 +221,21 @@ def _summed(change: Change, given: ast.BinOp, parts: Sequence[Part]) -> tuple[Pa
         return ()
     more = "".join(" + " + (p.of(text[1]) if p.single else f"list({p.of(text[1])})") for p in parts)
     return change.insert(given.end_lineno or 0, given.end_col_offset or 0, more).patches()
+
+
+def over_all(file: SourceFile, optimizer: ast.AST) -> tuple[Patch, ...]:
+    """The optimizer over all parameters: those without a gradient, which are frozen for now, it passes over."""
+    given = argument(optimizer, 0, "params") if isinstance(optimizer, ast.Call) else None
+    code = syntax(file)
+    made = code.assigned(given) if isinstance(given, ast.Name) else given
+    inner: ast.expr | None = None
+    if isinstance(made, ast.Call) and last_name(made.func) == "filter" and len(made.args) == 2:
+        inner = made.args[1]
+    elif isinstance(made, (ast.ListComp, ast.GeneratorExp)) and len(made.generators) == 1:
+        one = made.generators[0]
+        inner = one.iter if written(made.elt) == written(one.target) else None
+        if [written(i) for i in one.ifs] != [f"{written(one.target)}.requires_grad"]:
+            return ()
+    if not isinstance(inner, ast.Call) or last_name(inner.func) != "parameters" or made is None:
+        return ()
+    return Change(file, "build the optimizer over all parameters").replace(made, source_of(file, inner)).patches()

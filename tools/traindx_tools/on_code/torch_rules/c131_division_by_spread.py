@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.repairs import divisors
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Tensor
 from traindx_tools.rules import Rule
@@ -51,4 +52,5 @@ def _finding(event: Event, attached: bool) -> Finding:
         event.file.path,
         strength=Strength.CIRCUMSTANTIAL,
         measured={"kind": "spread", "in_graph": attached},
+        patch=divisors.with_epsilon(event),
     )

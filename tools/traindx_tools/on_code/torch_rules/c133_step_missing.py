@@ -12,7 +12,7 @@ from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.repairs import order
 from traindx_tools.on_code.training import is_optimizer, same, stepped, text_of
-from traindx_tools.on_code.values import Symbol, Thing, Value
+from traindx_tools.on_code.values import Symbol, Thing, Value, unwrap
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -29,6 +29,7 @@ RULE = Rule(
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at every training loop."""
+    moved = _moved(project)
     for loop in project.training_loops:
         seen: list[Value] = []
         for place in loop.of("zero_grad"):
@@ -38,7 +39,7 @@ def check(project: Project) -> Iterator[Finding]:
             if any(same(optimizer, s) for s in seen):
                 continue
             seen.append(optimizer)
-            if not _stepped_somewhere(project, loop, optimizer):
+            if id(unwrap(optimizer)) not in moved and not _stepped_by_another(loop, optimizer):
                 event = place.event
                 yield RULE.finding(
                     f"{text_of(event)} is cleared at {event.file.path}:{event.line} in the training loop at line "
@@ -51,10 +52,14 @@ def check(project: Project) -> Iterator[Finding]:
                 )
 
 
-def _stepped_somewhere(project: Project, loop: TrainingLoop, optimizer: Thing) -> bool:
-    for event in project.calls("step"):
-        if same(stepped(event), optimizer) or any(same(a, optimizer) for a in event.args):
-            return True
+def _moved(project: Project) -> frozenset[int]:
+    """The objects that a call of step anywhere moves, or gets."""
+    given = [v for event in project.calls("step") for v in (stepped(event), *event.args) if v is not None]
+    return frozenset(id(unwrap(v)) for v in given)
+
+
+def _stepped_by_another(loop: TrainingLoop, optimizer: Thing) -> bool:
+    """Whether something unknown is stepped in the loop, or gets the optimizer."""
     in_loop = [p.event for p in loop.places if p.event.kind == "call" and p.event.method != "zero_grad"]
     return any(
         (isinstance(e.receiver, Symbol) and e.method == "step") or any(same(a, optimizer) for a in e.args)

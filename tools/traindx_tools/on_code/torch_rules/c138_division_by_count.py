@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.repairs import divisors
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Tensor
 from traindx_tools.rules import Rule
@@ -49,4 +50,5 @@ def _finding(event: Event) -> Finding:
         event.file.path,
         strength=Strength.CIRCUMSTANTIAL,
         measured={"kind": "count"},
+        patch=divisors.at_least_one(event),
     )

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.repairs import optimizers
 from traindx_tools.on_code.trace import Event, Place
 from traindx_tools.on_code.training import is_optimizer, same, stepped
 from traindx_tools.on_code.values import Instance, Parameters, Thing, Value, truth
@@ -63,6 +64,7 @@ def _later(places: Sequence[Place], made_at: Place, optimizer: Thing) -> Iterato
                 event.file.path,
                 strength=Strength.DIRECT,
                 measured={"kind": "unfrozen", "optimizer_line": made_at.event.line},
+                patch=optimizers.over_all(made_at.event.file, made_at.event.node),
             )
             return
 

@@ -103,13 +103,11 @@ def _undone(teacher: Teacher) -> tuple[Syntax, ast.Call] | None:
         return None
     if not any(last_name(b) == "Module" for b in owner.bases):
         return None
-    for code in teacher.codes:
-        for call in code.calls("train"):
-            receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
-            made = code.assigned(receiver) if isinstance(receiver, ast.Name) else None
-            made = peeled(made)
-            if isinstance(made, ast.Call) and last_name(made.func) == owner.name and code.loops(call) and not call.args:
-                return code, call
+    for code, call in teacher.sources.calls.get("train", ()):
+        receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+        made = peeled(code.assigned(receiver)) if isinstance(receiver, ast.Name) else None
+        if isinstance(made, ast.Call) and last_name(made.func) == owner.name and code.loops(call) and not call.args:
+            return code, call
     return None
 
 

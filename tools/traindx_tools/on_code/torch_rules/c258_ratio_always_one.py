@@ -13,9 +13,10 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.bootstrapping import suspended
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.repairs import ratios
 from traindx_tools.on_code.syntax import Loops, Syntax, last_name, names_in, parameters, syntax, written
 from traindx_tools.on_code.terms import exponent
 from traindx_tools.rules import Rule
@@ -152,4 +153,12 @@ def _finding(code: Syntax, call: ast.Call, why: str, loop: ast.AST, count: float
         strength=Strength.DIRECT if sure else Strength.CIRCUMSTANTIAL,
         severity=Severity.HIGH if sure else Severity.MEDIUM,
         measured={"kind": "itself", "loop_line": line, "stored": stored is not None},
+        patch=_stored(code, call, loop) if stored is None else (),
     )
+
+
+def _stored(code: Syntax, call: ast.Call, loop: ast.AST) -> tuple[Patch, ...]:
+    inside = exponent(call)
+    inside = code.origin(inside) if inside is not None else None
+    old = ratios.asked_aside(code, inside.right) if isinstance(inside, ast.BinOp) else None
+    return ratios.stored_before(code, old, loop) if old is not None and suspended(code, old) else ()

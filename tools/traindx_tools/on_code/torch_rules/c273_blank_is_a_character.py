@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.alphabets import DATA, Table, tables
@@ -36,6 +37,7 @@ _MARKER = re.compile(r"^$|^[<\[({|]{1,2}.+[>\])}|]{1,2}$|blank|pad|null|none|eps
                      re.IGNORECASE)  # fmt: skip
 _TEXTS = re.compile(r"char|letter|alphabet|symbol|vocab|token|phon|glyph|grapheme|digit|zeichen|buchstab|stoi|c2i"
                     r"|[\"'] ?[\"']\.join", re.IGNORECASE)  # fmt: skip
+_WORDS = re.compile(r"\.split\(\)|[\"'] [\"']\.join|[\"']\w+ \w+")
 _FEWEST = 4
 _ONE_PROGRAM = 40
 """In more files than this there are several programs: a table belongs to a loss of its own folder."""
@@ -50,7 +52,12 @@ def check(project: Project) -> Iterator[Finding]:
     calls = [(c, call) for c in look.codes for call in c.calls(*_CALLS)]
     if not calls:
         return
-    found = [t for t in tables(look) if _of_texts(t)]
+    all_tables = [t for t in tables(look) if _of_texts(t)]
+    whole = len(look.codes) <= _ONE_PROGRAM
+    near: dict[str, list[Table]] = {}
+    for table in all_tables:
+        near.setdefault("" if whole else _folder(table.code), []).append(table)
+    layers: _Layers | None = None
     for code, call in calls:
         position, name = _CALLS[last_name(call.func)]
         given = argument(call, position, name) or argument(call, 99, "blank_id")
@@ -58,19 +65,19 @@ def check(project: Project) -> Iterator[Finding]:
             continue
         blank = 0.0 if given is None else look.number(code, given)
         if blank is not None:
-            finding = _collision(look, code, call, found, int(blank))
+            finding = _collision(look, code, call, near.get("" if whole else _folder(code), []), int(blank))
             if finding is not None:
                 yield finding
                 return
         if given is not None:
-            yield from _beyond(look, code, call, given, found)
+            layers = layers or _Layers.of(look)
+            yield from _beyond(look, code, call, given, layers)
 
 
 def _collision(look: Lookup, code: Syntax, call: ast.Call, found: list[Table], blank: int) -> Finding | None:
     """The table that gives a real character the number of the blank, if none leaves it free."""
     strengths: list[tuple[Strength, Table, str]] = []
-    near = [t for t in found if len(look.codes) <= _ONE_PROGRAM or _folder(t.code) == _folder(code)]
-    for table in near:
+    for table in found:
         entry = table.at(blank)
         strength = _real(look, table, entry)
         if strength is None:
@@ -102,19 +109,26 @@ def _real(look: Lookup, table: Table, entry: str | None) -> Strength | None:
         return None if _MARKER.search(entry) else Strength.DIRECT
     if _one_more(look, table):
         return Strength.DIRECT
-    spaced = any(re.search(r"\.split\(\)|[\"'] [\"']\.join|[\"']\w+ \w+", c.file.text) for c in look.codes)
-    return Strength.CIRCUMSTANTIAL if spaced else None
+    return Strength.CIRCUMSTANTIAL if _spaced(look) else None
+
+
+def _spaced(look: Lookup) -> bool:
+    """Whether some text of the project has a space between words; looked for once."""
+    known: bool | None = look.__dict__.get("_spaced")
+    if known is None:
+        known = look.__dict__["_spaced"] = any(_WORDS.search(c.file.text) for c in look.codes)
+    return known
 
 
 def _one_more(look: Lookup, table: Table) -> bool:
     """Whether somewhere one class more is counted than the table has: the blank is meant to lie behind it."""
-    for code in look.codes:
-        for node in code.of(ast.BinOp):
-            one = isinstance(node.op, ast.Add) and isinstance(node.right, ast.Constant) and node.right.value == 1
-            if one and isinstance(node.left, ast.Call) and last_name(node.left.func) == "len" and \
-                    look.number(code, node.left) == table.size:  # fmt: skip
-                return True
-    return False
+    known: set[float | None] | None = look.__dict__.get("_one_more")
+    if known is None:
+        known = look.__dict__["_one_more"] = {
+            look.number(code, node.left) for code in look.codes for node in code.of(ast.BinOp)
+            if isinstance(node.op, ast.Add) and isinstance(node.right, ast.Constant) and node.right.value == 1
+            and isinstance(node.left, ast.Call) and last_name(node.left.func) == "len"}  # fmt: skip
+    return table.size in known
 
 
 def _shifted(look: Lookup, code: Syntax, call: ast.Call) -> bool:
@@ -123,7 +137,7 @@ def _shifted(look: Lookup, code: Syntax, call: ast.Call) -> bool:
     if last_name(call.func) == "CTCLoss":
         statement = code.statement(call)
         name = last_name(statement.targets[0]) if isinstance(statement, ast.Assign) else ""
-        calls = [(c, use) for c in look.codes for use in c.calls(name)] if name else []
+        calls = look.calls.get(name, []) if name else []
     for other, use in calls:
         for value in (*use.args, *(k.value for k in use.keywords)):
             for part in ast.walk(other.origin(value)):
@@ -146,28 +160,43 @@ def _of_texts(table: Table) -> bool:
     return bool(_TEXTS.search(f"{table.name} {written(table.code.statement(table.node))}"))
 
 
-def _beyond(look: Lookup, code: Syntax, call: ast.Call, given: ast.expr, found: list[Table]) -> Iterator[Finding]:
+@dataclass(frozen=True)
+class _Layers:
+    """The layers of a project by where their number of outputs comes from, and what those numbers are."""
+
+    by_origin: dict[str, list[tuple[Syntax, ast.Call, ast.expr]]]
+    numbers: frozenset[float | None]
+
+    @classmethod
+    def of(cls, look: Lookup) -> _Layers:
+        """Look at every layer."""
+        found: dict[str, list[tuple[Syntax, ast.Call, ast.expr]]] = {}
+        numbers: set[float | None] = set()
+        for code, layer in (w for name in _LAYERS for w in look.calls.get(name, ())):
+            position = 0 if last_name(layer.func) == "Dense" else 99
+            width = argument(layer, 1, "out_features", "out_channels") or argument(layer, position, "features")
+            if width is not None:
+                found.setdefault(written(look.origin(code, width)[1]), []).append((code, layer, width))
+                numbers.add(look.number(code, width))
+        return cls(found, frozenset(numbers))
+
+    def one_wider(self, blank: float | None) -> bool:
+        """Whether some layer has an output behind the last character."""
+        return any("+ 1" in origin for origin in self.by_origin) or (blank or 0.0) + 1 in self.numbers
+
+
+def _beyond(look: Lookup, code: Syntax, call: ast.Call, given: ast.expr, layers: _Layers) -> Iterator[Finding]:
     """A blank of `len(chars)` where the last layer has `len(chars)` outputs."""
     origin = written(look.origin(code, given)[1])
     blank = look.number(code, given)
-    widths = [(c, layer, width) for c in look.codes for layer in c.calls(*_LAYERS)
-              if (width := argument(layer, 1, "out_features", "out_channels") or argument(
-                  layer, 0 if last_name(layer.func) == "Dense" else 99, "features")) is not None]  # fmt: skip
-    if not origin.startswith("len(") or any(_wider(look, c, w, blank) for c, _, w in widths):
+    if not origin.startswith("len(") or layers.one_wider(blank):
         return
-    for other, layer, width in widths:
-        if written(look.origin(other, width)[1]) == origin:
-            yield RULE.finding(
-                f"The blank of {last_name(call.func)} at {code.at(call)} is {written(given)}, and the last layer at "
-                f"{other.at(layer)} has {written(width)} outputs, numbered from 0: there is no output for the blank",
-                code.place(call),
-                code.file.path,
-                strength=Strength.DIRECT,
-                measured={"kind": "beyond", "blank": written(given)},
-            )
-            return
-
-
-def _wider(look: Lookup, code: Syntax, width: ast.expr, blank: float | None) -> bool:
-    number = look.number(code, width)
-    return "+ 1" in written(look.origin(code, width)[1]) or (number is not None and number == (blank or 0) + 1)
+    for other, layer, width in layers.by_origin.get(origin, [])[:1]:
+        yield RULE.finding(
+            f"The blank of {last_name(call.func)} at {code.at(call)} is {written(given)}, and the last layer at "
+            f"{other.at(layer)} has {written(width)} outputs, numbered from 0: there is no output for the blank",
+            code.place(call),
+            code.file.path,
+            strength=Strength.DIRECT,
+            measured={"kind": "beyond", "blank": written(given)},
+        )

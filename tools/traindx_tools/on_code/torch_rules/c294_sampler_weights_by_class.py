@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.repairs import weights as sampling
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
 from traindx_tools.rules import Rule
 
@@ -49,7 +50,7 @@ def check(project: Project) -> Iterator[Finding]:
         for call in code.calls("WeightedRandomSampler"):
             weights = argument(call, 0, "weights")
             if weights is not None and not _drawn_by_hand(code, call) and _by_class(every, code, weights, call, _DEEP):
-                yield _finding(code, call, weights)
+                yield _finding(every, code, call, weights)
 
 
 def _drawn_by_hand(code: Syntax, call: ast.Call) -> bool:
@@ -121,7 +122,7 @@ def _of_call(every: list[Syntax], code: Syntax, node: ast.Call, call: ast.Call, 
     return None
 
 
-def _finding(code: Syntax, call: ast.Call, weights: ast.expr) -> Finding:
+def _finding(every: list[Syntax], code: Syntax, call: ast.Call, weights: ast.expr) -> Finding:
     return RULE.finding(
         f"WeightedRandomSampler at {code.at(call)} is given {written(weights)[:60]}, one weight per class instead "
         "of one weight per sample: it draws only the first few indices, 0 to the number of classes less "
@@ -130,4 +131,5 @@ def _finding(code: Syntax, call: ast.Call, weights: ast.expr) -> Finding:
         code.file.path,
         strength=Strength.DIRECT,
         measured={"kind": "by class", "weights": written(weights)[:60]},
+        patch=sampling.of_each_sample(every, code, weights),
     )

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.repairs import graph
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, last_name, names_in, syntax, written
 from traindx_tools.rules import Rule
@@ -65,7 +66,7 @@ def check(project: Project) -> Iterator[Finding]:
                 continue
             found = _kept(codes, code, call, networks)
             if found is not None:
-                yield _finding(code, call, *found)
+                yield _finding(codes, code, call, *found)
                 break
 
 
@@ -165,7 +166,7 @@ def _of_call(codes: list[Syntax], code: Syntax, call: ast.Call, index: int | Non
     return None
 
 
-def _finding(code: Syntax, keeping: ast.Call, name: str, output: _Output) -> Finding:
+def _finding(codes: list[Syntax], code: Syntax, keeping: ast.Call, name: str, output: _Output) -> Finding:
     made = output.code
     return RULE.finding(
         f"{written(output.call)[:60]} at {made.at(output.call)} runs with gradients on, and {written(keeping)[:80]} at "
@@ -175,4 +176,5 @@ def _finding(code: Syntax, keeping: ast.Call, name: str, output: _Output) -> Fin
         made.file.path,
         strength=Strength.DIRECT,
         measured={"kind": "replay", "kept": name},
+        patch=graph.acts_without_gradients(codes, made, output.call),
     )

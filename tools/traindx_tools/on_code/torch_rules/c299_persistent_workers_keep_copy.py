@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.repairs import forms
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, syntax, written
 from traindx_tools.rules import Rule
@@ -107,4 +108,6 @@ def _finding(code: Syntax, call: ast.Call, where: Syntax, change: ast.AST, attri
         code.file.path,
         strength=Strength.DIRECT,
         measured={"kind": "copy", "attribute": attribute},
+        patch=forms.keyword_given(
+            code.file, call, "persistent_workers", "False", "start the workers anew in every epoch"),
     )
