@@ -8,12 +8,15 @@ that stays at 1, a tracer that leaks out and fails when it is used.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code.jitted import Jitted, inside, jitted, runs_outside
+from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
-from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
+from traindx_tools.on_code.syntax import Syntax, last_name, parameters, syntax, written
 from traindx_tools.on_code.tracing import Traced, depends, own_nodes_of, traced, values_traced
 from traindx_tools.rules import Rule
 
@@ -28,11 +31,14 @@ RULE = Rule(
     confirm=("jax.checking_leaks()", "call twice and compare"),
 )
 _RANDOM = ("numpy.random.", "random.")
+_GENERATORS = ("numpy.random.", "random.Random")
+_DRAWS = re.compile(r"random|time|next\(")
 _CLOCK = ("time.time", "time.perf_counter", "datetime.datetime.now")
 
 
 def check(project: Project) -> Iterator[Finding]:
-    """Look at every traced function."""
+    """Look at every traced function, and at what compiled functions call."""
+    told: set[int] = set()
     for file in project.files:
         if "jax" not in file.text:
             continue
@@ -45,7 +51,45 @@ def check(project: Project) -> Iterator[Finding]:
                 found = _effect(code, one, node, names, own | names)
                 if found is not None and found[0] not in seen:
                     seen.add(found[0])
+                    told.add(id(node))
                     yield _finding(code, one, node, *found)
+    if any(("jax" in f.text or "equinox" in f.text) and _DRAWS.search(f.text) for f in project.files):
+        yield from _called(lookup(project), told)
+
+
+def _called(look: Lookup, told: set[int]) -> Iterator[Finding]:
+    """Numbers of numpy or the clock, and the next item of an iterator, in functions that a compiled one calls."""
+    for one in jitted(look):
+        for here in inside(look, one):
+            drawn = next(((n, *found) for n in below(here.node) if isinstance(n, ast.Call) and id(n) not in told
+                          and not runs_outside(here.code, n)
+                          and (found := _once(here.code, n)) is not None), None)  # fmt: skip
+            if drawn is not None and not any(id(n) in told for n in below(here.node)):
+                told.add(id(drawn[0]))
+                yield _finding(here.code, one, *drawn)
+
+
+def _once(code: Syntax, call: ast.Call) -> tuple[str, str] | None:
+    name = code.qualified(call.func)
+    if name in _CLOCK:
+        return "clock", f"{written(call)} is read once, while tracing"
+    if name.startswith(_RANDOM) and not name.startswith("random.PRNG"):
+        seeded = last_name(call.func) in ("default_rng", "RandomState", "Random", "Generator")
+        fixed = seeded and bool(call.args)
+        return None if fixed else ("random", f"{written(call)} is drawn once, while tracing: every call uses the same "
+                                   "numbers")  # fmt: skip
+    if isinstance(call.func, ast.Attribute) and isinstance(call.func.value, (ast.Name, ast.Attribute)):
+        made = code.origin(call.func.value)
+        outside = code.function(made) is not code.function(call)
+        if isinstance(made, ast.Call) and outside and code.qualified(made.func).startswith(_GENERATORS):
+            return "random", f"{written(call)} is drawn once, while tracing: every call uses the same numbers"
+    if last_name(call.func) == "next" and isinstance(call.func, ast.Name) and len(call.args) == 1:
+        made = code.origin(call.args[0])
+        function = code.function(call)
+        given = function is not None and isinstance(made, ast.Name) and made.id in parameters(function)
+        if not given and isinstance(made, ast.Call) and code.function(made) is not function:
+            return "iterator", f"{written(call)} takes one item, while tracing: every call uses the same one"
+    return None
 
 
 def _effect(code: Syntax, one: Traced, node: ast.AST, names: set[str], own: set[str]) -> tuple[str, str] | None:
@@ -73,12 +117,12 @@ def _effect(code: Syntax, one: Traced, node: ast.AST, names: set[str], own: set[
     return None
 
 
-def _finding(code: Syntax, one: Traced, node: ast.AST, kind: str, why: str) -> Finding:
+def _finding(code: Syntax, one: Traced | Jitted, node: ast.AST, kind: str, why: str) -> Finding:
     return RULE.finding(
-        f"In {one.node.name} ({one.how}), at {code.at(node)}: {why}",
+        f"In {getattr(one.node, 'name', 'a lambda')} ({one.how}), at {code.at(node)}: {why}",
         code.place(node),
         code.file.path,
         strength=Strength.DIRECT,
         severity=Severity.LOW if kind == "print" else Severity.MEDIUM if kind == "clock" else Severity.HIGH,
-        measured={"kind": kind, "function": one.node.name},
+        measured={"kind": kind, "function": getattr(one.node, "name", "")},
     )

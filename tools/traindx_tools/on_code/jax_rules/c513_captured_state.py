@@ -2,7 +2,8 @@
 
 What a jitted function takes from outside is fixed when it is traced. A learning rate, a parameter tree or a counter
 that the loop binds anew is a constant inside: the schedule has no effect, the parameters stay the first ones. So is an
-attribute of an object outside that the loop sets. It has to be an argument.
+attribute of an object outside that the loop sets; with `jit(self._update)` every attribute and property of self, in the
+methods that it calls as well; a global; an entry of a dictionary. It has to be an argument.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ import builtins
 from collections.abc import Callable, Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
+from traindx_tools.on_code.stale import Stale, stale_reads
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, last_name, parameters, syntax, written
 from traindx_tools.on_code.tracing import Traced, traced
 from traindx_tools.rules import Rule
@@ -32,6 +35,7 @@ RULE = Rule(
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at what every jitted function takes from outside."""
+    told_of: set[int] = set()
     stored = {n.attr for f in project.files for n in syntax(f).of(ast.Attribute) if isinstance(n.ctx, ast.Store)}
     for file in project.files:
         if "jax" not in file.text:
@@ -47,8 +51,29 @@ def check(project: Project) -> Iterator[Finding]:
                     yield _finding(code, one, name, changed)
                     told = True
                     break
-            if not told:
-                yield from _attributes(project, code, one, stored)
+            found = list(_attributes(project, code, one, stored)) if not told else []
+            yield from found
+            if told or found:
+                told_of.add(id(one.node))
+    if any("jax" in f.text or "equinox" in f.text for f in project.files):
+        for read in stale_reads(lookup(project)):
+            if id(read.one.node) not in told_of:
+                told_of.add(id(read.one.node))
+                yield _stale_finding(read)
+
+
+def _stale_finding(read: Stale) -> Finding:
+    """A value that the compiled function, or what it calls, reads from Python."""
+    within = f" (by {read.via.strip()}, which it uses)" if read.via else ""
+    return RULE.finding(
+        f"{read.one.name} ({read.one.how}) reads {read.name} at {read.code.at(read.read)}{within}, a Python value that "
+        f"is fixed while tracing, and {read.where.at(read.changed)} changes it afterwards: the compiled function keeps "
+        "the value of its first call",
+        read.code.place(read.read),
+        read.code.file.path,
+        strength=Strength.DIRECT,
+        measured={"kind": "captured", "name": read.name},
+    )
 
 
 def _free(function: ast.FunctionDef) -> list[ast.Name]:
