@@ -1,13 +1,19 @@
 """Each test begins as a new program would: nothing was said yet, nothing was compiled yet.
 
-Both are facts of a whole process, and many tests share one.
+Both are facts of a whole process, and many tests share one. `within` bounds work that hostile input could make endless.
 """
 
 from __future__ import annotations
 
 import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 import pytest
+
+USUAL = 0.045
+"""CPU seconds of `_reference` on a machine at rest; how much longer it takes is how slow this one is now."""
 
 
 @pytest.fixture(autouse=True)
@@ -22,3 +28,28 @@ def _as_a_new_program() -> None:
     if dynamo is not None:
         dynamo.counters.clear()
         dynamo.clear_compilation_metrics()
+
+
+def _reference() -> float:
+    start, counted = time.process_time(), {}
+    for i in range(200_000):
+        counted[i % 997] = str(i)
+    return time.process_time() - start
+
+
+@pytest.fixture
+def within() -> Callable[[float], AbstractContextManager[None]]:
+    """`with within(5):` fails where the work takes more than that many CPU seconds of a machine at rest.
+
+    It catches work that grows without bound. How fast anything is belongs in `benchmarks/`.
+    """
+
+    @contextmanager
+    def bounded(seconds: float) -> Iterator[None]:
+        before, start = _reference(), time.process_time()
+        yield
+        took = time.process_time() - start
+        slowness = max(1.0, before / USUAL, _reference() / USUAL)
+        assert took < seconds * slowness, f"{took:.1f} CPU s at a slowness of {slowness:.1f}; bound {seconds} s"
+
+    return bounded

@@ -6,9 +6,9 @@ import ast
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given
@@ -63,24 +63,23 @@ def test_a_long_sum_does_not_recurse_to_death() -> None:
     assert not found.findings
 
 
-def test_constant_powers_are_not_computed() -> None:
-    start = time.perf_counter()
-    audit_sources(
-        [
-            source(
-                dedent(
-                    """\
-        import torch
-        x = 9 ** 9 ** 9 ** 9
-        y = 'a' * 10 ** 12
-        z = [0] * 10 ** 12
-        w = 1 << 10 ** 9
-        """
+def test_constant_powers_are_not_computed(within: Any) -> None:
+    with within(5):
+        audit_sources(
+            [
+                source(
+                    dedent(
+                        """\
+            import torch
+            x = 9 ** 9 ** 9 ** 9
+            y = 'a' * 10 ** 12
+            z = [0] * 10 ** 12
+            w = 1 << 10 ** 9
+            """
+                    )
                 )
-            )
-        ]
-    )
-    assert time.perf_counter() - start < 2
+            ]
+        )
 
 
 def test_endless_recursion_of_the_program_is_no_recursion_of_ours() -> None:
@@ -99,13 +98,12 @@ def test_endless_recursion_of_the_program_is_no_recursion_of_ours() -> None:
     assert not any("RecursionError" in note.note for note in audit_sources([source(text)]).notes)
 
 
-def test_exponential_calls_end() -> None:
+def test_exponential_calls_end(within: Any) -> None:
     lines = ["import torch", "def f0(x): return torch.relu(x)"]
     for i in range(1, 11):
         lines.append(f"def f{i}(x):\n    return f{i - 1}(x + {i}) + f{i - 1}(x * {i}) + f{i - 1}(x - {i})")
-    start = time.perf_counter()
-    audit_sources([source("\n".join(lines) + "\nfor i in range(3):\n    f10(i).backward()\n")])
-    assert time.perf_counter() - start < 20
+    with within(20):
+        audit_sources([source("\n".join(lines) + "\nfor i in range(3):\n    f10(i).backward()\n")])
 
 
 @given(st.data())
@@ -297,15 +295,16 @@ def test_importing_the_room_is_cheap() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_speed_of_a_few_thousand_lines(tmp_path: Path) -> None:
-    """At 100,000 lines in 20 s, 6,000 lines take 1.2 s; the bound leaves room for a slow machine."""
+def test_a_few_thousand_lines_end_soon(tmp_path: Path, within: Any) -> None:
+    """At 100,000 lines in 20 s, 6,000 lines take 1.2 s; the bound leaves room for what is loaded once."""
     lines = 0
-    for i, text in enumerate(TEXTS * 3):
+    for i, text in enumerate(TEXTS[::max(1, len(TEXTS) // 150)]):
+        if lines > 6_000:
+            break
         (tmp_path / f"m{i}.py").write_text(text)
         lines += len(text.splitlines())
-    start = time.process_time()
-    audit([tmp_path])
-    assert time.process_time() - start < max(6.0, lines / 1000)
+    with within(10):
+        audit([tmp_path])
 
 
 def test_every_fixture_parses() -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -87,14 +87,13 @@ def _bomb(leaf: str, line: str) -> str:
      "{0}: &{0}\n  <<: [{1}]")],
     ids=["values", "nothing", "merges"],
 )
-def test_alias_bombs_stay_small(text: str) -> None:
-    start = time.process_time()
-    try:
-        found = read_config("a.yaml", text)
-    except UnreadableInput:
-        found = {}
-    assert len(found) <= 20_000
-    assert time.process_time() - start < 5
+def test_alias_bombs_stay_small(text: str, within: Any) -> None:
+    with within(5):
+        try:
+            found = read_config("a.yaml", text)
+        except UnreadableInput:
+            found = {}
+        assert len(found) <= 20_000
 
 
 @settings(max_examples=150, deadline=None)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numerics_builder import check_of, note, run, series
@@ -161,6 +164,26 @@ def test_a_rare_class_that_is_never_named(name: str) -> None:
     f = only(run(acc, series(name, [0.3, 0.1, *([0.0] * 10)])), "l213_prediction_collapse")
     assert f.measured["kind"] == "never-positive"
     assert found(run(acc, series(name, [0.0] * 8 + [0.2, 0.4, 0.5, 0.5])), "l213_prediction_collapse") == []
+
+
+def test_recall_of_held_out_data_says_nothing_beside_the_accuracy_of_training() -> None:
+    train = series("accuracy", [0.8, 0.99, *([1.0] * 10)])
+    missed = series("recall", [0.3, 0.1, *([0.0] * 10)], group="test")
+    assert found(run(train, missed), "l213_prediction_collapse") == []
+    tested = series("accuracy", [0.7, 0.9, *([0.975] * 10)], group="test")
+    assert only(run(train, tested, missed), "l213_prediction_collapse").measured["accuracy"] == 0.975
+
+
+def test_an_accuracy_above_every_recall_is_of_other_samples() -> None:
+    level = [0.5, 0.9, *([0.99] * 10)]
+    rare = series("recall_ball", [0.0] * 12)
+    usual = series("recall_ok", [0.9, *([0.995] * 11)])
+    f = only(run(series("accuracy", level), rare, usual), "l213_prediction_collapse")
+    assert f.measured["kind"] == "never-positive"
+    for other in (series("recall_ok", [0.6] * 11 + [0.76]), series("recall_ok", [math.nan] * 12)):
+        assert found(run(series("accuracy", level), rare, other), "l213_prediction_collapse") == []
+    fitted = replace(series("accuracy", level), original="train_acc")
+    assert found(run(fitted, rare), "l213_prediction_collapse") == []
 
 
 # L219 to L222

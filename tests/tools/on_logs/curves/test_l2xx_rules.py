@@ -492,3 +492,17 @@ def test_a_loss_that_climbs_in_every_epoch_and_drops_at_its_start(tmp_path: Path
     f = only(read(tmp_path, log=log(0.8)), "l206_sawtooth")
     assert (f.measured["kind"], f.measured["boundaries_up"], f.severity) == ("climbing", 5, Severity.MEDIUM)
     assert findings(read(tmp_path, log=log(0.0)), "l206_sawtooth") == []
+
+
+@pytest.mark.parametrize(("accuracies", "carries_over"), [
+    ([0.35, 0.32, 0.33, 0.30, 0.30, 0.29, 0.30, 0.30], False),  # never better than at first, below a coin
+    ([0.35, 0.41, 0.44, 0.45, 0.44, 0.43, 0.43, 0.43], True),  # a little was learned
+    ([0.91, 0.90, 0.90, 0.90, 0.89, 0.89, 0.89, 0.89], True),  # fine-tuned: good from the first evaluation on
+])
+def test_overfitting_says_whether_anything_held_for_held_out_data(tmp_path: Path, accuracies: list[float],
+                                                                  carries_over: bool) -> None:
+    text = "".join(f"epoch {k + 1}  train {1.4 * math.exp(-0.8 * k):.3f} (88.1%)  valid {1.4 + 0.6 * k:.3f} "
+                   f"({100 * acc:.1f}%)\n" for k, acc in enumerate(accuracies))
+    f = only(read(tmp_path, log=text), "l203_overfitting")
+    assert f.measured["carries_over"] is carries_over
+    assert ("never was better than at first" in f.statement) is not carries_over

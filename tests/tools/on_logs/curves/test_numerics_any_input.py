@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-import time
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -102,16 +102,15 @@ def test_divergence_and_spikes_do_not_depend_on_the_scale_of_the_loss(seed: int,
     assert plain == scaled
 
 
-def test_half_a_million_values_take_seconds() -> None:
+def test_half_a_million_values_take_seconds(within: Any) -> None:
     n = 500_000
     t = np.arange(n)
     rng = np.random.default_rng(0)
     loss = 1 + 3 * np.exp(-t / 1e5) + rng.normal(0, 0.05, n)
     r = run(*(series(name, loss) for name in ("loss", "grad_norm", "step_time", "memory", "data_time")),
             series("learning_rate", np.linspace(1e-3, 0, n)))
-    began = time.perf_counter()
-    findings(r)
-    assert time.perf_counter() - began < 20
+    with within(20):
+        findings(r)
 
 
 def test_the_list_of_rules_is_complete() -> None:

@@ -172,3 +172,25 @@ def test_main_loss_prefers_the_total_then_components() -> None:
 def test_two_names_for_a_loss_in_one_record_stay_apart() -> None:
     run = read("step 1 loss 0.5 total_loss 0.7\nstep 2 loss 0.4 total_loss 0.6\n")
     assert found(run) == {("train", "loss"): [0.5, 0.4], ("train", "loss/total"): [0.7, 0.6]}
+
+
+PAIR = {("train", "loss"): [0.48], ("train", "accuracy"): [0.91], ("validation", "loss"): [0.55],
+        ("validation", "accuracy"): [0.88]}
+PERCENT = {**PAIR, ("train", "accuracy"): [91.2], ("validation", "accuracy"): [88.1]}
+
+
+@pytest.mark.parametrize(("line", "expected"), [
+    ("epoch 3 train loss/acc 0.48/0.91  val loss/acc 0.55/0.88", PAIR),
+    ("ep 3 | train 0.48/0.91 | valid 0.55/0.88", PAIR),
+    ("epoch 3 train: 0.48 (acc 0.91) val: 0.55 (acc 0.88)", PAIR),
+    ("epoch 3 train loss 0.48 acc 0.91 | val loss 0.55 acc 0.88", PAIR),
+    ("epoch 3 train 0.48 (91.2%)  valid 0.55 (88.1%)", PERCENT),
+    ("epoch 3 trn 0.48, 91.2%; val 0.55, 88.1%", PERCENT),
+    ("epoch 3 train loss 0.48 / 91.2% val loss 0.55 / 88.1%",
+     {("train", "loss"): [0.48], ("validation", "loss"): [0.55]}),  # 91.2 % of what is not said: left out
+    ("epoch 3 train loss 0.48 (-2.5%) val loss 0.55 (2.5% better)",
+     {("train", "loss"): [0.48], ("validation", "loss"): [0.55]}),
+    ("epoch 3 train 3/10 loss 0.48", {("train", "loss"): [0.48]}),
+])
+def test_a_loss_and_its_accuracy_side_by_side(line: str, expected: dict[tuple[str, str], list[float]]) -> None:
+    assert found(read(line)) == expected

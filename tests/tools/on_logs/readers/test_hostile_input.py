@@ -6,10 +6,10 @@ import gzip
 import io
 import os
 import pickle
-import time
 import tracemalloc
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -136,11 +136,10 @@ def test_damaged_gzip_gives_what_is_before_the_damage(tmp_path: Path) -> None:
     read_run([tmp_path / "log.gz", "-"], stdin=LOG.encode())
 
 
-def test_a_line_of_100_megabytes_is_cut_and_said() -> None:
+def test_a_line_of_100_megabytes_is_cut_and_said(within: Any) -> None:
     data = b"step 1 loss 0.5\n" + b"loss 0.5 " * 11_000_000 + b"\nstep 2 loss 0.4\n"
-    start = time.process_time()
-    run = read_run(["-"], stdin=data)
-    assert time.process_time() - start < 20
+    with within(20):
+        run = read_run(["-"], stdin=data)
     assert "1 lines longer than 64 KiB" in run.artifacts[0].note
     assert run.loss is not None
     assert run.loss.step[[0, -1]].tolist() == [1, 2]
@@ -154,10 +153,9 @@ def test_a_line_of_100_megabytes_is_cut_and_said() -> None:
     "epoch" * 12_000 + "1",
     "saving " * 9_000 + "1", "\x08a" * 30_000 + "1", "1/" * 30_000, "Warning" * 9_000 + "1", "nan " * 15_000,
 ], ids=range(19))
-def test_no_line_takes_long(line: str) -> None:
-    start = time.process_time()
-    read_run(["-"], stdin=f"{line}\n".encode() * 3 + LOG.encode())
-    assert time.process_time() - start < 5
+def test_no_line_takes_long(line: str, within: Any) -> None:
+    with within(5):
+        read_run(["-"], stdin=f"{line}\n".encode() * 3 + LOG.encode())
 
 
 def test_deeply_nested_json_is_no_crash() -> None:
@@ -247,11 +245,11 @@ def test_a_file_url_is_the_file(tmp_path: Path) -> None:
     assert read_run([f"file://{tmp_path}/a.log"]).series[0].source == str(tmp_path / "a.log")
 
 
-def test_a_table_of_thousands_of_ranks_is_bounded_and_holds_no_commands_to_a_terminal(tmp_path: Path) -> None:
+def test_a_table_of_thousands_of_ranks_is_bounded_and_holds_no_commands_to_a_terminal(tmp_path: Path,
+                                                                                      within: Any) -> None:
     (tmp_path / "m.csv").write_text("step,lo\x1b[2Jss\n" + "".join(f"{i},1\n" for i in range(9)))
     assert "\x1b" not in table_of(read_run([tmp_path])).render()
     log = "".join(f"[rank{i % 3000}] step {i} loss 1.0\n" for i in range(6000))
-    start = time.process_time()
-    text = table_of(read_run(["-"], stdin=log.encode())).render()
-    assert time.process_time() - start < 10
+    with within(10):
+        text = table_of(read_run(["-"], stdin=log.encode())).render()
     assert "2800 more metrics" in text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from typing import Any
 
 import pytest
 
@@ -36,12 +36,11 @@ def test_every_wording_is_told(kind: str | None, text: str) -> None:
     assert kind_of(text) == kind
 
 
-def test_prose_of_which_no_line_comes_again_is_read_quickly() -> None:
+def test_prose_of_which_no_line_comes_again_is_read_quickly(within: Any) -> None:
     words = ["river", "stone", "under", "green", "light", "paper", "winter", "garden", "silver", "bread", "cloud"]
     lines = "".join(" ".join(words[(i // 11 ** k) % 11] for k in range(5)) + f" {words[i % 11]} of the\n"
                     for i in range(30_000))
-    start = time.process_time()
-    run = read_run(["-"], stdin=f"{lines}step 1 loss 0.5\nstep 2 loss 0.4\n".encode())
-    assert time.process_time() - start < 8
+    with within(10):
+        run = read_run(["-"], stdin=f"{lines}step 1 loss 0.5\nstep 2 loss 0.4\n".encode())
     assert run.loss is not None
     assert len(run.loss) == 2

@@ -5,6 +5,11 @@ keeping. The rule smooths the validation loss (running median of three), takes i
 the rise must be 5 % at least, larger than the scatter between evaluations, and the training loss must have fallen in
 the same stretch; a training loss that rises along means divergence, not over-fitting.
 
+An accuracy of held-out data that never rose above its first value and stays at or below a coin's (0.55), while training
+loss ends far below where it began, is told beside it ("carries_over" is false): such a model learned nothing that
+holds outside the training set, which wrong labels, a split that does not match or a mistake of the evaluation explain
+as well.
+
 A rise of the loss is not always harm: an accuracy that still improves says that the model only becomes too sure of its
 errors. The severity is lower then. A validation loss that was far above the training loss at the first
 evaluation and never came down is another fault (L204, L208): there the model never generalised.
@@ -43,6 +48,7 @@ SIGMAS = 4.0
 FIRST_RATIO = 3.0
 NEVER_FELL_GROWTH = 5.0
 DECLINE = 0.03
+COIN = 0.55
 
 RULE = Rule(
     id="L203",
@@ -70,6 +76,7 @@ RULE = Rule(
         "train_fall": Threshold(TRAIN_FALL, "relative", "training loss goes on falling after the minimum"),
         "first_ratio": Threshold(FIRST_RATIO, "validation / training", "beyond it the gap was there from the start"),
         "decline": Threshold(DECLINE, "fraction", "of accuracy below its best"),
+        "coin": Threshold(COIN, "fraction", "accuracy of a coin (two balanced classes) and a tenth more"),
     },
 )
 
@@ -158,6 +165,8 @@ def _finding(run: Run, turn: _Turn) -> Finding | None:
     words = {"unknown": "", "improves": f"; {group} accuracy still goes from {_pair(at_minimum, at_end)}",
              "falls": f"; {group} accuracy falls from {_pair(at_minimum, at_end)}",
              "stays": f"; {group} accuracy stays at {number(at_end or 0.0)}"}[course]
+    if acc is not None and not _carries_over(acc):
+        words += f" and never was better than at first ({number(float(acc.values[0]))})"
     return RULE.finding(
         f"{group} loss reaches its minimum {number(turn.minimum)} {place(h.series, lowest)} and rises to "
         f"{number(turn.end)} {place(h.series, last)}, {percent(turn.growth - 1.0)} more, while training loss "
@@ -170,8 +179,15 @@ def _finding(run: Run, turn: _Turn) -> Finding | None:
                   "train_end": float(turn.train[-1]), "ratio_first": turn.first_ratio,
                   "ratio_end": ratio(turn.end, float(turn.train[-1])), "val_accuracy_at_min": at_minimum,
                   "val_accuracy_end": at_end, "val_accuracy_course": course,
+                  "carries_over": None if acc is None else _carries_over(acc),
                   "train_accuracy_end": tail(train_accuracy.values) if train_accuracy is not None else None},
     )
+
+
+def _carries_over(acc: Curve) -> bool:
+    """Whether the held-out accuracy ever rose above its first value, or lies above a coin's."""
+    best = float(acc.values.max())
+    return best > COIN or best - float(acc.values[0]) > DECLINE
 
 
 def _pair(a: float | None, b: float | None) -> str:

@@ -29,6 +29,7 @@ FALLEN = 0.02
 CLASS_RECORDS = 5
 CLASS_ACCURACY = 0.9
 MAJORITY = 0.8
+RECALL_SLACK = 0.02
 
 RULE = Rule(
     id="L213",
@@ -52,6 +53,7 @@ RULE = Rule(
                                                                    "0.022 at 2048"),
         "fallen": Threshold(FALLEN, "of its highest level", "a collapse on the way"),
         "majority": Threshold(MAJORITY, "fraction", "accuracy without a single hit: four fifths are of one class"),
+        "recall_slack": Threshold(RECALL_SLACK, "fraction", "accuracy above the highest recall: rounding"),
         "class_records": Threshold(CLASS_RECORDS, "evaluations", "equal to the last digit"),
     },
 )
@@ -65,12 +67,17 @@ _HITS = re.compile(r"(?:^|_)(?:recall|sensitivity|tpr|tp|f1|hit_rate|flagged|ale
 """What counts how often the rare class was named."""
 
 
+def name_of(series: Series) -> str:
+    """A metric's own name in lower snake case."""
+    return key_with_underscores(series.original)
+
+
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding of each kind."""
     for series in run.series:
         if len(series) < 3:
             continue
-        name = key_with_underscores(series.original)
+        name = name_of(series)
         if series.name == "prediction_std" or _SPREAD.search(name):
             finding = _narrow(run, curve(series))
         elif _DISTINCT.search(name):
@@ -117,20 +124,32 @@ def _single(c: Curve) -> Finding | None:
 
 
 def _never_positive(run: Run) -> list[Finding]:
-    """A high accuracy beside a count of hits that is exactly 0: the rare class is never named."""
-    acc = accuracy(run, "validation", "test") or accuracy(run, "train")
-    if acc is None or len(acc) < 3 or tail(acc.values) < MAJORITY:
-        return []
+    """A high accuracy beside a count of hits that is exactly 0, of the same samples: the rare class is not named."""
     for s in run.series:
         c = curve(s)
-        if len(c) < 3 or len(c) < len(s) or not _HITS.search(key_with_underscores(s.original)):
+        if len(c) < 3 or len(c) < len(s) or not _HITS.search(name_of(s)):
             continue
         last = last_part(c.values, 0.35)
+        acc = accuracy(run, *([s.group] if s.group in ("validation", "test") else ["validation", "test", "train"]))
+        if acc is None or len(acc) < 3 or tail(acc.values) < MAJORITY or _of_other_samples(run, acc, name_of(s)):
+            continue
         if not last.any():
             return [_finding(c, "never-positive", f"{c.series.original} is 0 in the last {len(last)} records while "
                              f"{acc.series} is {number(tail(acc.values))}: the rare class is never predicted",
                              {"level": 0.0, "accuracy": tail(acc.values), "records": len(last)})]
     return []
+
+
+def _of_other_samples(run: Run, acc: Curve, hits: str) -> bool:
+    """Whether the accuracy cannot be that of the samples whose hits are counted.
+
+    It is written as the training's and they are not, or it lies above every class's recall: accuracy is their mean,
+    weighted by the classes' frequencies.
+    """
+    if "train" in name_of(acc.series) and "train" not in hits:
+        return True
+    recalls = [tail(curve(s).values) for s in run.series if "recall" in name_of(s) and len(s) >= 3]
+    return len(recalls) > 1 and max(recalls) < tail(acc.values) - RECALL_SLACK
 
 
 def _same_class(run: Run) -> Iterator[Finding]:

@@ -22,6 +22,7 @@ from traindx_tools.on_logs.readers.names import (
     words,
 )
 from traindx_tools.on_logs.readers.numbers import TOKEN, UNIT, as_memory, unit, value, whole
+from traindx_tools.on_logs.readers.pairs import is_accuracy_beside, named_pair
 from traindx_tools.on_logs.readers.recorder import Key
 
 MAX_TOKENS = 1_000
@@ -144,6 +145,9 @@ class _Draft:
     """The item whose name stands for several values, one a layer: "grad norms: 0.1 0.2 0.3"; -1 for none."""
     described: bool = False
     """A bar with words before it: what it counts may be anything."""
+    parts: list[str] = field(default_factory=list)
+    spoken_of: str | None = None
+    """The group whose loss stands right before: "val: 0.55 (acc 0.88)"."""
 
 
 def split(text: str) -> list[str]:
@@ -161,7 +165,7 @@ def plan_line(parts: list[str], group: str | None = None) -> Plan:
     text = "".join(parts)
     if len(parts) > 2 * MAX_TOKENS or _NO_METRICS.search(_DRAWING.sub(" ", _WRAPPER.sub("", text[:_MAX_LOOK]))):
         return NOTHING
-    draft = _Draft(group=group)
+    draft = _Draft(group=group, parts=parts)
     _read_tokens(parts, draft)
     bar = "keras" if _KERAS.match(text) else "tqdm" if _TQDM.search(text) else ""
     return _finish(draft, bar)
@@ -237,6 +241,12 @@ def _read_one(draft: _Draft, gap: str, token: int, total: int | None, found: tup
             draft.family = piece  # "grad norms: enc 0.1 dec 0.2"
         draft.leftover += sum(1 for w in piece.split() if any(c.isalpha() for c in w))
     phrase = [w for w in phrase if any(c.isalpha() for c in w)]
+    second = "" if total is None else draft.parts[2 * total + 1]
+    pair = None if total is None or not phrase else named_pair(phrase, text, second, after[:1] == "%")
+    if total is not None and pair is not None:
+        _read_metric(draft, pair[0], token, None, None, conn, text, gap, "")
+        _read_metric(draft, pair[1], total, None, None, conn, second, "", after)
+        return
     bracketed = gap.rstrip().endswith("[") and whole(text) is not None
     if (total is not None or bracketed) and phrase and all(group_word(w) for w in phrase):  # "Test: [ 1/196]"
         _note_groups(draft, " ".join(phrase))
@@ -286,6 +296,10 @@ def _read_nameless(draft: _Draft, token: int, total: int | None, found: tuple[st
                    text: str, after: str) -> None:
     if draft.vector >= 0 and not found and total is None and _BETWEEN.fullmatch(gap):
         _read_layer(draft, token)
+    elif found and found[0] == "percent" and draft.items and draft.items[-1][0].token == token - 1 and \
+            is_accuracy_beside(draft.items[-1][0].key.original, gap, text, after):
+        key = Key("accuracy", draft.items[-1][0].key.group)
+        draft.items.append((Field(token, key), identify("accuracy"), True))
     elif found and found[0] not in ("time", "memory", "count", "percent"):
         draft.items.append((Field(token, Key(found[0], draft.group or TRAIN, metric=found[0]), found[1]),
                             Name(found[0], None, True, True), True))
@@ -370,7 +384,9 @@ def _read_metric(draft: _Draft, phrase: list[str], token: int, total: int | None
         draft.leftover += len(spelled)
         return
     over = total if name.canonical.startswith("accuracy") else None
-    key = Key(written, name.group or draft.group or "", metric=metric)
+    spoken_of = draft.spoken_of if name.canonical in _EVALUATED else None
+    key = Key(written, name.group or spoken_of or draft.group or "", metric=metric)
+    draft.spoken_of = group or spoken_of
     draft.items.append((Field(token, key, factor, over), name, conn != ""))
     several = name.canonical == "grad_norm" and (snake.endswith("norms") or gap.rstrip().endswith(("[", "(")))
     draft.vector = len(draft.items) - 1 if several else -1

@@ -1,0 +1,39 @@
+"""Two metrics under one name: "train 0.48/0.91", "val loss/acc 0.55 / 88.1%", "valid 1.41 (35.2%)".
+
+A loss beside which a share stands is a loss and its accuracy. Told by the name and by the range of the second value:
+a pair of whole numbers is a count of a total ("9850/10000"), and a share with other words ("2.5% better") is none.
+"""
+
+from __future__ import annotations
+
+from traindx_tools.on_logs.readers.names import group_word, identify
+from traindx_tools.on_logs.readers.numbers import value, whole
+
+_OPENS = ("(", ",", "/", "|", "")
+_ENDS = ("", " ", ",", "|", ")", "\t", "\n", "]", ";")
+
+
+def named_pair(phrase: list[str], first: str, second: str, percent: bool) -> tuple[list[str], list[str]] | None:
+    """The names of the two values of "NAME A/B", as words; None where B is what A is counted of."""
+    stem, _, other = phrase[-1].partition("/")
+    before = phrase[:-1]
+    if stem and other and "/" not in other and identify(stem).known and identify(other).known:
+        group = [w for w in before if group_word(w)]
+        return [*before, stem], [*group, other]
+    if len(phrase) == 1 and group_word(stem) and not other and whole(first) is None and _is_share(second, percent):
+        return phrase, [stem, "accuracy"]
+    return None
+
+
+def is_accuracy_beside(written: str, gap: str, text: str, after: str) -> bool:
+    """Whether a percentage right behind the loss `written` is the accuracy that belongs to it."""
+    words = written.split()
+    if not words or not group_word(words[0]) or identify(written).canonical != "loss" or "." not in text:
+        return False
+    ends = after[1:2] == ")" if gap.strip() == "(" else after[1:2] in _ENDS
+    return gap.strip() in _OPENS and ends and after[:1] == "%" and _is_share(text, percent=True)
+
+
+def _is_share(text: str, percent: bool) -> bool:
+    number = value(text)
+    return number is not None and text[:1] not in "+-" and 0.0 <= number <= (100.0 if percent else 1.0)
