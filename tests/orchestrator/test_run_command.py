@@ -39,6 +39,15 @@ def test_a_command_that_could_not_be_observed_is_not_called_clean(
     assert "nothing wrong was seen;" not in err
 
 
+def test_where_no_records_can_be_kept_nothing_is_started_and_out_is_named(
+        tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "traindx-run").write_text("no folder")  # holds for root too, whom rights do not stop
+    code = traindx(["run", "--", sys.executable, "-c", "open('started', 'w')"])
+    assert (code, (tmp_path / "started").exists()) == (2, False)
+    assert re.search(r"cannot be kept in .*traindx-run.*--out FOLDER", capfd.readouterr().err)
+
+
 KILLED = """
 import os, time, torch
 net = torch.nn.Linear(4, 2)

@@ -52,6 +52,7 @@ def command(probes: tuple[str, ...], only: bool, listed: bool, out: str | None, 
         raise BadUsage(f"{out} is not empty: name another folder with --out, so that two runs do not mix")
     names = (*(() if only else ("always",)), *probes, *(("snapshot",) if snapshot else ()))
     _check(names)
+    _make(folder)
     result = run(Job(words, folder, names, second_pass))
     if _started(words[0], result.exit_code):
         _block(folder, result.seen, result.remarks)
@@ -61,6 +62,15 @@ def command(probes: tuple[str, ...], only: bool, listed: bool, out: str | None, 
 def _started(program: str, code: int) -> bool:
     """Whether the command could be started at all; where it could not, the runner has said so and why."""
     return code not in (126, 127) or shutil.which(program) is not None
+
+
+def _make(folder: Path) -> None:
+    """The folder of the records, made before the command starts. Raises BadUsage where it cannot be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadUsage(f"the records cannot be kept in {folder}: {error.strerror or error}. The command was not "
+                       "started; name a folder that can be written with --out FOLDER") from None
 
 
 def _check(names: tuple[str, ...]) -> None:

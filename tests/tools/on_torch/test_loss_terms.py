@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 
 import pytest
@@ -12,6 +13,7 @@ from traindx_tools.on_torch.loss_terms import LossTrace  # noqa: E402
 from traindx_tools.on_torch.loss_terms.names import name_at  # noqa: E402
 from traindx_tools.on_torch.probe import Scene  # noqa: E402
 from traindx_tools.on_torch.probes.loss_terms import LossPullProbe, LossTermsProbe  # noqa: E402
+from traindx_tools.on_torch.rules import t401_term_dominates  # noqa: E402
 from traindx_tools.on_torch.speed import compilations  # noqa: E402
 
 functional = torch.nn.functional
@@ -195,6 +197,16 @@ def test_a_policy_objective_near_zero_is_not_dominated_by_the_value_loss():
         return policy + 0.5 * value
 
     assert train(loss, lr=1e-8, steps=60)[0] == []
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
+def test_a_term_that_is_not_finite_dominates_nothing(value):
+    looks = [(step, {"fit": 1e-3, "penalty": value}) for step in range(3)]
+    places = {"penalty": ("train.py", 7)}
+    assert list(t401_term_dominates.check(looks, [{}] * 3, places, "test", 0)) == []
+    finite = [(step, {"fit": 1e-3, "penalty": 5.0}) for step in range(3)]
+    (finding,) = t401_term_dominates.check(finite, [{"penalty": 1.0, "fit": 1.0}] * 3, places, "test", 0)
+    assert finding.measured["ratio"] == 5000
 
 
 def test_a_regulariser_with_a_small_weight_is_a_remark():

@@ -6,6 +6,7 @@ sum where the others are means, a weight that was tuned for another scale, a uni
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from traindx_tools.finding import Finding, Location, Severity, Strength
@@ -55,8 +56,11 @@ def check(looks: Sequence[tuple[int, Mapping[str, float]]], factors: Sequence[Ma
 
 
 def _dominates(name: str, values: Mapping[str, float]) -> bool:
-    """A term that may be negative (a policy objective, an entropy) says nothing by its size: it passes through 0."""
+    """A term that may be negative (a policy objective, an entropy) says nothing by its size: it passes through 0.
+
+    Nor does one that is not finite: T101 says where that comes from.
+    """
     others = [v for n, v in values.items() if n != name]
-    if name not in values or any(v < 0 for v in others):
+    if name not in values or any(v < 0 for v in others) or not all(map(math.isfinite, values.values())):
         return False
     return any(v > 0 for v in others) and abs(values[name]) >= FACTOR * sum(others)
