@@ -11,14 +11,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.on_code.compiled_names import Compiled, compiled_names, meant
 from traindx_tools.on_code.donation import Reuse, reuses
 from traindx_tools.on_code.patching import replace_text
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.source import below
-from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, parameters, syntax, written
+from traindx_tools.on_code.syntax import Syntax, argument, last_name, parameters, syntax, written
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -41,78 +40,16 @@ def check(project: Project) -> Iterator[Finding]:
     files = [f for f in project.files if "jax" in f.text or "equinox" in f.text]
     if not any(_DONATES.search(f.text) for f in files):
         return
-    donating: dict[str, list[_Donating]] = {}
-    for code in map(syntax, files):
-        for name, one in _donating(code):
-            donating.setdefault(name, []).append(one)
+    donating = compiled_names(map(syntax, files), lambda code, made: isinstance(made, ast.Call) and bool(
+        _given(code, made)))  # fmt: skip
     for code in map(syntax, files) if donating else ():
         yield from _reused(code, donating)
 
 
-@dataclass(frozen=True)
-class _Donating:
-    """A name that calls a donating function: where it is bound, and the positions that are given away."""
-
-    code: Syntax
-    scope: ast.AST
-    places: tuple[int, ...]
-
-
-def _donating(code: Syntax) -> Iterator[tuple[str, _Donating]]:
-    """Functions, attributes and results of factories that donate."""
-    for call in code.of(ast.Call):
-        places = _given(code, call)
-        if places is None:
-            continue
-        up = code.parent(call)
-        if isinstance(up, ast.Call) and up.func is call:  # partial(jit, donate_argnums=0)(step)
-            up = code.parent(up)
-        if isinstance(up, ast.Assign):
-            yield from _targets(code, up, places)
-        elif isinstance(up, ast.FunctionDef) and call in up.decorator_list:
-            owner = code.parent(up)
-            bound = isinstance(owner, ast.ClassDef)
-            yield up.name, _Donating(code, owner if bound and owner is not None else code.scope(up),
-                                     tuple(p - 1 for p in places if p > 0) if bound else places)  # fmt: skip
-            maker = code.function(up) if not bound else None
-            if maker is not None and any(isinstance(n, ast.Return) and last_name(n.value) == up.name
-                                         for n in below(maker)):  # fmt: skip
-                yield from _made_by(code, maker.name, places)
-        elif isinstance(up, ast.Return):
-            factory = code.function(up)
-            yield from _made_by(code, factory.name, places) if factory is not None else ()
-
-
-def _targets(code: Syntax, made: ast.Assign, places: tuple[int, ...]) -> Iterator[tuple[str, _Donating]]:
-    for target in made.targets:
-        scope = code.owner(made) if isinstance(target, ast.Attribute) else code.scope(made)
-        if last_name(target):
-            yield last_name(target), _Donating(code, scope or code.file.tree, places)
-
-
-def _made_by(code: Syntax, maker: str, places: tuple[int, ...]) -> Iterator[tuple[str, _Donating]]:
-    """Names that get what a factory returns: `update = make_update()`."""
-    for made in code.calls(maker):
-        up = code.parent(made)
-        if isinstance(up, ast.Assign) and up.value is made:
-            yield from _targets(code, up, places)
-
-
-def _known(code: Syntax, call: ast.Call, among: list[_Donating]) -> _Donating | None:
-    """The donating function that a call means: of the innermost scope that binds its name, or imported."""
-    name = last_name(call.func)
-    if isinstance(call.func, ast.Attribute):
-        owner = code.owner(call) if written(call.func.value) == "self" else None
-        return next((d for d in among if d.scope is owner), None) if owner is not None else None
-    for scope in (*(a for a in code.above(call) if isinstance(a, FunctionNode)), code.file.tree):
-        own = [d for d in among if d.scope is scope]
-        if own:
-            return own[0] if len(own) == 1 else None
-        if isinstance(scope, FunctionNode) and (name in parameters(scope) or any(
-                isinstance(n, FunctionNode) and n.name == name for n in scope.body)):  # fmt: skip
-            return None
-    imported = [d for d in among if d.code is not code and isinstance(d.scope, ast.Module)]
-    return imported[0] if len(imported) == 1 and name in code.aliases else None
+def _places(one: Compiled) -> tuple[int, ...]:
+    """The positions that a call donates, without self."""
+    places = (_given(one.code, one.made) if isinstance(one.made, ast.Call) else None) or ()
+    return tuple(p - 1 for p in places if p > 0) if one.method else places
 
 
 def _given(code: Syntax, call: ast.Call) -> tuple[int, ...] | None:
@@ -142,14 +79,13 @@ def _signature(code: Syntax, call: ast.Call) -> list[str]:
     return own[1:] if own[:1] == ["self"] and isinstance(inner, ast.Attribute) else own
 
 
-def _reused(code: Syntax, donating: dict[str, list[_Donating]]) -> Iterator[Finding]:
+def _reused(code: Syntax, donating: dict[str, list[Compiled]]) -> Iterator[Finding]:
     """What is read again, by its own or another name: within a function, and among the attributes of an object."""
     def takes(call: ast.Call) -> list[ast.expr]:
-        among = donating.get(last_name(call.func))
-        known = _known(code, call, among) if among is not None else None
+        known = meant(code, call, donating)
         if known is None or any(isinstance(a, ast.Starred) for a in call.args):
             return []
-        return [call.args[p] for p in known.places if p < len(call.args)]
+        return [call.args[p] for p in _places(known) if p < len(call.args)]
 
     calls = [c for c in code.calls(*donating) if takes(c)]
     scopes = {id(s): s for s in (code.scope(c) for c in calls)}
