@@ -37,6 +37,8 @@ MAX_RUNS = 12
 """How often one function is run with different arguments in a large project, unless it takes part in training."""
 LARGE = 25
 """Files from which on a project counts as large."""
+LAYERS = "__layers__"
+"""The attribute that holds what a class derived from Sequential was built of."""
 _TRAINING = frozenset(
     {"backward", "manual_backward", "step", "zero_grad", "eval", "train", "unscale_", "load_state_dict"}
 )
@@ -100,6 +102,12 @@ class Caller(Foreign):
             found = this.klass.info.method(name, after=frame.owner)
             if found is not None:
                 return self.invoke(self.bound(found, this), args, kwargs, node, frame)
+        if isinstance(this, Instance) and this.klass.info.derives("Sequential"):
+            if name == "__init__":
+                this.attrs[LAYERS] = Thing("torch.nn.Sequential", tuple(args), kwargs, self.site(node, frame), node,
+                                           {}, self.loops)
+            elif name in ("forward", "__call__") and LAYERS in this.attrs:
+                return self.call(this.attrs[LAYERS], args, kwargs, node, frame)
         if name == "__init__":
             return NONE
         return self._method(this or UNKNOWN, name, args, kwargs, node, frame)
@@ -280,6 +288,8 @@ class Caller(Foreign):
             made.attrs[name] = value
         init = info.method("__init__") or info.method("setup" if info.derives("nn.Module") else "__post_init__")
         self._said(f"{info.name}.__new__", klass, args, kwargs, node, frame, made)
+        if init is None and info.derives("Sequential"):
+            made.attrs[LAYERS] = Thing("torch.nn.Sequential", tuple(args), kwargs, made.site, node, {}, self.loops)
         if init is not None:
             own = init.info.name == "__init__"
             self.invoke(self.bound(init, made), args if own else [], kwargs if own else {}, node, frame)
@@ -293,10 +303,13 @@ class Caller(Foreign):
         event = self.event(
             "call", f"{info.name}.__call__", node, frame, receiver=callee, args=tuple(args), kwargs=kwargs
         )
-        if method is None:
+        if method is None and LAYERS not in callee.attrs:
             event.result = self._unknown_output(callee, node, frame)
             return event.result
-        result = self.invoke(self.bound(method, callee), args, kwargs, node, frame)
+        if method is None:
+            result = self.call(callee.attrs[LAYERS], args, kwargs, node, frame)
+        else:
+            result = self.invoke(self.bound(method, callee), args, kwargs, node, frame)
         if info.is_module:
             result = from_model(result, callee)
         event.result = result

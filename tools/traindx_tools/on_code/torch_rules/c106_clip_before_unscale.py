@@ -2,8 +2,10 @@
 
 With a `GradScaler` the gradients after `scaler.scale(loss).backward()` are larger by the scale (65536 at first). A clip
 before `scaler.unscale_(optimizer)` compares that with the norm meant for true gradients: every step is clipped to
-max_norm / scale, and training hardly moves. Accelerate's `clip_grad_norm_` unscales by itself and is left alone, and
-so is a bound that is multiplied by the scale (`max_norm * scaler.get_scale()`).
+max_norm / scale, and training hardly moves. The same holds for the steps in which the unscaling is left out: where it
+stands under a condition on the step number (it is only wanted for a log line) and the clip does not. Accelerate's
+`clip_grad_norm_` unscales by itself and is left alone, and so is a bound that is multiplied by the scale
+(`max_norm * scaler.get_scale()`).
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.project import Project, TrainingLoop, location
-from traindx_tools.on_code.syntax import argument, syntax, written
+from traindx_tools.on_code.syntax import Syntax, argument, syntax, written
 from traindx_tools.on_code.trace import Block, Event, Place
 from traindx_tools.on_code.training import innermost, is_false, is_scaler, sent_backward
 from traindx_tools.on_code.values import Symbol, Tensor, Thing, Value
@@ -60,7 +62,8 @@ def _scaled(event: Event) -> bool:
 def _judged(loop: TrainingLoop, clip: Place, scaled: list[Place], unscales: list[Place]) -> Iterator[Finding]:
     inner: Block = innermost(clip, loop)
     before = [p for p in scaled if p.order < clip.order and inner in p.path]
-    if not before or any(before[-1].order < u.order < clip.order for u in unscales):
+    between = [u for u in unscales if before and before[-1].order < u.order < clip.order]
+    if not before or not all(_now_and_then(u, clip) for u in between):
         return
     step = next((p for p in loop.of("step") if p.order > clip.order and p.event.args), None)
     if step is None or not _steps_scaler(step.event) or _disabled(step.event.receiver):
@@ -68,16 +71,38 @@ def _judged(loop: TrainingLoop, clip: Place, scaled: list[Place], unscales: list
     event = clip.event
     if _in_scaled_units(event):
         return
+    why = f"no unscale_ stands between backward() at line {before[-1].event.line} and it"
+    if between:
+        why = (f"the unscale_ at {between[0].event.site} runs in some of the steps only, the clip in all of them")
     yield RULE.finding(
         f"{event.method} at {event.file.path}:{event.line} clips gradients that are still multiplied by the loss "
-        "scale: "
-        f"no unscale_ stands between backward() at line {before[-1].event.line} and it",
+        f"scale: {why}",
         location(event),
         event.file.path,
         strength=Strength.DIRECT if is_scaler(step.event.receiver) else Strength.CIRCUMSTANTIAL,
-        measured={"kind": "clip", "backward_line": before[-1].event.line, "step_line": step.event.line},
-        patch=_patch(event, step.event),
+        measured={"kind": "now and then" if between else "clip", "backward_line": before[-1].event.line,
+                  "step_line": step.event.line},
+        patch=() if between else _patch(event, step.event),
     )
+
+
+def _now_and_then(unscale: Place, clip: Place) -> bool:
+    """Whether an unscaling stands under a condition on the step number, and the clip under none."""
+    shared = [b for b in unscale.path if b in clip.path]
+    return _conditioned(unscale, shared) and not _conditioned(clip, shared)
+
+
+def _conditioned(place: Place, shared: list[Block]) -> bool:
+    """Whether the place, or a call on the way to it, stands under a condition on the step number."""
+    ways = [(b.file, b.node) for b in place.path if b.kind == "call" and b not in shared]
+    return any(isinstance(up, (ast.If, ast.IfExp)) and _counts(syntax(file), up.test)
+               for file, node in [*ways, (place.event.file, place.event.node)] for up in syntax(file).above(node))
+
+
+def _counts(code: Syntax, test: ast.expr) -> bool:
+    """Whether a condition asks for a remainder: `step % every == 0`, by name or in place."""
+    texts = [test, *(v for n in ast.walk(test) if isinstance(n, ast.Name) for _, v in code.bindings(n))]
+    return any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod) for t in texts for n in ast.walk(t))
 
 
 def _in_scaled_units(clip: Event) -> bool:

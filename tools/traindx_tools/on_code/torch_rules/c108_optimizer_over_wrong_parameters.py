@@ -107,7 +107,7 @@ def _too_early(root: Block, places: list[Place], place: Place, optimizer: Thing 
                 event.file.path,
                 strength=Strength.DIRECT,
                 measured={"kind": "too early", "optimizer_line": place.event.line},
-                patch=_behind(place, other) if place.loops == other.loops else (),
+                patch=(_behind(place, other) if place.loops == other.loops else ()) or _one_group_more(place, other),
             )
 
 
@@ -187,6 +187,8 @@ def _other_model(loop: TrainingLoop) -> Iterator[Finding]:
     owned = {id(part) for m in models for part in submodules(m) or [m]}
     if not used or owned & used or not all(_known(m) for m in models):
         return
+    if any(p.event.receiver is not None and id(unwrap(p.event.receiver)) in owned for p in loop.of("__call__")):
+        return  # what it holds takes part, by a way that was not followed
     made = {id(p.event.result): p.event for p in walk(loop.root) if isinstance(p.event.result, (Thing, Instance))}
     trained = [made[u] for u in used if u in made and made[u].method in ("__new__", "deepcopy")]
     if not trained:
@@ -221,6 +223,17 @@ def _behind(made: Place, change: Place) -> tuple[Patch, ...]:
     """The optimizer behind the change, where both stand in one block."""
     same_file = made.event.file is change.event.file
     return optimizers.built_later(made.event.file, made.event.node, change.event.node) if same_file else ()
+
+
+def _one_group_more(made: Place, change: Place) -> tuple[Patch, ...]:
+    """The new module handed to the optimizer, where both are reached from one object: `self.opt`, `self.net`."""
+    built, stored = syntax(made.event.file).statement(made.event.node), change.event
+    new = stored.args[0] if stored.kind == "store" and stored.name.startswith("attribute.") else None
+    calls = [b for b in change.path if b.kind == "call"]
+    if new is None or not calls or not isinstance(built, ast.Assign) or any(
+            "lr_scheduler" in f.text or "Scheduler" in f.text for f in (made.event.file, stored.file)):  # fmt: skip
+        return ()
+    return optimizers.handed_over(made.event.file, built, calls[-1].file, calls[-1].node, stored)
 
 
 def _over_the_new(optimizer: Value, trained: Event) -> tuple[Patch, ...]:

@@ -18,7 +18,7 @@ from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.repairs import optimizers
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.training import is_optimizer, sent_backward, sites_of, stepped, text_of
-from traindx_tools.on_code.values import Instance, Tensor, Thing, Value, unwrap
+from traindx_tools.on_code.values import Bag, Instance, Tensor, Thing, Value, unwrap
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -112,8 +112,9 @@ def _left_out(
             continue
         if not any(_learns(p) for p in parts) or any(_excused(p) or id(p) in owned | settled for p in parts):
             continue
-        result = event.result
-        if isinstance(result, Tensor) and result.site in reached and loop.block not in module.born_in:
+        outputs = event.result.items if isinstance(event.result, Bag) else [event.result]
+        arrives = any(isinstance(o, Tensor) and o.site in reached for o in outputs)
+        if arrives and loop.block not in module.born_in:
             seen.add(id(module))
             yield _finding(project, event, module)
 

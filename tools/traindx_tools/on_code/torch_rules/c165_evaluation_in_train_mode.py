@@ -48,6 +48,8 @@ def check(project: Project) -> Iterator[Finding]:
     seen: set[int] = set()
     hits: list[tuple[Place, Value, Thing]] = []
     for root in project.roots if trained else ():
+        if root.framework:  # a hook of Lightning or of a Trainer, which sets the mode around it
+            continue
         for place in walk(root, frozenset({"__call__"})):
             model = unwrap(place.event.receiver) if place.event.receiver is not None else None
             if place.event.grad is not False or id(model) not in trained or id(model) in seen or _in_step(place):
