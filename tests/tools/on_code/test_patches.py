@@ -28,9 +28,11 @@ def name(path: Path) -> str:
 
 
 def copied(path: Path, folder: Path, change: Callable[[str], str] = str) -> Path:
-    """The fixture, with the files beside it that carry its name, in a folder of its own."""
-    for beside in path.parent.glob(f"{path.stem}.*"):
-        shutil.copy(beside, folder / beside.name)
+    """The fixture, with the files beside it that carry its name or that it names, in a folder of its own."""
+    text = path.read_text()
+    for beside in path.parent.iterdir():
+        if beside.stem == path.stem or (beside.suffix in (".yaml", ".json") and beside.name in text):
+            shutil.copy(beside, folder / beside.name)
     target = folder / path.name
     target.write_bytes(change(path.read_bytes().decode()).encode())
     return target

@@ -135,3 +135,25 @@ def acts_without_gradients(codes: Sequence[Syntax], code: Syntax, asked: ast.Cal
 
 def _goes_backward(code: Syntax, scope: ast.AST) -> bool:
     return any(code.scope(c) is scope for c in code.calls("backward", "manual_backward"))
+
+
+def kept_beside_its_copy(file: SourceFile, output: ast.AST) -> tuple[Patch, ...]:
+    """`for_d = fake.detach()` for `for_d = fake = fake.detach()`: the name keeps the value with its graph."""
+    code = syntax(file)
+    statement = code.statement(output)
+    name = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    if not isinstance(name, ast.Name):
+        return ()
+    change = Change(file, f"leave {name.id} in the graph")
+    for other in code.of(ast.Assign):
+        value = other.value
+        cut_off = isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "detach"
+        if not cut_off or len(other.targets) < 2 or code.scope(other) is not code.scope(output):
+            continue
+        if written(value) != f"{name.id}.detach()" or other.lineno != other.end_lineno:
+            continue
+        targets = [t for t in other.targets if written(t) != name.id]
+        if len(targets) == len(other.targets) - 1:
+            text = " = ".join(source_of(file, t) for t in (*targets, value))
+            return change.edit(other.lineno, other.col_offset, other.end_col_offset or 0, text).patches()
+    return ()

@@ -69,6 +69,15 @@ def faster_statistics(event: Event, updates: float) -> tuple[Patch, ...]:
     return change.replace(found, f"{max(momentum, 0.1):g}").patches()
 
 
+def other_convention(event: Event, momentum: float) -> tuple[Patch, ...]:
+    """1 - momentum: the weight of the other part of the average, in the code or in the configuration."""
+    if not isinstance(event.node, ast.Call) or not 0 < momentum < 1:
+        return ()
+    given = argument(event.node, 2 if event.name.startswith("torch.") else 99, "momentum")
+    new, summary = f"{1 - momentum:.6g}", "count the weight as this library does"
+    return rewritten(event.file, given, new, summary) or _configured(event.file, given, momentum, new, summary)
+
+
 def harmless_bias(event: Event) -> tuple[Patch, ...]:
     """A bias of 0 in place of one that keeps ReLU units at 0."""
     node = event.node

@@ -12,6 +12,7 @@ from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.repairs.schedule import bound_between, reads
 from traindx_tools.on_code.source import SourceFile
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
+from traindx_tools.on_code.trace import Event
 
 
 def loaded_trainable(loads: Sequence[tuple[SourceFile, ast.AST]]) -> tuple[Patch, ...]:
@@ -239,3 +240,26 @@ def over_all(file: SourceFile, optimizer: ast.AST) -> tuple[Patch, ...]:
     if not isinstance(inner, ast.Call) or last_name(inner.func) != "parameters" or made is None:
         return ()
     return Change(file, "build the optimizer over all parameters").replace(made, source_of(file, inner)).patches()
+
+
+def handed_over(file: SourceFile, built: ast.Assign, called_in: SourceFile, call: ast.AST, store: Event
+                ) -> tuple[Patch, ...]:  # fmt: skip
+    """`self.opt.add_param_group({"params": self.net.head.parameters()})` behind `self.net.extend(...)`.
+
+    `built`: where the optimizer is made, `call`: the call of the model's own method that stores the new module.
+    """
+    code = syntax(called_in)
+    owner = call.func.value if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) else None
+    optimizer, statement = built.targets[0], code.statement(call)
+    stored_in = store.node.value if isinstance(store.node, ast.Attribute) else None
+    if owner is None or statement is None or file is not called_in or written(stored_in) != "self":
+        return ()
+    together = code.owner(call) is not None and code.owner(call) is code.owner(built)
+    held = re.fullmatch(r"(.+)\.parameters\(\)", written(argument(built.value, 0, "params"))) if isinstance(
+        built.value, ast.Call) else None  # fmt: skip
+    reached = together and written(optimizer).startswith("self.") and written(owner).startswith("self.")
+    if not reached or held is None or held[1] != written(owner) or not isinstance(statement, (ast.Expr, ast.Assign)):
+        return ()
+    new = f"{written(owner)}.{store.name.partition('.')[2]}"
+    text = f'{written(optimizer)}.add_param_group({{"params": {new}.parameters()}})'
+    return Change(called_in, "hand the new parameters to the optimizer").after(statement, text).patches()

@@ -14,7 +14,9 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.binding import mixed_in
+from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project, TrainingLoop, location
+from traindx_tools.on_code.syntax import argument, parameters
 from traindx_tools.on_code.trace import Block, Event, Place
 from traindx_tools.on_code.training import derives_from, sent_backward, sites_of
 from traindx_tools.on_code.values import Bag, Instance, Symbol, Table, Tensor, Thing, Value
@@ -66,7 +68,7 @@ def _in_loop(loop: TrainingLoop) -> Iterator[Finding]:
         if strength is None or _sent_itself(event, losses) or not _outlives(place, container, loop):
             continue
         if not _reset_inside(loop, place, container):
-            yield _finding(event, kept, strength, loop)
+            yield _finding(place, kept, strength, loop)
 
 
 def _attached(kept: Value, losses: list[Value]) -> Strength | None:
@@ -154,12 +156,13 @@ def _attribute_name(event: Event) -> str | None:
     return node.attr if isinstance(node, ast.Attribute) else None
 
 
-def _finding(event: Event, kept: Value, strength: Strength, loop: TrainingLoop) -> Finding:
+def _finding(place: Place, kept: Value, strength: Strength, loop: TrainingLoop) -> Finding:
+    event = place.event
     node = event.node
     written, expression = _written(event)
     retained = any(p.event.kwargs.get("retain_graph") is not None for p in loop.backwards)
     where = f"{event.file.path}:{event.line}"
-    patch = _patch(event, expression)
+    patch = _patch(event, expression) or _where_passed(place)
     del node, kept
     return RULE.finding(
         f"{written} at {where} keeps a tensor that still carries its autograd graph, in every training step; "
@@ -202,3 +205,20 @@ def _patch(event: Event, expression: ast.expr | None) -> tuple[Patch, ...]:
         event.file, expression, f"{ast.unparse(expression)}.detach()", "keep the value, not its graph"
     )
     return (made,) if made is not None else ()
+
+
+def _where_passed(place: Place) -> tuple[Patch, ...]:
+    """What is mixed in is a parameter: the value detached in the call that passes it."""
+    event, function = place.event, place.event.function
+    mixed = mixed_in(event.node) if event.kind == "blended" and isinstance(event.node, ast.Assign) else []
+    called = next((b for b in reversed(place.path) if b.kind == "call"), None)
+    if not mixed or not isinstance(mixed[-1], ast.Name) or function is None or called is None:
+        return ()
+    if not isinstance(called.node, ast.Call) or isinstance(function.node, ast.Lambda):
+        return ()
+    names = [n for n in parameters(function.node) if n not in ("self", "cls")]
+    given = argument(called.node, names.index(mixed[-1].id), mixed[-1].id) if mixed[-1].id in names else None
+    if not isinstance(given, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)):
+        return ()
+    change = Change(called.file, "keep the value, not its graph")
+    return change.insert(given.end_lineno or 0, given.end_col_offset or 0, ".detach()").patches()

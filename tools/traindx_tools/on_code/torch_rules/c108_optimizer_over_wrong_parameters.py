@@ -98,7 +98,7 @@ def _too_early(root: Block, places: list[Place], place: Place, optimizer: Thing 
         ):
             return  # a second optimizer may hold what is new
         reason = _grows(event, owned)
-        if reason is not None and _trains_after(later, place, other, optimizer):
+        if reason is not None and _trains_after(later, place, other, optimizer) and not _given(later, other, optimizer):
             yield RULE.finding(
                 f"{reason} at {event.file.path}:{event.line}, after the optimizer was built at line "
                 f"{place.event.line}: {_keeps(event)}the new "
@@ -113,6 +113,12 @@ def _too_early(root: Block, places: list[Place], place: Place, optimizer: Thing 
 
 def _keeps(event: Event) -> str:
     return "it holds those of the old one, and " if event.kind == "store" and len(event.args) > 1 else ""
+
+
+def _given(later: list[Place], change: Place, optimizer: Value) -> bool:
+    """Whether the optimizer gets a further group behind the change."""
+    return any(p.event.method == "add_param_group" and p.order > change.order and p.event.receiver is optimizer
+               for p in later)  # fmt: skip
 
 
 def _trains_after(later: list[Place], built: Place, change: Place, optimizer: Value) -> bool:

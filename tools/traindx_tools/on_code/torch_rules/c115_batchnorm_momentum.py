@@ -112,4 +112,5 @@ def _last_batch(event: Event, momentum: float, why: str) -> Finding:
         strength=Strength.DIRECT if 0.9 <= momentum < 1 else Strength.CIRCUMSTANTIAL,
         severity=Severity.MEDIUM,
         measured={"kind": "last batch", "momentum": momentum},
+        patch=numbers.other_convention(event, momentum),
     )

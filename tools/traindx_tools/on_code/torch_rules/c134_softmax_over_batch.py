@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.project import Project, at, location
+from traindx_tools.on_code.repairs import axes
 from traindx_tools.on_code.shapes import literal
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Tensor, Thing
@@ -63,6 +64,7 @@ def _pooled(project: Project) -> Iterator[Finding]:
                 event.file.path if x.site is None else x.site.path,
                 strength=Strength.DIRECT,
                 measured={"kind": "pooled", "layer_line": event.line},
+                patch=axes.pooled_over_time(project.file(x.site.path), x.site.line) if x.site is not None else (),
             )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.held import modules_of
 from traindx_tools.on_code.project import Project, TrainingLoop, location
+from traindx_tools.on_code.repairs import graph
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.training import sent_backward, sites_of, stepped
 from traindx_tools.on_code.values import Instance, Tensor, Thing
@@ -73,4 +74,5 @@ def _finding(event: Event, module: Thing | Instance) -> Finding:
         event.file.path,
         strength=Strength.DIRECT,
         measured={"kind": "cut", "made_at": str(module.site)},
+        patch=graph.kept_beside_its_copy(event.file, event.node),
     )

@@ -9,10 +9,11 @@ which gives NaN.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
-from traindx_tools.on_code import patching
+from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Thing
@@ -42,7 +43,7 @@ def check(project: Project) -> Iterator[Finding]:
             if keyword.arg in _MASKS:
                 written = _resolved(keyword.value, event)
                 if _says_real(written, event):
-                    yield _finding(event, layer, keyword.arg, written)
+                    yield _finding(event, layer, keyword, written)
 
 
 def _resolved(node: ast.expr, event: Event) -> ast.expr:
@@ -87,11 +88,26 @@ def _counts(node: ast.expr, event: Event) -> bool:
     return "arange(" in ast.unparse(_resolved(node, event))
 
 
-def _finding(event: Event, layer: Thing, name: str, written: ast.expr) -> Finding:
-    patch = None
-    if isinstance(written, ast.Compare):
-        turned = f"{ast.unparse(written.left)} == {ast.unparse(written.comparators[0])}"
-        patch = patching.replace_text(event.file, written, turned, "True where a position is to be ignored")
+_OPPOSITE: dict[type[ast.cmpop], str] = {ast.NotEq: "==", ast.Lt: ">=", ast.LtE: ">", ast.Gt: "<=", ast.GtE: "<"}
+_BOOL = re.compile(r"\.(ne|bool)\(|[=<>]|dtype=torch\.bool|~")
+
+
+def _turned(event: Event, given: ast.expr, written: ast.expr) -> tuple[Patch, ...]:
+    """The opposite comparison where it stands in the call; else `~` before the mask, whose other readers keep it."""
+    change = Change(event.file, "True where a position is to be ignored")
+    if isinstance(given, ast.UnaryOp):
+        return change.replace(given, source_of(event.file, given.operand)).patches()
+    if isinstance(given, ast.Compare):
+        left, right = source_of(event.file, given.left), source_of(event.file, given.comparators[0])
+        return change.replace(given, f"{left} {_OPPOSITE[type(given.ops[0])]} {right}").patches()
+    text = ast.unparse(written)
+    if not isinstance(given, (ast.Name, ast.Attribute, ast.Call)) or "float" in text or not _BOOL.search(text):
+        return ()
+    return change.wrap(given, "~", "").patches()
+
+
+def _finding(event: Event, layer: Thing, keyword: ast.keyword, written: ast.expr) -> Finding:
+    name = keyword.arg
     return RULE.finding(
         f"{name} of {layer.short} at {event.file.path}:{event.line} is {event.file.segment(written)}, True for the "
         "real tokens; torch ignores the positions where it is True",
@@ -99,5 +115,5 @@ def _finding(event: Event, layer: Thing, name: str, written: ast.expr) -> Findin
         event.file.path,
         strength=Strength.DIRECT,
         measured={"kind": "mask", "argument": name},
-        patch=() if patch is None else (patch,),
+        patch=_turned(event, keyword.value, written),
     )

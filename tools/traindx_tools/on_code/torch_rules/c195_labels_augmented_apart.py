@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.repairs import draws
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
 from traindx_tools.rules import Rule
 
@@ -29,10 +30,14 @@ RULE = Rule(
 _LABEL = re.compile(r"ma?sk|label|target|seg|annot|depth|flow|heatmap|gt|lbl|bbox|boxes", re.IGNORECASE)
 _IMAGE = re.compile(r"im(age|g)?s?|x|rgb|frame|picture|photo|scan|slice_?|patch|sample", re.IGNORECASE)
 _MOVES = re.compile(r"flip|rot90|rotate|crop|roll|affine|\[::-1\]|shift")
-_SEEDED = ("manual_seed", "random.seed", "get_params", "set_state", "seed(")
+_SEEDED = ("manual_seed", "random.seed", "get_params", "set_state", "set_rng_state", "setstate", "seed(")
 
 
 _RANDOM = re.compile(r"Random(Crop|ResizedCrop|HorizontalFlip|VerticalFlip|Rotation|Affine|Perspective)")
+
+
+_OTHER_DRAWS = re.compile(r"\b(np|numpy)\.random|(?<!\.)\brandom\.\w+\(|from random import|default_rng|generator=self")
+"""Draws that are not from torch's own generator."""
 
 
 def check(project: Project) -> Iterator[Finding]:
@@ -42,13 +47,14 @@ def check(project: Project) -> Iterator[Finding]:
         return
     if not random and not _own_random(project):
         return
+    library = not any(_OTHER_DRAWS.search(f.text) for f in project.files if "Random" in f.text or "__call__" in f.text)
     for file in project.files:
         if "__getitem__" not in file.text:
             continue
         code = syntax(file)
         for function in code.of(ast.FunctionDef):
             if function.name == "__getitem__" and not any(s in written(function) for s in _SEEDED):
-                yield from _judged(code, function)
+                yield from _judged(code, function, library)
 
 
 def _own_random(project: Project) -> bool:
@@ -67,7 +73,7 @@ def _own_random(project: Project) -> bool:
     return any(isinstance(n, ast.Call) and last_name(n.func) in names for g in given for n in ast.walk(g))
 
 
-def _judged(code: Syntax, function: ast.FunctionDef) -> Iterator[Finding]:
+def _judged(code: Syntax, function: ast.FunctionDef, library: bool) -> Iterator[Finding]:
     used: dict[str, ast.Call] = {}
     for call in (n for n in ast.walk(function) if isinstance(n, ast.Call)):
         callee = written(call.func)
@@ -84,6 +90,7 @@ def _judged(code: Syntax, function: ast.FunctionDef) -> Iterator[Finding]:
                 code.file.path,
                 strength=Strength.CIRCUMSTANTIAL,
                 measured={"kind": "apart"},
+                patch=draws.drawn_alike(code, used[callee], call) if library else (),
             )
             return
         if _IMAGE.fullmatch(name):

@@ -75,9 +75,7 @@ def _loaders(loop: TrainingLoop) -> Iterator[Thing]:
 def _rows(dataset: Value | None) -> float | None:
     """How many rows a data set has, where it is made of arrays of a known shape."""
     if isinstance(dataset, Thing) and dataset.short == "TensorDataset" and dataset.args:
-        first = dataset.args[0]
-        shape = first.shape if isinstance(first, Tensor) else None
-        return shape.dims[0] if shape is not None and shape.exact and shape.dims else None
+        return next((rows for a in dataset.args if isinstance(a, Tensor) and (rows := _of(a)) is not None), None)
     if isinstance(dataset, Bag):
         return number(dataset.size) if dataset.open else float(len(dataset.items))
     if isinstance(dataset, Instance):

@@ -136,11 +136,23 @@ def _is_target(code: Syntax, node: ast.AST) -> bool:
     return False
 
 
+def _one_earlier(code: Syntax, lower: ast.expr, upper: ast.expr, index: str) -> tuple[Patch, ...]:
+    """Both ends one earlier, where both are written with the same `pos + 1`: the window keeps its length."""
+    text = written(upper)
+    later = [n for n in ast.walk(lower) if isinstance(n, ast.BinOp) and written(n) == text]
+    if text != f"{index} + 1" or len(later) != 1:
+        return ()
+    change = Change(code.file, "end the window before its target")
+    return change.replace(later[0], index).replace(upper, index).patches()
+
+
 def _finding(code: Syntax, window: _Part, single: _Part, upper: ast.expr) -> Finding:
     patch: tuple[Patch, ...] = ()
     lower = window.index.lower if isinstance(window.index, ast.Slice) else None
     if lower is None:
         patch = Change(code.file, "end the window before its target").replace(upper, written(single.index)).patches()
+    elif isinstance(upper, ast.BinOp):
+        patch = _one_earlier(code, lower, upper, written(single.index))
     return RULE.finding(
         f"the window {written(window.node)} at {code.at(window.node)} ends with {written(single.node)} "
         f"(line {single.node.lineno}), the value that it is to predict",

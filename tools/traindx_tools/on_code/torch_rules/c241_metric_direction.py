@@ -84,8 +84,7 @@ def _plateau_afar(look: Lookup, code: Syntax) -> Iterator[Finding]:
             name, direction = _metric(look, other, given)
             if direction is not None and direction != mode:
                 why = f"ReduceLROnPlateau (mode {mode}) is given the {name} at {other.at(step)}, looks for a {mode}imum"
-                known = not any(k.arg is None for k in made.keywords)
-                yield _finding(code, made, why, name, direction, _set_mode(code, made, 1, direction) if known else ())
+                yield _finding(code, made, why, name, direction, _set_mode_afar(look, code, made, direction))
                 break
 
 
@@ -104,6 +103,18 @@ def _mode_afar(look: Lookup, code: Syntax, made: ast.Call) -> Direction | None:
         return None
     said = next((t["mode"] for t in tables if "mode" in t), "min")
     return {"min": "min", "max": "max"}.get(str(said))  # type: ignore[return-value]
+
+
+def _set_mode_afar(look: Lookup, code: Syntax, made: ast.Call, direction: Direction) -> tuple[Patch, ...]:
+    """The mode in front of `**options` that leave it out."""
+    opened = [k.value for k in made.keywords if k.arg is None]
+    if not opened:
+        return _set_mode(code, made, 1, direction)
+    tables = [entry(look, look.origin(code, o)[1]) for o in opened]
+    if any(not isinstance(t, dict) or "mode" in t for t in tables):
+        return ()
+    change, at = Change(code.file, "watch the metric in its own direction"), opened[0]
+    return change.insert(at.lineno, at.col_offset - 2, f'mode="{direction}", ').patches()
 
 
 def _metric(look: Lookup, code: Syntax, given: ast.expr) -> tuple[str, Direction | None]:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.repairs import masks
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import (
     FunctionNode,
@@ -132,4 +133,5 @@ def _finding(code: Syntax, call: ast.Call, loss: ast.Call, where: Syntax, ignore
         code.file.path,
         strength=Strength.DIRECT,
         measured={"kind": "ignored", "label": ignored},
+        patch=masks.without_ignored(code, call, ignored),
     )

@@ -13,10 +13,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.alphabets import DATA, Table, tables
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.repairs import numberings
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, written
 from traindx_tools.rules import Rule
 
@@ -88,7 +89,8 @@ def _collision(look: Lookup, code: Syntax, call: ast.Call, found: list[Table], b
     strength, table, entry = min(strengths, key=lambda s: (
         s[0] is not Strength.DIRECT, not isinstance(s[1].node, (ast.DictComp, ast.Dict))))  # fmt: skip
     shown = "the first of the sorted ones" if entry == DATA else "the space" if entry == " " else repr(entry)
-    own = "" if argument(call, 99, "blank") is not None or call.args[4:] else " by default"
+    own_number = argument(call, 99, "blank") is not None or bool(call.args[4:])
+    own = "" if own_number else " by default"
     return RULE.finding(
         f"{table.name} at {table.code.at(table.node)} gives a real character ({shown}) the index {blank}, which is "
         f"the blank of {last_name(call.func)} at {code.at(call)}{own}: the two collide, and it can never be written",
@@ -96,7 +98,15 @@ def _collision(look: Lookup, code: Syntax, call: ast.Call, found: list[Table], b
         table.code.file.path,
         strength=strength,
         measured={"kind": "collision", "blank": blank, "character": shown},
+        patch=_behind(look, code, call, table) if blank == 0 and not own_number else (),
     )
+
+
+def _behind(look: Lookup, code: Syntax, call: ast.Call, table: Table) -> tuple[Patch, ...]:
+    made = table.node.generators[0].iter if isinstance(table.node, ast.DictComp) else None
+    listed = made.args[0] if isinstance(made, ast.Call) and made.args else None
+    width = numberings.last_width(look, code, table.size)
+    return numberings.blank_behind(look, code, call, written(listed), width) if isinstance(listed, ast.Name) else ()
 
 
 def _real(look: Lookup, table: Table, entry: str | None) -> Strength | None:

@@ -13,10 +13,11 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.refits import both_parts, guarded, named
+from traindx_tools.on_code.repairs import numberings
 from traindx_tools.on_code.splits import HELD, TRAIN, part_of
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
 from traindx_tools.rules import Rule
@@ -93,7 +94,8 @@ def _judged(look: Lookup, code: Syntax, node: ast.expr, source: ast.expr, others
         return
     for place, held in both_parts(look, code, body, source):
         what = f"whatever {named(code, body)} is given, and it is given the held-out part as well, at {place.at(held)}"
-        yield _finding(code, node, what, "function")
+        patch = numberings.handed_in(look, code, body, node, place, held)
+        yield _finding(code, node, what, "function", patch)
         return
 
 
@@ -110,7 +112,7 @@ def _used(body: ast.AST, statement: ast.stmt) -> bool:
     return bool(set(targets) & (reads | mapped)) or not isinstance(getattr(statement, "value", None), ast.DictComp)
 
 
-def _finding(code: Syntax, node: ast.expr, what: str, kind: str) -> Finding:
+def _finding(code: Syntax, node: ast.expr, what: str, kind: str, patch: tuple[Patch, ...] = ()) -> Finding:
     return RULE.finding(
         f"{' '.join(written(node).split())[:80]} at {code.at(node)} numbers the names of {what}: class ids are built "
         "separately per split, so the same id means another class",
@@ -118,4 +120,5 @@ def _finding(code: Syntax, node: ast.expr, what: str, kind: str) -> Finding:
         code.file.path,
         strength=Strength.DIRECT,
         measured={"kind": kind},
+        patch=patch,
     )
