@@ -10,12 +10,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
-from traindx_tools.on_code.definitions import own_nodes
+from traindx_tools.finding import Finding, Location, Patch, Severity, Strength
+from traindx_tools.on_code.changes import Change
+from traindx_tools.on_code.definitions import FunctionNode, own_nodes
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import forms
 from traindx_tools.on_code.source import SourceFile, below
-from traindx_tools.on_code.syntax import syntax
+from traindx_tools.on_code.syntax import argument, last_name, syntax, written
 from traindx_tools.on_code.values import Bag, Symbol, Table, Thing, Value, parts
 from traindx_tools.rules import Rule
 
@@ -40,6 +41,7 @@ def check(project: Project) -> Iterator[Finding]:
     names = {id(e.node): e.name for e in project.events if e.kind == "call"}
     owners = {id(e.node): e.receiver for e in project.calls("update")}
     results = _returned(project)
+    steps = {id(b.node): b.function.node for b in project.blocks if b.kind == "call" and b.function is not None}
     for file in project.files:
         if "optax" not in file.text and "apply_gradients" not in file.text:
             continue
@@ -59,7 +61,7 @@ def check(project: Project) -> Iterator[Finding]:
                     continue
                 why = _dropped(node, names, owners, results, read)
                 if why:
-                    yield _finding(file, node, why)
+                    yield _finding(file, node, why, steps)
 
 
 def _scopes(file: SourceFile) -> Iterator[ast.Module | ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -101,6 +103,10 @@ def _dropped(
         for i in unread:
             if _is_updated(result.items[i]):
                 return f"the updated parameters that {ast.unparse(node.value.func)}() returns are not kept"
+            carried = any(_is_updated(v) for j, v in enumerate(result.items) if j not in unread)
+            if carried and _is_state(result.items[i]):
+                return (f"the optimizer's new state that {ast.unparse(node.value.func)}() returns is not kept: "
+                        "moments, step counts and with them a schedule of the learning rate start anew in every step")
     return None
 
 
@@ -125,7 +131,36 @@ def _is_updated(value: Value) -> bool:
     return False
 
 
-def _finding(file: SourceFile, node: ast.AST, why: str) -> Finding:
+def _is_state(value: Value) -> bool:
+    """Whether it is the second of what an optimizer's update returned."""
+    update = value.parent if isinstance(value, Symbol) and (value.role, value.name) == ("item", "1") else None
+    return (isinstance(update, Symbol) and update.role == "call" and update.name.startswith("update@")
+            and isinstance(update.parent, Thing) and _has_state(update.parent))
+
+
+def _kept_state(file: SourceFile, node: ast.AST, steps: dict[int, FunctionNode]) -> tuple[Patch, ...]:
+    """The state bound to the name that went in, where the step hands that one to the optimizer's update."""
+    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
+        return ()
+    target, step = node.targets[0], steps.get(id(node.value))
+    if step is None or isinstance(step, ast.Lambda) or not isinstance(target, ast.Tuple):
+        return ()
+    updates = [(n.value, n.targets[0]) for n in ast.walk(step) if isinstance(n, ast.Assign)
+               and isinstance(n.value, ast.Call) and last_name(n.value.func) == "update"]
+    names = [a.arg for a in (*step.args.posonlyargs, *step.args.args)]
+    made = updates[0][1] if len(updates) == 1 else None
+    given = argument(updates[0][0], 1, "state") if len(updates) == 1 else None
+    if not isinstance(given, ast.Name) or given.id not in names or not isinstance(made, ast.Tuple):
+        return ()
+    went_in, new = argument(node.value, names.index(given.id), given.id), written(made.elts[-1])
+    returns = [n.value for n in ast.walk(step) if isinstance(n, ast.Return) and isinstance(n.value, ast.Tuple)]
+    at = [i for r in returns for i, e in enumerate(r.elts) if written(e) == new]
+    if len(at) != 1 or not isinstance(went_in, ast.Name):
+        return ()
+    return Change(file, "keep the optimizer's state").replace(target.elts[at[0]], went_in.id).patches()
+
+
+def _finding(file: SourceFile, node: ast.AST, why: str, steps: dict[int, FunctionNode]) -> Finding:
     line = getattr(node, "lineno", 1)
     return RULE.finding(
         f"At {file.path}:{line} {why}",
@@ -133,5 +168,5 @@ def _finding(file: SourceFile, node: ast.AST, why: str) -> Finding:
         file.path,
         strength=Strength.DIRECT,
         measured={"kind": "state" if "state" in why else "parameters"},
-        patch=forms.kept_result(file, node),
+        patch=forms.kept_result(file, node) or (_kept_state(file, node, steps) if "new state that" in why else ()),
     )
