@@ -1,7 +1,8 @@
 """The forward pass goes around DistributedDataParallel.
 
-Gradients are averaged by hooks that the wrapper's own forward prepares. `model.module(x)`, or the bare model from
-before the wrapping, computes the same loss, but no reduction happens: every rank trains its own replica.
+Gradients are averaged by hooks that the wrapper's own forward prepares. `model.module(x)`, another method of the model
+inside (`model.module.training_loss(x, y)`), or the bare model from before the wrapping, computes the same loss, but no
+reduction happens: every rank trains its own replica.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Finding, Location, Patch, Severity, Strength
 from traindx_tools.on_code.changes import Change
+from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.syntax import syntax
-from traindx_tools.on_code.trace import Event
+from traindx_tools.on_code.trace import Block, Event, Place
 from traindx_tools.on_code.training import innermost, sent_backward
-from traindx_tools.on_code.values import Tensor, Thing, unwrap
+from traindx_tools.on_code.values import Function, Tensor, Thing, Value, unwrap
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -23,11 +25,12 @@ RULE = Rule(
     name="wrapper-bypassed",
     title="The forward pass goes around DistributedDataParallel",
     severity=Severity.HIGH,
-    sees="A model wrapped in DistributedDataParallel whose training loss is computed by the module inside.",
+    sees="A model wrapped in DistributedDataParallel whose training loss is computed by the module inside, by its "
+         "forward or by another of its methods.",
     matters="Replicas drift apart: world-size times smaller effective batches and different models on every rank.",
     alike=("ranks that start from different seeds",),
     confirm=("compare a parameter between ranks after ten steps",),
-)
+)  # fmt: skip
 
 _REDUCE = ("all_reduce", "all_reduce_coalesced", "reduce_scatter_tensor", "allreduce", "average_gradients")
 
@@ -37,27 +40,51 @@ def check(project: Project) -> Iterator[Finding]:
     wrappers = [
         e.result for e in project.events if isinstance(e.result, Thing) and e.name == e.result.type and _wraps(e.result)
     ]
-    for loop in project.training_loops:
+    for loop in project.training_loops if wrappers else ():
         calls = [p for p in loop.of("__call__") if p.event.grad is not False]
-        if not wrappers or _reduces_by_hand(loop):
+        losses = [v for v in (sent_backward(p.event) for p in loop.backwards) if isinstance(v, Tensor)]
+        if not losses or _reduces_by_hand(loop):
             continue
         for wrapper in wrappers:
-            inner = unwrap(wrapper)
             if any(p.event.receiver is wrapper for p in calls):
                 continue
-            losses = [v for v in (sent_backward(p.event) for p in loop.backwards) if isinstance(v, Tensor)]
-            inside = [p for p in calls if p.event.receiver is inner]
-            if inside and all(id(inner) in loss.models for loss in losses) and losses:
-                event = inside[0].event
-                yield RULE.finding(
-                    f"The training loss is computed by the bare model at {event.file.path}:{event.line}, around the "
-                    f"{wrapper.short} made at {wrapper.site}: gradients are not averaged over the ranks",
-                    location(event),
-                    event.file.path,
-                    strength=Strength.DIRECT,
-                    measured={"kind": "bypassed", "wrapped_line": wrapper.site.line},
-                    patch=_patch(event, wrapper),
-                )
+            inner = unwrap(wrapper)
+            inside = [p.event for p in calls if p.event.receiver is inner]
+            if inside and all(id(inner) in loss.models for loss in losses):
+                event = inside[0]
+                yield _finding(location(event), event.file.path, "bare model", wrapper, _patch(event, wrapper))
+            elif not inside and (by := _method_called(calls, inner, losses)) is not None:
+                where = Location(by.file.path, by.line, quote=by.file.line(by.line).strip()[:200])
+                yield _finding(where, by.file.path, f"bare model's {_name(by)}()", wrapper, ())
+
+
+def _method_called(calls: list[Place], inner: Value, losses: list[Tensor]) -> Block | None:
+    """The call of a method of the bare model in which its parts compute every loss."""
+    parts = {id(m) for m in submodules(inner)} - {id(inner)}
+    if any(not parts & loss.models for loss in losses):
+        return None
+    for place in calls:
+        if id(place.event.receiver) in parts and any(id(place.event.receiver) in loss.models for loss in losses):
+            for block in place.path:
+                if block.kind == "call" and isinstance(block.subject, Function) and block.subject.owner is inner:
+                    return block
+    return None
+
+
+def _name(block: Block) -> str:
+    return block.subject.info.name if isinstance(block.subject, Function) else ""
+
+
+def _finding(where: Location, path: str, by: str, wrapper: Thing, patch: tuple[Patch, ...]) -> Finding:
+    return RULE.finding(
+        f"The training loss is computed by the {by} at {path}:{where.line}, around the {wrapper.short} made at "
+        f"{wrapper.site}, whose forward never runs: gradients are not averaged over the ranks",
+        where,
+        path,
+        strength=Strength.DIRECT,
+        measured={"kind": "bypassed", "wrapped_line": wrapper.site.line},
+        patch=patch,
+    )
 
 
 def _reduces_by_hand(loop: TrainingLoop) -> bool:

@@ -11,11 +11,12 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.held import modules_of
+from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.repairs import graph
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.training import sent_backward, sites_of, stepped
-from traindx_tools.on_code.values import Instance, Tensor, Thing
+from traindx_tools.on_code.values import Function, Instance, Tensor, Thing
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -55,7 +56,20 @@ def _unreached(loop: TrainingLoop, optimizer: object, reached: frozenset[object]
             continue
         if any(isinstance(r, Tensor) and (r.site in reached or r.site in held) for r in results):
             continue
-        yield _finding(calls[0], module)
+        if not _by_other_methods(loop, module, reached):
+            yield _finding(calls[0], module)
+
+
+def _by_other_methods(loop: TrainingLoop, module: Thing | Instance, reached: frozenset[object]) -> bool:
+    """Whether a loss is computed by the module's parts outside its forward, in a method of its own or from outside."""
+    parts = {id(m) for m in submodules(module)} - {id(module)}
+    used = any(isinstance(r := p.event.result, Tensor) and r.grad and r.site in reached
+               for p in loop.of("__call__") if id(p.event.receiver) in parts)  # fmt: skip
+    return used or any(
+        b.kind == "call" and isinstance(b.subject, Function) and b.subject.owner is module and
+        isinstance(r := b.result, Tensor) and r.grad and r.site in reached
+        for p in loop.places for b in p.path
+    )  # fmt: skip
 
 
 def _held_by_objects(loop: TrainingLoop) -> frozenset[object]:
