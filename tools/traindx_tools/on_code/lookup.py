@@ -55,6 +55,8 @@ class Lookup:
         if name == "__init__":
             owner = code.owner(body)
             name = owner.name if owner is not None else name
+            if len(self.classes.get(name, ())) > 1:  # another class of that name may be made elsewhere
+                return [(code, call) for call in code.calls(name)]
         elif len(self.functions.get(name, ())) != 1:
             return []
         return self.calls.get(name, [])

@@ -56,9 +56,13 @@ class Sources:
 
     def helpers(self, called: Named) -> list[Call]:
         """Calls that hand it to a function in which something is put into eval mode."""
+        return self._once("helpers", called, self._into_eval_mode)
+
+    @cached_property
+    def _into_eval_mode(self) -> tuple[str, ...]:
         texts = (c for c in self.codes if ".eval(" in c.file.text)
         names = (f.name for code in texts for f in code.of(ast.FunctionDef) if ".eval(" in written(f))
-        return self._once("helpers", called, dict.fromkeys(names))
+        return tuple(dict.fromkeys(names))
 
     def _once(self, what: str, called: Named, names: Iterable[str]) -> list[Call]:
         found = self.known.get((what, called))

@@ -22,6 +22,8 @@ _MODES = re.compile(r"\b(nn\.)?(Dropout\w*|BatchNorm\w*|SyncBatchNorm|AlphaDropo
                     r"TransformerEncoderLayer|TransformerDecoderLayer)\(")  # fmt: skip
 _CUTS = re.compile(r"\.detach\(|\.data\b|stop_gradient|\.numpy\(|\.item\(|no_grad|inference_mode")
 _STEPS = re.compile(r"distil|kd(_|$)|train|loss|step|update")
+_MOST_CALLS = 50
+"""More calls than this are of several functions of one name."""
 _MOVES = frozenset({"to", "cuda", "half"})
 
 
@@ -222,7 +224,10 @@ def _passed(sources: Sources, code: Syntax, name: ast.Name) -> _Made:
     owner = code.owner(function)
     called = owner.name if owner is not None and function.name == "__init__" else function.name
     position = list(parameters(function)).index(name.id) - (1 if owner is not None else 0)
-    calls = [(argument(call, position, name.id), other) for other, call in sources.calls.get(called, ())]
+    near = [(code, call) for call in code.calls(called)] or sources.calls.get(called, [])
+    if len(near) > _MOST_CALLS:
+        return None, code, ""
+    calls = [(argument(call, position, name.id), other) for other, call in near]
     found = [(given, other) for given, other in calls if given is not None]
     if len(found) != 1:
         return None, code, ""

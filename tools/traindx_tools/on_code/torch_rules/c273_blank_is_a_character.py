@@ -143,16 +143,21 @@ def _one_more(look: Lookup, table: Table) -> bool:
 
 def _shifted(look: Lookup, code: Syntax, call: ast.Call) -> bool:
     """Whether the targets are moved by one where the loss is called: `ctc(x, y + 1, ...)`."""
-    calls = [(code, call)]
-    if last_name(call.func) == "CTCLoss":
-        statement = code.statement(call)
-        name = last_name(statement.targets[0]) if isinstance(statement, ast.Assign) else ""
-        calls = look.calls.get(name, []) if name else []
-    for other, use in calls:
-        for value in (*use.args, *(k.value for k in use.keywords)):
-            for part in ast.walk(other.origin(value)):
-                if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Add) and other.number(part.right) == 1:
-                    return True
+    if last_name(call.func) != "CTCLoss":
+        return _moved(code, call)
+    statement = code.statement(call)
+    name = last_name(statement.targets[0]) if isinstance(statement, ast.Assign) else ""
+    known: dict[str, bool] = look.__dict__.setdefault("_shifted", {})
+    if name not in known:
+        known[name] = any(_moved(c, use) for c, use in look.calls.get(name, ())) if name else False
+    return known[name]
+
+
+def _moved(code: Syntax, use: ast.Call) -> bool:
+    for value in (*use.args, *(k.value for k in use.keywords)):
+        for part in ast.walk(code.origin(value)):
+            if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Add) and code.number(part.right) == 1:
+                return True
     return False
 
 

@@ -1,0 +1,58 @@
+"""Rules that ask all files of a project do so once: their work grows with the files, not with their square."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from traindx_tools.on_code.files import read_texts
+from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import parse_texts
+
+FIXTURES = Path(__file__).parent / "fixtures"
+ROOM = "traindx_tools.on_code.torch_rules"
+
+
+def project(folder: Path, rule: str, copies: int) -> Project:
+    """Every fixture of a rule, each so many times, a folder for each copy."""
+    for number in range(copies):
+        own = folder / str(number)
+        own.mkdir(parents=True)
+        for path in (FIXTURES / rule).glob("*.py"):
+            (own / path.name).write_text(path.read_text())
+    texts, notes = read_texts([folder])
+    return Project.of(parse_texts(texts, notes))
+
+
+@pytest.mark.parametrize(
+    ("rule", "module", "owner", "name"),
+    [
+        ("c133", f"{ROOM}.c133_step_missing", None, "stepped"),
+        ("c253", f"{ROOM}.c253_teacher_not_fixed", "traindx_tools.on_code.teacher_sources", "last_name"),
+        ("c253", f"{ROOM}.c253_teacher_not_fixed", "traindx_tools.on_code.teacher_sources", "written"),
+        ("c273", f"{ROOM}.c273_blank_is_a_character", "traindx_tools.on_code.alphabets", "_added"),
+        ("c273", f"{ROOM}.c273_blank_is_a_character", None, "_moved"),
+    ],
+)
+def test_twice_the_files_are_twice_the_work(
+    rule: str, module: str, owner: str | None, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked: ModuleType = importlib.import_module(module)
+    asked: ModuleType = importlib.import_module(owner or module)
+    real, calls = getattr(asked, name), [0]
+
+    def counted(*given: object) -> object:
+        calls[0] += 1
+        return real(*given)
+
+    monkeypatch.setattr(asked, name, counted)
+    made: list[int] = []
+    for copies in (6, 12):
+        calls[0] = 0
+        list(checked.check(project(tmp_path / f"{name}{copies}", rule, copies)))
+        made.append(calls[0])
+    assert made[0] > 0
+    assert made[1] <= 2.3 * made[0]
