@@ -46,9 +46,10 @@ def check(project: Project) -> Iterator[Finding]:
         if not losses or _reduces_by_hand(loop):
             continue
         for wrapper in wrappers:
-            if any(p.event.receiver is wrapper for p in calls):
-                continue
             inner = unwrap(wrapper)
+            again = [w for w in wrappers if w is wrapper or unwrap(w) is inner]  # wrapped anew, after a thaw
+            if any(p.event.receiver is w for p in calls for w in again):
+                continue
             inside = [p.event for p in calls if p.event.receiver is inner]
             if inside and all(id(inner) in loss.models for loss in losses):
                 event = inside[0]
