@@ -48,6 +48,18 @@ def negated(file: SourceFile, statement: ast.AST) -> tuple[Patch, ...]:
     return change.wrap(value, "-(", ")").patches() if isinstance(value, ast.BinOp) else ()
 
 
+def subtracted(file: SourceFile, statement: ast.AST, term: ast.expr) -> tuple[Patch, ...]:
+    """The last `+ term` of a sum as `- term`, where nothing but blanks lies between its two sides."""
+    value = getattr(statement, "value", None)
+    whole = next((n for n in ast.walk(value) if isinstance(n, ast.BinOp) and n.right is term), None) if isinstance(
+        value, ast.expr) else None  # fmt: skip
+    if whole is None or not isinstance(whole.op, ast.Add):
+        return ()
+    left, right = source_of(file, whole.left), source_of(file, term)
+    plain = source_of(file, whole) == f"{left} + {right}" and "\n" not in left
+    return Change(file, "reward the entropy").replace(whole, f"{left} - {right}").patches() if plain else ()
+
+
 def smaller_of_both(file: SourceFile, call: ast.Call) -> tuple[Patch, ...]:
     """min for max."""
     name = last_name(call.func)

@@ -13,6 +13,8 @@ import re
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.on_code.lookup import Lookup, lookup
+from traindx_tools.on_code.policy_entropy import is_entropy
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import forms
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
@@ -32,6 +34,9 @@ RULE = Rule(
 _OLD = re.compile(r"old|behav|rollout|sampling|prev|\bmu\b", re.IGNORECASE)
 _LOG = re.compile(r"log_?p|logprob|lp\b|logps|log_pi|logpi", re.IGNORECASE)
 _RATIO = re.compile(r"ratio|rho|importance|\biw\b|is_weight", re.IGNORECASE)
+_LOSS = re.compile(r"loss|objective_to_minimi[sz]e|^cost$", re.IGNORECASE)
+_POLICY = re.compile(r"log_?prob|logp|adv|reward|policy|actor", re.IGNORECASE)
+"""Elsewhere a small entropy may be wanted: unlabelled samples are pushed to one class."""
 _ADVANTAGE = re.compile(r"adv|\bA\b|gae|\bdelta", re.IGNORECASE)
 
 
@@ -45,7 +50,7 @@ def check(project: Project) -> Iterator[Finding]:
         code = syntax(file)
         yield from _ratios(code)
         yield from _surrogates(code)
-        yield from _entropies(code)
+        yield from _entropies(lookup(project), code)
 
 
 def _ratios(code: Syntax) -> Iterator[Finding]:
@@ -146,7 +151,7 @@ def _is_loss(code: Syntax, statement: ast.AST) -> bool:
     if not isinstance(statement, ast.Assign):
         return False
     name = last_name(statement.targets[0])
-    if "loss" not in name.lower():
+    if not _LOSS.search(name):
         return False
     for use in (n for n in ast.walk(code.scope(statement)) if isinstance(n, ast.Name) and n.id == name):
         up = code.parent(use)
@@ -157,20 +162,39 @@ def _is_loss(code: Syntax, statement: ast.AST) -> bool:
     return True
 
 
-def _entropies(code: Syntax) -> Iterator[Finding]:
-    """`loss = policy_loss + c * entropy` where entropy is a mean of .entropy()."""
-    for node in code.of(ast.Assign):
-        name = last_name(node.targets[0])
-        terms = list(addends(node.value))
-        if "loss" not in name.lower() or len(terms) < 2 or not _is_loss(code, node):
-            continue
+def _entropies(find: Lookup, code: Syntax) -> Iterator[Finding]:
+    """`loss = policy_loss + c * entropy`, also added later, sent backward or returned as it stands."""
+    if not _POLICY.search(code.file.text):
+        return
+    for node, name, terms in _sums(code):
         for sign, term in terms:
             factors = list(_factors(term))
             known = [number for f in factors if (number := code.number(f)) is not None]
-            if sign > 0 and any(_is_entropy(code, f) for f in factors) and all(number > 0 for number in known):
+            if sign > 0 and all(number > 0 for number in known) and any(is_entropy(find, code, f) for f in factors):
                 why = f"{name} adds {written(term)}: the entropy is minimised instead of rewarded"
-                yield _finding(code, node, why, "entropy")
+                yield _finding(code, node, why, "entropy", forms.subtracted(code.file, node, term))
                 break
+
+
+def _sums(code: Syntax) -> Iterator[tuple[ast.AST, str, list[tuple[int, ast.expr]]]]:
+    """The losses that are added up: where, what they are called, their terms with their signs."""
+    for node in code.of(ast.Assign):
+        name, terms = last_name(node.targets[0]), list(addends(node.value))
+        if _LOSS.search(name) and len(terms) > 1 and _is_loss(code, node):
+            yield node, name, terms
+    for more in code.of(ast.AugAssign):
+        name = last_name(more.target)
+        if _LOSS.search(name) and isinstance(more.op, (ast.Add, ast.Sub)):
+            yield more, name, list(addends(more.value, 1 if isinstance(more.op, ast.Add) else -1))
+    for call in code.calls("backward"):
+        whole = call.func.value if isinstance(call.func, ast.Attribute) else None
+        if isinstance(whole, ast.BinOp):
+            yield call, "the loss", list(addends(whole))
+    for last in code.of(ast.Return):
+        function = code.function(last)
+        terms = list(addends(last.value)) if isinstance(last.value, ast.BinOp) else []
+        if function is not None and _LOSS.search(function.name) and len(terms) > 1:
+            yield last, function.name, terms
 
 
 def _factors(term: ast.expr) -> Iterator[ast.expr]:
@@ -183,23 +207,6 @@ def _factors(term: ast.expr) -> Iterator[ast.expr]:
         yield from _factors(term.operand)
     else:
         yield term
-
-
-def _is_entropy(code: Syntax, node: ast.AST) -> bool:
-    """Whether it is, or comes straight from, `distribution.entropy()`, without a minus."""
-    if isinstance(node, ast.Name) and "loss" not in node.id:
-        origin = code.origin(node)
-        if origin is node or not isinstance(origin, ast.Call):
-            return False
-        node = origin
-    if not isinstance(node, ast.Call):
-        return False
-    while isinstance(node, ast.Call) and last_name(node.func) in ("mean", "sum"):
-        node = node.func.value if isinstance(node.func, ast.Attribute) and not code.qualified(node.func) else (
-            node.args[0] if node.args else node)  # fmt: skip
-        if isinstance(node, ast.Name):
-            return _is_entropy(code, node)
-    return isinstance(node, ast.Call) and last_name(node.func) == "entropy" and not node.args
 
 
 def _finding(code: Syntax, node: ast.AST, why: str, kind: str, patch: tuple[Patch, ...] = ()) -> Finding:
