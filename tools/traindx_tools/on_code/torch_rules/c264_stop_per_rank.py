@@ -1,0 +1,222 @@
+"""Every process decides for itself when to leave the training loop.
+
+Under DistributedDataParallel each backward is a collective. A process that stops early, by the validation loss of its
+own share of the data, by the training loss of its own batches or by its own clock, leaves the loop while the others
+still wait for its gradients: the job hangs until a timeout. The same happens to a batch that one process skips because
+its loss is not finite. The decision has to be one for all: reduce the metric, or broadcast the decision of rank 0.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code.call_paths import reached_calls
+from traindx_tools.on_code.lookup import Lookup, lookup
+from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
+from traindx_tools.rules import Rule
+
+RULE = Rule(
+    id="C264",
+    name="stop-per-rank",
+    title="Every process decides for itself when to stop",
+    severity=Severity.CRITICAL,
+    sees="A break, return or continue in a distributed training loop whose condition comes from this process's own "
+         "data, loss, clock or rank, and no reduction or broadcast of it.",
+    matters="The first process to leave waits in another collective than the rest: the job hangs until a timeout.",
+    alike=("a different number of batches per rank", "a rank that failed", "a metric that all ranks compute alike"),
+    confirm=("print rank, epoch and the stopping criterion on every rank: they differ in the last epoch",),
+)  # fmt: skip
+_DISTRIBUTED = re.compile(
+    r"DistributedDataParallel|\bDDP\(|FullyShardedDataParallel|FSDP\(|fully_shard|init_process_group|Accelerator\("
+    r"|Fabric\(")
+_SHARED = re.compile(r"reduce|gather|broadcast|check_trigger|set_trigger|synchronize_between|agree|consensus"
+                     r"|sync_metric", re.IGNORECASE)  # fmt: skip
+_OWN_PART = re.compile(r"\brank\b|local_rank|DistributedSampler|world_size|process_index|global_rank|\.prepare\(|"
+                       r"setup_dataloaders", re.IGNORECASE)  # fmt: skip
+_CLOCK = frozenset({"time.time", "time.perf_counter", "time.monotonic", "datetime.datetime.now", "datetime.now"})
+_RANK = re.compile(r"^(local_|global_|self\.)?rank$|is_(local_)?main(_process)?$|is_master$|is_rank_?0$|get_rank\(\)|"
+                   r"is_global_zero|process_index", re.IGNORECASE)  # fmt: skip
+_LOSSY = re.compile(r"loss|mse|mae|nll|objective|perplex|error", re.IGNORECASE)
+_DEEP = 7
+
+
+def check(project: Project) -> Iterator[Finding]:
+    """Look at every way out of a distributed training loop."""
+    files = [f for f in project.files if "break" in f.text or "return" in f.text or "continue" in f.text]
+    if not any(_DISTRIBUTED.search(f.text) for f in project.files):
+        return
+    look = lookup(project)
+    for file in files:
+        code = syntax(file)
+        if len(project.files) > 40 and not _DISTRIBUTED.search(file.text):
+            continue
+        loops: list[ast.For | ast.While] = [*code.of(ast.For), *code.of(ast.While)]
+        for loop in loops:
+            if not _trains(look, code, loop) or _agrees(look, code, loop):
+                continue
+            for branch in _ways_out(code, loop):
+                found = _judged(look, code, loop, branch)
+                if found is not None:
+                    yield found
+                    return
+
+
+def _trains(look: Lookup, code: Syntax, loop: ast.AST) -> bool:
+    if not _DISTRIBUTED.search(code.file.text) and not any(_DISTRIBUTED.search(c.file.text) for c in look.codes):
+        return False
+    return any(last_name(c.func) == "backward" for _, c in reached_calls(look, code, loop))
+
+
+def _agrees(look: Lookup, code: Syntax, loop: ast.AST) -> bool:
+    """Whether the loop, or what it calls, brings any value together over the ranks."""
+    return any(_SHARED.search(last_name(c.func)) and last_name(c.func) != "functools.reduce"
+               for _, c in reached_calls(look, code, loop, 4))  # fmt: skip
+
+
+def _ways_out(code: Syntax, loop: ast.For | ast.While) -> Iterator[ast.If]:
+    """The conditions under which this very loop is left, or an iteration is skipped before its backward."""
+    for branch in code.of(ast.If):
+        around = code.loops(branch)
+        if not around or not any(a is loop for a in around):
+            continue
+        last = branch.body[-1]
+        leaves = isinstance(last, ast.Break) and around[0] is loop
+        if leaves or (isinstance(last, ast.Return) and code.scope(branch) is code.scope(loop)):
+            yield branch
+        elif isinstance(last, ast.Continue) and around[0] is loop and _not_finite(branch.test):
+            later = [c for c in code.calls("backward") if c.lineno > branch.lineno and code.loops(c)[:1] == [loop]]
+            if later:
+                yield branch
+
+
+def _not_finite(test: ast.expr) -> bool:
+    return any(isinstance(n, ast.Call) and last_name(n.func) in ("isnan", "isfinite", "isinf") for n in ast.walk(test))
+
+
+def _judged(look: Lookup, code: Syntax, loop: ast.For | ast.While, branch: ast.If) -> Finding | None:
+    out = branch.body[-1]
+    verb = "skips the batch" if isinstance(out, ast.Continue) else "leaves the training loop"
+    named = [n for n in ast.walk(branch.test) if isinstance(n, (ast.Name, ast.Attribute, ast.Call))]
+    if any(_RANK.search(written(n)) for n in named):
+        return _finding(code, branch, f"only the rank that {written(branch.test)[:60]} asks for {verb}", "rank", True)
+    nodes = list(_sources(look, code, loop, branch.test))
+    timed = [n for c, n in nodes if isinstance(n, ast.Call) and {written(n.func), c.qualified(n.func)} & _CLOCK]
+    if timed:
+        if not isinstance(out, ast.Continue):
+            return _finding(code, branch, f"each rank {verb} by its own clock", "clock", True)
+        return None
+    if isinstance(out, ast.Continue):
+        return _finding(code, branch, "a rank whose own loss is not finite skips its backward, and the others wait for "
+                        "its gradients", "skip", False)  # fmt: skip
+    loaders = [(c, n) for c, n in nodes if isinstance(n, ast.Call) and last_name(n.func) == "DataLoader"]
+    own = [n for c, n in loaders if _of_own_part(look, c, n)]
+    sliced = [n for _, n in nodes if isinstance(n, ast.Subscript) and re.search(r"rank\w*::", written(n))]
+    if own or sliced:
+        where = (own or sliced)[0]
+        why = (f"the metric is measured on this rank's own part of the data (line {where.lineno}), so ranks decide "
+               f"differently and one {verb} early")  # fmt: skip
+        return _finding(code, branch, why, "metric", True)
+    if _own_loss(code, loop, nodes):
+        return _finding(code, branch, "the criterion is the loss of this rank's own batches, so ranks decide "
+                        f"differently and one {verb} early", "loss", False)  # fmt: skip
+    return None
+
+
+def _sources(look: Lookup, code: Syntax, loop: ast.AST, test: ast.expr) -> Iterator[tuple[Syntax, ast.AST]]:
+    """Everything that a condition depends on: values, the conditions of counters, what an object was told."""
+    queue: list[tuple[Syntax, ast.AST, int]] = [(code, test, _DEEP)]
+    seen: set[str] = set()
+    for owner, node, left in queue:
+        for part in _without_lengths(node):
+            yield owner, part
+            if left <= 0 or not isinstance(part, (ast.Name, ast.Attribute)):
+                continue
+            key = f"{id(owner)} {written(part)}"
+            if key in seen or written(part) in owner.aliases:
+                continue
+            seen.add(key)
+            for value in _fed(look, owner, part, loop):
+                queue.append((*value, left - 1))
+
+
+def _without_lengths(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes below, without what is only measured by len()."""
+    stack = [node]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, ast.Call) and last_name(part.func) == "len":
+            continue
+        yield part
+        stack += ast.iter_child_nodes(part)
+
+
+def _fed(look: Lookup, code: Syntax, name: ast.expr, loop: ast.AST) -> Iterator[tuple[Syntax, ast.AST]]:
+    bound = [(s, v) for s, v in code.bindings(name) if not _wraps(v)]
+    bound += [(a, a.value) for a in code.of(ast.AugAssign) if written(a.target) == written(name)
+              and code.scope(a) is code.scope(name)]  # fmt: skip
+    for statement, value in bound:
+        yield code, value
+        inside = any(up is loop for up in code.above(statement))
+        yield from ((code, up.test) for up in code.above(statement) if isinstance(up, ast.If) and inside)
+    if not bound and isinstance(name, ast.Name):
+        step = look.one_step(code, name)
+        if step is not None and not _wraps(step[1]):
+            yield step
+    text = written(name)
+    for call in (n for n in ast.walk(loop) if isinstance(n, ast.Call)):
+        told = isinstance(call.func, ast.Attribute) and written(call.func.value) == text
+        if (told or written(call.func) == text) and call.args and "print" not in text:
+            yield from ((code, a) for a in call.args)
+
+
+def _wraps(value: ast.expr) -> bool:
+    """Whether a value is the model itself, whose place depends on the rank and says nothing of data."""
+    text = written(value)
+    return re.search(r"DistributedDataParallel\(|\bDDP\(|FSDP\(|fully_shard\(|\.to\(|\.cuda\(", text) is not None and (
+        "DataLoader" not in text)  # fmt: skip
+
+
+def _of_own_part(look: Lookup, code: Syntax, loader: ast.Call) -> bool:
+    """Whether a loader reads a share of the data: a sampler of ranks, a slice by rank, a prepared loader."""
+    queue: list[tuple[Syntax, ast.AST, int]] = [(code, loader, 5)]
+    seen: set[str] = set()
+    for owner, node, left in queue:
+        for part in ast.walk(node):
+            if isinstance(part, (ast.Name, ast.Attribute, ast.Call)) and _OWN_PART.search(written(part)[:200]):
+                return True
+            if left > 0 and isinstance(part, ast.Name) and part.id not in seen and part.id not in owner.aliases:
+                seen.add(part.id)
+                step = look.one_step(owner, part)
+                if step is not None:
+                    queue.append((*step, left - 1))
+    return False
+
+
+def _own_loss(code: Syntax, loop: ast.AST, nodes: list[tuple[Syntax, ast.AST]]) -> bool:
+    """Whether the criterion holds the number of a loss that the loop sends backward."""
+    sent = {written(c.func.value) for c in code.calls("backward") if isinstance(c.func, ast.Attribute)
+            and any(up is loop for up in code.above(c))}  # fmt: skip
+    for owner, node in nodes:
+        if owner is code and isinstance(node, ast.Call) and last_name(node.func) in ("item", "float", "detach"):
+            of = node.func.value if isinstance(node.func, ast.Attribute) else node.args[0] if node.args else node
+            if written(of) in sent and _LOSSY.search(written(of)):
+                return True
+    return False
+
+
+def _finding(code: Syntax, branch: ast.If, why: str, kind: str, certain: bool) -> Finding:
+    return RULE.finding(
+        f"if {written(branch.test)[:80]} at {code.at(branch)}: every process decides for itself, {why}; its peers wait "
+        "in the gradient all-reduce until the timeout",
+        code.place(branch),
+        code.file.path,
+        strength=Strength.DIRECT if certain else Strength.CIRCUMSTANTIAL,
+        severity=None if certain else Severity.HIGH if kind == "loss" else Severity.MEDIUM,
+        measured={"kind": kind},
+    )
+
+
