@@ -3,20 +3,24 @@
 `backward` adds to `.grad`. Where no `zero_grad` (of this optimizer or of a model), no `p.grad = None` and no engine
 that clears them itself runs in the loop that steps, each step uses the sum of the gradients of all batches so far:
 the gradient norm grows with the step number and training diverges or oscillates. The rule follows helper functions,
-closures and accelerate's optimizers; it is silent where a framework owns the loop, and for gradient accumulation as
-long as something clears the gradients in the loop around the step.
+closures, loops over several optimizers and accelerate's optimizers; a module's own `zero_grad` clears only what is
+inside that module. It is silent where a framework owns the loop, and for gradient accumulation as long as something
+clears the gradients in the loop around the step.
 """
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code import patching
+from traindx_tools.on_code.held import modules_of
+from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.trace import Block, Event, Place
-from traindx_tools.on_code.training import clears, guessed_optimizer, innermost, same, stepped, text_of
-from traindx_tools.on_code.values import Thing, Value
+from traindx_tools.on_code.training import clears, guessed_optimizer, innermost, is_optimizer, same, stepped, text_of
+from traindx_tools.on_code.values import Bag, Instance, Thing, Value
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -54,17 +58,31 @@ def _known(loop: TrainingLoop) -> Iterator[Finding]:
     done: list[Value] = []
     for place in loop.of("step"):
         optimizer = stepped(place.event)
-        if optimizer is None or any(optimizer is d for d in done):
-            continue
-        done.append(optimizer)
-        if innermost(place, loop) in getattr(optimizer, "born_in", ()):
-            continue  # made anew in every iteration, over tensors without gradients
-        yield from _judged(loop, place, optimizer, Strength.DIRECT)
+        for each in [optimizer] if optimizer is not None else _each_of(place):
+            if any(each is d for d in done):
+                continue
+            done.append(each)
+            if innermost(place, loop) in getattr(each, "born_in", ()):
+                continue  # made anew in every iteration, over tensors without gradients
+            yield from _judged(loop, place, each, Strength.DIRECT)
+
+
+def _each_of(place: Place) -> list[Value]:
+    """The optimizers that `for o in optimizers: o.step()` moves, where all of them are known."""
+    node = place.event.node
+    name = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+    block = place.loops[-1] if place.loops else None
+    if not isinstance(name, ast.Name) or block is None or not isinstance(block.node, ast.For):
+        return []
+    if not isinstance(block.node.target, ast.Name) or block.node.target.id != name.id:
+        return []
+    items = block.subject.items if isinstance(block.subject, Bag) else []
+    return list(items) if items and all(is_optimizer(o) for o in items) else []
 
 
 def _guessed(loop: TrainingLoop) -> Iterator[Finding]:
     place = guessed_optimizer(loop)
-    if place is None or any(same(p.event.receiver, place.event.receiver) for p in loop.backwards):
+    if place is None or _each_of(place) or any(same(p.event.receiver, place.event.receiver) for p in loop.backwards):
         return  # an engine that has both backward and step clears the gradients itself
     if place.event.receiver is not None:
         yield from _judged(loop, place, place.event.receiver, Strength.CIRCUMSTANTIAL)
@@ -73,12 +91,31 @@ def _guessed(loop: TrainingLoop) -> Iterator[Finding]:
 def _judged(loop: TrainingLoop, place: Place, optimizer: Value, strength: Strength) -> Iterator[Finding]:
     clearing = [p for p in loop.places if clears(p.event, optimizer)]
     where = innermost(place, loop)
-    if not clearing:
-        yield _finding(loop, place, where, strength, "never")
+    left = _left_out(clearing, optimizer)
+    if not clearing or left is not None:
+        yield _finding(loop, place, where, strength, "never", left)
         return
     elsewhere = where.kind == "loop" and not any(where in p.path for p in clearing)
     if strength is Strength.DIRECT and elsewhere and _steps_each_time(place, where):
         yield _finding(loop, place, where, strength, "outside the loop that steps")
+
+
+def _left_out(clearing: list[Place], optimizer: Value) -> Thing | Instance | None:
+    """A module of the optimizer whose gradients nothing clears: all that is called is the zero_grad of others."""
+    cleared = [p.event.receiver for p in clearing]
+    modules = modules_of(optimizer)
+    if modules is None or not cleared or not all(p.event.method == "zero_grad" for p in clearing):
+        return None
+    if not all(isinstance(m, (Thing, Instance)) and not is_optimizer(m) and submodules(m) for m in cleared):
+        return None
+    inside = {id(part) for m in cleared if m is not None for part in submodules(m)}
+    return next((m for m in modules if isinstance(m, (Thing, Instance)) and id(m) not in inside
+                 and not _within(m, inside)), None)  # fmt: skip
+
+
+def _within(module: Value, inside: set[int]) -> bool:
+    """Whether a part of the module is among what is cleared: then how much of it is, is not known."""
+    return any(id(part) in inside for part in submodules(module))
 
 
 def _steps_each_time(place: Place, where: Block) -> bool:
@@ -86,15 +123,20 @@ def _steps_each_time(place: Place, where: Block) -> bool:
     return not any(b.kind in ("branch", "loop") for b in inner)
 
 
-def _finding(loop: TrainingLoop, place: Place, where: Block, strength: Strength, kind: str) -> Finding:
+def _finding(loop: TrainingLoop, place: Place, where: Block, strength: Strength, kind: str,
+             left: Thing | Instance | None = None) -> Finding:  # fmt: skip
     event = place.event
     name = text_of(event) if stepped(event) is None or event.receiver is stepped(event) else _scaled_name(event)
     first = next((p.event for p in loop.backwards if where in p.path), loop.backwards[0].event)
     said = "never cleared in the loop" if kind == "never" else "cleared only outside the loop"
+    missing = "zero_grad() is not called"
+    if left is not None:
+        kind = left.short if isinstance(left, Thing) else left.klass.info.name
+        missing = f"zero_grad() is called on other modules only, not on the {kind} made at {left.site}"
     return RULE.finding(
         f"{name}.step() at {event.file.path}:{event.line} uses gradients that are {said} at "
         f"{where.file.path}:{where.line}: "
-        f"backward() at line {first.line} adds to them in every iteration and zero_grad() is not called",
+        f"backward() at line {first.line} adds to them in every iteration and {missing}",
         location(event),
         event.file.path,
         strength=strength,
@@ -104,8 +146,6 @@ def _finding(loop: TrainingLoop, place: Place, where: Block, strength: Strength,
 
 
 def _scaled_name(event: Event) -> str:
-    import ast
-
     node = event.node
     return event.file.segment(node.args[0]) if isinstance(node, ast.Call) and node.args else "optimizer"
 

@@ -35,7 +35,10 @@ def check(project: Project) -> Iterator[Finding]:
     for loop in project.training_loops:
         layers = _norms(loop)
         for loader in {id(x): x for x in _loaders(loop)}.values() if layers else ():
-            rows, size = _rows(loader.argument(0, "dataset")), number(loader.argument(1, "batch_size")) or 1
+            given = loader.argument(1, "batch_size")
+            rows, size = _rows(loader.argument(0, "dataset")), 1.0 if given is None else number(given)
+            if not size:  # read from a configuration, or no batches at all
+                continue
             left = 1 if size == 1 else rows % size if rows is not None else None
             if left != 1 or truth(loader.kwargs.get("drop_last")) is not None:
                 continue
