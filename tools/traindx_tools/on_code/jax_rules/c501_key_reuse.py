@@ -14,6 +14,8 @@ import re
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.on_code.carried_keys import Repeated, repeated
+from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import keys
 from traindx_tools.on_code.trace import Block, Event, Place
@@ -25,7 +27,8 @@ RULE = Rule(
     name="key-reuse",
     title="A random key is used twice",
     severity=Severity.HIGH,
-    sees="Two uses of one key: after it was split, by two samplers, or the same one in every iteration of a loop.",
+    sees="Two uses of one key: after it was split, by two samplers, or the same one in every iteration of a loop, "
+         "every round of a scan or every call of a function that trains.",
     matters="Numbers that should be independent are the same or correlated; training sees a part of the space only.",
     alike=("a seed that is fixed on purpose for evaluation",),
     confirm=("jax.config.update('jax_debug_key_reuse', True)", "compare two draws that should differ"),
@@ -35,7 +38,35 @@ _NO_USE = frozenset({"PRNGKey", "key", "fold_in", "key_data", "wrap_key_data", "
 
 
 def check(project: Project) -> Iterator[Finding]:
-    """Follow the keys through each entry of the project."""
+    """Follow the keys through each entry of the project, and through the loops of jax.lax."""
+    told: set[tuple[str | None, int | None]] = set()
+    for finding in _followed(project):
+        told.add((finding.where.file, finding.where.line))
+        yield finding
+    for again in repeated(lookup(project)) if any("jax" in f.text for f in project.files) else ():
+        place = again.code.place(again.draw)
+        if (place.file, place.line) not in told:
+            told.add((place.file, place.line))
+            yield _again(again)
+
+
+def _again(again: Repeated) -> Finding:
+    """A key that is the same in each round of a compiled loop, or in each call."""
+    code, draw = again.code, again.draw
+    kind = "constant key in a scan" if again.again.startswith("round") else "constant key in each call"
+    return RULE.finding(
+        f"{code.file.segment(draw)} at {code.at(draw)} uses the same key in every {again.again}: {again.statement}, so "
+        "the same numbers are drawn each time",
+        code.place(draw),
+        code.file.path,
+        strength=Strength.DIRECT,
+        severity=None if again.trains else Severity.MEDIUM,
+        measured={"kind": kind},
+        patch=keys.carried_on(code, draw, again.key) if kind == "constant key in a scan" else (),
+    )
+
+
+def _followed(project: Project) -> Iterator[Finding]:
     for root in project.roots_with({e.method for e in project.events if _used_key(e) is not None}):
         uses: dict[object, list[Place]] = {}
         for place in project.places(root):

@@ -1,0 +1,255 @@
+"""Keys that are the same in each round of a scan, fori_loop or while_loop, or in each call of a function that trains.
+
+The loops of `jax.lax` hand a carry from round to round: a key in it that is drawn from and carried on as it came,
+or one that the body takes from outside, gives the same numbers in every round. The same holds for a Python loop that
+calls a function with one key and takes the trained state back.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from traindx_tools.on_code.lookup import Body, Lookup, returned
+from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, names_in, parameters, written
+from traindx_tools.on_code.tracing import GRADIENTS
+
+_LOOPS = {"jax.lax.scan": (0, 0), "jax.lax.fori_loop": (2, 1), "jax.lax.while_loop": (1, 0)}
+"""Where the body stands among the arguments, and the carry among the body's."""
+_STARTS = {"scan": 1, "fori_loop": 3, "while_loop": 2}
+_NO_DRAW = frozenset({"PRNGKey", "key", "fold_in", "key_data", "wrap_key_data", "clone", "key_impl", "seed"})
+_TRAINS = re.compile(r"apply_updates|apply_gradients|optim\w*\.update|\btx\.update|\bopt\.update")
+_CALM = re.compile(r"eval|valid|(^|_)test|sampl|generat|fixed|init|plot|render", re.IGNORECASE)
+_KEYS = re.compile(r"key|rng|seed|random|^k(_\w+|\d*)$", re.IGNORECASE)
+_DEEP = 4
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """A draw that is the same each time: where, the sentence about it, whether training repeats it."""
+
+    code: Syntax
+    draw: ast.Call
+    statement: str
+    trains: bool
+    again: str
+    key: ast.expr | None = None
+
+
+def repeated(look: Lookup) -> Iterator[Repeated]:
+    """Every key that a loop or a call repeats."""
+    for code in look.codes:
+        if "jax" not in code.file.text:
+            continue
+        if "lax" in code.file.text or "scan" in code.file.text:
+            for call in code.of(ast.Call):
+                if code.qualified(call.func) in _LOOPS:
+                    yield from _in_carry(look, code, call)
+        yield from _in_calls(look, code)
+
+
+def _in_carry(look: Lookup, code: Syntax, call: ast.Call) -> Iterator[Repeated]:
+    at, place = _LOOPS[code.qualified(call.func)]
+    found = _body(look, code, argument(call, at, "f", "body_fun"))
+    if found is None:
+        return
+    home, body, bound = found
+    names = [n for n in parameters(body) if n not in ("self", "cls")][bound:]
+    if len(names) <= place:
+        return
+    carry, kind = names[place], last_name(call.func)
+    outcomes = list(returned(body))
+    if kind == "scan":
+        outcomes = [o.elts[0] for o in outcomes if isinstance(o, ast.Tuple) and len(o.elts) == 2]
+    trains = _trains(home, body)
+    for draw, key in _draws(home, body):
+        text = written(key)
+        if not _bound_in(home, key, body, carry):
+            if isinstance(key, ast.Name) and _from_outside(home, body, key, names):
+                yield Repeated(home, draw, f"{text} comes from outside the body of {kind}", trains, f"round of {kind}")
+        elif outcomes and all(_carried(home, o, key, carry) for o in outcomes):
+            what = f"{text} is carried on by the {kind} at {code.at(call)} as it came, neither split nor folded"
+            yield Repeated(home, draw, what, trains, f"round of {kind}", key)
+
+
+def _body(look: Lookup, code: Syntax, func: ast.expr | None, left: int = _DEEP) -> tuple[Syntax, Body, int] | None:
+    """The function that a loop runs, and how many of its arguments `partial` has given."""
+    if func is None or left <= 0:
+        return None
+    made = code.origin(func)
+    if isinstance(made, ast.Name) and any(isinstance(a, FunctionNode) and made.id in parameters(a)
+                                          for a in code.above(made)):  # fmt: skip
+        return None  # whatever the caller hands in
+    if isinstance(made, ast.Call) and made.args:
+        inner = _body(look, code, made.args[0], left - 1)
+        if inner is None or last_name(made.func) not in ("partial", "checkpoint", "remat", "jit"):
+            return None
+        given = len(made.args) - 1 if last_name(made.func) == "partial" else 0
+        return inner[0], inner[1], inner[2] + given
+    found = look.function(code, made)
+    return None if found is None else (found[0], found[1], 0)
+
+
+def _draws(code: Syntax, body: Body) -> Iterator[tuple[ast.Call, ast.expr]]:
+    """The draws of a function itself, with the key's expression."""
+    for call in (n for n in ast.walk(body) if isinstance(n, ast.Call)):
+        full = code.qualified(call.func)
+        if full.startswith("jax.random.") and last_name(call.func) not in _NO_DRAW:
+            key = argument(call, 0, "key")
+        elif last_name(call.func) in ("apply", "apply_fn") and isinstance(rngs := argument(call, 99, "rngs"), ast.Dict):
+            key = rngs.values[0] if rngs.values else None
+        else:
+            continue
+        if isinstance(key, (ast.Name, ast.Attribute, ast.Subscript)):
+            yield call, key
+
+
+def _stores(code: Syntax, body: Body, text: str) -> list[ast.expr]:
+    """What is assigned to a name, an attribute or an entry inside a function; loops' targets as they are."""
+    found: list[ast.expr] = []
+    for node in ast.walk(body):
+        targets: list[tuple[ast.expr, ast.expr]] = []
+        if isinstance(node, ast.Assign):
+            targets = [(t, node.value) for t in node.targets]
+        elif isinstance(node, (ast.AnnAssign, ast.AugAssign, ast.NamedExpr)) and node.value is not None:
+            targets = [(node.target, node.value)]
+        elif isinstance(node, (ast.For, ast.comprehension)):
+            targets = [(node.target, node.iter)]
+        for target, value in targets:
+            parts = [n for n in ast.walk(target) if not isinstance(n, (ast.Tuple, ast.List, ast.Starred))]
+            if any(written(p) == text for p in parts if isinstance(p, (ast.Name, ast.Attribute, ast.Subscript))):
+                found.append(value)
+    return found
+
+
+def _bound_in(code: Syntax, key: ast.expr, body: Body, carry: str) -> bool:
+    """Whether a key is the carry, a part of it, or a name that only the carry's unpacking binds."""
+    head: ast.AST = key
+    while isinstance(head, (ast.Attribute, ast.Subscript)):
+        head = head.value
+    if not isinstance(head, ast.Name):
+        return False
+    if isinstance(key, ast.Name):
+        stored = _stores(code, body, key.id)
+        if key.id == carry:
+            return not stored
+        return len(stored) == 1 and _of_carry(stored[0], carry)
+    return head.id == carry and not _stores(code, body, written(key)) and not _stores(code, body, carry)
+
+
+def _of_carry(value: ast.expr, carry: str) -> bool:
+    while isinstance(value, (ast.Attribute, ast.Subscript)):
+        value = value.value
+    return isinstance(value, ast.Name) and value.id == carry
+
+
+def _carried(code: Syntax, outcome: ast.expr, key: ast.expr, carry: str) -> bool:
+    """Whether the key goes on unchanged in what a round returns."""
+    made = code.origin(outcome)
+    text = written(key)
+    if written(made) == text:
+        return True
+    if isinstance(made, (ast.Tuple, ast.List)):
+        return any(written(e) == text for e in made.elts) or (
+            isinstance(key, ast.Name) is False and any(_carried(code, e, key, carry) for e in made.elts))  # fmt: skip
+    if isinstance(made, ast.Dict):
+        own = [v for k, v in zip(made.keys, made.values, strict=True)
+               if isinstance(k, ast.Constant) and isinstance(key, ast.Subscript) and written(k) == written(key.slice)]
+        spread = any(k is None and written(v) == carry for k, v in zip(made.keys, made.values, strict=True))
+        return written(own[0]) == text if own else spread and not isinstance(key, ast.Name)
+    if isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute) and isinstance(key, ast.Attribute):
+        field = next((k.value for k in made.keywords if k.arg == key.attr), None)
+        same = written(made.func.value) == carry and made.func.attr in ("replace", "_replace", "apply_gradients")
+        return same and (field is None or written(field) == text) and not any(k.arg is None for k in made.keywords)
+    return False
+
+
+def _from_outside(code: Syntax, body: Body, key: ast.Name, names: list[str]) -> bool:
+    """Whether a body takes a key of a function around it, made there once, or one that `partial` has given."""
+    if key.id in names or _stores(code, body, key.id):
+        return False
+    inner = code.function(key)
+    while inner is not None and inner is not body:
+        if key.id in parameters(inner):
+            return False  # a function within, called with keys of its own
+        inner = code.function(inner)
+    return key.id in parameters(body) or bool(code.bindings(key)) or any(
+        isinstance(a, FunctionNode) and key.id in parameters(a) for a in code.above(body))  # fmt: skip
+
+
+def _trains(code: Syntax, body: Body) -> bool:
+    calls = [n for n in ast.walk(body) if isinstance(n, ast.Call)]
+    return any(code.qualified(c.func) in GRADIENTS for c in calls) or bool(_TRAINS.search(written(body)))
+
+
+def _in_calls(look: Lookup, code: Syntax) -> Iterator[Repeated]:
+    """A loop that calls a function with one key, again and again, and takes back what it gives it."""
+    for call in code.of(ast.Call):
+        loops = code.loops(call)
+        up = code.parent(call)
+        if not loops or not isinstance(up, ast.Assign) or _CALM.search(last_name(call.func)):
+            continue
+        targets = {written(n) for t in up.targets for n in (t.elts if isinstance(t, ast.Tuple) else [t])}
+        given = [*call.args, *(k.value for k in call.keywords)]
+        if not any(written(a) in targets for a in given):
+            continue
+        found = _body(look, code, call.func)
+        if found is None or isinstance(found[1], ast.Lambda):
+            continue
+        spec = [n for n in parameters(found[1]) if n not in ("self", "cls")][found[2]:]
+        for name in spec:
+            key = argument(call, spec.index(name), name)
+            if not isinstance(key, (ast.Name, ast.Attribute)) or written(key) in targets or _changes(code, key, loops):
+                continue
+            if not _KEYS.search(name) and not _KEYS.search(last_name(key)):
+                continue
+            draw = _drawn_from(look, found[0], found[1], name, _DEEP)
+            if draw is not None:
+                what = f"{written(key)} is handed to {written(call.func)} in every iteration and never replaced"
+                yield Repeated(code, call, what, True, f"iteration of the loop at {code.at(loops[0])}", key)
+
+
+def _changes(code: Syntax, key: ast.expr, loops: list[ast.AST]) -> bool:
+    """Whether the loop binds the key, or what holds it, anew."""
+    names = {written(key), *names_in(key)} - {"self"}
+    stored = {written(n) for loop in loops for n in ast.walk(loop)
+              if isinstance(n, (ast.Name, ast.Attribute)) and isinstance(n.ctx, ast.Store)}  # fmt: skip
+    return bool(names & stored) or (not code.bindings(key) and not isinstance(key, ast.Name))
+
+
+def _drawn_from(look: Lookup, code: Syntax, body: Body, name: str, left: int) -> ast.Call | None:
+    """The draw for which a parameter is the key, as it was passed: in the function, its loops and what it calls."""
+    if left <= 0 or isinstance(body, ast.Lambda):
+        return None
+    stored = _stores(code, body, name)
+    if any("fold_in" in written(v) for v in stored):
+        return None
+    for call in (n for n in ast.walk(body) if isinstance(n, ast.Call)):
+        given = [*call.args, *(k.value for k in call.keywords)]
+        full = code.qualified(call.func)
+        if full.startswith("jax.random."):
+            key = argument(call, 0, "key")
+            if last_name(call.func) not in _NO_DRAW and isinstance(key, ast.Name) and key.id == name:
+                return call
+            continue
+        if full in _LOOPS:
+            start = argument(call, _STARTS[last_name(call.func)], "init", "init_val")
+            held = start.elts if isinstance(start, ast.Tuple) else [start]
+            inner = _body(look, code, argument(call, _LOOPS[full][0], "f", "body_fun"))
+            if inner is not None and any(isinstance(h, ast.Name) and h.id == name for h in held):
+                draw = next((d for d, _ in _draws(inner[0], inner[1])), None)
+                if draw is not None:
+                    return draw
+            continue
+        passed = [a for a in given if isinstance(a, ast.Name) and a.id == name]
+        inner = _body(look, code, call.func) if passed else None
+        if inner is not None and not isinstance(inner[1], ast.Lambda):
+            spec = [n for n in parameters(inner[1]) if n not in ("self", "cls")]
+            for other in spec:
+                if argument(call, spec.index(other), other) is passed[0]:
+                    draw = _drawn_from(look, inner[0], inner[1], other, left - 1)
+                    if draw is not None:
+                        return draw
+    return None
