@@ -58,6 +58,23 @@ def _traced(code: Syntax) -> list[Traced]:
     return list(found.values())
 
 
+def called_in(code: Syntax, one: Traced) -> Iterator[Traced]:
+    """The functions of the file that a traced one calls by their names with traced values."""
+    names = values_traced(one)
+    for node in _own(one.node):
+        function = function_of(code, node.func) if isinstance(node, ast.Call) else None
+        if function is None or not isinstance(node, ast.Call) or function is one.node or function.decorator_list:
+            continue
+        if any(isinstance(a, ast.Starred) for a in node.args) or any(k.arg is None for k in node.keywords):
+            continue
+        spec = list(parameters(function))
+        given = {n for n, a in zip(spec, node.args, strict=False) if depends(a, names)}
+        given |= {k.arg for k in node.keywords if k.arg is not None and depends(k.value, names)}
+        if given:
+            static = frozenset(n for n in spec if n not in given)
+            yield Traced(function, f"called in {one.node.name}, {one.how}", static)
+
+
 def differentiated(code: Syntax) -> Iterator[tuple[ast.Call, ast.FunctionDef]]:
     """(call of jax.grad or a relative, the function) for every function that is known."""
     for call in code.of(ast.Call):

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.syntax import syntax, written
-from traindx_tools.on_code.tracing import depends, own_nodes_of, traced, values_traced
+from traindx_tools.on_code.repairs import choices
+from traindx_tools.on_code.syntax import Syntax, syntax, written
+from traindx_tools.on_code.tracing import Traced, called_in, depends, own_nodes_of, traced, values_traced
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -35,17 +36,26 @@ def check(project: Project) -> Iterator[Finding]:
         if "jax" not in file.text:
             continue
         code = syntax(file)
+        told: set[int] = set()
         for one in traced(code):
-            names = values_traced(one)
-            for node in own_nodes_of(one):
-                test = node.test if isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)) else None
-                if test is not None and depends(test, names):
-                    yield RULE.finding(
-                        f"{_WORDS[type(node)]} {written(test)} at {code.at(node)} needs the value of a traced argument "
-                        f"of {one.node.name} ({one.how}): there is none while tracing",
-                        code.place(test),
-                        file.path,
-                        strength=Strength.DIRECT,
-                        measured={"kind": "branch", "function": one.node.name, "how": one.how},
-                    )
-                    break
+            for inner in (one, *called_in(code, one)):
+                if id(inner.node) not in told:
+                    found = next(_branches(code, inner), None)
+                    told |= {id(inner.node)} if found is not None else set()
+                    yield from () if found is None else (found,)
+
+
+def _branches(code: Syntax, one: Traced) -> Iterator[Finding]:
+    names = values_traced(one)
+    for node in own_nodes_of(one):
+        test = node.test if isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)) else None
+        if test is not None and depends(test, names):
+            yield RULE.finding(
+                f"{_WORDS[type(node)]} {written(test)} at {code.at(node)} needs the value of a traced argument "
+                f"of {one.node.name} ({one.how}): there is none while tracing",
+                code.place(test),
+                code.file.path,
+                strength=Strength.DIRECT,
+                measured={"kind": "branch", "function": one.node.name, "how": one.how},
+                patch=choices.with_where(code, node),
+            )
