@@ -7,11 +7,16 @@ the same units, noise and shuffling repeat. The key has to be carried and split,
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code.jitted import inside as run_inside
+from traindx_tools.on_code.jitted import jitted, runs_outside
+from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import forms
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, syntax, written
 from traindx_tools.on_code.tracing import traced
 from traindx_tools.rules import Rule
@@ -26,6 +31,8 @@ RULE = Rule(
     alike=("a key for initialisation, made once", "an evaluation that is repeatable on purpose"),
     confirm=("print one draw in two steps",),
 )
+_CONSTANT = re.compile(r"basis|freq|fourier|proj|hash|perm|fixed|random_?features|table|codebook|test|example|sketch",
+                       re.IGNORECASE)  # fmt: skip
 _TRAINS = (
     "apply_updates",
     "apply_gradients",
@@ -41,6 +48,7 @@ _TRAINS = (
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at every key that is made from a constant."""
+    told: set[int] = set()
     for file in project.files:
         if "jax" not in file.text or not ("PRNGKey" in file.text or "random.key(" in file.text):
             continue
@@ -60,7 +68,38 @@ def check(project: Project) -> Iterator[Finding]:
                     code, call, f"in every iteration of the loop at line {getattr(loop, 'lineno', 1)}", "loop", loop
                 )
             elif id(call) in inside:
+                told.add(id(call))
                 yield _finding(code, call, "in every call of the jitted function", "jitted")
+    if any("PRNGKey" in f.text or "random.key(" in f.text for f in project.files):
+        yield from _called(lookup(project), told)
+
+
+def _called(look: Lookup, told: set[int]) -> Iterator[Finding]:
+    """Constant keys in functions that a compiled one calls, such as a dropout of one's own."""
+    for one in jitted(look):
+        for here in run_inside(look, one):
+            for call in (n for n in below(here.node) if isinstance(n, ast.Call) and id(n) not in told):
+                seed = argument(call, 0, "seed")
+                made = here.code.qualified(call.func) in ("jax.random.PRNGKey", "jax.random.key")
+                if not made or not isinstance(seed, ast.Constant) or runs_outside(here.code, call):
+                    continue
+                if _prepares(here.code, call) or _meant(here.code, call):
+                    continue
+                told.add(id(call))
+                yield _finding(here.code, call, f"in every call of {one.name}, which is compiled and calls "
+                               f"{getattr(here.node, 'name', 'it')}", "called")  # fmt: skip
+
+
+def _meant(code: Syntax, call: ast.Call) -> bool:
+    """Whether the draw is a constant on purpose (a basis, a projection), or the key only a default."""
+    for up in code.above(call):
+        if isinstance(up, (ast.If, ast.IfExp, ast.BoolOp)):
+            return True
+        if isinstance(up, (ast.FunctionDef, ast.Assign)):
+            text = up.name if isinstance(up, ast.FunctionDef) else written(up.targets[0])
+            if _CONSTANT.search(text):
+                return True
+    return False
 
 
 def _prepares(code: Syntax, call: ast.Call) -> bool:
