@@ -14,7 +14,19 @@ from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.repairs import schedule
 from traindx_tools.on_code.trace import Block, Place, walk
 from traindx_tools.on_code.training import innermost, is_optimizer, is_scheduler, same, stepped
-from traindx_tools.on_code.values import Bag, Const, Function, Operation, Symbol, Thing, Value, number, parts, truth
+from traindx_tools.on_code.values import (
+    Bag,
+    Const,
+    Function,
+    Operation,
+    Symbol,
+    Thing,
+    Value,
+    number,
+    parts,
+    truth,
+    unwrap,
+)
 
 
 @dataclass(frozen=True)
@@ -54,6 +66,7 @@ def faults(project: Project) -> Iterator[Fault]:
                 yield from _length(loop, place, scheduler)
                 yield from _other_loader(project, loop, place, scheduler)
                 yield from _warmup_in_samples(project, loop, place, scheduler)
+                yield from _one_epoch_long(project, loop, place, scheduler)
                 yield from _before_optimizer(loop, place)
                 yield from _prepared(project, place, scheduler)
         yield from _turns_again(loop)
@@ -138,6 +151,50 @@ def _warmup_in_samples(project: Project, loop: TrainingLoop, place: Place, sched
             Location(file=scheduler.site.path, line=scheduler.site.line, quote=_quote(project, scheduler)),
             measured={"scheduler": scheduler.short},
         )
+
+
+def _one_epoch_long(project: Project, loop: TrainingLoop, place: Place, scheduler: Thing) -> Iterator[Fault]:
+    """A decay whose length is the batches of one epoch, stepped once a batch in several epochs."""
+    stepping = innermost_stepping(loop, place)
+    total = length_of(scheduler)
+    if total is None or stepping is None or stepping not in place.path or scheduler.short not in _DECAYS:
+        return
+    outer = [b for b in place.path[:place.path.index(stepping)] if b.kind == "loop"]
+    subject = unwrap(stepping.subject) if stepping.subject is not None else None
+    counts = [number(b.count) if b.count is not None else None for b in outer]
+    if not outer or outer[-1].count is None or any(c == 1 for c in counts) or outer[-1] in scheduler.born_in:
+        return
+    if not _one_pass(total) or not any(unwrap(v) is subject for v in _lengths_in(total)):
+        return
+    epochs = f"{counts[-1]:g} epochs" if counts[-1] is not None else "epochs"
+    yield Fault(
+        "length of one epoch",
+        f"{scheduler.short} built at {scheduler.site} is as long as one pass over the loader, and it is stepped in "
+        f"every pass of the loop over {epochs} at {outer[-1].file.path}:{outer[-1].line} ({_place_name(place)}): after "
+        "the first epoch the rate is at its end" + (" and rises again" if "osine" in scheduler.short else ""),
+        Location(file=scheduler.site.path, line=scheduler.site.line, quote=_quote(project, scheduler)),
+        direct=scheduler.short != "CosineAnnealingLR",
+        measured={"scheduler": scheduler.short, "epochs": counts[-1]},
+        patch=schedule.for_all_epochs(place.event.file, scheduler, outer[-1]),
+    )
+
+
+_DECAYS = frozenset({"get_linear_schedule_with_warmup", "get_cosine_schedule_with_warmup", "get_scheduler",
+                     "PolynomialLR", "get_polynomial_decay_schedule_with_warmup", "CosineAnnealingLR"})  # fmt: skip
+"""Schedules that end: LinearLR is usually a warm-up. CosineAnnealingLR of one epoch may be a cycle on purpose."""
+_SHRINKS = frozenset({"//", "/", "round", "extreme", "+", "-"})
+
+
+def _one_pass(value: Value) -> bool:
+    """Whether a length is that of a loader, or a part of it: rounded, divided, with a number added."""
+    if not isinstance(value, Operation):
+        return False
+    if value.op.startswith("len"):
+        return True
+    grown = [o for o in value.operands if not isinstance(o, Const)]
+    if value.op in ("//", "/"):
+        return _one_pass(value.operands[0]) and number(value.operands[1]) != 0
+    return value.op in _SHRINKS and len(grown) == 1 and _one_pass(grown[0])
 
 
 def _turns_again(loop: TrainingLoop) -> Iterator[Fault]:

@@ -10,7 +10,7 @@ from traindx_tools.finding import Patch
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.source import SourceFile
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, syntax, written
-from traindx_tools.on_code.trace import Event, Place
+from traindx_tools.on_code.trace import Block, Event, Place
 from traindx_tools.on_code.values import Thing
 
 _BASE = re.compile(r"(^|_)(lr|rate|eta)\d*$", re.IGNORECASE)
@@ -52,6 +52,32 @@ def for_all_processes(file: SourceFile, scheduler: Thing) -> tuple[Patch, ...]:
         else:
             change.wrap(count, "(", f"){factor}")
     return change.patches()
+
+
+def for_all_epochs(file: SourceFile, scheduler: Thing, outer: Block) -> tuple[Patch, ...]:
+    """The length of one epoch multiplied by the number of epochs, where both stand in one function."""
+    node, loop, code = scheduler.node, outer.node, syntax(file)
+    if not isinstance(node, ast.Call) or not isinstance(loop, ast.For) or not isinstance(loop.iter, ast.Call):
+        return ()
+    if outer.file is not file or scheduler.site.path != file.path or code.scope(node) is not code.scope(loop):
+        return ()
+    position, name = _COUNTS[scheduler.short][-1]
+    given, counts = argument(node, position, name), loop.iter.args
+    if given is None or last_name(loop.iter.func) not in ("range", "trange") or len(counts) != 1:
+        return ()
+    made = code.bindings(given) if isinstance(given, ast.Name) else []
+    length = made[0][1] if len(made) == 1 else given
+    first = min(n.lineno for n in (length, node))
+    roots = [n for n in ast.walk(counts[0]) if isinstance(n, ast.Name)]
+    if any(isinstance(n, ast.Call) for n in ast.walk(counts[0])) or any(
+            s.lineno >= first for n in roots for s, _ in code.bindings(n) if code.scope(s) is code.scope(node)):
+        return ()
+    factor = f" * {source_of(file, counts[0])}"
+    simple = isinstance(length, (ast.Call, ast.Name, ast.Attribute, ast.Subscript))
+    change = Change(file, "as long as all epochs")
+    if simple:
+        return change.insert(length.end_lineno or 0, length.end_col_offset or 0, factor).patches()
+    return change.wrap(length, "(", f"){factor}").patches()
 
 
 def per_epoch(step: Event) -> tuple[Patch, ...]:
