@@ -129,9 +129,14 @@ def _excused(part: Value) -> bool:
 
 
 def _finding(project: Project, event: Event, module: Thing | Instance) -> Finding:
+    name = text_of(event, "callee")
+    kind = module.klass.info.name if isinstance(module, Instance) else module.short
+    learns = sorted({p.short for p in submodules(module) if _learns(p) and isinstance(p, Thing)} - {kind})
+    about = f"{kind} with {' and '.join(learns[:3])}" if learns else kind
     return RULE.finding(
-        f"The module made at {module.site} takes part in the loss (called at {event.file.path}:{event.line}), and no "
-        "optimizer was built over its parameters: it stays at its initialisation",
+        f"{name or 'The module'} ({about}, made at {module.site}) takes part in the loss (called at "
+        f"{event.file.path}:{event.line}), and no optimizer was built over its parameters: it stays at its "
+        "initialisation",
         location(event),
         event.file.path,
         strength=Strength.DIRECT,
