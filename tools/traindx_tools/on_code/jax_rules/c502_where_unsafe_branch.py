@@ -9,6 +9,7 @@ It holds for jax.numpy and torch alike.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
@@ -69,6 +70,8 @@ _SAFE = frozenset(
     }
 )
 
+_DRAWN = re.compile(r"\bbernoulli|\brandom\.|\brand\(|rand_like")
+
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at every where that lies in a graph."""
@@ -89,6 +92,8 @@ def _judged(event: Event, node: ast.Call) -> Finding | None:
     if len(node.args) != 3 or not _in_graph(event):
         return None
     condition = _resolved(event, node.args[0])
+    if _DRAWN.search(ast.unparse(condition)):
+        return None  # dropout: the condition excludes nothing that is infinite
     for second, branch in enumerate(node.args[1:]):
         unsafe = _unsafe_part(_resolved(event, branch), condition)
         if unsafe is not None:
