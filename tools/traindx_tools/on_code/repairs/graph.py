@@ -157,3 +157,11 @@ def kept_beside_its_copy(file: SourceFile, output: ast.AST) -> tuple[Patch, ...]
             text = " = ".join(source_of(file, t) for t in (*targets, value))
             return change.edit(other.lineno, other.col_offset, other.end_col_offset or 0, text).patches()
     return ()
+
+
+def all_cut(file: SourceFile, values: Sequence[ast.expr]) -> tuple[Patch, ...]:
+    """Several values of one statement detached where they are used."""
+    change = Change(file, "keep the targets out of the graph")
+    for value in values:
+        change.wrap(value, "", ".detach()") if isinstance(value, _ATOMS) else change.spoil()
+    return change.patches()

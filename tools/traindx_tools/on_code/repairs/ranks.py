@@ -1,10 +1,10 @@
-"""Ranks that start from different weights (C116), or that do not call a collective equally often (C117)."""
+"""Ranks that start from different weights (C116), call a collective unequally often (C117), or stop apart (C264)."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from traindx_tools.finding import Patch
 from traindx_tools.on_code.changes import Change, source_of
@@ -41,6 +41,7 @@ def _is_rank(node: ast.AST) -> bool:
 
 _SAYS = re.compile(r"^(print|tqdm\.write|(\w+\.)*(log|logger|logging|lg)\w*(\.\w+)?|(\w+\.)+(info|debug|warning))$")
 _RANK = re.compile(r"rank|is_(local_)?(main|master|global_zero|world_process_zero)", re.IGNORECASE)
+_MOVED = re.compile(r"\.(?:to|cuda)\(((?:self\.|args\.|cfg\.)?(?:device|local_rank|rank|gpu))\)")
 _WAITS = ("barrier", "monitored_barrier", "wait_for_everyone")
 
 
@@ -118,3 +119,25 @@ def _comes_late(statement: ast.stmt, above: Iterable[ast.AST]) -> bool:
         return True
     some = (ast.IfExp, ast.BoolOp, ast.Lambda, ast.GeneratorExp, ast.ListComp, ast.DictComp, ast.SetComp)
     return any(isinstance(a, some) for a in above if getattr(a, "lineno", 0) >= statement.lineno)
+
+
+def metric_of_all(code: Syntax, loop: ast.For | ast.While, branch: ast.If, used: Collection[str]) -> tuple[Patch, ...]:
+    """The metric that a stop depends on averaged over the ranks, behind the one statement of the loop that measures it.
+
+    `used`: the names that the condition depends on.
+    """
+    measured = [s for s in loop.body if isinstance(s, ast.Assign) and len(s.targets) == 1 and s.lineno < branch.lineno
+                and isinstance(s.targets[0], ast.Name) and s.targets[0].id in used and isinstance(s.value, ast.Call)]
+    names = {v: k for k, v in code.aliases.items()}
+    torch, dist = names.get("torch"), names.get("torch.distributed")
+    taken = names_in(code.scope(loop))
+    shared = next((n for n in ("shared", "over_ranks", "of_all_ranks") if n not in taken), None)
+    moved = [m for m in _MOVED.findall(code.file.text) if m.partition(".")[0] in taken]
+    gloo = "gloo" in code.file.text and "nccl" not in code.file.text
+    device = "" if gloo else f", device={moved[0]}" if moved else None
+    if len(measured) != 1 or None in (torch, dist, shared, device):
+        return ()
+    name = written(measured[0].targets[0])
+    lines = (f"{shared} = {torch}.tensor({name}{device})", f"{dist}.all_reduce({shared})",
+             f"{name} = {shared}.item() / {dist}.get_world_size()")  # fmt: skip
+    return Change(code.file, "one decision for all ranks").after(measured[0], "\n".join(lines)).patches()

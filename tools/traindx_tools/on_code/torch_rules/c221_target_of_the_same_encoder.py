@@ -44,10 +44,10 @@ def check(project: Project) -> Iterator[Finding]:
         if any(n in file.text for n in _NEGATIVES):
             continue
         code = syntax(file)
-        for call in code.of(ast.Call):
-            pair = _pair(code, call)
-            if pair is None or suspended(code, call):
-                continue
+        found = [(call, pair) for call in code.of(ast.Call)
+                 if (pair := _pair(code, call)) is not None and not suspended(code, call)]  # fmt: skip
+        for call, pair in found:
+            together = [p for c, p in found if code.statement(c) is code.statement(call)]
             yield RULE.finding(
                 f"{file.segment(call)} at {code.at(call)} compares a prediction with {written(pair)}, an output of the "
                 "trained encoder, and does not detach it: both sides move, and a constant output is the optimum",
@@ -55,7 +55,7 @@ def check(project: Project) -> Iterator[Finding]:
                 file.path,
                 strength=Strength.DIRECT,
                 measured={"kind": "attached", "target": written(pair)},
-                patch=graph.cut(file, pair),
+                patch=graph.cut(file, pair) if len(together) == 1 else graph.all_cut(file, together),
             )
 
 

@@ -12,10 +12,11 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.call_paths import reached_calls
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.repairs import ranks
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
 from traindx_tools.rules import Rule
 
@@ -119,7 +120,8 @@ def _judged(look: Lookup, code: Syntax, loop: ast.For | ast.While, branch: ast.I
         where = (own or sliced)[0]
         why = (f"the metric is measured on this rank's own part of the data (line {where.lineno}), so ranks decide "
                f"differently and one {verb} early")  # fmt: skip
-        return _finding(code, branch, why, "metric", True)
+        used = {n.id for c, n in nodes if c is code and isinstance(n, ast.Name)}
+        return _finding(code, branch, why, "metric", True, ranks.metric_of_all(code, loop, branch, used))
     if _own_loss(code, loop, nodes):
         return _finding(code, branch, "the criterion is the loss of this rank's own batches, so ranks decide "
                         f"differently and one {verb} early", "loss", False)  # fmt: skip
@@ -208,7 +210,8 @@ def _own_loss(code: Syntax, loop: ast.AST, nodes: list[tuple[Syntax, ast.AST]]) 
     return False
 
 
-def _finding(code: Syntax, branch: ast.If, why: str, kind: str, certain: bool) -> Finding:
+def _finding(code: Syntax, branch: ast.If, why: str, kind: str, certain: bool, patch: tuple[Patch, ...] = ()
+             ) -> Finding:  # fmt: skip
     return RULE.finding(
         f"if {written(branch.test)[:80]} at {code.at(branch)}: every process decides for itself, {why}; its peers wait "
         "in the gradient all-reduce until the timeout",
@@ -217,6 +220,7 @@ def _finding(code: Syntax, branch: ast.If, why: str, kind: str, certain: bool) -
         strength=Strength.DIRECT if certain else Strength.CIRCUMSTANTIAL,
         severity=None if certain else Severity.HIGH if kind == "loss" else Severity.MEDIUM,
         measured={"kind": kind},
+        patch=patch,
     )
 
 
