@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.repairs import ranks
 from traindx_tools.on_code.syntax import syntax
 from traindx_tools.on_code.thawing import switched
 from traindx_tools.on_code.trace import Event, Place
@@ -90,6 +91,7 @@ def _unfrozen(place: Place, wrapped: Event) -> Finding:
         code.file.path,
         strength=Strength.DIRECT,
         measured={"kind": "unfrozen", "wrapped_line": wrapped.line},
+        patch=ranks.wrapped_again(code, node, wrapped.node) if wrapped.file is code.file else (),
     )
 
 
