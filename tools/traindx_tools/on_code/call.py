@@ -29,6 +29,7 @@ from traindx_tools.on_code.values import (
     Tensor,
     Thing,
     Value,
+    truth,
     unwrap,
 )
 
@@ -42,6 +43,7 @@ LAYERS = "__layers__"
 _TRAINING = frozenset(
     {"backward", "manual_backward", "step", "zero_grad", "eval", "train", "unscale_", "load_state_dict"}
 )
+_ADDING = frozenset({"append", "extend", "add", "insert", "appendleft"})
 
 
 class Caller(Foreign):
@@ -66,10 +68,23 @@ class Caller(Foreign):
                 return self._super_call(node, node.func.attr, frame)
             receiver = self.evaluate(node.func.value, frame)
             args, kwargs = self._arguments(node, frame)
+            if either := self._either(node.func, frame):
+                self.call_attribute(either[0], node.func.attr, args, kwargs, node, frame)
+                receiver = either[1]
             return self.call_attribute(receiver, node.func.attr, args, kwargs, node, frame)
         callee = self.evaluate(node.func, frame)
         args, kwargs = self._arguments(node, frame)
         return self.call(callee, args, kwargs, node, frame)
+
+    def _either(self, called: ast.Attribute, frame: Frame) -> list[Value]:
+        """Both lists of `(a if chosen else b).append(x)`, where the choice is not known: x may be in either."""
+        chosen = called.value
+        if not isinstance(chosen, ast.IfExp) or called.attr not in _ADDING:
+            return []
+        if truth(self.evaluate(chosen.test, frame)) is not None:
+            return []
+        both = [self.evaluate(side, frame) for side in (chosen.body, chosen.orelse)]
+        return both if all(isinstance(side, Bag) for side in both) else []
 
     def _arguments(self, node: ast.Call, frame: Frame) -> tuple[list[Value], dict[str, Value]]:
         args: list[Value] = []

@@ -21,7 +21,7 @@ from traindx_tools.on_code.repairs import optimizers
 from traindx_tools.on_code.syntax import syntax
 from traindx_tools.on_code.trace import Block, Event, Place, walk
 from traindx_tools.on_code.training import is_optimizer, sent_backward, stepped
-from traindx_tools.on_code.values import Instance, Tensor, Thing, Value, unwrap
+from traindx_tools.on_code.values import Bag, Instance, Tensor, Thing, Value, unwrap
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -124,8 +124,14 @@ def _given(later: list[Place], change: Place, optimizer: Value) -> bool:
 def _trains_after(later: list[Place], built: Place, change: Place, optimizer: Value) -> bool:
     """Whether it steps after the change, or in the next turn of a loop that both stand in and it was built before."""
     again = [b for b in change.loops if b not in built.loops] if not _leaves(change.event) else []
-    return any(stepped(p.event) is optimizer and (p.order > change.order or any(b in p.loops for b in again))
-               for p in later)  # fmt: skip
+    return any((stepped(p.event) is optimizer or _handed_to_trainer(p.event, optimizer)) and
+               (p.order > change.order or any(b in p.loops for b in again)) for p in later)  # fmt: skip
+
+
+def _handed_to_trainer(event: Event, optimizer: Value) -> bool:
+    """`Trainer(..., optimizers=(optimizer, schedule))`, which steps it."""
+    pair = event.kwargs.get("optimizers")
+    return event.name.endswith("Trainer") and isinstance(pair, Bag) and any(o is optimizer for o in pair.items)
 
 
 def _leaves(event: Event) -> bool:
