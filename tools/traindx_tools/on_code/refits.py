@@ -12,6 +12,7 @@ from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.splits import HELD, TRAIN, part_of
+from traindx_tools.on_code.splits import named as part_named
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, names_in, parameters, written
 
 _KINDS = re.compile(r"Scaler|Normali[sz]er$|Standardi[sz]er|Encoder$|Vectorizer|^(Incremental|Kernel|Sparse)?PCA$"
@@ -175,13 +176,32 @@ def both_parts(
         if not _from(code, given, name, 5):
             continue
         parts: dict[str, tuple[Syntax, ast.Call]] = {}
+        passed: dict[str, str] = {}
         for other, call in look.callers(body, code):
             value = argument(call, spec.index(name), name)
-            part = part_of(look, other, value) if value is not None else None
+            if value is None:
+                continue
+            part = part_of(look, other, value) or _bound_part(other, call)
             if part is not None:
                 parts.setdefault(part, (other, call))
+                passed.setdefault(part, written(value))
+        if passed.get(TRAIN) == passed.get(HELD):
+            continue
         if TRAIN in parts and HELD in parts:
             yield parts[HELD]
+
+
+def _bound_part(code: Syntax, call: ast.Call) -> str | None:
+    """The part that the name of the result says: `train, val = Rows(a), Rows(b)`."""
+    statement = code.statement(call)
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return None
+    target, value = statement.targets[0], statement.value
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        pairs = [(t, v) for t, v in zip(target.elts, value.elts, strict=True) if v is call]
+    else:
+        pairs = [(target, value)] if value is call else []
+    return part_named(last_name(pairs[0][0])) if pairs else None
 
 
 def _from(code: Syntax, node: ast.expr, name: str, left: int) -> bool:
