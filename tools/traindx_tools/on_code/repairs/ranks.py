@@ -159,5 +159,7 @@ def wrapped_again(code: Syntax, thaw: ast.AST, wrapper: ast.AST) -> tuple[Patch,
     if not near or "\n" in text or not text.startswith(f"{source_of(code.file, wrapper.func)}({first}"):
         return ()
     name = written(target)
+    if any(written(other.value) == name for other in code.of(ast.Assign)):
+        return ()  # the old wrapper would go on under another name
     again = text.replace(f"({first}", f"({name}.module", 1)
     return Change(code.file, "wrap the model again").after(statement, f"{name} = {again}").patches()

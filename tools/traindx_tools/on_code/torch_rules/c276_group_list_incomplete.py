@@ -155,7 +155,7 @@ def _all_of(leaf: ast.expr, model: str) -> Choice | None:
     text = written(leaf)
     if not text.startswith(f"{model}.") or not text.endswith(".parameters()"):
         return None
-    prefix = text[len(model) + 1 : -len("parameters()")]
+    prefix = text[len(model) + 1 : -len("parameters()")].removeprefix("module.")
     test = ast.parse(f"n.startswith({prefix!r})", mode="eval").body
     return Choice(model, "n", (test,)) if re.fullmatch(r"(\w+\.)*", prefix) else None
 

@@ -1,0 +1,60 @@
+"""Findings whose change is not certain carry no patch: a part of it unknown, or another meaning possible."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from traindx_tools.finding import Finding
+from traindx_tools.on_code import audit
+
+FIXTURES = Path(__file__).parent / "fixtures"
+
+
+def changed(rule: str, fixture: str, folder: Path, *changes: tuple[str, str]) -> Finding:
+    """The finding of a rule in a fixture, some of whose text is replaced."""
+    text = (FIXTURES / rule / fixture).read_text()
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    path = folder / fixture
+    path.write_text(text)
+    (found,) = [f for f in audit([path]).findings if f.rule.lower() == rule]
+    return found
+
+
+CASES = {
+    "two padded fields, each with a length of its own": (
+        "c118", "bad_padded_pairs.py",
+        ("torch.tensor(stars)", "pad_sequence(stars, batch_first=True)")),
+    "frames, and no ids": (
+        "c118", "bad_padded_rows.py",
+        ("self.tok = nn.Embedding(VOCAB, DIM, padding_idx=PAD)", "self.tok = nn.Linear(9, 9)")),
+    "layers in a list, which the loop calls": (
+        "c276", "bad_by_name_in_a_list.py",
+        ("self.mixer = nn.Linear(width, width)", "self.mixers = nn.ModuleList([nn.Linear(width, width)])"),
+        ("h + torch.relu(self.mixer(h)) * self.scale", "sum(m(h) for m in self.mixers) * self.scale")),
+    "labels that were counted elsewhere": (
+        "c294", "bad_counts.py", ("np.bincount(grades, minlength=5)", "np.bincount(read_grades(), minlength=5)")),
+    "a policy that is asked for rows of the loop itself": ("c258", "bad_old_in_the_loop.py"),
+    "a mask that is no tree of bools": (
+        "c530", "bad_head_only.py", ("mask)", "lambda params: {k: k == 'head' for k in params})")),
+    "a branch with two outcomes": (
+        "c511", "bad_called_in_step.py",
+        ("    if length > limit:\n", "    if length > limit:\n        limit = limit * 2\n")),
+    "a metric on an unknown device": (
+        "c264", "bad_patience_per_rank.py", (".to(rank)", ".cuda()"), (".to(device)", ".cuda()")),
+    "a wrapper that goes on under another name": (
+        "c202", "bad_backbone_thawed.py",
+        ("    model = DistributedDataParallel(model, device_ids=[rank])\n",
+         "    wrapped = DistributedDataParallel(model, device_ids=[rank])\n    model = wrapped\n")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_no_patch_is_offered(case: tuple[str | tuple[str, str], ...], tmp_path: Path) -> None:
+    rule, fixture, *changes = case
+    assert isinstance(rule, str)
+    assert isinstance(fixture, str)
+    assert not changed(rule, fixture, tmp_path, *[c for c in changes if isinstance(c, tuple)]).patch
