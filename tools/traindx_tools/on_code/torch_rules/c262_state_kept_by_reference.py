@@ -1,6 +1,6 @@
 """What is kept is the array that the next step writes over.
 
-An environment, a simulator or a buffer that moves its state in place (`self.state += ...`, `self.state[:2] = ...`,
+An environment, a simulator or a buffer that moves its state in place (`self.state[0] = ...`, `self.state[:2] = ...`,
 `out=self.state`) and returns that very array hands out one array again and again. Kept in a replay memory or a list,
 all entries of an episode are one array with its last values: observation and next observation are equal, and values
 learned from them mean nothing. A copy belongs where it is returned or where it is kept.
@@ -33,7 +33,7 @@ RULE = Rule(
 _KEEPS = frozenset({"append", "push", "add", "store", "remember", "put", "record", "insert", "appendleft", "save",
                     "observe", "add_transition", "add_experience"})  # fmt: skip
 _COPIES = re.compile(r"copy|clone|array\(|tensor\(|astype|stack\(|float\(|tolist|\[\.\.\.\]|concatenate|\[[^\]]*\]\s*=")
-_RETURNS = re.compile(r"return self\.\w+\s*(,|#|$)|return \(?[^\n]*, self\.\w+\s*[,)]?\s*(#|$)", re.MULTILINE)
+_RETURNS = re.compile(r"return self\.\w+(\(\))?\s*(,|#|$)|return \(?[^\n]*, self\.\w+\s*[,)]?\s*(#|$)", re.MULTILINE)
 _IN_PLACE = frozenset({"add_", "sub_", "mul_", "div_", "copy_", "clamp_", "lerp_", "fill_", "fill", "sort", "put"})
 
 
@@ -70,7 +70,7 @@ def _methods(code: Syntax) -> Iterator[_Method]:
     for owner in code.of(ast.ClassDef):
         if not any(owner.lineno <= line <= (owner.end_lineno or line) for line in lines):
             continue
-        changed = dict(_changed(owner))
+        changed = dict(_changed(code, owner))
         for method in owner.body if changed else ():
             if not isinstance(method, FunctionNode):
                 continue
@@ -79,13 +79,23 @@ def _methods(code: Syntax) -> Iterator[_Method]:
                     continue
                 parts = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
                 for index, part in enumerate(parts):
+                    part = _handed(owner, part)
                     name = _own(part)
                     if name in changed and isinstance(part, ast.Attribute):
                         at = index if isinstance(node.value, ast.Tuple) else None
                         yield _Method(code, owner.name, method.name, part, changed[name], at)
 
 
-def _changed(owner: ast.ClassDef) -> Iterator[tuple[str, ast.AST]]:
+def _handed(owner: ast.ClassDef, part: ast.expr) -> ast.expr:
+    """`self.state` for `self._observation()`, a method that returns it as it is."""
+    if not isinstance(part, ast.Call) or part.args or part.keywords or not _own(part.func):
+        return part
+    body = next((m for m in owner.body if isinstance(m, FunctionNode) and m.name == last_name(part.func)), None)
+    given = [n.value for n in below(body) if isinstance(n, ast.Return)] if body is not None else []
+    return given[0] if len(given) == 1 and given[0] is not None else part
+
+
+def _changed(code: Syntax, owner: ast.ClassDef) -> Iterator[tuple[str, ast.AST]]:
     """Arrays among the attributes that a method, the constructor apart, changes in place."""
     for method in owner.body:
         if not isinstance(method, FunctionNode) or method.name in ("__init__", "reset"):
@@ -96,15 +106,30 @@ def _changed(owner: ast.ClassDef) -> Iterator[tuple[str, ast.AST]]:
                 target = node.target.value if not isinstance(node.target.slice, ast.Constant) or isinstance(
                     node.target.slice.value, int) else None
             elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
-                whole = isinstance(node.targets[0].slice, (ast.Slice, ast.Tuple))
-                target = node.targets[0].value if whole else None
+                taken, held = node.targets[0].slice, node.targets[0].value
+                entry = isinstance(taken, ast.Constant) and isinstance(taken.value, int) and _is_array(code, held)
+                target = held if entry or isinstance(taken, (ast.Slice, ast.Tuple)) else None
             elif isinstance(node, ast.Call):
                 out = next((k.value for k in node.keywords if k.arg == "out"), None)
                 changes = isinstance(node.func, ast.Attribute) and node.func.attr in _IN_PLACE
                 inner = node.func.value if changes and isinstance(node.func, ast.Attribute) else None
                 target = out if out is not None else inner
-            if target is not None and (name := _own(target)):
+            if target is not None and (name := _own(target)) and not _made_before(method, name, node):
                 yield name, node
+
+
+def _is_array(code: Syntax, attribute: ast.expr) -> bool:
+    """Whether an attribute is made as an array or a list somewhere in its class."""
+    made = [v for _, v in code.bindings(attribute)]
+    return any(isinstance(v, ast.List) or (isinstance(v, ast.Call) and code.qualified(v.func).partition(".")[0] in
+                                           ("numpy", "torch")) for v in made)  # fmt: skip
+
+
+def _made_before(method: ast.AST, name: str, change: ast.AST) -> bool:
+    """Whether the method makes the array anew before it changes it."""
+    line = getattr(change, "lineno", 0)
+    return any(isinstance(n, ast.Assign) and n.lineno < line and name in [_own(t) for t in n.targets]
+               for n in below(method))  # fmt: skip
 
 
 def _own(node: ast.expr) -> str:
