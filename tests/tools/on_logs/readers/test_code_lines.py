@@ -26,3 +26,17 @@ def test_an_expression_is_no_metric(tmp_path: Path, code: str) -> None:
 def test_a_metric_with_brackets_stays_one(tmp_path: Path, line: str) -> None:
     (tmp_path / "log.txt").write_text("".join(f"step {i} {line}\n" for i in range(3)))
     assert {"loss", "accuracy"} <= {s.name for s in read_run([tmp_path / "log.txt"]).series}
+
+
+def test_names_that_end_in_a_sign_are_metrics_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "log.txt").write_text("".join(f"it={i} loss=0.5{i} d+=0.3{i} d-=1.2{i}\n" for i in range(4)))
+    found = {s.name: list(s.values) for s in read_run([tmp_path / "log.txt"]).series}
+    assert found["d_plus"] == [0.3, 0.31, 0.32, 0.33]
+    assert found["d_minus"] == [1.2, 1.21, 1.22, 1.23]
+
+
+@pytest.mark.parametrize("code", ["total += 0.5", "    hits+=2", "loss_sum +=loss.item() * 4", "if ok: n += 1"])
+def test_adding_up_is_no_metric(tmp_path: Path, code: str) -> None:
+    (tmp_path / "log.txt").write_text("\n".join(["step 1 loss 0.5", code, "step 2 loss 0.4", ""]))
+    run = read_run([tmp_path / "log.txt"])
+    assert [(s.name, list(s.values)) for s in run.series] == [("loss", [0.5, 0.4])]

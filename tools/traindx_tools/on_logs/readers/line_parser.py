@@ -86,7 +86,8 @@ _NO_METRICS = re.compile("|".join((
     r"|[A-Z_]+=\S+ +\w+)\s", _OPTIONS,
     r"\b[A-Za-z_]\w*\((?:[^()]*,\s*)?[A-Za-z_]\w*=(?!=)",
     r"^\s*(?:def|class|import|return|raise|assert|elif|while|except|with|for|if)\s.*[:(]\s*$",
-    r"^\s*(?:from [\w.]+ )?import ", r"[^=!<>]==|!=|\+=|\bself\.", r"^\s*[\w.]+\s*=\s*[\w.]+\(",
+    r"^\s*(?:from [\w.]+ )?import ", r"[^=!<>]==|!=|\bself\.",
+    r"^\s*[\w.\[\]]+\s*\+=|\s\+=|\+=(?![-\d]|nan|inf)", r"^\s*[\w.]+\s*=\s*[\w.]+\(",
     r"^\s*[\w.]+\s*=\s*-?[\w.]*\(.*\)\s*[-+*/@]\s*[\w(]", r"0x[0-9a-f]{4,}",
     r"https?://", r"improved from|(?:de|in)creased \(|did not improve|[Rr]educing learning|[Rr]andom baseline",
 )))
@@ -110,6 +111,8 @@ _STOP = frozenset({
 })
 _SPACED = re.compile(r"\s[:=>-]+\s*\S?\s*$")
 """A connector with a space before it belongs to all the words before it: "best val loss = "."""
+_SIGNED = re.compile(r"[A-Za-z0-9)][+-]=$")
+"""A name that ends in a sign: the distances of pairs that belong together and that do not."""
 _LOCATION = re.compile(r"\(\w[\w.]*:$")
 """Which line of the program wrote this: "(trainer:779)"."""
 _ITEMS_FOLLOW = re.compile(r"\s+(?:rows|samples|examples|images|sentences|sequences|batches|files|records|items|clips|"
@@ -241,6 +244,8 @@ def _read_one(draft: _Draft, gap: str, token: int, total: int | None, found: tup
             draft.family = piece  # "grad norms: enc 0.1 dec 0.2"
         draft.leftover += sum(1 for w in piece.split() if any(c.isalpha() for c in w))
     phrase = [w for w in phrase if any(c.isalpha() for c in w)]
+    if phrase and _SIGNED.search(gap):  # "d+=0.36 d-=1.22": two metrics
+        phrase[-1] = phrase[-1].rstrip("+-") + ("_plus" if gap.rstrip("= ").endswith("+") else "_minus")
     second = "" if total is None else draft.parts[2 * total + 1]
     pair = None if total is None or not phrase else named_pair(phrase, text, second, after[:1] == "%")
     if total is not None and pair is not None:
