@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from numerics_builder import findings, note, run, series, serious
 
 from traindx_tools.finding import Finding, Severity
-from traindx_tools.on_logs.run import ErrorEvent, Run
+from traindx_tools.on_logs.run import ErrorEvent, Floats, Run
 
 
 def only(r: Run, module: str) -> Finding:
@@ -141,6 +142,21 @@ def test_throughput_that_falls() -> None:
 ], ids=["compilation", "shared machine", "slow stretch"])
 def test_steps_that_do_not_slow_down(times: list[float]) -> None:
     assert findings(run(series("step_time", times)), "l404_throughput_decay") == []
+
+
+@pytest.mark.parametrize(("forward", "backward", "named"), [
+    (np.linspace(0.08, 0.7, 30), np.full(30, 0.02), "fwd"),
+    (np.linspace(0.08, 0.24, 30), np.linspace(0.06, 0.2, 30), None),  # all of it: the machine
+    (np.full(30, 0.08), np.full(30, 0.02), None),
+    (np.full(30, np.nan), np.linspace(0.02, 0.2, 30), "bwd"),
+])
+def test_the_phase_that_grows_is_named(forward: Floats, backward: Floats, named: str | None) -> None:
+    speed = series("throughput", 10 / (1 + np.arange(30) / 8))
+    phases = [replace(series("time/x", y), name=f"time/{name}", original=name)
+              for name, y in (("fwd", forward), ("bwd", backward), ("opt", np.full(30, 0.005)))]
+    f = only(run(speed, *phases), "l404_throughput_decay")
+    assert f.measured["phase"] == named
+    assert ("that grows" in f.statement) is (named is not None)
 
 
 # L701, L702

@@ -2,8 +2,9 @@
 
 The step time rises, or the throughput falls, along the whole log: something grows with the number of steps (kept
 graphs, a list that is walked, a replay buffer, logged media, a lengthening rollout) or the machine slows down (heat, a
-neighbour, swapping). Scatter alone is no decay: the trend must run through the log and not only sit in the first
-records, where compilation and cold caches are.
+neighbour, swapping). Where the log gives the phases of a step, the one that grows is named: a slow machine slows all of
+them. Scatter alone is no decay: the trend must run through the log and not only sit in the first records, where
+compilation and cold caches are.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from traindx_tools.rules import Rule, Threshold
 
 SLOWER, TREND = 1.4, 0.6
 ENOUGH = 8
+EXPLAINS = 0.7
+NOT_PHASES = frozenset({"step_time", "epoch_time", "time/total", "time/eta", "time/elapsed"})
 SPEEDS = ("throughput", "tokens_per_second", "mfu", "samples_per_second", "steps_per_second", "it_per_second")
 
 RULE = Rule(
@@ -34,6 +37,7 @@ RULE = Rule(
              "Log the resident and the device memory beside the step time: do both grow?"),
     thresholds={
         "slower": Threshold(SLOWER, "late / early step time", "beyond the scatter of shared machines"),
+        "explains": Threshold(EXPLAINS, "of the growth of all phases", "one of them, not the machine"),
         "trend": Threshold(TREND, "rank correlation with the step", "a quarter of the scatter or more is trend"),
     },
 )
@@ -70,9 +74,31 @@ def _report(run: Run, t: Track, start: int, slower: float) -> Finding:
     early, late = float(np.median(t.y[start: start + third])), float(np.median(t.y[-third:]))
     memory = track(run.first("memory"))
     grows = memory is not None and len(memory) >= 4 and float(memory.y[-1]) > 1.1 * float(memory.y[len(memory) // 5])
+    phase, grown = _phase(run)
     return RULE.finding(
         f"{t.series} goes from {number(early)} (median of {third} records from {t.place(start)} on) to {number(late)} "
-        f"at the end ({t.place(-1)}): steps take {number(slower)} times as long", t.at(start, -1), t.series.source,
+        f"at the end ({t.place(-1)}): steps take {number(slower)} times as long{grown}",
+        t.at(start, -1), t.series.source,
         strength=Strength.PATTERN, severity=Severity.HIGH if slower >= 3 else Severity.MEDIUM,
         measured={"metric": t.series.name, "early": early, "late": late, "slower": slower, "memory_grows": grows,
+                  "phase": phase,
                   "position": float(t.series.position[t.index[start]])})
+
+
+def _phase(run: Run) -> tuple[str | None, str]:
+    """The phase of a step (forward, fetching, ...) that grows while the others do not, and the words for it."""
+    rises: dict[str, tuple[float, float]] = {}
+    for series in run.series:
+        known = series.name.startswith("time/") or series.name.endswith("_time")
+        t = track(series) if known and series.name not in NOT_PHASES else None
+        if t is not None and len(t) >= ENOUGH and bool((t.y >= 0).all()):
+            third = max(2, len(t) // 3)
+            rises[series.original] = float(np.median(t.y[:third])), float(np.median(t.y[-third:]))
+    growth = {name: max(0.0, late - early) for name, (early, late) in rises.items()}
+    if len(growth) < 2:
+        return None, ""
+    most = max(growth, key=lambda n: growth[n])
+    early, late = rises[most]
+    if not growth[most] or growth[most] < EXPLAINS * sum(growth.values()) or late < SLOWER * early:
+        return None, ""
+    return most, f"; of its phases it is {most!r} that grows, from {number(early)} s to {number(late)} s"
