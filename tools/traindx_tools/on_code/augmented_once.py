@@ -42,6 +42,8 @@ class _Applied:
     call: ast.Call
     random: Random | None
     parameter: str = ""
+    flag: str = ""
+    """The parameter of `__init__` that switches it on."""
 
 
 def once(look: Lookup) -> Iterator[Once]:
@@ -103,6 +105,11 @@ def _applied(look: Lookup, code: Syntax, body: ast.FunctionDef, init: ast.Functi
             value = value.values[0] if isinstance(value, ast.BoolOp) else value
             if isinstance(value, ast.Name) and value.id in given:
                 yield _Applied(call, None, value.id)
+                continue
+            if isinstance(value, ast.IfExp) and isinstance(value.test, ast.Name) and value.test.id in given:
+                random = drawn(look.codes, code, value.body)
+                if random is not None:
+                    yield _Applied(call, random, flag=value.test.id)
                 continue
         elif isinstance(source, ast.Name) and source.id in given and body is init:
             yield _Applied(call, None, source.id)
@@ -231,6 +238,10 @@ def _certain(
         if named(target) == HELD or _in_epochs(other, made):
             continue
         random = applied.random
+        if applied.flag and init is not None:
+            on = argument(made, spec.index(applied.flag), applied.flag) or parameters(init)[applied.flag]
+            if not (isinstance(on, ast.Constant) and on.value is True):
+                continue
         if random is None:
             given = argument(made, spec.index(applied.parameter), applied.parameter)
             random = drawn(look.codes, other, given) if given is not None else None

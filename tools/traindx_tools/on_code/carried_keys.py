@@ -19,6 +19,7 @@ from traindx_tools.on_code.tracing import GRADIENTS
 _LOOPS = {"jax.lax.scan": (0, 0), "jax.lax.fori_loop": (2, 1), "jax.lax.while_loop": (1, 0)}
 """Where the body stands among the arguments, and the carry among the body's."""
 _STARTS = {"scan": 1, "fori_loop": 3, "while_loop": 2}
+_WRAPS = frozenset({"partial", "checkpoint", "remat", "jit"})
 _NO_DRAW = frozenset({"PRNGKey", "key", "fold_in", "key_data", "wrap_key_data", "clone", "key_impl", "seed"})
 _TRAINS = re.compile(r"apply_updates|apply_gradients|optim\w*\.update|\btx\.update|\bopt\.update")
 _CALM = re.compile(r"eval|valid|(^|_)test|sampl|generat|fixed|init|plot|render", re.IGNORECASE)
@@ -64,7 +65,7 @@ def _in_carry(look: Lookup, code: Syntax, call: ast.Call) -> Iterator[Repeated]:
     if kind == "scan":
         outcomes = [o.elts[0] for o in outcomes if isinstance(o, ast.Tuple) and len(o.elts) == 2]
     trains = _trains(home, body)
-    for draw, key in _draws(home, body):
+    for draw, key in (*_draws(home, body), *_handed_on(look, home, body)):
         text = written(key)
         if not _bound_in(home, key, body, carry):
             if isinstance(key, ast.Name) and _from_outside(home, body, key, names):
@@ -82,14 +83,41 @@ def _body(look: Lookup, code: Syntax, func: ast.expr | None, left: int = _DEEP) 
     if isinstance(made, ast.Name) and any(isinstance(a, FunctionNode) and made.id in parameters(a)
                                           for a in code.above(made)):  # fmt: skip
         return None  # whatever the caller hands in
+    if isinstance(made, ast.Call) and last_name(made.func) not in _WRAPS:
+        return _made_by(look, code, made)
     if isinstance(made, ast.Call) and made.args:
         inner = _body(look, code, made.args[0], left - 1)
-        if inner is None or last_name(made.func) not in ("partial", "checkpoint", "remat", "jit"):
+        if inner is None:
             return None
         given = len(made.args) - 1 if last_name(made.func) == "partial" else 0
         return inner[0], inner[1], inner[2] + given
     found = look.function(code, made)
     return None if found is None else (found[0], found[1], 0)
+
+
+def _made_by(look: Lookup, code: Syntax, made: ast.Call) -> tuple[Syntax, Body, int] | None:
+    """The function that another one defines and returns: `make_step(model)`."""
+    maker = look.function(code, made.func)
+    outcomes = list(returned(maker[1])) if maker is not None else []
+    if maker is None or len(outcomes) != 1 or not isinstance(outcomes[0], ast.Name):
+        return None
+    inner = [n for n in ast.walk(maker[1]) if isinstance(n, ast.FunctionDef) and n.name == outcomes[0].id]
+    return (maker[0], inner[0], 0) if len(inner) == 1 and inner[0] is not maker[1] else None
+
+
+def _handed_on(look: Lookup, code: Syntax, body: Body) -> Iterator[tuple[ast.Call, ast.expr]]:
+    """Calls of the project's functions that draw with a key as they are given it."""
+    for call in (n for n in ast.walk(body) if isinstance(n, ast.Call)):
+        given = [*call.args, *(k.value for k in call.keywords)]
+        keys = [a for a in given if isinstance(a, (ast.Name, ast.Attribute)) and _KEYS.search(last_name(a))]
+        inner = _body(look, code, call.func) if keys else None
+        if inner is None or isinstance(inner[1], ast.Lambda):
+            continue
+        spec = [n for n in parameters(inner[1]) if n not in ("self", "cls")][inner[2]:]
+        for name in spec:
+            key = argument(call, spec.index(name), name)
+            if key in keys and key is not None and _drawn_from(look, inner[0], inner[1], name, _DEEP) is not None:
+                yield call, key
 
 
 def _draws(code: Syntax, body: Body) -> Iterator[tuple[ast.Call, ast.expr]]:

@@ -55,7 +55,8 @@ def carried_on(code: Syntax, draw: ast.AST, key: ast.expr | None) -> tuple[Patch
     reads = [n for n in ast.walk(draw) if isinstance(n, ast.Name) and n.id == key.id]
     after = [n for n in ast.walk(body) if isinstance(n, ast.Name) and n.id == key.id and isinstance(n.ctx, ast.Load)
              and not isinstance(code.statement(n), ast.Return)]  # fmt: skip
-    if len(reads) != 1 or len(after) != 1 or written(getattr(draw, "func", None)).endswith(".split"):
+    splits = written(getattr(draw, "func", None)).endswith(".split")
+    if len(reads) != 1 or len(after) != 1 or splits or not _is_local(code, reads[0]):
         return ()
     fresh = _free(code, draw, "sub" if key.id != "sub" else "drawn")
     change = Change(code.file, "split the key in every round")
