@@ -249,8 +249,16 @@ def _changes(code: Syntax, key: ast.expr, loops: list[ast.AST]) -> bool:
 
 def _drawn_from(look: Lookup, code: Syntax, body: Body, name: str, left: int) -> ast.Call | None:
     """The draw for which a parameter is the key, as it was passed: in the function, its loops and what it calls."""
+    known: dict[tuple[int, str], ast.Call | None] = look.__dict__.setdefault("_drawn_from", {})
     if left <= 0 or isinstance(body, ast.Lambda):
         return None
+    if (id(body), name) not in known:
+        known[id(body), name] = None  # while it is looked at: a function that calls itself
+        known[id(body), name] = _drawn_inside(look, code, body, name, left)
+    return known[id(body), name]
+
+
+def _drawn_inside(look: Lookup, code: Syntax, body: Body, name: str, left: int) -> ast.Call | None:
     stored = _stores(code, body, name)
     if any("fold_in" in written(v) for v in stored):
         return None

@@ -17,6 +17,7 @@ _PREPARES = re.compile(
 _OWNERS = re.compile(r"accel|fabric|^acc$", re.IGNORECASE)
 _MAKERS = frozenset({"Accelerator", "Fabric"})
 _DEEP = 4
+_MOST_CALLERS = 12
 _UNKNOWN = "?"
 
 
@@ -49,8 +50,17 @@ class Wrapping:
         one = [(c, call) for c, call in self.makers if call is made]
         return one or self.makers
 
+    @cached_property
+    def _known(self) -> dict[int, list[ast.Call]]:
+        return {}
+
     def takers(self, code: Syntax) -> list[ast.Call]:
         """The calls of a file that hand parts over; nothing where one of them cannot be read."""
+        if id(code) not in self._known:
+            self._known[id(code)] = self._takers(code)
+        return self._known[id(code)]
+
+    def _takers(self, code: Syntax) -> list[ast.Call]:
         found = [c for c in code.of(ast.Call) if self._takes(code, c)]
         for node in code.of(ast.Attribute):
             up = code.parent(node)
@@ -83,7 +93,7 @@ class Wrapping:
         body = code.function(name)
         if isinstance(name, ast.Name) and isinstance(body, ast.FunctionDef) and name.id in parameters(body):
             spec = [n for n in parameters(body) if n not in ("self", "cls")]
-            for other, call in self.look.callers(body, code):
+            for other, call in self.look.callers(body, code)[:_MOST_CALLERS]:
                 value = argument(call, spec.index(name.id), name.id) if name.id in spec else None
                 if value is not None:
                     yield from self.left_out(other, value, (*used, call))
