@@ -41,7 +41,7 @@ _CARRIES = frozenset({
     "as_tensor", "float", "tuple", "DataFrame", "unsqueeze", "astype", "to", "Subset",
 })  # fmt: skip
 _CUTS = frozenset({"unfold", "sliding_window_view"})
-_DEEP = 7
+_DEEP = 10
 
 Made = tuple[Syntax, ast.AST]
 
@@ -118,6 +118,7 @@ def _made_of(look: Lookup, code: Syntax, node: ast.AST, left: int) -> Iterator[M
             if isinstance(call.func, ast.Attribute) and written(call.func.value) == written(node) and call.args and (
                 code.scope(call) is code.scope(node)):  # fmt: skip
                 yield code, call
+                yield from _made_of(look, code, call.args[0], left - 1)
         step = look.one_step(code, node)
         if step is not None and step[1] is not node:
             yield from _made_of(look, *step, left - 1)
