@@ -17,7 +17,7 @@ from traindx_tools.on_code.call_paths import reached_calls
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import ranks
-from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
+from traindx_tools.on_code.syntax import Syntax, last_name, names_in, syntax, written
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -75,7 +75,18 @@ def _trains(look: Lookup, code: Syntax, loop: ast.AST) -> bool:
 def _agrees(look: Lookup, code: Syntax, loop: ast.AST) -> bool:
     """Whether the loop, or what it calls, brings any value together over the ranks."""
     return any(_SHARED.search(last_name(c.func)) and last_name(c.func) != "functools.reduce"
-               for _, c in reached_calls(look, code, loop, 4))  # fmt: skip
+               and not _of_gradients(look, where, c) for where, c in reached_calls(look, code, loop, 4))  # fmt: skip
+
+
+def _of_gradients(look: Lookup, code: Syntax, call: ast.Call) -> bool:
+    """Whether what is reduced is gradients only, by hand: `dist.all_reduce(p.grad)`, or a function that does that."""
+    if call.args and re.search(r"\.grad(\.data)?$", written(call.args[0])):
+        return True
+    own = look.function(code, call.func)
+    calls = [n for n in ast.walk(own[1]) if isinstance(n, ast.Call)] if own is not None else []
+    shared = [n for n in calls if _SHARED.search(last_name(n.func))]
+    return own is not None and bool(shared) and all(
+        n.args and re.search(r"\.grad(\.data)?$", written(n.args[0])) for n in shared)  # fmt: skip
 
 
 def _ways_out(code: Syntax, loop: ast.For | ast.While) -> Iterator[ast.If]:
@@ -116,8 +127,10 @@ def _judged(look: Lookup, code: Syntax, loop: ast.For | ast.While, branch: ast.I
     loaders = [(c, n) for c, n in nodes if isinstance(n, ast.Call) and last_name(n.func) == "DataLoader"]
     own = [n for c, n in loaders if _of_own_part(look, c, n)]
     sliced = [n for _, n in nodes if isinstance(n, ast.Subscript) and re.search(r"rank\w*::", written(n))]
-    if own or sliced:
-        where = (own or sliced)[0]
+    by_rank = [n for _, n in nodes if isinstance(n, ast.Call) and last_name(n.func) in look.functions and any(
+        isinstance(a, ast.Name) and re.fullmatch(r"(local_|global_)?rank", a.id) for a in n.args)]  # fmt: skip
+    if own or sliced or by_rank:
+        where = (own or sliced or by_rank)[0]
         why = (f"the metric is measured on this rank's own part of the data (line {where.lineno}), so ranks decide "
                f"differently and one {verb} early")  # fmt: skip
         used = {n.id for c, n in nodes if c is code and isinstance(n, ast.Name)}
@@ -165,6 +178,8 @@ def _fed(look: Lookup, code: Syntax, name: ast.expr, loop: ast.AST) -> Iterator[
         inside = any(up is loop for up in code.above(statement))
         yield from ((code, up.test) for up in code.above(statement) if isinstance(up, ast.If) and inside)
     if not bound and isinstance(name, ast.Name):
+        yield from ((code, a.value) for a in code.of(ast.Assign) if code.scope(a) is code.scope(name)
+                    and any(isinstance(t, ast.Tuple) and name.id in names_in(t) for t in a.targets))  # fmt: skip
         step = look.one_step(code, name)
         if step is not None and not _wraps(step[1]):
             yield step
