@@ -97,7 +97,7 @@ def _dropped(
     unread = [i for i, t in enumerate(target.elts) if isinstance(t, ast.Name) and t.id not in read]
     owner = owners.get(id(node.value))
     if isinstance(owner, Thing) and _has_state(owner) and len(target.elts) == 2 and 1 in unread:
-        return "the optimizer's new state is not kept: moments and step counts start anew in every step"
+        return "the new optimizer state is not kept: moments and step counts start anew in every step"
     result = results.get(id(node.value))
     if isinstance(result, Bag) and not result.open and len(result.items) == len(target.elts):
         for i in unread:
@@ -105,8 +105,8 @@ def _dropped(
                 return f"the updated parameters that {ast.unparse(node.value.func)}() returns are not kept"
             carried = any(_is_updated(v) for j, v in enumerate(result.items) if j not in unread)
             if carried and _is_state(result.items[i]):
-                return (f"the optimizer's new state that {ast.unparse(node.value.func)}() returns is not kept: "
-                        "moments, step counts and with them a schedule of the learning rate start anew in every step")
+                return (f"the new optimizer state that {ast.unparse(node.value.func)}() returns is not kept: moments "
+                        "start anew in every step, and a schedule of the learning rate stays at its first value")
     return None
 
 
@@ -168,5 +168,5 @@ def _finding(file: SourceFile, node: ast.AST, why: str, steps: dict[int, Functio
         file.path,
         strength=Strength.DIRECT,
         measured={"kind": "state" if "state" in why else "parameters"},
-        patch=forms.kept_result(file, node) or (_kept_state(file, node, steps) if "new state that" in why else ()),
+        patch=forms.kept_result(file, node) or _kept_state(file, node, steps),
     )
