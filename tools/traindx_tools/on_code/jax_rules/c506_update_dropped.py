@@ -162,11 +162,12 @@ def _kept_state(file: SourceFile, node: ast.AST, steps: dict[int, FunctionNode])
 
 def _finding(file: SourceFile, node: ast.AST, why: str, steps: dict[int, FunctionNode]) -> Finding:
     line = getattr(node, "lineno", 1)
+    kind = "state" if "state" in why else "parameters"
     return RULE.finding(
         f"At {file.path}:{line} {why}",
         Location(file=file.path, line=line, quote=file.line(line).strip()[:200]),
         file.path,
         strength=Strength.DIRECT,
-        measured={"kind": "state" if "state" in why else "parameters"},
-        patch=forms.kept_result(file, node) or _kept_state(file, node, steps),
+        measured={"kind": kind},
+        patch=forms.kept_result(file, node) or (_kept_state(file, node, steps) if kind == "state" else ()),
     )
