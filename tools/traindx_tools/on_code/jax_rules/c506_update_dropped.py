@@ -162,7 +162,7 @@ def _kept_state(file: SourceFile, node: ast.AST, steps: dict[int, FunctionNode])
 
 def _finding(file: SourceFile, node: ast.AST, why: str, steps: dict[int, FunctionNode]) -> Finding:
     line = getattr(node, "lineno", 1)
-    kind = "state" if "state" in why else "parameters"
+    kind = "state" if "optimizer state" in why else "parameters"
     return RULE.finding(
         f"At {file.path}:{line} {why}",
         Location(file=file.path, line=line, quote=file.line(line).strip()[:200]),
