@@ -71,6 +71,17 @@ class Lookup:
         return found
 
     @cached_property
+    def made_with(self) -> dict[str, list[tuple[Syntax, ast.Assign]]]:
+        """Assignments of a call's result, by the last part of what is called and of what it is given: f = jit(step)."""
+        found: dict[str, list[tuple[Syntax, ast.Assign]]] = {}
+        for code in self.codes:
+            for made in code.of(ast.Assign):
+                if isinstance(made.value, ast.Call):
+                    for name in {last_name(made.value.func), *(last_name(a) for a in made.value.args)}:
+                        found.setdefault(name, []).append((code, made))
+        return found
+
+    @cached_property
     def _options(self) -> dict[str, list[Where]]:
         """Fields and options by their name."""
         found: dict[str, list[Where]] = {}

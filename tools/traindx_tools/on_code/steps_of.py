@@ -37,18 +37,14 @@ def calls_of(look: Lookup, code: Syntax,
     names = {body.name} if len(look.functions.get(body.name, ())) <= 1 else set()
     maker = code.function(body)
     sources = {body.name} | ({maker.name} if maker is not None else set())
-    for other in look.codes:
-        for made in other.of(ast.Assign):
-            if not isinstance(made.value, ast.Call):
-                continue
-            inside = {last_name(made.value.func), *(last_name(a) for a in made.value.args)}
+    for source in sorted(sources):
+        for other, made in look.made_with.get(source, ()):
             same_file = other is code or bool(sources & other.aliases.keys())
-            if inside & sources and same_file and other.function(made) is not body:
+            if same_file and other.function(made) is not body:
                 names |= {last_name(t) for t in made.targets if last_name(t)}
     if maker is not None and not isinstance(code.parent(body), ast.ClassDef):
         near = [c for c in code.calls(body.name) if maker in code.above(c)]
         yield from ((code, c) for c in near)
-    for other in look.codes:
-        for name in names:
-            yield from ((other, c) for c in other.calls(name))
+    for name in sorted(names):
+        yield from look.calls.get(name, ())
 

@@ -54,10 +54,6 @@ def _updated_beside(look: Lookup, code: Syntax, call: ast.Call) -> ast.Call | No
     if not isinstance(call.func, ast.Attribute) or not call.args:
         return None
     owner = call.func.value
-    of, made = look.origin(code, owner)
-    known = isinstance(made, ast.Call) and of.qualified(made.func).startswith("optax.")
-    if not (known or _OPTIMIZERS.search(written(owner))) or _STATELESS.match(_expanded(of, made) if known else ""):
-        return None
     loops, body = code.loops(call), code.function(call)
     around: ast.AST = loops[0] if loops else body if body is not None else code.file.tree
     if isinstance(around, ast.Module) or (body is not None and body.name in ("__init__", "setup", "main")
@@ -68,7 +64,10 @@ def _updated_beside(look: Lookup, code: Syntax, call: ast.Call) -> ast.Call | No
     if kept is None or not isinstance(kept, (ast.Name, ast.Tuple)):
         return None
     names = {n.id for n in ast.walk(kept) if isinstance(n, ast.Name)}
-    for update in (n for n in below(around) if isinstance(n, ast.Call) and last_name(n.func) == "update"):
+    updates = [n for n in below(around) if isinstance(n, ast.Call) and last_name(n.func) == "update"]
+    if not updates or not _with_state(look, code, owner):
+        return None
+    for update in updates:
         same = isinstance(update.func, ast.Attribute) and written(update.func.value) == written(owner)
         given = len(update.args) > 1 and isinstance(update.args[1], ast.Name) and update.args[1].id in names
         if not same or not given or code.loops(update) != loops or code.function(update) is not body:
@@ -81,6 +80,13 @@ def _updated_beside(look: Lookup, code: Syntax, call: ast.Call) -> ast.Call | No
             return None
         return update if _called_each_step(look, code, call) and not _returned(body, names) else None
     return None
+
+
+def _with_state(look: Lookup, code: Syntax, owner: ast.expr) -> bool:
+    """Whether it is an optimizer, by where it was made or by its name, and has a state that matters."""
+    of, made = look.origin(code, owner)
+    known = isinstance(made, ast.Call) and of.qualified(made.func).startswith("optax.")
+    return (known or bool(_OPTIMIZERS.search(written(owner)))) and not (known and _STATELESS.match(_expanded(of, made)))
 
 
 def _expanded(code: Syntax, made: ast.expr) -> str:

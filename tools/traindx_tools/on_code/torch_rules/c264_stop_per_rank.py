@@ -57,9 +57,10 @@ def check(project: Project) -> Iterator[Finding]:
             continue
         loops: list[ast.For | ast.While] = [*code.of(ast.For), *code.of(ast.While)]
         for loop in loops:
-            if not _trains(look, code, loop) or _agrees(look, code, loop):
+            ways = list(_ways_out(code, loop))
+            if not ways or not _trains(look, code, loop) or _agrees(look, code, loop):
                 continue
-            for branch in _ways_out(code, loop):
+            for branch in ways:
                 found = _judged(look, code, loop, branch)
                 if found is not None:
                     yield found
