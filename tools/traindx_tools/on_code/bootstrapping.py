@@ -22,6 +22,11 @@ _REDUCES = frozenset({"max", "amax", "gather", "squeeze", "mean", "sum", "min", 
                       "stack", "zeros_like", "ones_like", "zeros", "ones", "tensor", "long", "max_pool"})  # fmt: skip
 
 
+_INDICES = frozenset({"argmax", "argmin", "argsort", "multinomial", "randint", "categorical", "bincount"})
+_LIBRARIES = ("torch.", "jax.", "numpy.", "np.", "random.", "math.", "gym", "optax.")
+"""What is called of these is no network of the program: draws, stacks, arithmetic."""
+
+
 @dataclass(frozen=True)
 class Target:
     """A target that stays in the graph."""
@@ -64,12 +69,17 @@ def attached_targets(code: Syntax, library: str) -> Iterator[Target]:
         if any(_is_cut(written(p)) for p in parts) or _cut_later(body, target.id) or not _in_loss(body, target.id):
             continue
         own = {id(n) for p in parts for n in below(p)}
-        predictions = {_callee(n, library) for n in below(body) if isinstance(n, ast.Call) and id(n) not in own}
+        predictions = {_callee(code, n, library) for n in below(body) if isinstance(n, ast.Call) and id(n) not in own}
         for call in (n for p in parts for n in below(p) if isinstance(n, ast.Call)):
-            callee = _callee(call, library)
-            if callee and callee in predictions and not _FIXED.search(callee):
+            callee = _callee(code, call, library)
+            if callee and callee in predictions and not _FIXED.search(callee) and not _chooses(code, call):
                 yield Target(target.id, statement, " ".join(written(call).split())[:80])
                 break
+
+
+def _chooses(code: Syntax, call: ast.Call) -> bool:
+    """Whether only an index is taken of what is called: the argmax of double Q-learning has no gradient."""
+    return any(isinstance(up, ast.Call) and last_name(up.func) in _INDICES for up in code.above(call))
 
 
 def suspended(code: Syntax, node: ast.AST) -> bool:
@@ -126,10 +136,10 @@ def _called(node: ast.Call) -> str:
     return last_name(node.func.func if isinstance(node.func, ast.Call) else node.func).lower()
 
 
-def _callee(call: ast.Call, library: str) -> str:
+def _callee(code: Syntax, call: ast.Call, library: str) -> str:
     """What is called, as a network: "q", "self.net"; for flax with its parameters: "net.apply(params"."""
     name = last_name(call.func)
-    if name in _REDUCES or not name or name[:1].isupper():
+    if name in _REDUCES or not name or name[:1].isupper() or code.qualified(call.func).startswith(_LIBRARIES):
         return ""
     if isinstance(call.func, ast.Attribute) and not isinstance(call.func.value, (ast.Name, ast.Attribute)):
         return ""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, parameters, syntax
+from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, parameters, syntax, written
 
 Body = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 Where = tuple[Syntax, ast.expr]
@@ -79,6 +79,16 @@ class Lookup:
                 if isinstance(made.value, ast.Call):
                     for name in {last_name(made.value.func), *(last_name(a) for a in made.value.args)}:
                         found.setdefault(name, []).append((code, made))
+        return found
+
+    @cached_property
+    def stores(self) -> dict[str, list[tuple[Syntax, ast.Attribute]]]:
+        """Attributes of anything but self that are set, by their name."""
+        found: dict[str, list[tuple[Syntax, ast.Attribute]]] = {}
+        for code in self.codes:
+            for node in code.of(ast.Attribute):
+                if isinstance(node.ctx, ast.Store) and written(node.value) != "self":
+                    found.setdefault(node.attr, []).append((code, node))
         return found
 
     @cached_property

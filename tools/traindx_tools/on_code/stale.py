@@ -80,13 +80,10 @@ def _attribute(look: Lookup, code: Syntax, one: Jitted, node: ast.Attribute,
         for stored in _stores(method, "self", node.attr):
             if id(stored) not in inner and not _once(code, stored):
                 return code, stored
-    for other in look.codes:
-        for stored in other.of(ast.Attribute):
-            if stored.attr != node.attr or not isinstance(stored.ctx, ast.Store) or written(stored.value) == "self":
-                continue
-            made = other.origin(stored.value)
-            if isinstance(made, ast.Call) and last_name(made.func) == owner.name and other.loops(stored):
-                return other, stored
+    for other, stored in look.stores.get(node.attr, ()):
+        made = other.origin(stored.value)
+        if isinstance(made, ast.Call) and last_name(made.func) == owner.name and other.loops(stored):
+            return other, stored
     return None
 
 

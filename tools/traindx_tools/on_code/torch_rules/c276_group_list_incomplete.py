@@ -80,8 +80,8 @@ def check(project: Project) -> Iterator[Finding]:
         return
     seen: set[int] = set()
     for loop in project.training_loops:
-        if not any(stepped(p.event) is not None for p in loop.of("step")):
-            continue
+        if not any(stepped(p.event) is held.event.result for p in loop.of("step")):
+            continue  # another program's
         losses = [sent_backward(p.event) for p in loop.backwards]
         if not losses or not all(isinstance(v, Tensor) and v.grad and len(v.parents) < MOST_SITES for v in losses):
             continue
