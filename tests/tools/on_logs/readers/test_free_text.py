@@ -191,6 +191,20 @@ PERCENT = {**PAIR, ("train", "accuracy"): [91.2], ("validation", "accuracy"): [8
     ("epoch 3 train loss 0.48 (-2.5%) val loss 0.55 (2.5% better)",
      {("train", "loss"): [0.48], ("validation", "loss"): [0.55]}),
     ("epoch 3 train 3/10 loss 0.48", {("train", "loss"): [0.48]}),
+    ("epoch 3 train/val loss: 0.48/0.55", {("train", "loss"): [0.48], ("validation", "loss"): [0.55]}),
+    ("epoch 3 loss (train/val): 0.48 / 0.55", {("train", "loss"): [0.48], ("validation", "loss"): [0.55]}),
+    ("epoch 3 loss/acc 0.48/0.91", {("train", "loss"): [0.48], ("train", "accuracy"): [0.91]}),
+    ("epoch 3 acc 9850/10000 loss nan/inf was seen", {("train", "accuracy"): [0.985]}),
 ])
 def test_a_loss_and_its_accuracy_side_by_side(line: str, expected: dict[tuple[str, str], list[float]]) -> None:
     assert found(read(line)) == expected
+
+
+@pytest.mark.parametrize(("line", "group"), [
+    ("epoch 9 loss nan/0.5 acc 88.1%", "train"), ("epoch 9 train/val loss: 0.200/nan", "validation"),
+    ("epoch 9 train/val loss: nan/nan", "train"),
+])
+def test_nan_beside_a_stroke_is_a_value(line: str, group: str) -> None:
+    run = found(read(line))
+    assert math.isnan(run[group, "loss"][0])
+    assert not any("nan" in name for _, name in run)

@@ -247,9 +247,10 @@ def _read_one(draft: _Draft, gap: str, token: int, total: int | None, found: tup
     if phrase and _SIGNED.search(gap):  # "d+=0.36 d-=1.22": two metrics
         phrase[-1] = phrase[-1].rstrip("+-") + ("_plus" if gap.rstrip("= ").endswith("+") else "_minus")
     second = "" if total is None else draft.parts[2 * total + 1]
-    pair = None if total is None or not phrase else named_pair(phrase, text, second, after[:1] == "%")
+    full = [*phrase, in_unit.group().strip()] if in_unit else phrase
+    pair = None if total is None or not phrase else named_pair(full, text, second, after[:1] == "%")
     if total is not None and pair is not None:
-        _read_metric(draft, pair[0], token, None, None, conn, text, gap, "")
+        _read_metric(draft, pair[0], token, None, None, conn, text, "", "")
         _read_metric(draft, pair[1], total, None, None, conn, second, "", after)
         return
     bracketed = gap.rstrip().endswith("[") and whole(text) is not None

@@ -16,7 +16,7 @@ TOKEN = re.compile(
     r"|(?<![\w.])\d+(?:\.\d+){2,}"  # 2.13.0, 127.0.0.1
     r"|(?:(?<![\w.@])[+-]?|(?<=[Ee]poch)|(?<=[Ss]tep)|(?<=[Ii]ter)|(?<=\b[Ee]p)|(?<=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]))"
     r"(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d)|\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
-    r"|(?<![\w.])[+-]?(?:[nN]a[nN]|NAN|[iI]nf(?:inity)?|INF)(?![\w/])"
+    r"|(?<![\w.])[+-]?(?:[nN]a[nN]|NAN|(?<!nan/)(?<!NaN/)(?<!NAN/)(?:[iI]nf(?:inity)?|INF))(?!\w|/(?![+-]?(?:\.?\d|[nN]a[nN]\b)))"
     r"(?!\s+(?:iterations|steps|batches|gradients|losses|values)\b))"
 )
 """One capturing group, so that `TOKEN.split(line)` alternates text and tokens."""

@@ -1,4 +1,4 @@
-"""Two metrics under one name: "train 0.48/0.91", "val loss/acc 0.55 / 88.1%", "valid 1.41 (35.2%)".
+"""Two metrics under one name: "train/val loss: 0.48/0.55", "val loss/acc 0.55 / 88.1%", "valid 1.41 (35.2%)".
 
 A loss beside which a share stands is a loss and its accuracy. Told by the name and by the range of the second value:
 a pair of whole numbers is a count of a total ("9850/10000"), and a share with other words ("2.5% better") is none.
@@ -15,6 +15,11 @@ _ENDS = ("", " ", ",", "|", ")", "\t", "\n", "]", ";")
 
 def named_pair(phrase: list[str], first: str, second: str, percent: bool) -> tuple[list[str], list[str]] | None:
     """The names of the two values of "NAME A/B", as words; None where B is what A is counted of."""
+    for at, word in enumerate(phrase):
+        sides = word.strip("()[]").split("/")
+        if len(sides) == 2 and all(map(group_word, sides)):  # "train/val loss", "loss (train/val)"
+            rest = [*phrase[:at], *phrase[at + 1:]]
+            return [sides[0], *rest], [sides[1], *rest]
     stem, _, other = phrase[-1].partition("/")
     before = phrase[:-1]
     if stem and other and "/" not in other and identify(stem).known and identify(other).known:
