@@ -18,6 +18,7 @@ from traindx_tools.on_code.carried_keys import Repeated, repeated
 from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import keys
+from traindx_tools.on_code.syntax import names_in, written
 from traindx_tools.on_code.trace import Block, Event, Place
 from traindx_tools.on_code.values import Symbol, Table, Thing, Value
 from traindx_tools.rules import Rule
@@ -187,8 +188,14 @@ def _constant_in_loop(place: Place) -> Iterator[Finding]:
         if {"grad", "value_and_grad", "update", "apply_updates", "tree_map"} & loop.methods
         else Severity.MEDIUM,
         measured={"kind": "constant key in a loop", "loop_line": loop.line},
-        patch=keys.anew_in_loop(outer.file, outer.node, loop.node),
+        patch=() if _split_over(outer, loop) else keys.anew_in_loop(outer.file, outer.node, loop.node),
     )
+
+
+def _split_over(outer: Event, loop: Block) -> bool:
+    """Whether the loop goes over what the same key was split into: the new names are meant to be used."""
+    given = names_in(outer.node) & names_in(loop.node.iter) if isinstance(loop.node, ast.For) else set()
+    return bool(given) and isinstance(loop.node, ast.For) and "split" in written(loop.node.iter)
 
 
 def _in_loop(place: Place, loop: Block) -> Event:

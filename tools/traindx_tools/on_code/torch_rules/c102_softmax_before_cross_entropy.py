@@ -13,7 +13,7 @@ import ast
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Patch, Severity, Strength
-from traindx_tools.on_code.changes import Change
+from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import losses
 from traindx_tools.on_code.repairs.written import operand
@@ -124,6 +124,8 @@ def _within(patch: Patch, event: Event) -> bool:
 
 def _change(loss: Event, squash: Event | None, value: Tensor, project: Project) -> tuple[Patch, ...]:
     """The raw scores handed to the loss: where a helper squashes them, at its call, so that others keep the helper."""
+    if squash is not None and loss.method in ("kl_div", "nll_loss") and value.kind == "softmax":
+        return _logarithm(squash)
     helper = squash.function if squash is not None else None
     apart = helper is not None and helper is not loss.function and helper.name not in ("forward", "__call__")
     if squash is not None and helper is not None and loss.function is not None and apart:
@@ -170,6 +172,15 @@ def _patch(event: Event) -> tuple[Patch, ...]:
     if inner is None or (layer and _in_sequential(node, event)) or losses.chained(event.file, node):
         return ()
     return Change(event.file, "hand the raw scores to the loss").unwrap(node, inner).patches()
+
+
+def _logarithm(squash: Event) -> tuple[Patch, ...]:
+    """log_softmax in place of softmax, for a loss that wants log-probabilities."""
+    node = squash.node
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "softmax":
+        return ()
+    written_as = f"{source_of(squash.file, node.func.value)}.log_softmax"
+    return Change(squash.file, "hand log-probabilities to the loss").replace(node.func, written_as).patches()
 
 
 def _in_sequential(node: ast.Call, event: Event) -> bool:

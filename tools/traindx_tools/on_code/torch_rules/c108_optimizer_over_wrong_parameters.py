@@ -201,8 +201,14 @@ def _other_model(loop: TrainingLoop) -> Iterator[Finding]:
         return
     if any(p.event.receiver is not None and id(unwrap(p.event.receiver)) in owned for p in loop.of("__call__")):
         return  # what it holds takes part, by a way that was not followed
-    made = {id(p.event.result): p.event for p in walk(loop.root) if isinstance(p.event.result, (Thing, Instance))}
-    trained = [made[u] for u in used if u in made and made[u].method in ("__new__", "deepcopy")]
+    made: dict[int, Event] = {}
+    for p in walk(loop.root):
+        if isinstance(p.event.result, (Thing, Instance)):
+            made.setdefault(id(p.event.result), p.event)  # what `.to(device)` returns was made before
+    whole = {u: e.result for u, e in made.items() if u in used and e.result is not None}
+    inner = {id(part) for value in whole.values() for part in submodules(value) if part is not value}
+    trained = [made[u] for u in whole if u not in inner and made[u].method in ("__new__", "deepcopy")]
+    trained.sort(key=lambda e: (e.file.path, e.line))
     if not trained:
         return
     event = place.event

@@ -78,8 +78,8 @@ def _judged(event: Event, made: Thing) -> Iterator[Finding]:
             f"{rate / remark * 2:.0f} times what it is usually trained with at most",
             location(event),
             event.file.path,
-            strength=Strength.DIRECT if worst else Strength.CIRCUMSTANTIAL,
-            severity=Severity.HIGH if worst and not _plain_sgd(made, rate) else Severity.MEDIUM,
+            strength=Strength.DIRECT if worst and not _plain_sgd(made, rate) else Strength.CIRCUMSTANTIAL,
+            severity=Severity.HIGH if worst and not _plain_sgd(made, rate) else _of_plain(event),
             measured={"kind": "high", "learning_rate": rate, "optimizer": made.short, "usual_highest": remark},
             patch=numbers.usual_rate(event, made, rate) if worst and not _plain_sgd(made, rate) else (),
         )
@@ -94,6 +94,11 @@ def _judged(event: Event, made: Thing) -> Iterator[Finding]:
             severity=Severity.MEDIUM,
             measured={"kind": "low", "learning_rate": rate, "optimizer": made.short},
         )
+
+
+def _of_plain(event: Event) -> Severity:
+    """A remark where the gradients are clipped as well."""
+    return Severity.LOW if "clip" in event.file.text else Severity.MEDIUM
 
 
 def _plain_sgd(made: Thing, rate: float) -> bool:

@@ -7,11 +7,13 @@ only, torch's unbiased std is NaN from the start.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import divisors
+from traindx_tools.on_code.syntax import names_in, syntax
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Tensor
 from traindx_tools.rules import Rule
@@ -39,8 +41,16 @@ def check(project: Project) -> Iterator[Finding]:
             continue
         if isinstance(divisor, Tensor) and "spread" in divisor.tags and divisor.low == 0 and divisor.high is None:
             attached = divisor.grad is True or event.differentiated
-            if attached or id(event) in in_training:
+            if (attached or id(event) in in_training) and not _asked(event):
                 yield _finding(event, attached)
+
+
+def _asked(event: Event) -> bool:
+    """Whether it stands under a condition on what it divides by: `nan if var == 0 else x / var`."""
+    node = event.node
+    names = names_in(node.right) if isinstance(node, ast.BinOp) else set()
+    conditions = (up.test for up in syntax(event.file).above(node) if isinstance(up, (ast.If, ast.IfExp)))
+    return any(names & names_in(test) for test in conditions)
 
 
 def _finding(event: Event, attached: bool) -> Finding:
