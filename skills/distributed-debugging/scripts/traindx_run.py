@@ -227,7 +227,7 @@ def explain(args: argparse.Namespace) -> tuple[int, Any]:
         return 0, {"rules": {k: m.rule.title for k, m in rules.items() if word in f"{k} {m.rule.title}".lower()},
                    "failure_modes": {k: m.title for k, m in modes.items() if word in f"{k} {m.title}".lower()}}
     if args.list or args.name is None:
-        return 0, {"rules": {k: m.rule.title for k, m in rules.items()}, "failure_modes": sorted(modes)}
+        return 0, {"rules": {k: m.rule.name for k, m in rules.items()}, "failure_modes": sorted(modes)}
     if args.name.upper() in rules:
         return 0, {"name": args.name.upper(), "page": rule_page(rules[args.name.upper()])}
     if args.name.lower() in modes:

@@ -35,6 +35,7 @@ _OLD = re.compile(r"old|behav|rollout|sampling|prev|\bmu\b", re.IGNORECASE)
 _LOG = re.compile(r"log_?p|logprob|lp\b|logps|log_pi|logpi", re.IGNORECASE)
 _RATIO = re.compile(r"ratio|rho|importance|\biw\b|is_weight", re.IGNORECASE)
 _LOSS = re.compile(r"loss|objective_to_minimi[sz]e|^cost$", re.IGNORECASE)
+_NEAR = re.compile(r"\.entropy\(|\bactions?\b|critic|\bpg_|ent_?coef|value_loss|vf_|\breturns\b", re.IGNORECASE)
 _POLICY = re.compile(r"log_?prob|logp|adv|reward|policy|actor", re.IGNORECASE)
 """Elsewhere a small entropy may be wanted: unlabelled samples are pushed to one class."""
 _ADVANTAGE = re.compile(r"adv|\bA\b|gae|\bdelta", re.IGNORECASE)
@@ -167,6 +168,10 @@ def _entropies(find: Lookup, code: Syntax) -> Iterator[Finding]:
     if not _POLICY.search(code.file.text):
         return
     for node, name, terms in _sums(code):
+        body = code.function(node)
+        near = code.file.segment(body) if body is not None else code.file.text
+        if not (_POLICY.search(near) or _NEAR.search(near)):
+            continue  # single samples made certain, in a file that speaks of a policy elsewhere
         for sign, term in terms:
             factors = list(_factors(term))
             known = [number for f in factors if (number := code.number(f)) is not None]
