@@ -235,3 +235,25 @@ def test_an_optimizer_that_holds_nothing(watching):
     optimizer = torch.optim.SGD([{"params": []}], 0.1)
     found = run(watching, model, optimizer).one("T307")
     assert found.measured["kind"] == "empty"
+
+
+@pytest.mark.parametrize(("backward", "steps", "told"), [
+    (lambda loss, model: None, 12, True),
+    (lambda loss, model: None, 6, False),  # too few to say
+    (lambda loss, model: loss.backward(), 12, False),
+    (lambda loss, model: [setattr(p, "grad", torch.ones_like(p)) for p in model.parameters()], 12, False),
+])
+def test_steps_without_any_backward_pass(watching, backward, steps, told):
+    model = Net()
+    optimizer = sgd(model.parameters())
+    with watching(MembershipProbe) as seen:
+        for _ in range(steps):
+            x = torch.randn(16, 8)
+            loss = F.cross_entropy(model(x), x.argmax(-1) % 4)
+            optimizer.zero_grad()
+            backward(loss, model)
+            optimizer.step()
+    found = [f for f in seen.findings if f.rule == "T310"]
+    assert len(found) == told
+    if told:
+        assert found[0].measured["steps"] == steps

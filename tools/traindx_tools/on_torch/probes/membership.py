@@ -1,4 +1,4 @@
-"""Whom parameters belong to, what reaches them, and the mode their modules are in (T301, T302, T305, T307 to T309)."""
+"""Whom parameters belong to, what reaches them, and the mode their modules are in (T301, T302, T305, T307 to T310)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ from traindx_tools.on_torch.rules import (
     t307_optimizer_of_others,
     t308_trained_in_eval_mode,
     t309_evaluated_in_train_mode,
+    t310_steps_without_gradients,
 )
-from traindx_tools.on_torch.rules.membership import Member, Membership
+from traindx_tools.on_torch.rules.membership import SOURCE, Member, Membership
 from traindx_tools.on_torch.rules.modes import ModeCourse
 from traindx_tools.on_torch.rules.t305_tied_apart import Pair
 
@@ -100,6 +101,7 @@ class MembershipProbe(TorchProbe):
         self._modes: dict[int, _Modes] = {}
         self._had_gradient: set[int] = set()
         self._backwards = 0
+        self._steps = self._empty = 0
         self._ties: list[tuple[torch.nn.Module, str, str]] = []
         self._copies: list[tuple[torch.nn.Module, str, str]] = []
         self._start: dict[int, float] = {}
@@ -160,7 +162,11 @@ class MembershipProbe(TorchProbe):
                     self._start[id(p)] = _mark(p)
 
     def after_step(self, optimizer: torch.optim.Optimizer) -> None:
-        """A first judgement."""
+        """A first judgement; whether anything was there to step with, until the first backward pass."""
+        self._steps += 1
+        if not self._backwards and self._empty == self._steps - 1:
+            held = (p for group in optimizer.param_groups for p in group["params"])
+            self._empty += all(p.grad is None for p in held)
         if self.scene.step == JUDGED_AT and optimizer is self.scene.optimizers[0]:
             for finding in self._once.new(self._findings()):
                 self.scene.recorder.finding(finding)
@@ -177,6 +183,7 @@ class MembershipProbe(TorchProbe):
         seen = self.membership()
         for rule in (t301_in_no_optimizer, t302_no_gradient, t307_optimizer_of_others):
             yield from rule.check(seen)
+        yield from t310_steps_without_gradients.check(self._empty, self._steps, SOURCE, self.scene.recorder.rank)
         yield from t305_tied_apart.check(list(self._pairs()))
         for modes in self._modes.values():
             if modes.layers:
