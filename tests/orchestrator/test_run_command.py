@@ -48,6 +48,15 @@ def test_where_no_records_can_be_kept_nothing_is_started_and_out_is_named(
     assert re.search(r"cannot be kept in .*traindx-run.*--out FOLDER", capfd.readouterr().err)
 
 
+def test_a_jax_program_without_numbers_is_not_called_clean_without_reserve(
+        tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("jax")
+    code = "import jax, jax.numpy as jnp\nf = jax.jit(lambda x: x + 1)\nfor i in range(30): f(jnp.ones(3))"
+    traindx(["run", "--out", str(tmp_path / "run"), "--", sys.executable, "-c", code])
+    err = capfd.readouterr().err
+    assert "nothing wrong was seen in what was computed, but no loss" in err or "nothing was observed" in err
+
+
 KILLED = """
 import os, time, torch
 net = torch.nn.Linear(4, 2)

@@ -142,5 +142,7 @@ def _nothing(seen: LiveRun, folder: str) -> str:
         to = f"which end with step {last:,.0f} (up to a second before a kill may be missing)" if last else (
             "which hold no step: it was killed before the first one was written")
         return f"traindx: nothing wrong was seen in the records in {folder}, {to}; {ended}"
-    until = f" up to step {last:,.0f}" if last is not None else ""
+    until = f" up to step {last:,.0f}" if last is not None else (
+        " in what was computed, but no loss, gradient norm or other number was recorded: whether it learns was not "
+        "judged")
     return f"traindx: nothing wrong was seen{until}{', but ' + ended if ended else ''}; the records are in {folder}"
