@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from traindx_tools.on_code.lookup import Lookup, returned
-from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, parameters, written
+from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, computed, last_name, parameters, written
 
 _DEEP = 14
 _WRAPS = frozenset({"enumerate", "tqdm", "iter", "list", "tuple", "sorted", "track", "reversed", "zip", "prepare"})
@@ -314,16 +314,10 @@ def _own(body: ast.AST) -> Iterator[ast.AST]:
 
 
 def _computed(op: ast.operator, a: float, b: float) -> float | None:
-    if isinstance(op, ast.Add):
-        return a + b
-    if isinstance(op, ast.Sub):
-        return a - b
-    if isinstance(op, ast.Mult):
-        return a * b
-    if isinstance(op, ast.Div):
-        return a / b if b else None
     if isinstance(op, ast.FloorDiv):
         return a // b if b else None
     if isinstance(op, ast.Mod):
         return a % b if b else None
-    return a**b if isinstance(op, ast.Pow) and abs(b) <= 16 and abs(a) < 1e6 and (a or b >= 0) else None
+    if isinstance(op, ast.Pow):
+        return a**b if abs(b) <= 16 and abs(a) < 1e6 and (a or b >= 0) else None
+    return computed(op, a, b)

@@ -258,7 +258,7 @@ class Syntax:
             return float(known)
         if isinstance(node, ast.BinOp):
             a, b = self._number(node.left, left - 1), self._number(node.right, left - 1)
-            return None if a is None or b is None else _computed(node.op, a, b)
+            return None if a is None or b is None else computed(node.op, a, b)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             inner = self._number(node.operand, left - 1)
             return None if inner is None else -inner
@@ -336,7 +336,8 @@ def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.ex
         yield target, value
 
 
-def _computed(op: ast.operator, a: float, b: float) -> float | None:
+def computed(op: ast.operator, a: float, b: float) -> float | None:
+    """The result of one of the four operations on two numbers; None of another one, or for a division by 0."""
     if isinstance(op, ast.Add):
         return a + b
     if isinstance(op, ast.Sub):
