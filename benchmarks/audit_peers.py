@@ -117,7 +117,7 @@ def seen_and_missed(cases: Path, venvs: Path) -> None:
             continue
         cells = []
         for tool, found in said.items():
-            rules = sorted({rule for place in (truth["location"], *truth.get("location_alt", ()))
+            rules = sorted({rule for place in filter(None, (truth["location"], *(truth.get("location_alt") or ())))
                             for rule in _at(found, target, place)})
             seen[tool] += bool(rules)
             of_code[tool] += bool(rules) and truth["needs"] == "code"
