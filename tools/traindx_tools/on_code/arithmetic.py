@@ -153,6 +153,8 @@ def _may_be_array(value: Operation) -> bool:
 
 def _interval(op: str, left: Value, right: Value, dtype: str | None) -> bounds.Bounds:
     a, b = _bounds_of(left), _bounds_of(right)
+    if op == "+" and isinstance(left, Tensor) and isinstance(right, Tensor):
+        return bounds.add(a, b, dtype)[0], None  # both at their highest may never happen: `x * m + y * (1 - m)`
     if op == "+":
         return bounds.add(a, b, dtype)
     if op == "-":

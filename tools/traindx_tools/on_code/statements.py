@@ -10,6 +10,7 @@ from traindx_tools.on_code import containers
 from traindx_tools.on_code.binding import Binding
 from traindx_tools.on_code.evaluate import loop_block
 from traindx_tools.on_code.frame import Frame
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.trace import Block
 from traindx_tools.on_code.values import (
     NONE,
@@ -103,7 +104,7 @@ class Statements(Binding):
         block = Block("branch", node, frame.file, frame.function, subject=test)
         self.blocks[-1].body.append(block)
         self.blocks.append(block)
-        left = self._body(statements, frame)
+        left = block.left = self._body(statements, frame) or ""
         self.blocks.pop()
         return left
 
@@ -122,6 +123,10 @@ class Statements(Binding):
 
     def _loop(self, block: Block, body: list[ast.stmt], orelse: list[ast.stmt], frame: Frame) -> str:
         outer, inner = self.loops, frame.loops
+        for name in _bound_in(block.node):
+            before = frame.env.get(name)
+            if isinstance(before, Const) and before.fixed:
+                frame.env[name] = Const(before.value, fixed=False)  # in the next turn it is something else
         self.blocks.append(block)
         self.loops, frame.loops = (*outer, block), (*inner, block)
         left = self._body(body, frame)
@@ -225,6 +230,16 @@ _HANDLERS: dict[type[ast.AST], Callable[[Any, Any, Frame], str | None]] = {
 }
 """For each kind of statement its method."""
 _NO_GRAD = ("torch.no_grad", "torch.inference_mode")
+
+
+def _bound_in(loop: ast.AST) -> set[str]:
+    """The names that a loop's body binds anew, its target aside; kept with the node."""
+    known: set[str] | None = loop.__dict__.get("_bound_in")
+    if known is None:
+        body = [*loop.body, *loop.orelse] if isinstance(loop, (ast.For, ast.AsyncFor, ast.While)) else []
+        known = {n.id for s in body for n in below(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        loop.__dict__["_bound_in"] = known
+    return known
 
 
 def _restored(frame: Frame, env: dict[str, Value]) -> dict[str, Value]:

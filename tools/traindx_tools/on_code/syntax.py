@@ -234,7 +234,7 @@ class Syntax:
             return None
         bound = self.bindings(node)
         if len(bound) <= 1:
-            return bound[0][1] if bound else None
+            return bound[0][1] if bound and not self._apart(bound[0][0], node) else None
         here = self.statement(node)
         if here is None or isinstance(node, ast.Attribute):
             return None
@@ -245,6 +245,20 @@ class Syntax:
         loops = {id(x) for x in self.loops(node)} - {id(x) for x in self.loops(earlier[-1][0])}
         later = [s for s, _ in bound if s.lineno >= here.lineno and loops & {id(x) for x in self.loops(s)}]
         return None if later else earlier[-1][1]
+
+    def _apart(self, statement: ast.stmt, node: ast.AST) -> bool:
+        """Whether an assignment stands in one branch of a condition and a name in the other."""
+        arm: ast.AST = statement
+        for up in self.above(statement):
+            if not isinstance(up, ast.If):
+                if isinstance(up, (*FunctionNode, ast.ClassDef)):
+                    return False
+            elif up.orelse:
+                other = up.orelse if any(arm is s for s in up.body) else up.body
+                if any(s is a for a in self.above(node) for s in other):
+                    return True
+            arm = up
+        return False
 
     def number(self, node: ast.AST | None) -> float | None:
         """The number of an expression: constants, arithmetic, single assignments, defaults, options of argparse."""

@@ -83,6 +83,8 @@ class Block:
     framework: str = ""
     result: Value | None = None
     """What a followed call returned."""
+    left: str = ""
+    """How a branch is certainly left: "return", "raise", "break", "continue"; "" where what follows it runs too."""
 
     @property
     def line(self) -> int:

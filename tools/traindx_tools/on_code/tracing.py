@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from traindx_tools.on_code.source import below, children
-from traindx_tools.on_code.syntax import Syntax, argument, last_name, parameters
+from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, parameters
 
 _ABSTRACT = {"jax.jit", "jax.pmap", "jax.vmap", "equinox.filter_jit", "equinox.filter_pmap", "equinox.filter_vmap",
              "flax.nnx.jit", "jax.pjit"}  # fmt: skip
@@ -19,6 +20,9 @@ GRADIENTS = {"jax.grad", "jax.value_and_grad", "equinox.filter_grad", "equinox.f
 _STATIC_ATTRIBUTES = frozenset({"shape", "ndim", "dtype", "size", "aval", "weak_type", "sharding"})
 _STATIC_CALLS = frozenset({"len", "isinstance", "hasattr", "callable", "type", "shape", "ndim", "issubclass", "getattr",
                            "tree_structure", "id", "range", "size"})  # fmt: skip
+
+
+_TRACER = re.compile(r"tracer|is_concrete|concrete_or_error", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -126,13 +130,20 @@ def _static(code: Syntax, function: ast.FunctionDef, call: ast.Call | None) -> f
 
 
 def function_of(code: Syntax, node: ast.AST | None) -> ast.FunctionDef | None:
-    """The function of this file that a name means, in the nearest scope that defines it."""
+    """The function of this file that a name means, in the nearest scope that defines it.
+
+    A method is no name inside the methods of its class.
+    """
     if not isinstance(node, ast.Name):
         return None
     known = [f for f in code.of(ast.FunctionDef) if f.name == node.id]
-    around = {id(a) for a in code.above(node)}
-    inner = [f for f in known if id(code.parent(f)) in around]
-    return inner[-1] if inner else None
+    in_function = False
+    for scope in code.above(node) if known else ():
+        here = [f for f in known if code.parent(f) is scope and not (in_function and isinstance(scope, ast.ClassDef))]
+        if here:
+            return here[-1]
+        in_function = in_function or isinstance(scope, (*FunctionNode, ast.Lambda))
+    return None
 
 
 def calls_of(code: Syntax, transformed: ast.Call, through: frozenset[str] = frozenset()) -> Iterator[ast.Call]:
@@ -185,6 +196,11 @@ def own_nodes_of(one: Traced) -> list[ast.AST]:
     return list(_own(one.node))
 
 
+def asks_for_tracer(node: ast.AST) -> bool:
+    """`not_jax_tracer(x)`, `is_concrete(x)`: what stands beside it is read only where there is a value."""
+    return isinstance(node, ast.Call) and _TRACER.search(last_name(node.func)) is not None
+
+
 def depends(node: ast.AST, names: set[str]) -> bool:
     """Whether the value of an expression, not only its shape or type, depends on traced names.
 
@@ -196,8 +212,12 @@ def depends(node: ast.AST, names: set[str]) -> bool:
         if node.attr in _STATIC_ATTRIBUTES or isinstance(node.value, ast.Name):
             return False
         return depends(node.value, names)
+    if isinstance(node, ast.BoolOp) and any(asks_for_tracer(v) for v in node.values):
+        return False
+    if isinstance(node, ast.IfExp) and (asks_for_tracer(node.test) or not depends(node.test, names)):
+        return depends(node.body, names) or depends(node.orelse, names)
     if isinstance(node, ast.Call):
-        if last_name(node.func) in _STATIC_CALLS:
+        if last_name(node.func) in _STATIC_CALLS or asks_for_tracer(node):
             return False
         own = isinstance(node.func, ast.Attribute) and depends(node.func.value, names)
         return own or any(depends(a, names) for a in (*node.args, *(k.value for k in node.keywords)))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import re
+
 from traindx_tools.on_code import names
 from traindx_tools.on_code.project import TrainingLoop
+from traindx_tools.on_code.syntax import names_in, syntax
 from traindx_tools.on_code.trace import Block, Event, Place
 from traindx_tools.on_code.values import (
     UNKNOWN,
@@ -19,6 +23,9 @@ from traindx_tools.on_code.values import (
     unwrap,
 )
 
+_CLEARS = re.compile(r"(zero|clear|reset)_?grad", re.IGNORECASE)
+_OTHER_STEPS = re.compile(r"sched|prof|timer|progress|pbar|meter|logger|bar$|env$|warm", re.IGNORECASE)
+"""What else steps once a batch, by its name."""
 _SCHEDULER_BASES = ("LRScheduler", "_LRScheduler", "LambdaLR")
 
 
@@ -61,14 +68,27 @@ def guessed_optimizer(loop: TrainingLoop) -> Place | None:
     after = [
         p
         for p in steps
-        if p.order > loop.backwards[0].order and isinstance(p.event.receiver, Symbol) and not p.event.args
+        if p.order > loop.backwards[0].order
+        and isinstance(p.event.receiver, Symbol)
+        and not p.event.args
+        and not _OTHER_STEPS.search(text_of(p.event))
+        and not _opened(p.event)
     ]
     return after[0] if after else None
+
+
+def _opened(event: Event) -> bool:
+    """Whether a `with` around it gave the name: `with profile() as p`, which is no optimizer."""
+    around = syntax(event.file).above(event.node)
+    items = [i for up in around if isinstance(up, (ast.With, ast.AsyncWith)) for i in up.items]
+    return any(i.optional_vars is not None and text_of(event) in names_in(i.optional_vars) for i in items)
 
 
 def clears(event: Event, optimizer: Value) -> bool:
     """Whether an event may clear the gradients that this optimizer uses."""
     if event.kind == "store" and event.name == "attribute.grad":
+        return True
+    if event.kind == "call" and _CLEARS.search(event.method) and event.method != "zero_grad":
         return True
     if event.kind != "call" or event.method not in ("zero_grad", "zero_", "fill_"):
         return False
@@ -133,8 +153,6 @@ def is_false(value: Value | None) -> bool:
 
 def text_of(event: Event, part: str = "receiver") -> str:
     """The receiver or the callee of a call as it is written."""
-    import ast
-
     node = event.node
     if isinstance(node, ast.Call):
         target = node.func.value if part == "receiver" and isinstance(node.func, ast.Attribute) else node.func

@@ -37,7 +37,7 @@ def triangle(code: Syntax, node: ast.expr | None, depth: int = 10) -> Triangle |
     if node is None or depth <= 0:
         return None
     if isinstance(node, (ast.Name, ast.Attribute)):
-        origin = code.assigned(node)
+        origin = None if _changed_in_place(code, node) else code.assigned(node)
         return triangle(code, origin, depth - 1) if origin is not None and origin is not node else None
     if isinstance(node, ast.Subscript):
         return triangle(code, node.value, depth - 1)
@@ -52,6 +52,13 @@ def triangle(code: Syntax, node: ast.expr | None, depth: int = 10) -> Triangle |
     if isinstance(node, ast.Call):
         return _called(code, node, depth)
     return None
+
+
+def _changed_in_place(code: Syntax, name: ast.expr) -> bool:
+    """`mask.masked_fill_(mask.bool(), -inf)`: what the mask holds is no longer what it was made of."""
+    text, scope = written(name), code.scope(name)
+    return any(isinstance(c.func, ast.Attribute) and written(c.func.value) == text and code.scope(c) is scope
+               for c in code.calls("masked_fill_", "fill_", "mul_", "neg_", "logical_not_", "add_"))  # fmt: skip
 
 
 def _compared(code: Syntax, node: ast.Compare, depth: int) -> Triangle | None:

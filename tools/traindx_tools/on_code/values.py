@@ -300,7 +300,7 @@ def join(left: Value, right: Value) -> Value:
     if left is right or (type(left) is type(right) and left == right):
         return left
     for one, other in ((left, right), (right, left)):
-        if one == NONE and not isinstance(other, (Const, Operation)):
+        if isinstance(one, Const) and one.value is None and not isinstance(other, (Const, Operation)):
             return other  # `loss = None` and then, under a condition, a loss: whoever uses it has the loss
     if isinstance(left, Tensor) and isinstance(right, Tensor):
         return join_tensors(left, right)

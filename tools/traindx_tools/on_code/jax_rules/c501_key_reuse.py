@@ -18,7 +18,7 @@ from traindx_tools.on_code.carried_keys import Repeated, repeated
 from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import keys
-from traindx_tools.on_code.syntax import names_in, written
+from traindx_tools.on_code.syntax import argument, names_in, written
 from traindx_tools.on_code.trace import Block, Event, Place
 from traindx_tools.on_code.values import Symbol, Table, Thing, Value
 from traindx_tools.rules import Rule
@@ -35,6 +35,7 @@ RULE = Rule(
     confirm=("jax.config.update('jax_debug_key_reuse', True)", "compare two draws that should differ"),
 )
 _KEYS = re.compile(r"key|rng|seed|prng", re.IGNORECASE)
+_ORDERS = frozenset({"choice", "permutation", "shuffle"})
 _NO_USE = frozenset({"PRNGKey", "key", "fold_in", "key_data", "wrap_key_data", "clone", "key_impl"})
 
 
@@ -106,6 +107,8 @@ def _twice(places: list[Place]) -> Iterator[Finding]:
         same_call = first.event is second.event and first.path[-1] is second.path[-1]
         if _exclusive(first, second) or (same_call and first.loops != second.loops):
             continue
+        if _drawn_alike(first.event, second.event):
+            continue
         after_split = first.event.method == "split"
         alike = first.event.method == second.event.method and not same_call
         yield RULE.finding(
@@ -161,9 +164,30 @@ def _at(event: Event) -> str:
 
 
 def _exclusive(first: Place, second: Place) -> bool:
-    """Whether the two lie in different branches of one condition."""
+    """Whether the two lie in different branches of one condition, or the first in one that what follows never sees."""
     ours = {id(b.node): b for b in first.path if b.kind == "branch"}
-    return any(b.kind == "branch" and id(b.node) in ours and ours[id(b.node)] is not b for b in second.path)
+    if any(b.kind == "branch" and id(b.node) in ours and ours[id(b.node)] is not b for b in second.path):
+        return True
+    common = sum(a is b for a, b in zip(first.path, second.path, strict=False))
+    for block in first.path[common:]:
+        if block.kind in ("call", "loop"):
+            return False
+        if block.kind == "branch" and block.left:
+            return True
+    return False
+
+
+def _drawn_alike(first: Event, second: Event) -> bool:
+    """Whether one order, or one choice of rows, is meant for two arrays that belong together (x and y)."""
+    one, two = first.node, second.node
+    if first.method != second.method or first.method not in _ORDERS:
+        return False
+    if not isinstance(one, ast.Call) or not isinstance(two, ast.Call):
+        return False
+    of, other = (argument(call, 1, "x", "a") for call in (one, two))
+    rest = [sorted([written(a) for a in call.args[2:]] + [f"{k.arg}={written(k.value)}" for k in call.keywords
+            if k.arg not in ("key", "x", "a")]) for call in (one, two)]  # fmt: skip
+    return of is not None and other is not None and written(of) != written(other) and rest[0] == rest[1]
 
 
 def _constant_in_loop(place: Place) -> Iterator[Finding]:

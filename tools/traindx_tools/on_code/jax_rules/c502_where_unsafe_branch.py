@@ -88,8 +88,15 @@ def _in_graph(event: Event) -> bool:
     return event.grad is not False and any(isinstance(a, Tensor) and a.grad for a in event.args)
 
 
+def _own_gradient(event: Event) -> bool:
+    """Whether the function says itself what its gradient is (custom_jvp, custom_vjp): nothing goes through here."""
+    decorators = getattr(event.function.node, "decorator_list", ()) if event.function is not None else ()
+    return any("custom_jvp" in ast.unparse(d) or "custom_vjp" in ast.unparse(d) or "custom_gradient" in ast.unparse(d)
+               for d in decorators)  # fmt: skip
+
+
 def _judged(event: Event, node: ast.Call) -> Finding | None:
-    if len(node.args) != 3 or not _in_graph(event):
+    if len(node.args) != 3 or not _in_graph(event) or _own_gradient(event):
         return None
     condition = _resolved(event, node.args[0])
     if _DRAWN.search(ast.unparse(condition)):

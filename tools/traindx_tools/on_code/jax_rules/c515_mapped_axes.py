@@ -66,9 +66,10 @@ def _shared_key(code: Syntax, call: ast.Call, axes: ast.expr | None) -> Iterator
     function = function_of(code, argument(call, 0, "fun"))
     if function is None or not isinstance(axes, (ast.Tuple, ast.List)):
         return
-    for name, axis in zip(parameters(function), axes.elts, strict=False):
+    calls = list(calls_of(code, call))
+    for position, (name, axis) in enumerate(zip(parameters(function), axes.elts, strict=False)):
         fixed = isinstance(axis, ast.Constant) and axis.value is None
-        if not fixed or not _KEY.fullmatch(name):
+        if not fixed or not _KEY.fullmatch(name) or any(written(argument(u, position)) == "None" for u in calls):
             continue
         for draw in (n for n in ast.walk(function) if isinstance(n, ast.Call)):
             sampler = code.qualified(draw.func).startswith("jax.random.") and last_name(draw.func) != "fold_in"

@@ -52,7 +52,7 @@ def _updates(code: Syntax) -> Iterator[tuple[ast.AST, ast.AST, str]]:
         step = argument(call, 0, "f")
         if isinstance(step, ast.Lambda) and len(call.args) >= 3 and "grad" in written(call.args[2]).lower():
             names = [a.arg for a in step.args.args]
-            if len(names) >= 2 and _climbs(code, step.body, names[0], names[1]):
+            if len(names) >= 2 and _climbs(code, step.body, names[0], names[1]) and _of_these(code, call):
                 yield step.body, step.body, "sign"
     for pair in code.of(ast.BinOp):
         if isinstance(pair.op, ast.Add) and isinstance(pair.left, ast.Name) and _paired(code, pair):
@@ -73,6 +73,15 @@ def _updates(code: Syntax) -> Iterator[tuple[ast.AST, ast.AST, str]]:
             yield assigned, assigned, "sign"
     for call in code.calls("add_"):
         yield from _added(code, call)
+
+
+def _of_these(code: Syntax, call: ast.Call) -> bool:
+    """Whether the gradients may be those of what is updated: a call that made them got it (a sampler's did not)."""
+    updated, made = written(call.args[1]), code.origin(call.args[2])
+    if not isinstance(made, ast.Call):
+        return True
+    given = [written(n) for a in (*made.args, *(k.value for k in made.keywords)) for n in ast.walk(a)]
+    return updated in given or not made.args or isinstance(code.origin(call.args[1]), ast.Call)
 
 
 def _paired(code: Syntax, node: ast.BinOp) -> bool:

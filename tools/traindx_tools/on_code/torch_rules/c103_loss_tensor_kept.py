@@ -16,7 +16,7 @@ from traindx_tools.on_code import patching
 from traindx_tools.on_code.binding import mixed_in
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project, TrainingLoop, location
-from traindx_tools.on_code.syntax import argument, parameters
+from traindx_tools.on_code.syntax import argument, names_in, parameters, syntax
 from traindx_tools.on_code.trace import Block, Event, Place
 from traindx_tools.on_code.training import derives_from, sent_backward, sites_of
 from traindx_tools.on_code.values import Bag, Instance, Symbol, Table, Tensor, Thing, Value
@@ -117,6 +117,8 @@ def _reset_inside(loop: TrainingLoop, place: Place, container: Value | None) -> 
     """Whether the container is emptied or replaced somewhere in the innermost loop that trains."""
     training = [b for b in place.loops if {"backward", "manual_backward"} & b.methods or b.framework]
     inner = training[-1] if training else loop.block
+    if _begun_anew(place.event, inner):
+        return True
     attribute = _attribute_name(place.event)
     for other in loop.places:
         event = other.event
@@ -141,6 +143,18 @@ def _reset_inside(loop: TrainingLoop, place: Place, container: Value | None) -> 
         ):
             return True
     return False
+
+
+def _begun_anew(event: Event, loop: Block) -> bool:
+    """Whether the loop binds the name to something else somewhere: `if (i + 1) % window == 0: running = 0`."""
+    node = event.node
+    kept = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else (
+        node.target if isinstance(node, ast.AugAssign) else node.targets[0] if isinstance(node, ast.Assign) else None)
+    if not isinstance(kept, ast.Name) or event.file is not loop.file:
+        return False
+    code = syntax(event.file)
+    return any(any(up is loop.node for up in code.above(statement)) and kept.id not in names_in(value)
+               for statement, value in code.bindings(kept) if statement is not node)  # fmt: skip
 
 
 def _attribute_name(event: Event) -> str | None:

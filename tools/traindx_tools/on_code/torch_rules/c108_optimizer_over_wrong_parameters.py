@@ -20,7 +20,7 @@ from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.repairs import optimizers
 from traindx_tools.on_code.syntax import syntax
 from traindx_tools.on_code.trace import Block, Event, Place, walk
-from traindx_tools.on_code.training import is_optimizer, sent_backward, stepped
+from traindx_tools.on_code.training import is_false, is_optimizer, sent_backward, stepped
 from traindx_tools.on_code.values import Bag, Instance, Tensor, Thing, Value, unwrap
 from traindx_tools.rules import Rule
 
@@ -53,7 +53,8 @@ def check(project: Project) -> Iterator[Finding]:
         for place in places:
             made = place.event.result
             if isinstance(made, (Thing, Instance)) and _builds(place.event):
-                yield from _over_nothing(project, place.event, made)
+                if not _thawed(places, place, made):
+                    yield from _over_nothing(project, place.event, made)
                 yield from _too_early(root, places, place, made)
     for loop in project.training_loops:
         yield from _other_model(loop)
@@ -65,6 +66,15 @@ def _builds(event: Event) -> bool:
     if event.kind not in ("call", "store") or not isinstance(made, (Thing, Instance)) or not is_optimizer(made):
         return False
     return event.method == "__new__" or (isinstance(made, Thing) and event.name == made.type)
+
+
+def _thawed(places: list[Place], built: Place, optimizer: Thing | Instance) -> bool:
+    """Whether it holds what is frozen only now: requires_grad is set to True behind it, layer by layer."""
+    if any(p.only_trainable for p in held(optimizer) or []):
+        return False
+    later = [p.event for p in places if p.order > built.order]
+    return any(((e.kind == "store" and e.name == "attribute.requires_grad") or e.method == "requires_grad_")
+               and not any(is_false(a) for a in e.args) for e in later)  # fmt: skip
 
 
 def _over_nothing(project: Project, event: Event, optimizer: Thing | Instance) -> Iterator[Finding]:
@@ -88,8 +98,11 @@ def _too_early(root: Block, places: list[Place], place: Place, optimizer: Thing 
     if not owned:
         return
     later = [p for p in places if p.order > place.order]
+    told: set[int] = set()
     for other in later:
         event = other.event
+        if event.kind == "store" and id(event.function) in told:
+            continue  # one method that makes several parts anew is one fault
         if (
             isinstance(event.result, (Thing, Instance))
             and is_optimizer(event.result)
@@ -99,6 +112,7 @@ def _too_early(root: Block, places: list[Place], place: Place, optimizer: Thing 
             return  # a second optimizer may hold what is new
         reason = _grows(event, owned)
         if reason is not None and _trains_after(later, place, other, optimizer) and not _given(later, other, optimizer):
+            told.add(id(event.function))
             yield RULE.finding(
                 f"{reason} at {event.file.path}:{event.line}, after the optimizer was built at line "
                 f"{place.event.line}: {_keeps(event)}the new "

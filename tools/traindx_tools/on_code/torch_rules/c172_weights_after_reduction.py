@@ -59,14 +59,20 @@ def _product_of(code: Syntax, call: ast.Call) -> ast.BinOp | None:
 def _reduced(code: Syntax, node: ast.expr) -> ast.Call | None:
     """The call that made the loss, where it is one of torch with its default reduction."""
     origin = code.origin(node)
-    if not isinstance(origin, ast.Call) or argument(origin, 99, "reduction", "reduce") is not None:
+    if not isinstance(origin, ast.Call) or _says_otherwise(origin):
         return None
     if _LOSSES.fullmatch(last_name(origin.func)) and code.qualified(origin.func).startswith("torch."):
         return origin
     maker = code.origin(origin.func) if isinstance(origin.func, (ast.Name, ast.Attribute)) else None
     if isinstance(maker, ast.Call) and _CLASSES.fullmatch(last_name(maker.func)):
-        return None if argument(maker, 99, "reduction", "reduce") is not None else maker
+        return None if _says_otherwise(maker) else maker
     return None
+
+
+def _says_otherwise(call: ast.Call) -> bool:
+    """Whether a reduction is given, or may be among options that are not written out."""
+    starred = any(k.arg is None for k in call.keywords) or any(isinstance(a, ast.Starred) for a in call.args)
+    return starred or argument(call, 99, "reduction", "reduce") is not None
 
 
 def _finding(code: Syntax, call: ast.Call, made: ast.Call, weight: ast.expr) -> Finding:

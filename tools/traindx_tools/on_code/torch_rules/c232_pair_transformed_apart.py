@@ -143,13 +143,21 @@ def _returned(value: ast.Tuple | ast.Dict) -> set[str]:
 
 
 def _together(code: Syntax, a: _Move, b: _Move) -> bool:
-    """In one block, or in two blocks under the same stored condition."""
-    if a.block is b.block:
+    """In one block, in two blocks under the same stored condition, or one where the other exists at all."""
+    if a.block is b.block or _where_given(code, a, b) or _where_given(code, b, a):
         return True
     if not isinstance(a.block, ast.If) or not isinstance(b.block, ast.If):
         return False
     drawn_anew = any(isinstance(n, ast.Call) for n in below(a.block.test))
     return written(a.block.test) == written(b.block.test) and not drawn_anew
+
+
+def _where_given(code: Syntax, always: _Move, inner: _Move) -> bool:
+    """`image = flip(image)`, and `if mask is not None: mask = flip(mask)` within the same block: no draw decides."""
+    if not isinstance(inner.block, ast.If) or any(isinstance(n, ast.Call) for n in below(inner.block.test)):
+        return False
+    return code.parent(inner.block) is always.block and (
+        inner.name in written(inner.block.test) or not isinstance(always.block, ast.If))  # fmt: skip
 
 
 def _changed(block: ast.AST, name: str) -> bool:

@@ -41,6 +41,8 @@ _OWN_PART = re.compile(r"\brank\b|local_rank|DistributedSampler|world_size|proce
 _CLOCK = frozenset({"time.time", "time.perf_counter", "time.monotonic", "datetime.datetime.now", "datetime.now"})
 _RANK = re.compile(r"^(local_|global_|self\.)?rank$|is_(local_)?main(_process)?$|is_master$|is_rank_?0$|get_rank\(\)|"
                    r"is_global_zero|process_index", re.IGNORECASE)  # fmt: skip
+_REPORTS = re.compile(r"log|print|write|save|backward|info|debug|warn|clip|barrier|setup|set_postfix", re.IGNORECASE)
+"""What tells a logger or an engine something: no decision comes back from it."""
 _LOSSY = re.compile(r"loss|mse|mae|nll|objective|perplex|error", re.IGNORECASE)
 _DEEP = 7
 
@@ -149,7 +151,7 @@ def _sources(look: Lookup, code: Syntax, loop: ast.AST, test: ast.expr) -> Itera
     for owner, node, left in queue:
         for part in _without_lengths(node):
             yield owner, part
-            if left <= 0 or not isinstance(part, (ast.Name, ast.Attribute)):
+            if left <= 0 or not (isinstance(part, (ast.Name, ast.Attribute)) or _entry(part)):
                 continue
             key = f"{id(owner)} {written(part)}"
             if key in seen or written(part) in owner.aliases:
@@ -157,6 +159,12 @@ def _sources(look: Lookup, code: Syntax, loop: ast.AST, test: ast.expr) -> Itera
             seen.add(key)
             for value in _fed(look, owner, part, loop):
                 queue.append((*value, left - 1))
+
+
+def _entry(node: ast.AST) -> bool:
+    """`state["step"]`: an entry has its own values, and those of the other entries do not decide."""
+    key = node.slice if isinstance(node, ast.Subscript) else None
+    return isinstance(key, ast.Constant) and isinstance(key.value, str)
 
 
 def _without_lengths(node: ast.AST) -> Iterator[ast.AST]:
@@ -167,10 +175,14 @@ def _without_lengths(node: ast.AST) -> Iterator[ast.AST]:
         if isinstance(part, ast.Call) and last_name(part.func) == "len":
             continue
         yield part
-        stack += ast.iter_child_nodes(part)
+        if not _entry(part):
+            stack += ast.iter_child_nodes(part)
 
 
-def _fed(look: Lookup, code: Syntax, name: ast.expr, loop: ast.AST) -> Iterator[tuple[Syntax, ast.AST]]:
+def _fed(look: Lookup, code: Syntax, name: ast.AST, loop: ast.AST) -> Iterator[tuple[Syntax, ast.AST]]:
+    if isinstance(name, ast.Subscript):
+        yield from _fed_entry(code, name, loop)
+        return
     bound = [(s, v) for s, v in code.bindings(name) if not _wraps(v)]
     bound += [(a, a.value) for a in code.of(ast.AugAssign) if written(a.target) == written(name)
               and code.scope(a) is code.scope(name)]  # fmt: skip
@@ -186,9 +198,26 @@ def _fed(look: Lookup, code: Syntax, name: ast.expr, loop: ast.AST) -> Iterator[
             yield step
     text = written(name)
     for call in (n for n in ast.walk(loop) if isinstance(n, ast.Call)):
-        told = isinstance(call.func, ast.Attribute) and written(call.func.value) == text
+        told = isinstance(call.func, ast.Attribute) and written(call.func.value) == text and not _REPORTS.search(
+            call.func.attr)  # fmt: skip
         if (told or written(call.func) == text) and call.args and "print" not in text:
             yield from ((code, a) for a in call.args)
+
+
+def _fed_entry(code: Syntax, entry: ast.Subscript, loop: ast.AST) -> Iterator[tuple[Syntax, ast.AST]]:
+    """What is stored under this key or appended to it; where nothing is, the whole that it was taken from."""
+    text = written(entry)
+    stores = [(a, a.value) for a in code.of(ast.Assign) if any(written(t) == text for t in a.targets)]
+    grown = [(a, a.value) for a in code.of(ast.AugAssign) if written(a.target) == text]
+    told = [a for call in code.of(ast.Call) if isinstance(call.func, ast.Attribute)
+            and written(call.func.value) == text for a in call.args]  # fmt: skip
+    for statement, value in (*stores, *grown):
+        yield code, value
+        inside = any(up is loop for up in code.above(statement))
+        yield from ((code, up.test) for up in code.above(statement) if isinstance(up, ast.If) and inside)
+    yield from ((code, a) for a in told)
+    if not stores and not grown and not told:
+        yield code, entry.value
 
 
 def _wraps(value: ast.expr) -> bool:
