@@ -119,6 +119,14 @@ def _cond(caller: Foreign, call: Call) -> Value | None:
     return containers.joined(results) if results else None
 
 
+@_function("jax.lax.switch")
+def _switch(caller: Foreign, call: Call) -> Value | None:
+    listed = call.get(1, "branches")
+    branches = [b for b in listed.items if isinstance(b, Function)] if isinstance(listed, Bag) else []
+    results = [caller.call(b, list(call.args[2:]), {}, call.node, call.frame) for b in branches]
+    return containers.joined(results) if results else None
+
+
 @_function("jax.tree_util.tree_map", "jax.tree.map", "jax.tree_map")
 def _tree_map(caller: Foreign, call: Call) -> Value | None:
     function = call.get(0, "f")

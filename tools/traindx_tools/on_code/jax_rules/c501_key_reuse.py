@@ -18,7 +18,7 @@ from traindx_tools.on_code.carried_keys import Repeated, repeated
 from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import keys
-from traindx_tools.on_code.syntax import argument, names_in, written
+from traindx_tools.on_code.syntax import argument, last_name, names_in, written
 from traindx_tools.on_code.trace import Block, Event, Place
 from traindx_tools.on_code.values import Symbol, Table, Thing, Value
 from traindx_tools.rules import Rule
@@ -36,6 +36,8 @@ RULE = Rule(
 )
 _KEYS = re.compile(r"key|rng|seed|prng", re.IGNORECASE)
 _ORDERS = frozenset({"choice", "permutation", "shuffle"})
+_TEST = re.compile(r"(^|/)(test_[^/]*|[^/]*_test|conftest)\.py$")
+"""A test draws two inputs from one key and is none the worse for it."""
 _NO_USE = frozenset({"PRNGKey", "key", "fold_in", "key_data", "wrap_key_data", "clone", "key_impl"})
 
 
@@ -121,7 +123,8 @@ def _twice(places: list[Place]) -> Iterator[Finding]:
             location(_caller(first, second)),
             second.event.file.path,
             strength=Strength.DIRECT,
-            severity=None if (after_split or alike) and not same_call else Severity.MEDIUM,
+            severity=Severity.LOW if _TEST.search(second.event.file.path) else (
+                None if (after_split or alike) and not same_call else Severity.MEDIUM),
             measured={
                 "kind": "reuse",
                 "first_line": first.event.line,
@@ -169,12 +172,20 @@ def _exclusive(first: Place, second: Place) -> bool:
     if any(b.kind == "branch" and id(b.node) in ours and ours[id(b.node)] is not b for b in second.path):
         return True
     common = sum(a is b for a, b in zip(first.path, second.path, strict=False))
+    apart = [b.node for path in (first.path, second.path) for b in path[common : common + 1] if b.kind == "call"]
+    if len(apart) == 2 and apart[0] is apart[1] and _is_choice(apart[0]):
+        return True
     for block in first.path[common:]:
         if block.kind in ("call", "loop"):
             return False
         if block.kind == "branch" and block.left:
             return True
     return False
+
+
+def _is_choice(node: ast.AST) -> bool:
+    """`lax.cond` and `lax.switch` run one of the functions that they get."""
+    return isinstance(node, ast.Call) and last_name(node.func) in ("cond", "switch")
 
 
 def _drawn_alike(first: Event, second: Event) -> bool:
