@@ -1,0 +1,199 @@
+"""Inputs and targets of a language model that are one and the same: pairs that are made alike, ids that come back."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from traindx_tools.on_code.lookup import Lookup
+from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
+from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
+from traindx_tools.on_code.values import Instance, unwrap
+
+_FLAT = frozenset({"view", "reshape", "flatten", "contiguous", "transpose", "long", "to", "permute", "clone", "int",
+                   "cuda", "float", "astype", "copy", "detach", "type", "pin_memory", "ravel"})  # fmt: skip
+_SHIFTS = re.compile(r"\.roll\(|shift|mlm|mask_token|\[MASK\]|pad\([^)\n]*1, ?0|masked_lm|corrupt|noised?_|span_",
+                     re.IGNORECASE)  # fmt: skip
+_NO_TOKENS = re.compile(r"argv|shape|size|layer|width|dims?$|args|split|channels|parts|files|beta|hidden|names|words$")
+_BOTTLENECK = re.compile(r"[Dd]ecoder(?!Layer|_only)|latent|[Aa]uto_?[Ee]nc|bottleneck|reconstruct|codebook|quantiz"
+                         r"|logvar|log_var")  # fmt: skip
+_RECURRENT = re.compile(r"\b(LSTM|GRU|RNN)\(")
+_CAUSAL = re.compile(r"is_causal|\btril\(|\.tril\b|triu|generate_square_subsequent_mask|make_causal_mask|[Cc]ausal")
+_SHIFT_INSIDE = re.compile(r"ForCausalLM|LMHeadModel|ForConditionalGeneration")
+_IDS = ("input_ids", "ids", "tokens", "input", "inputs", "x", "idx")
+_LABELS = ("labels", "label", "targets", "target", "y")
+_MAKERS = re.compile(r"batch|sample|collate|window|chunk|__getitem__|__iter__|data|pairs?$")
+_MODEL = re.compile(r"model|net|lm$|gpt|head|^self$", re.IGNORECASE)
+_MOST_STEPS = 12
+
+Pair = tuple[Syntax, ast.AST, ast.expr, ast.expr]
+"""Where it is given out, the input, the target."""
+
+
+def causal(project: Project) -> bool:
+    """Whether a model of the project sees only what was before: a causal mask, or a recurrence in one direction."""
+    texts = [f.text for f in project.files]
+    if any(_CAUSAL.search(t) for t in texts):
+        return True
+    one_way = any(_RECURRENT.search(t) for t in texts) and not any("bidirectional" in t for t in texts)
+    return one_way and any("Embed" in t for t in texts)
+
+
+def shifted_somewhere(project: Project) -> bool:
+    """Whether anything is shifted by one, or corrupted, so that input and target may differ after all."""
+    return any(_SHIFTS.search(f.text) is not None or any(map(_ahead, syntax(f).of(ast.Subscript)))
+               for f in project.files)  # fmt: skip
+
+
+def _ahead(node: ast.Subscript) -> bool:
+    """Whether a slice leaves out what comes first: `y[:, 1:]`, `data[i + 1 : i + 1 + n]`."""
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    for part in parts:
+        low = part.lower if isinstance(part, ast.Slice) else None
+        if low is None or (isinstance(part, ast.Slice) and part.step is not None):
+            continue
+        one = isinstance(low, ast.Constant) and low.value == 1
+        later = isinstance(low, ast.BinOp) and isinstance(low.op, ast.Add) and any(
+            isinstance(s, ast.Constant) and s.value == 1 for s in (low.left, low.right))  # fmt: skip
+        if (one or later) and not _NO_TOKENS.search(written(node.value)):
+            return True
+    return False
+
+
+def bottleneck(project: Project) -> bool:
+    """Whether a model is to give back its input on purpose."""
+    return any(_BOTTLENECK.search(f.text) for f in project.files)
+
+
+def plain(node: ast.expr | None) -> ast.expr | None:
+    """Without reshapes, casts and copies."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _FLAT:
+        node = node.func.value
+    return node
+
+
+def equal_pairs(project: Project) -> Iterator[Pair]:
+    """Every pair of input and target that a function gives out and that is the same twice."""
+    if any(_SHIFT_INSIDE.search(f.text) for f in project.files):
+        return
+    for file in project.files:
+        code = syntax(file)
+        backs: list[ast.Return | ast.Yield] = [*code.of(ast.Return), *code.of(ast.Yield)]
+        for back in backs:
+            function = code.function(back)
+            made = code.origin(back.value) if isinstance(back.value, ast.Name) else back.value
+            pair = _two(made) if made is not None and function is not None else None
+            named = function is not None and (isinstance(back, ast.Yield) or _MAKERS.search(function.name))
+            if pair is None or not named or any(isinstance(n, ast.Lambda) for n in code.above(back)):
+                continue
+            if same(code, *pair):
+                yield code, back, *pair
+
+
+def _two(made: ast.expr) -> tuple[ast.expr, ast.expr] | None:
+    if isinstance(made, ast.Tuple) and len(made.elts) == 2:
+        return made.elts[0], made.elts[1]
+    if isinstance(made, ast.Dict):
+        named = {k.value: v for k, v in zip(made.keys, made.values, strict=True) if isinstance(k, ast.Constant)}
+        ids = next((named[n] for n in _IDS if n in named), None)
+        labels = next((named[n] for n in _LABELS if n in named), None)
+        return (ids, labels) if ids is not None and labels is not None else None
+    return None
+
+
+def same(code: Syntax, one: ast.expr, other: ast.expr) -> bool:
+    """Whether two expressions of one function hold the same, by the assignments that reach them."""
+    a, b = _followed(code, one), _followed(code, other)
+    if a is None or b is None or isinstance(a, ast.Constant) or _changed(code, one) or _changed(code, other):
+        return False
+    text = written(a)
+    if a is b:
+        return not isinstance(a, ast.Call) or bool(a.args) or isinstance(a.func, ast.Attribute)
+    return text == written(b) and "rand" not in text and "next(" not in text and "pop(" not in text and all(
+        len(code.bindings(n)) <= 1 or code.loops(n) for n in below(a) if isinstance(n, ast.Name))  # fmt: skip
+
+
+def _followed(code: Syntax, node: ast.expr) -> ast.expr | None:
+    found = plain(node)
+    for _ in range(_MOST_STEPS):
+        made = plain(code.assigned(found)) if isinstance(found, ast.Name) else None
+        if made is None or made is found:
+            break
+        found = made
+    return found
+
+
+def _changed(code: Syntax, node: ast.expr) -> bool:
+    """Whether something is written into it: `labels[mask] = -100`, `ids.masked_fill_(...)`."""
+    name = plain(node)
+    if not isinstance(name, ast.Name):
+        return False
+    stores = [s for s in code.item_stores.get(name.id, ()) if code.scope(s) is code.scope(name)]
+    in_place = (c for c in code.of(ast.Call) if isinstance(c.func, ast.Attribute) and c.func.attr.endswith("_")
+                and written(c.func.value) == name.id and code.scope(c) is code.scope(name))  # fmt: skip
+    ignores = all(written(s.value).startswith("-") for s in stores)
+    return (bool(stores) and not ignores) or next(in_place, None) is not None
+
+
+def read_by(look: Lookup, code: Syntax, logits: ast.expr) -> Iterator[ast.expr]:
+    """What logits were computed from, position by position: the inputs of the layers before them, nearest first."""
+    node: ast.expr | None = plain(logits)
+    for _ in range(_MOST_STEPS):
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            yield node
+            made = node.value if isinstance(node, ast.Attribute) and node.attr == "logits" else code.assigned(node)
+        elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and node.slice.value in (
+                0, "logits"):  # fmt: skip
+            made = node.value
+        elif isinstance(node, ast.Call) and _is_layer(look, code, node):
+            made = argument(node, 0, *_IDS)
+        else:
+            return
+        node = plain(made) if isinstance(made, ast.expr) else None
+
+
+def _is_layer(look: Lookup, code: Syntax, call: ast.Call) -> bool:
+    """Whether a call is that of a module or model, which keeps the positions apart."""
+    if code.qualified(call.func) or not isinstance(call.func, (ast.Name, ast.Attribute)):
+        return code.qualified(call.func).rpartition(".")[2] in ("dropout", "relu", "gelu", "layer_norm")
+    made = code.origin(call.func)
+    if isinstance(made, ast.Call):
+        return last_name(made.func)[:1].isupper() or last_name(made.func) in ("to", "cuda", "compile", "prepare")
+    if isinstance(call.func, ast.Attribute):
+        own = isinstance(call.func.value, ast.Name) and call.func.value.id == "self"
+        return own and (call.func.attr == "forward" or look.function(code, call.func) is None)
+    return look.function(code, call.func) is None and bool(_MODEL.search(call.func.id))
+
+
+def same_value(code: Syntax, one: ast.expr, other: ast.expr) -> bool:
+    """Whether two names of one function stand for one value."""
+    if code.scope(one) is not code.scope(other) or not isinstance(one, ast.Name) or not isinstance(other, ast.Name):
+        return False
+    if one.id == other.id:
+        bound = code.bindings(one)
+        return len(bound) <= 1 or code.assigned(one) is code.assigned(other) is not None
+    a, b = code.assigned(one), code.assigned(other)
+    return a is not None and b is not None and same(code, one, other)
+
+
+def given_twice(project: Project, code: Syntax, target: ast.Name) -> tuple[Syntax, ast.Call, ast.expr] | None:
+    """A call of a model that gets one value as ids and as the targets that its forward compares with."""
+    body, owner = code.function(target), code.owner(target)
+    names = [a.arg for a in body.args.args if a.arg != "self"] if body is not None and owner is not None else []
+    if target.id not in names or names[0] == target.id or code.bindings(target):
+        return None
+    for event in project.calls("__call__"):
+        model, call = unwrap(event.receiver) if event.receiver is not None else None, event.node
+        if isinstance(model, Instance) and model.klass.info.node is owner and isinstance(call, ast.Call):
+            one, other = argument(call, 0, names[0]), argument(call, names.index(target.id), target.id)
+            where = syntax(event.file)
+            if one is not None and other is not None and same_value(where, _bare(one), _bare(other)):
+                return where, call, one
+    return None
+
+
+def _bare(node: ast.expr) -> ast.expr:
+    found = plain(node)
+    return node if found is None else found
