@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Location, Patch, Severity, Strength
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.definitions import FunctionNode, own_nodes
+from traindx_tools.on_code.dropped_updates import Dropped, dropped
+from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import forms
 from traindx_tools.on_code.source import SourceFile, below
@@ -43,6 +45,7 @@ def check(project: Project) -> Iterator[Finding]:
     owners = {id(e.node): e.receiver for e in project.calls("update")}
     results = _returned(project)
     steps = {id(b.node): b.function.node for b in project.blocks if b.kind == "call" and b.function is not None}
+    told: set[tuple[str, int]] = set()
     for file in project.files:
         if "optax" not in file.text and "apply_gradients" not in file.text:
             continue
@@ -62,7 +65,11 @@ def check(project: Project) -> Iterator[Finding]:
                     continue
                 why = _dropped(node, names, owners, results, read)
                 if why:
+                    told.add((file.path, getattr(node, "lineno", 0)))
                     yield _finding(file, node, why, steps)
+        for lost in dropped(lookup(project), code):
+            if (file.path, lost.call.lineno) not in told:
+                yield _lost(lost)
 
 
 def _scopes(file: SourceFile) -> Iterator[ast.Module | ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -159,6 +166,30 @@ def _kept_state(file: SourceFile, node: ast.AST, steps: dict[int, FunctionNode])
     if len(at) != 1 or not isinstance(went_in, ast.Name):
         return ()
     return Change(file, "keep the optimizer's state").replace(target.elts[at[0]], went_in.id).patches()
+
+
+def _lost(lost: Dropped) -> Finding:
+    """An update whose result does not leave the function that makes it."""
+    code, called = lost.code, f"{written(lost.call.func)}()"
+    if lost.kind == "parameters":
+        why = f"{called} returns new values and its result is not used: the parameters stay as they were"
+        patch = forms.kept_result(code.file, lost.call)
+    else:
+        kept = " and the old one is returned" if lost.known else ""
+        why = (f"the new optimizer state that {called} returns is not kept{kept}: moments start anew in every step, "
+               "and a schedule of the learning rate stays at its first value")  # fmt: skip
+        bound = isinstance(lost.target, ast.Name) and isinstance(lost.state, ast.Name)
+        patch = Change(code.file, "keep the optimizer's state").replace(
+            lost.target, written(lost.state)).patches() if lost.known and bound else ()
+    return RULE.finding(
+        f"At {code.at(lost.call)} {why}",
+        code.place(lost.call),
+        code.file.path,
+        strength=Strength.DIRECT if lost.known else Strength.CIRCUMSTANTIAL,
+        severity=Severity.CRITICAL if lost.known else Severity.HIGH,
+        measured={"kind": lost.kind},
+        patch=patch,
+    )
 
 
 def _finding(file: SourceFile, node: ast.AST, why: str, steps: dict[int, FunctionNode]) -> Finding:
