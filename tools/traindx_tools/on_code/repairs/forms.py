@@ -78,14 +78,20 @@ def causal(file: SourceFile, call: ast.Call, blocked: Triangle) -> tuple[Patch, 
         origin = code.origin(node) if isinstance(node, (ast.Name, ast.Attribute)) else node
         found += [n for n in ast.walk(origin) if isinstance(n, ast.Call) and last_name(n.func) in ("tril", "triu")]
     unique = list({id(n): n for n in found}.values())
-    mask = triangle(code, unique[0]) if len(unique) == 1 else None
+    if len(unique) != 1:
+        return () if unique or blocked.made is None else _turned(*blocked.made, blocked)
+    return _turned(file, unique[0], blocked)
+
+
+def _turned(file: SourceFile, tri: ast.Call, blocked: Triangle) -> tuple[Patch, ...]:
+    code = syntax(file)
+    mask = triangle(code, tri)
     if mask is None:
         return ()
     blocks = (mask.lower, mask.offset) == (blocked.lower, blocked.offset)
     keeps = mask.complement()
     if not blocks and (keeps.lower, keeps.offset) != (blocked.lower, blocked.offset):
         return ()
-    tri = unique[0]
     own = isinstance(tri.func, ast.Attribute) and not code.qualified(tri.func)
     text = source_of(file, tri.func)
     inner = "" if own else source_of(file, tri.args[0]) if tri.args else None

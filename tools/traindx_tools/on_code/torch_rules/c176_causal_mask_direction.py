@@ -10,13 +10,17 @@ row has nothing left and becomes NaN; a triangle of numbers (not booleans) is ad
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code.lookup import lookup, returned
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import forms
-from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax
-from traindx_tools.on_code.triangles import Triangle, triangle
+from traindx_tools.on_code.source import below
+from traindx_tools.on_code.syntax import Syntax, argument, last_name, parameters, syntax, written
+from traindx_tools.on_code.triangles import Further, Triangle, is_low, triangle
+from traindx_tools.on_code.values import Instance, Thing
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -29,59 +33,121 @@ RULE = Rule(
     alike=("a mask that is missing", "a padding mask that is inverted"),
     confirm=("print(weights[0, 0]): everything above the diagonal has to be 0",),
 )
-_LAYERS = ("MultiheadAttention", "TransformerEncoder", "TransformerEncoderLayer", "TransformerDecoder", "Transformer",
-           "TransformerDecoderLayer")  # fmt: skip
+_LAYERS = {"MultiheadAttention": 99, "TransformerEncoder": 1, "TransformerEncoderLayer": 1, "TransformerDecoder": 2,
+           "TransformerDecoderLayer": 2, "Transformer": 99}  # fmt: skip
+"""Layers and the position at which a mask may be given."""
 _MASKS = ("attn_mask", "mask", "src_mask", "tgt_mask")
+_MADE_OF = ("tril", "triu", "arange")
+_BESIDE = re.compile(r"rel(ative)?_|bucket|distance|slope|alibi|bias", re.IGNORECASE)
+_MOST_CALLERS = 6
 
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at every use of a triangular mask."""
+    if not any(word in f.text for f in project.files for word in _MADE_OF):
+        return
+    further = _further(project)
+    layers = {id(e.node): e.receiver.short for e in project.calls("__call__")
+              if isinstance(e.receiver, Thing) and e.receiver.short in _LAYERS and
+              e.receiver.type.startswith("torch.")}  # fmt: skip
+    seen: set[int] = set()
     for file in project.files:
-        if "tri" not in file.text or not ("tril" in file.text or "triu" in file.text):
+        if not any(word in file.text for word in ("masked_fill", "where", "mask", "attn", "softmax")):
             continue
         code = syntax(file)
-        for call, blocked, whole in _uses(code):
+        for use, blocked in _uses(code, layers, further):
             why = _wrong(blocked)
-            if why is not None:
+            if why is not None and id(use) not in seen:
+                seen.add(id(use))
+                made = blocked.made
+                far = "" if made is None or (made[0] is file and abs(made[1].lineno - getattr(use, "lineno", 0)) < 3) \
+                    else f" (made at {made[0].path}:{made[1].lineno})"  # fmt: skip
                 yield RULE.finding(
-                    f"{code.file.segment(call)} at {code.at(call)} {why[1]}",
-                    code.place(call),
+                    f"{code.file.segment(use)} at {code.at(use)} {why[1]}{far}",
+                    code.place(use),
                     file.path,
-                    strength=Strength.DIRECT if whole else Strength.CIRCUMSTANTIAL,
+                    strength=Strength.DIRECT,
                     measured={"kind": why[0], "blocked": str(blocked)},
-                    patch=forms.causal(file, call, blocked) if whole else (),
+                    patch=forms.causal(file, use, blocked) if isinstance(use, ast.Call) else (),
                 )
 
 
-def _uses(code: Syntax) -> Iterator[tuple[ast.Call, Triangle, bool]]:
-    """(call, the positions that it blocks, whether the layer is known) of every use of a triangle."""
+def _further(project: Project) -> Further:
+    """What the callers of a function pass for its parameter, of a module's forward too, and what a function returns."""
+    look = lookup(project)
+
+    def found(code: Syntax, node: ast.expr) -> list[tuple[Syntax, ast.expr]]:
+        if isinstance(node, ast.Call):
+            called = look.function(code, node.func)
+            return [(called[0], v) for v in returned(called[1])] if called is not None else []
+        body = code.function(node) if isinstance(node, ast.Name) else None
+        if not isinstance(node, ast.Name) or body is None or node.id not in parameters(body):
+            return []
+        owner = code.owner(body)
+        names = [n for n in parameters(body) if n not in ("self", "cls")]
+        if owner is not None and body.name in ("forward", "__call__"):
+            calls = [(syntax(e.file), e.node) for e in project.calls("__call__")
+                     if isinstance(e.receiver, Instance) and e.receiver.klass.info.node is owner]  # fmt: skip
+        else:
+            calls = [(c, n) for c, n in look.callers(body, code)]
+        passed = [(c, argument(n, names.index(node.id), node.id)) for c, n in calls if isinstance(n, ast.Call)]
+        if not passed or len(passed) > _MOST_CALLERS:
+            return []
+        return [(c, n) for c, n in passed if n is not None] if all(n is not None for _, n in passed) else []
+
+    return found
+
+
+def _uses(code: Syntax, layers: dict[int, str], further: Further) -> Iterator[tuple[ast.Call | ast.BinOp, Triangle]]:
+    """(where, the positions that it blocks) of every use of a triangle."""
     for call in code.calls("masked_fill", "masked_fill_"):
         own = isinstance(call.func, ast.Attribute) and code.qualified(call.func) != "torch.masked_fill"
-        mask, value = triangle(code, argument(call, 0 if own else 1, "mask")), argument(call, 1 if own else 2, "value")
-        if mask is not None and _is_low(code, value) and _softmax_follows(code, call):
-            yield call, mask, True
+        given, value = argument(call, 0 if own else 1, "mask"), argument(call, 1 if own else 2, "value")
+        if is_low(code, value) and _softmax_follows(code, call):
+            mask = triangle(code, given, further=further)
+            if mask is not None:
+                yield call, mask
     for call in code.calls("where"):
-        mask = triangle(code, argument(call, 0, "condition"))
-        if mask is not None and len(call.args) == 3 and _softmax_follows(code, call):
-            if _is_low(code, call.args[2]):
-                yield call, mask.complement(), True
-            elif _is_low(code, call.args[1]):
-                yield call, mask, True
+        if len(call.args) == 3 and _softmax_follows(code, call):
+            mask = triangle(code, call.args[0], further=further)
+            if mask is not None and is_low(code, call.args[2]):
+                yield call, mask.complement()
+            elif mask is not None and is_low(code, call.args[1]):
+                yield call, mask
     for call in code.calls("scaled_dot_product_attention"):
-        mask = triangle(code, argument(call, 3, "attn_mask"))
+        mask = triangle(code, argument(call, 3, "attn_mask"), further=further)
         if mask is not None:
-            yield call, mask if mask.infinite else mask.complement() if mask.boolean else _numbers(mask), True
-    for keyword in code.of(ast.keyword):
-        up = code.parent(keyword)
-        if keyword.arg in _MASKS and isinstance(up, ast.Call) and last_name(up.func) != "scaled_dot_product_attention":
-            mask = triangle(code, keyword.value)
-            if mask is not None and _is_layer(code, up):
-                yield up, mask if mask.infinite or mask.boolean else _numbers(mask), True
+            yield call, mask if mask.infinite else mask.complement() if mask.boolean else _numbers(mask)
+    for call in code.of(ast.Call):
+        kind = layers.get(id(call), "")
+        keyword = next((k.value for k in call.keywords if k.arg in _MASKS), None)
+        given = argument(call, _LAYERS[kind], *_MASKS) if kind else keyword
+        if given is None or last_name(call.func) == "scaled_dot_product_attention":
+            continue
+        if kind or _is_layer(code, call):
+            mask = triangle(code, given, further=further)
+            if mask is not None:
+                yield call, mask if mask.infinite or mask.boolean else _numbers(mask)
+    yield from _added(code, further)
+
+
+def _added(code: Syntax, further: Further) -> Iterator[tuple[ast.BinOp, Triangle]]:
+    """Scores plus a triangle of -inf."""
+    if "softmax" not in code.file.text:
+        return
+    for node in code.of(ast.BinOp):
+        if not isinstance(node.op, ast.Add) or not _softmax_follows(code, node):
+            continue
+        for side in (node.left, node.right):
+            if "mask" in written(side) or "caus" in written(side):
+                mask = triangle(code, side, further=further)
+                if mask is not None and mask.infinite and not _BESIDE.search(written(node)):
+                    yield node, mask
 
 
 def _numbers(mask: Triangle) -> Triangle:
     """A mask of 0 and 1 that is added to the scores: nothing is blocked."""
-    return Triangle(mask.lower, -10_000, False)
+    return Triangle(mask.lower, -10_000, False, made=mask.made)
 
 
 def _wrong(blocked: Triangle) -> tuple[str, str] | None:
@@ -97,21 +163,17 @@ def _wrong(blocked: Triangle) -> tuple[str, str] | None:
     return None
 
 
-def _is_low(code: Syntax, node: ast.expr | None) -> bool:
-    """Whether it is -inf or a large negative number."""
-    if node is None:
-        return False
-    text = ast.unparse(code.origin(node))
-    number = code.number(node)
-    return (number is not None and number <= -1e3) or "-inf" in text or "finfo" in text or text.startswith("-")
-
-
-def _softmax_follows(code: Syntax, call: ast.Call) -> bool:
-    return any(
-        (isinstance(n, ast.Call) and last_name(n.func) in ("softmax", "log_softmax", "Softmax")) or (
-            isinstance(n, ast.Attribute) and n.attr == "softmax")
-        for n in ast.walk(code.scope(call))
-    )  # fmt: skip
+def _softmax_follows(code: Syntax, node: ast.AST) -> bool:
+    """Whether the function around it takes a softmax; asked once for a function."""
+    scope = code.scope(node)
+    known: dict[int, bool] = code.file.__dict__.setdefault("_takes_softmax", {})
+    if id(scope) not in known:
+        known[id(scope)] = any(
+            (isinstance(n, ast.Call) and last_name(n.func) in ("softmax", "log_softmax", "Softmax")) or (
+                isinstance(n, ast.Attribute) and n.attr == "softmax")
+            for n in below(scope)
+        )  # fmt: skip
+    return known[id(scope)]
 
 
 def _is_layer(code: Syntax, call: ast.Call) -> bool:
