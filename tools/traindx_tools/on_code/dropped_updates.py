@@ -95,6 +95,9 @@ def _state(look: Lookup, code: Syntax, call: ast.Call) -> Dropped | None:
     if stateful is False or (stateful is None and "state" not in written(state).lower()):
         return None
     handed_on = any(written(n) == written(state) for r in returned(scope) for n in _parts(r))
+    used = any(isinstance(n, ast.Call) and last_name(n.func) == "apply_updates" for n in below(scope))
+    if not used and not handed_on:
+        return None  # the size of a step is asked for, or one is tried
     kept_old = handed_on or _only_made_once(code, state)
     return Dropped(code, call, "state", bool(stateful) and kept_old, target, state)
 
