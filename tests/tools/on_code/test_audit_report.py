@@ -97,6 +97,15 @@ def test_the_same_files_are_judged_once(project: Path, tmp_path: Path) -> None:
     assert tuple(audit(["."]).findings) == first.findings
 
 
+def test_a_test_trains_nothing_that_is_kept(project: Path) -> None:
+    code = Path("train.py").read_text()
+    Path("test_train.py").write_text(code + "\n\ndef test_it():\n    pass\n")
+    Path("test_run.py").write_text(code)
+    worst = {f.where.file: f.severity for f in reversed(audit_report(["."]).findings)}
+    assert worst["test_train.py"] is Severity.LOW
+    assert worst["train.py"] is worst["test_run.py"] is Severity.HIGH
+
+
 def test_a_change_of_any_file_is_judged_anew(project: Path, tmp_path: Path) -> None:
     kept = Cache(tmp_path / "cache")
     audit_report(["."], cache=kept)

@@ -32,6 +32,9 @@ from traindx_tools.on_code.values import (
     truth,
 )
 
+_OWN_GRADIENT = frozenset({"forward", "backward", "setup_context", "jvp"})
+"""Methods of a `torch.autograd.Function`, in which nothing is recorded: it says itself what its gradient is."""
+
 
 class Binding(Iteration):
     """Adds assignments, definitions and imports to the interpreter."""
@@ -70,6 +73,8 @@ class Binding(Iteration):
         if info is None:
             info = self._infos[id(node)] = FunctionInfo(node, frame.file, node.name, owner)
             self._decorate(info, node, frame)
+            if owner is not None and info.is_static and node.name in _OWN_GRADIENT and owner.derives("Function"):
+                info.grad = False
         nested = frame.function is not None and owner is None
         made = Function(info, frame.env if nested else None, frame.closures if nested else (), None, info.wrappers)
         self.functions.append(made)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import gc
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from traindx_tools.finding import Finding
+from traindx_tools.finding import Finding, Severity
 from traindx_tools.on_code.files import Text, read_texts
 from traindx_tools.on_code.notebook import in_cells
 from traindx_tools.on_code.project import Project
@@ -17,6 +18,9 @@ from traindx_tools.on_logs.run import Artifact
 from traindx_tools.rules import RuleModule, rules_in
 
 ROOMS = ("traindx_tools.on_code.torch_rules", "traindx_tools.on_code.jax_rules")
+
+
+_TEST_NAME = re.compile(r"(^|/)(test_[^/]*|[^/]*_test)\.py$")
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +79,11 @@ def keep_to_the_end(value: object) -> None:
     gc.freeze()  # no collection looks at it any more, the last one included
 
 
+def _in_test(finding: Finding) -> Finding:
+    """A test trains nothing that is kept: what is wrong in it is told, and never above low."""
+    return finding if finding.severity.rank <= Severity.LOW.rank else replace(finding, severity=Severity.LOW)
+
+
 def audit_sources(files: Sequence[SourceFile], processes: int = 1, rules: Sequence[str] = ()) -> AuditResult:
     """Audit sources that were parsed already, the rules shared among so many processes."""
     from traindx_tools.on_code.parallel import followed_and_judged
@@ -84,7 +93,8 @@ def audit_sources(files: Sequence[SourceFile], processes: int = 1, rules: Sequen
     project, judged = followed_and_judged(modules, files, processes)
     notes = [Artifact(f.path, "python", note=f"followed in part: {why}") for f, why in project.failures]
     notes += sorted(judged.notes, key=lambda n: n.path)
-    found = judged.findings
+    tests = {f.path for f in project.files if _TEST_NAME.search(f.path) and "def test_" in f.text}
+    found = [_in_test(f) if f.where.file in tests else f for f in judged.findings]
     found.sort(key=lambda f: (-f.severity.rank, f.where.file or "", f.where.line or 0, f.rule, f.statement))
     return AuditResult(tuple(found), tuple(notes), project)
 

@@ -36,8 +36,6 @@ RULE = Rule(
 )
 _KEYS = re.compile(r"key|rng|seed|prng", re.IGNORECASE)
 _ORDERS = frozenset({"choice", "permutation", "shuffle"})
-_TEST = re.compile(r"(^|/)(test_[^/]*|[^/]*_test|conftest)\.py$")
-"""A test draws two inputs from one key and is none the worse for it."""
 _NO_USE = frozenset({"PRNGKey", "key", "fold_in", "key_data", "wrap_key_data", "clone", "key_impl"})
 
 
@@ -123,8 +121,7 @@ def _twice(places: list[Place]) -> Iterator[Finding]:
             location(_caller(first, second)),
             second.event.file.path,
             strength=Strength.DIRECT,
-            severity=Severity.LOW if _TEST.search(second.event.file.path) else (
-                None if (after_split or alike) and not same_call else Severity.MEDIUM),
+            severity=None if (after_split or alike) and not same_call else Severity.MEDIUM,
             measured={
                 "kind": "reuse",
                 "first_line": first.event.line,
