@@ -148,7 +148,8 @@ def _reached(wrapping: Wrapping, code: Syntax, node: ast.AST, left: int) -> str 
         return None
     given = next((n for n in parameters(body) if _OWNER.search(n)), "")
     for other, call in wrapping.look.callers(body, code)[:_MOST_CALLERS]:
-        if _reached(wrapping, other, call, left - 1) is not None:
+        method = isinstance(call.func, ast.Attribute) and not other.qualified(call.func)
+        if method == (owner is not None) and _reached(wrapping, other, call, left - 1) is not None:
             return given
     return None
 
