@@ -3,7 +3,8 @@
 flax layers are told their mode at each call: `train=False`, `deterministic=True` or `use_running_average=True` inside
 the loss that is differentiated turns dropout off and makes BatchNorm use (and not update) its running statistics for
 the whole training. The opposite in a function that only evaluates leaves dropout on, and takes the statistics of the
-batch that is evaluated.
+batch that is evaluated. `model.eval()` of nnx holds until `model.train()`, also for the training that follows; an
+equinox model is in training mode until `eqx.nn.inference_mode` makes another one of it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.on_code import patching
+from traindx_tools.on_code.lookup import lookup
+from traindx_tools.on_code.module_modes import Left, modal, never_in_inference, never_undone
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
@@ -25,7 +29,8 @@ RULE = Rule(
     title="The model is trained in evaluation mode, or evaluated in training mode",
     severity=Severity.HIGH,
     sees="train=False, deterministic=True or use_running_average=True in a call inside a differentiated function, "
-         "and the opposite in a function that only evaluates.",
+         "and the opposite in a function that only evaluates; eval() of nnx without a train() in the loop that trains; "
+         "equinox models that are evaluated and never put into inference mode.",
     matters="No dropout in training, and batch statistics that never adapt; or dropout in the evaluation.",
     alike=("a frozen backbone that is evaluated on purpose", "dropout that samples predictions (Monte Carlo)"),
     confirm=("print two losses of one batch with two keys: they are equal although there is dropout",),
@@ -48,6 +53,10 @@ def check(project: Project) -> Iterator[Finding]:
     """Look at every differentiated function."""
     if not any(any(layer in f.text for layer in _LAYERS) for f in project.files):
         return
+    if any("nnx" in f.text or "equinox" in f.text for f in project.files):
+        look = lookup(project)
+        yield from (_undone(one) for one in never_undone(look)) if modal(look, "nnx") else ()
+        yield from (_training(one) for one in never_in_inference(look)) if modal(look, "equinox") else ()
     for file in project.files:
         if "jax" not in file.text:
             continue
@@ -68,6 +77,49 @@ def check(project: Project) -> Iterator[Finding]:
                         measured={"kind": "mode", "keyword": keyword.arg},
                     )
                     break
+
+
+def _undone(one: Left) -> Finding:
+    """An nnx model that stays in evaluation mode."""
+    code, name = one.code, written(one.node.func)
+    where = f" at {one.loop[0].at(one.loop[1])}" if one.loop is not None else ""
+    return RULE.finding(
+        f"{name}() at {code.at(one.node)} is not undone: no train() is called in the loop that trains{where}, so from "
+        "then on dropout is off and BatchNorm keeps its running statistics",
+        code.place(one.node),
+        code.file.path,
+        strength=Strength.DIRECT,
+        measured={"kind": "not undone"},
+        patch=_put_back(one),
+    )
+
+
+def _put_back(one: Left) -> tuple[Patch, ...]:
+    """`model.train()` at the head of the loop, where the loop knows the model by that name."""
+    code, loop = one.code, one.loop
+    model = one.node.func.value if isinstance(one.node.func, ast.Attribute) else None
+    if loop is None or one.kind == "called" or not isinstance(loop[1], (ast.For, ast.While)) or model is None:
+        return ()
+    made = patching.insert_before(code.file, loop[1].body[0], f"{written(model)}.train()", "train in training mode")
+    return (made,) if made is not None else ()
+
+
+def _training(one: Left) -> Finding:
+    """An equinox model that is evaluated in training mode."""
+    code, called = one.code, written(one.node)[:80]
+    if one.kind == "key":
+        why = "gives a model with dropout no key, and nothing puts it into inference mode: dropout raises an error"
+    else:
+        function = code.function(one.node)
+        why = (f"in {getattr(function, 'name', '')} evaluates a model in training mode (nothing in the project calls "
+               "eqx.nn.inference_mode): dropout is on, and BatchNorm takes the statistics of the evaluated batch")
+    return RULE.finding(
+        f"{called} at {code.at(one.node)} {why}",
+        code.place(one.node),
+        code.file.path,
+        strength=Strength.CIRCUMSTANTIAL,
+        measured={"kind": f"equinox {one.kind}"},
+    )
 
 
 def _evaluations(code: Syntax) -> Iterator[Finding]:
