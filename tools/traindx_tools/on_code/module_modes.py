@@ -129,10 +129,9 @@ def _told(look: Lookup, code: Syntax, loop: ast.AST) -> bool:
 
 def never_in_inference(look: Lookup) -> Iterator[Left]:
     """Evaluations of an equinox model with a mode, in a project that trains and never names inference."""
-    codes = [c for c in look.codes if "equinox" in c.file.text]
     if any(_names_inference(c) for c in look.codes):
         return
-    models = {k.name for c in codes for k in c.of(ast.ClassDef) if _has_mode(c, k)}
+    models = modal_classes(look)
     trained = {f.name for c in look.codes for _, f in differentiated(c)}
     if not models or not trained:
         return
@@ -149,6 +148,16 @@ def _names_inference(code: Syntax) -> bool:
         k.arg == "inference" for k in code.of(ast.keyword)) or any(
         n.attr in ("inference", "inference_mode") for n in code.of(ast.Attribute)) or any(
         isinstance(n.value, str) and n.value == "inference" for n in code.of(ast.Constant))  # fmt: skip
+
+
+def modal_classes(look: Lookup) -> set[str]:
+    """The equinox modules of a project that make layers with a mode."""
+    known: set[str] | None = look.__dict__.get("_modal_classes")
+    if known is None:
+        codes = [c for c in look.codes if "equinox" in c.file.text and _MODAL.search(c.file.text)]
+        known = look.__dict__["_modal_classes"] = {
+            k.name for c in codes for k in c.of(ast.ClassDef) if _has_mode(c, k)}  # fmt: skip
+    return known
 
 
 def _has_mode(code: Syntax, kind: ast.ClassDef) -> bool:

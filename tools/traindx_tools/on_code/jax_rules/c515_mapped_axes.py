@@ -11,7 +11,9 @@ import re
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.shared_keys import Shared, shared_keys
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, names_in, parameters, syntax, written
 from traindx_tools.on_code.tracing import calls_of, function_of
 from traindx_tools.rules import Rule
@@ -46,6 +48,14 @@ def check(project: Project) -> Iterator[Finding]:
             for used in calls_of(code, call):
                 yield from _judged(code, call, used, axes)
             yield from _shared_key(code, call, axes)
+        yield from (_one_for_all(shared) for shared in shared_keys(lookup(project), code))
+
+
+def _one_for_all(shared: Shared) -> Finding:
+    """One key for every example."""
+    why = f"gives every example the same key {shared.key} ({shared.drawn} draws from it): all get one mask or one noise"
+    strength = Strength.DIRECT if shared.known else Strength.CIRCUMSTANTIAL
+    return _finding(shared.code, shared.call, why, "key", strength)
 
 
 def _judged(code: Syntax, call: ast.Call, used: ast.Call, axes: ast.expr | None) -> Iterator[Finding]:
