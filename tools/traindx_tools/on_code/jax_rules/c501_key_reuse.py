@@ -15,9 +15,11 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.carried_keys import Repeated, repeated
+from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import keys
+from traindx_tools.on_code.state_keys import Kept, kept_keys
 from traindx_tools.on_code.syntax import argument, last_name, names_in, written
 from traindx_tools.on_code.trace import Block, Event, Place
 from traindx_tools.on_code.values import Symbol, Table, Thing, Value
@@ -50,6 +52,35 @@ def check(project: Project) -> Iterator[Finding]:
         if (place.file, place.line) not in told:
             told.add((place.file, place.line))
             yield _again(again)
+    if any("jax" in f.text for f in project.files):
+        for kept in kept_keys(lookup(project)):
+            place = kept.code.place(kept.draw)
+            if (place.file, place.line) not in told:
+                yield _of_the_state(kept)
+
+
+def _of_the_state(kept: Kept) -> Finding:
+    """A key that lies in the state and is never another one."""
+    code = kept.code
+    return RULE.finding(
+        f"{code.file.segment(kept.draw)} at {code.at(kept.draw)} draws from {kept.name}, which no step changes: "
+        f"{kept.step} neither folds the step in nor puts a new key back, so the same numbers are drawn in each step",
+        code.place(kept.draw),
+        code.file.path,
+        strength=Strength.DIRECT,
+        measured={"kind": "constant key in each call"},
+        patch=_folded(kept),
+    )
+
+
+def _folded(kept: Kept) -> tuple[Patch, ...]:
+    """`jax.random.fold_in(state.key, state.step)`, where the state is one of flax, which counts its steps."""
+    code, state = kept.code, kept.name.rpartition(".")[0]
+    counted = any(written(c.func) == f"{state}.apply_gradients" for c in code.calls("apply_gradients"))
+    if not counted or code.aliases.get("jax") != "jax" or "TrainState" not in code.file.text:
+        return ()
+    text = f"jax.random.fold_in({kept.name}, {state}.step)"
+    return Change(code.file, "another key in every step").replace(kept.node, text).patches()
 
 
 def _again(again: Repeated) -> Finding:
