@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code.evaluated import on_purpose, overlap, pairs, part
+from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, names_in, syntax, written
 from traindx_tools.rules import Rule
@@ -35,7 +37,31 @@ _DRAWS = frozenset({"randperm", "permutation", "choice", "sample"})
 
 
 def check(project: Project) -> Iterator[Finding]:
-    """Look at every assignment to a name for held-out data."""
+    """Look at every assignment to a name for held-out data, and at what is handed over for validation."""
+    told: set[tuple[str | None, int | None]] = set()
+    for finding in (*_named(project), *_handed(project)):
+        place = finding.where.file, finding.where.line
+        if place not in told:
+            told.add(place)
+            yield finding
+
+
+def _handed(project: Project) -> Iterator[Finding]:
+    """Data that a trainer, or a loop without gradients, validates on."""
+    if not any("eval_dataset" in f.text or "ightning" in f.text or "DataLoader" in f.text for f in project.files):
+        return
+    look = lookup(project)
+    for pair in pairs(look):
+        trained, held = part(look, pair.code, pair.trained), part(look, pair.held_code, pair.held)
+        if trained is None or held is None or not overlap(trained, held) or on_purpose(pair):
+            continue
+        what = written(pair.held)[:60]
+        rows = "all" if trained.whole else "some"
+        yield _finding(pair.held_code, pair.held, what, f"validates on {held.name}, and the model is trained on {rows} "
+                       f"of it ({pair.code.at(pair.trained)})", "handed")  # fmt: skip
+
+
+def _named(project: Project) -> Iterator[Finding]:
     for file in project.files:
         if not any(word in file.text for word in ("torch", "jax", "sklearn", "tensorflow")):
             continue
