@@ -162,6 +162,24 @@ def test_a_patch_is_printed_and_nothing_is_written(repository: Path, capsys: pyt
     assert said(capsys, ".")[0] == 0
 
 
+@pytest.mark.parametrize(("options", "words"), [
+    (["--patch", "--json"], "each holds its changes as `patch`"), (["--patch", "--format", "sarif"], "--format sarif"),
+    (["--json", "--format", "github"], "two forms"), (["--select", ""], "--select names no rule"),
+    (["--select", " , "], "--select names no rule"),
+])  # fmt: skip
+def test_options_that_do_not_go_together_are_refused(repository: Path, capsys: pytest.CaptureFixture[str],
+                                                     options: list[str], words: str) -> None:
+    code, out, err = said(capsys, "train.py", *options)
+    assert (code, out) == (2, "")
+    assert words in err
+
+
+def test_one_form_named_twice_is_one_form(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("train.py").write_text(BAD)
+    assert json.loads(said(capsys, "train.py", "--json", "--format", "json")[1])[0]["patch"]
+    assert said(capsys, "train.py", "--patch", "--format", "text")[1].startswith("--- a/train.py")
+
+
 def test_rules_are_chosen_on_the_command_line_and_in_the_table(repository: Path,
                                                                capsys: pytest.CaptureFixture[str]) -> None:
     (repository / "train.py").write_text(BAD)

@@ -91,9 +91,9 @@ named on standard error and do not change the code.
 @click.option("--diff", "base", is_flag=False, flag_value=HEAD, metavar="[BASE]",
               help="Tell only what belongs to the difference from BASE (default HEAD): committed, staged, in the "
                    "worktree or untracked. Write --diff=BASE, or put it last.")
-@click.option("--format", "shape", type=click.Choice(list(FORMATS)), default="text", show_default=True,
-              help="text, JSON, SARIF 2.1.0, or workflow commands of GitHub Actions.")
-@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+@click.option("--format", "shape", type=click.Choice(list(FORMATS)), default=None,
+              help="text (default), JSON, SARIF 2.1.0, or workflow commands of GitHub Actions.")
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json. Holds proposed changes too.")
 @click.option("--select", multiple=True, metavar="RULES", help="Only these rules: ids or beginnings, with commas.")
 @click.option("--ignore", multiple=True, metavar="RULES", help="Not these rules.")
 @click.option("--fail-on", metavar="SEVERITY", help="critical, high, medium (default), low, info or never.")
@@ -102,7 +102,7 @@ named on standard error and do not change the code.
 @click.option("--isolated", is_flag=True, help="Do not read [tool.traindx.audit] of pyproject.toml.")
 @click.option("--no-cache", is_flag=True, help="Judge anew and remember nothing.")
 @click.option("--stdin-filename", default="<stdin>", show_default=True, help="What to call standard input.")
-def command(paths: tuple[str, ...], base: str | None, shape: str, as_json: bool, select: tuple[str, ...],
+def command(paths: tuple[str, ...], base: str | None, shape: str | None, as_json: bool, select: tuple[str, ...],
             ignore: tuple[str, ...], fail_on: str | None, as_patch: bool, isolated: bool, no_cache: bool,
             stdin_filename: str) -> int:
     """Read the Python files and notebooks in PATHS (never importing or running them) and list what is wrong in them.
@@ -114,6 +114,7 @@ def command(paths: tuple[str, ...], base: str | None, shape: str, as_json: bool,
     from traindx_tools.on_code.report import audit_report
 
     paths, base = _sorted_out(paths, base)
+    shape = _shape(shape, as_json, as_patch)
     chosen = _selection(paths, isolated).narrowed(select, ignore, _severity(fail_on))
     touched = _touched(paths, base) if base is not None else None
     given = [_standard_input(stdin_filename)] if STDIN in paths else []
@@ -122,7 +123,7 @@ def command(paths: tuple[str, ...], base: str | None, shape: str, as_json: bool,
     _refuse_nothing(report, base, chosen.exclude)
     for note in report.notes:
         click.echo(f"traindx: {safe_text.line(f'{note.path}: {note.note}')}", err=True)
-    _print(report, "json" if as_json else shape, as_patch)
+    _print(report, shape, as_patch)
     if base is not None and not report.texts:
         click.echo(f"traindx: no Python file in {' '.join(paths)} differs from {base}", err=True)
     else:
@@ -145,6 +146,17 @@ def _sorted_out(paths: tuple[str, ...], base: str | None) -> tuple[tuple[str, ..
     if base is not None and STDIN in paths:
         raise BadUsage("--diff and standard input do not go together: git knows no difference of what is piped in")
     return paths or (".",), base
+
+
+def _shape(asked: str | None, as_json: bool, as_patch: bool) -> str:
+    """The form to print in. Two at once are refused: a program that reads one would be given the other."""
+    if as_json and asked not in (None, "json"):
+        raise BadUsage(f"--json and --format {asked} name two forms: give one of them")
+    shape = "json" if as_json else asked or "text"
+    if as_patch and shape != "text":
+        raise BadUsage(f"--patch prints a diff and nothing else, so --format {shape} does not go with it: leave out "
+                       "--patch for the findings (in JSON each holds its changes as `patch`), or the form for the diff")
+    return shape
 
 
 def _severity(name: str | None) -> str:
@@ -203,9 +215,10 @@ def _print(report: AuditReport, shape: str, as_patch: bool) -> None:
     from traindx_tools.on_code.unified import has_bare_returns, proposed
 
     made = proposed(report.findings, report.by_path)
-    click.echo(made.diff, nl=False)
+    click.echo(made.raw, nl=False)
     for patch in made.left_out:
         audited = report.by_path.get(patch.file)
         bare = audited is not None and has_bare_returns(audited.text)
-        why = "its lines end in a bare carriage return" if bare else "another change touches these lines"
+        why = ("its lines end in a bare carriage return" if bare
+               else "another change touches these lines, or the file's encoding lacks a letter of it")
         click.echo(f"traindx: {patch.file}:{patch.line}: left out of the diff, {why}: {patch.summary}", err=True)

@@ -400,7 +400,7 @@ def test_a_diff_of_a_last_line_without_an_end(project: Path) -> None:
     report = audit_report(["."])
     made = proposed([f for f in report.findings if f.rule == "C103"], report.by_path)
     subprocess.run(["git", "apply"], input=made.diff.encode(), cwd=project, check=True)
-    assert (project / "train.py").read_text().endswith("losses.append(loss.detach())\n")
+    assert (project / "train.py").read_text().endswith("losses.append(loss.detach())")
 
 
 def test_workflow_commands_escape_what_would_end_them() -> None:

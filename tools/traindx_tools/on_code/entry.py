@@ -55,7 +55,8 @@ def audit_texts(texts: Sequence[Text], rules: Sequence[str] = ()) -> AuditResult
 def placed(finding: Finding, texts: Iterable[Text]) -> Finding:
     """The finding with lines of notebooks given as cell and line."""
     for text in texts:
-        if text.cells and (text.path == finding.where.file or f"{text.path}:" in finding.statement):
+        if text.cells and (text.path == finding.where.file or f"{text.path}:" in finding.statement
+                           or any(p.file == text.path for p in finding.patch)):
             finding = in_cells(finding, text.path, text.cells)
     return finding
 

@@ -30,6 +30,10 @@ class Text:
     digest: str
     cells: tuple[int, ...] = ()
     """Of a notebook: the line (1-based) at which each code cell begins."""
+    left_out: str = ""
+    """Of a notebook: which cells are not in the text and why, in words."""
+    encoding: str = "utf-8"
+    """What the bytes are the text in; "utf-8-sig" where a byte order mark stands before it."""
 
 
 Refuses = Callable[[Path], bool]
@@ -57,13 +61,16 @@ def text_of(path: str, raw: bytes) -> Text | Artifact:
     """The text of a file's bytes, with a note where it is no text of Python."""
     if len(raw) > MAX_BYTES:
         return Artifact(path, "python", note=f"refused: larger than {MAX_BYTES:,} bytes")
-    text = _decode(raw)
+    encoding, text = _decode(raw)
     if text is None:
         return Artifact(path, "python", note="not read: neither UTF-8 nor its declared encoding")
-    cells: tuple[int, ...] = ()
-    if path.endswith(".ipynb"):
-        text, cells = code_of_notebook(text)
-    return Text(path, text, hashlib.sha256(raw).hexdigest(), cells)
+    digest = hashlib.sha256(raw).hexdigest()
+    if not path.endswith(".ipynb"):
+        return Text(path, text, digest, encoding=encoding)
+    notebook = code_of_notebook(text)
+    if isinstance(notebook, str):
+        return Artifact(path, "python", note=notebook)
+    return Text(path, notebook.code, digest, notebook.starts, notebook.left_out)
 
 
 def _expand(paths: Sequence[str | Path], notes: list[Artifact]) -> Iterator[Path]:
@@ -106,9 +113,10 @@ def _read(path: Path) -> Text | Artifact:
     return text_of(str(path), raw)
 
 
-def _decode(raw: bytes) -> str | None:
+def _decode(raw: bytes) -> tuple[str, str | None]:
+    """The encoding that Python reads a source in, and its text; None where that is not what the bytes are."""
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(raw).readline)
-        return raw.decode(encoding)
+        return encoding, raw.decode(encoding)
     except (SyntaxError, UnicodeDecodeError, LookupError):
-        return None
+        return "", None

@@ -8,29 +8,86 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from traindx_tools.finding import Finding, Value
+from traindx_tools.on_code.ipython import python_of
 
 
-def code_of_notebook(text: str) -> tuple[str, tuple[int, ...]]:
-    """The code of a notebook's JSON and the line at which each code cell begins; the text itself if it is none.
+@dataclass(frozen=True)
+class Notebook:
+    """The code cells one after the other, the line at which each begins, and which were left out, in words."""
 
-    Magics and shell lines become comments, so that line numbers stay.
+    code: str
+    starts: tuple[int, ...]
+    left_out: str = ""
+
+
+def code_of_notebook(text: str) -> Notebook | str:
+    """The code of a notebook's JSON; in words what is wrong where it is none of Python.
+
+    IPython's own forms become Python and cells that are none become empty lines, so that line numbers stay.
     """
     try:
-        cells = json.loads(text).get("cells", [])
-        sources = ["".join(c.get("source", [])) for c in cells if c.get("cell_type") == "code"]
-    except (ValueError, AttributeError, TypeError, RecursionError):
-        return text, ()
-    starts, code = [], []
+        read = json.loads(text)
+    except (ValueError, RecursionError):
+        return "not parsed: no notebook: its JSON is broken or nested beyond reason. Save it once more in Jupyter"
+    cells = _cells(read)
+    if cells is None:
+        return "not parsed: no notebook: JSON with a list of cells was expected. Save it once more in Jupyter"
+    language = _language(read)
+    if language and "python" not in language.lower():
+        return f"not parsed: a notebook of {language[:40]}, not of Python"
+    starts, code, left_out = [], [], []
     line = 1
-    for source in sources:
+    for number, source in enumerate(map(_source, cells), 1):
+        cell = python_of(source)
         starts.append(line)
-        code.append(_without_magics(source))
-        line += code[-1].count("\n") + 1
-    return "\n".join(code), tuple(starts)
+        code.append(cell.code)
+        line += cell.code.count("\n") + 1
+        if cell.left_out:
+            left_out.append(f"cell {number} ({cell.left_out})")
+    if left_out and len(left_out) == len(code):
+        return f"not parsed: no cell is Python: {_some(left_out)}"
+    return Notebook("\n".join(code), tuple(starts), f"read without {_some(left_out)}" if left_out else "")
+
+
+MOST_TOLD = 5
+"""Cells that a note names one by one."""
+
+
+def _some(cells: Sequence[str]) -> str:
+    more = f" and {len(cells) - MOST_TOLD} more" if len(cells) > MOST_TOLD else ""
+    return ", ".join(cells[:MOST_TOLD]) + more
+
+
+def _cells(read: object) -> list[Mapping[str, object]] | None:
+    """The code cells, of notebooks of before 2015 those of every worksheet; None where this is no notebook."""
+    if not isinstance(read, dict):
+        return None
+    held = [read, *(read["worksheets"] if isinstance(read.get("worksheets"), list) else ())]
+    lists = [h["cells"] for h in held if isinstance(h, dict) and isinstance(h.get("cells"), list)]
+    if not lists:
+        return None
+    return [c for cells in lists for c in cells if isinstance(c, dict) and c.get("cell_type") == "code"]
+
+
+def _source(cell: Mapping[str, object]) -> str:
+    source = cell.get("source", cell.get("input"))
+    if isinstance(source, list):
+        return "".join(line for line in source if isinstance(line, str))
+    return source if isinstance(source, str) else ""
+
+
+def _language(read: object) -> str:
+    """The language that a notebook says it is written in, "" where it says none."""
+    about = read.get("metadata") if isinstance(read, dict) else None
+    for part, name in (("language_info", "name"), ("kernelspec", "language")):
+        said = about.get(part) if isinstance(about, dict) else None
+        if isinstance(said, dict) and isinstance(said.get(name), str) and said[name]:
+            return str(said[name])
+    return ""
 
 
 def cell_of(line: int, cells: Sequence[int]) -> tuple[int, int]:
@@ -42,7 +99,7 @@ def cell_of(line: int, cells: Sequence[int]) -> tuple[int, int]:
 def in_cells(finding: Finding, path: str, cells: Sequence[int]) -> Finding:
     """The finding with lines of this notebook given as cell and line: `a.ipynb:12` becomes `a.ipynb:cell 3:2`.
 
-    Its patches are dropped: they name lines of the joined code, and a notebook is JSON.
+    A change that touches the notebook is dropped as a whole: it names lines of the joined code, and a notebook is JSON.
     """
     def placed(match: re.Match[str]) -> str:
         return "{}:cell {}:{}".format(path, *cell_of(int(match[1]), cells))
@@ -54,8 +111,9 @@ def in_cells(finding: Finding, path: str, cells: Sequence[int]) -> Finding:
 
     where, statement = finding.where, pattern.sub(placed, finding.statement)
     measured = {k: told(v) for k, v in finding.measured.items()}
+    patch = () if any(p.file == path for p in finding.patch) else finding.patch
     if where.file != path or where.line is None:
-        return replace(finding, statement=statement, measured=measured)
+        return replace(finding, statement=statement, measured=measured, patch=patch)
     cell, line = cell_of(where.line, cells)
 
     def beside(match: re.Match[str]) -> str:
@@ -64,9 +122,5 @@ def in_cells(finding: Finding, path: str, cells: Sequence[int]) -> Finding:
 
     statement = re.sub(r"\bline (\d+)\b", beside, statement)
     end = None if where.end_line is None else max(line, where.end_line - where.line + line)
-    return replace(finding, statement=statement, measured=measured, patch=(),
+    return replace(finding, statement=statement, measured=measured, patch=patch,
                    where=replace(where, cell=cell, line=line, end_line=end))
-
-
-def _without_magics(cell: str) -> str:
-    return "\n".join("pass  #" + line if line.lstrip()[:1] in ("%", "!") else line for line in cell.splitlines())

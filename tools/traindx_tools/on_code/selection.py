@@ -63,7 +63,11 @@ class Selection:
 
     def narrowed(self, select: Iterable[str] = (), ignore: Iterable[str] = (), fail_on: str = "") -> Selection:
         """With what the command line says: `select` replaces, `ignore` adds. Raises BadUsage for unknown rules."""
-        chosen, left_out = known(select, "--select"), known(ignore, "--ignore")
+        asked = tuple(select)
+        chosen, left_out = known(asked, "--select"), known(ignore, "--ignore")
+        if asked and not chosen:
+            raise BadUsage("--select names no rule: give ids (C102) or beginnings of ids (C1) with commas, or leave it "
+                           "out for all rules")
         kept = tuple(i for i in self.ignore if _longest(i, chosen) < 0)  # what is asked for by name is wanted
         return replace(self, select=chosen or self.select, ignore=(*kept, *left_out), fail_on=fail_on or self.fail_on)
 

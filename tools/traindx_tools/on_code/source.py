@@ -62,6 +62,8 @@ def parse_texts(texts: Iterable[Text], notes: list[Artifact]) -> list[SourceFile
     """Parse texts that were read already; those that cannot be followed get a note."""
     files: list[SourceFile] = []
     for text in texts:
+        if text.left_out:
+            notes.append(Artifact(text.path, "python", note=text.left_out))
         found = parse_source(text.path, text.text)
         if isinstance(found, SourceFile):
             files.append(found)
