@@ -85,6 +85,12 @@ def _function(*names: str) -> Callable[[Handler], Handler]:
     return register
 
 
+@_function("jax.vmap", "equinox.filter_vmap")
+def _mapped_layer(caller: Foreign, call: Call) -> Value | None:
+    """A layer of equinox over the rows of a batch: its output has another last axis, as without the map."""
+    return call.first if isinstance(call.first, Thing) and call.first.type.startswith("equinox.nn.") else None
+
+
 @_function("jax.lax.scan", "flax.linen.scan", "flax.nnx.scan")
 def _scan(caller: Foreign, call: Call) -> Value | None:
     body, init, xs = call.get(0, "f"), call.get(1, "init"), call.get(2, "xs")

@@ -40,6 +40,13 @@ def output(layer: Thing, args: list[Value], site: Site, grad: bool | None) -> Va
     """The output of a layer of torch.nn or flax, or None where the type says nothing."""
     if layer.type.startswith(("flax.linen.", "flax.nnx.")):
         return _flax(layer, args, site)
+    if layer.type in ("equinox.nn.MLP", "equinox.nn.Linear"):
+        x = args[0] if args and isinstance(args[0], Tensor) else Tensor()
+        size = shapes.literal(layer.argument(1, "out_size" if layer.short == "MLP" else "out_features"))
+        if size is None:
+            return None
+        made = Tensor(kind="linear", kind_site=site, site=site, shape=shapes.with_last(x.shape, size))
+        return made.tagged("layer")
     if not layer.type.startswith("torch.nn."):
         return None
     given = args[0] if args else None

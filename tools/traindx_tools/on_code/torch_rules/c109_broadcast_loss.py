@@ -8,11 +8,14 @@ loaders; an `unsqueeze` or `[:, None]` that somebody wrote is taken as intended.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code import patching
+from traindx_tools.on_code.columns_rows import COLUMN, form
 from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.syntax import syntax, written
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Tensor, Thing
 from traindx_tools.rules import Rule
@@ -32,9 +35,15 @@ _LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "gaussian_nll_
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at regression losses and at subtractions of two arrays."""
+    made: dict[int, Event] | None = None
     for event in project.calls(*_LOSSES):
-        if len(event.args) >= 2:
-            yield from _judged(event, event.args[0], event.args[1])
+        if len(event.args) < 2:
+            continue
+        found = list(_judged(event, event.args[0], event.args[1]))
+        yield from found
+        if not found and isinstance(event.node, ast.Call) and len(event.node.args) >= 2:
+            made = {id(e.node): e for e in project.calls("__call__")} if made is None else made
+            yield from _written(event, event.node, made)
     for event in project.events:
         if event.kind == "operation" and event.name == "-":
             yield from _judged(event, event.args[0], event.args[1])
@@ -45,6 +54,26 @@ def _judged(event: Event, left: object, right: object) -> Iterator[Finding]:
         if isinstance(pred, Tensor) and isinstance(target, Tensor) and _column(pred) and _row(target):
             yield _finding(event, pred, target, first)
             return
+
+
+def _written(event: Event, call: ast.Call, made: dict[int, Event]) -> Iterator[Finding]:
+    """By how the two sides are written: a gather by a column against what was squeezed or taken by a maximum."""
+    code = syntax(event.file)
+    left, right = (form(code, side, made) for side in call.args[:2])
+    if left is None or right is None or left[0] == right[0]:
+        return
+    first = left[0] == COLUMN
+    column, row = (call.args[0], call.args[1]) if first else (call.args[1], call.args[0])
+    yield RULE.finding(
+        f"{event.file.segment(call)} at {event.file.path}:{event.line} broadcasts {written(column)} of shape (N, 1) "
+        f"against {written(row)} of shape (N,) to N x N",
+        location(event),
+        event.file.path,
+        strength=Strength.DIRECT,
+        measured={"kind": "broadcast", "prediction_shape": "(N, 1)" if first else "(N,)",
+                  "target_shape": "(N,)" if first else "(N, 1)"},
+        patch=_patch(event, first),
+    )  # fmt: skip
 
 
 def _column(t: Tensor) -> bool:
@@ -88,8 +117,6 @@ def _finding(event: Event, pred: Tensor, target: Tensor, first: bool) -> Finding
 
 
 def _patch(event: Event, first: bool) -> tuple[Patch, ...]:
-    import ast
-
     node = event.node
     if isinstance(node, ast.Call) and len(node.args) >= 2:
         wrong = node.args[0 if first else 1]
