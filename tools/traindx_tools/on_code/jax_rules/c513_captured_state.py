@@ -171,11 +171,16 @@ def _set_in_a_loop(project: Project, name: str, attribute: str,
 
 
 def _of_module(code: Syntax, name: str) -> bool:
-    """Whether a file binds the name at its top: by an assignment or an import."""
-    return any(
-        (isinstance(s, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in s.targets))
-        or (isinstance(s, (ast.Import, ast.ImportFrom)) and any((a.asname or a.name) == name for a in s.names))
-        for s in code.file.tree.body)
+    """Whether a file binds the name at its top: by an assignment, an import or a class (of settings)."""
+    for s in code.file.tree.body:
+        if isinstance(s, (ast.Import, ast.ImportFrom)):
+            bound = {a.asname or a.name for a in s.names}
+        else:
+            bound = {s.name} if isinstance(s, ast.ClassDef) else {
+                t.id for t in s.targets if isinstance(t, ast.Name)} if isinstance(s, ast.Assign) else set()  # fmt: skip
+        if name in bound:
+            return True
+    return False
 
 
 def _stores(code: Syntax, name: str, attribute: str) -> Iterator[ast.Attribute]:

@@ -169,7 +169,7 @@ def _entropies(find: Lookup, code: Syntax) -> Iterator[Finding]:
         return
     for node, name, terms in _sums(code):
         body = code.function(node)
-        near = code.file.segment(body) if body is not None else code.file.text
+        near = written(body) if body is not None else code.file.text
         if not (_POLICY.search(near) or _NEAR.search(near)):
             continue  # single samples made certain, in a file that speaks of a policy elsewhere
         for sign, term in terms:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.changes import Change
+from traindx_tools.on_code.drawn_apart import GEOMETRIC, PLANE, DrawnApart, drawn_apart
+from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
@@ -35,15 +37,8 @@ RULE = Rule(
 _LABEL = re.compile(
     r"mask|label|target|seg|annot|depth|flow|heatmap|(^|_)gt|lbl|box|contour|truth|(^|_)y($|_)|keypoint", re.IGNORECASE
 )
-_PLANE = re.compile(r"mask|seg|depth|flow|heatmap|box|contour|keypoint|annot", re.IGNORECASE)
 _TASK = re.compile(r"segment|\biou\b|\bdice|mask|depth|heat_?map|pixel|landmark|keypoint|box(es)?\b", re.IGNORECASE)
 """A label by another name may be a class, which no flip moves: the file has to speak of places in the image."""
-_KINDS = {
-    "flip": "flip", "fliplr": "flip", "flipud": "flip", "hflip": "flip", "vflip": "flip", "rot90": "rotation",
-    "rotate": "rotation", "roll": "roll", "affine": "affine", "warp_affine": "affine", "warpAffine": "affine",
-    "transpose": "transposition", "swapaxes": "transposition", "crop": "crop", "center_crop": "crop",
-    "resized_crop": "crop", "elastic_transform": "elastic", "perspective": "perspective", "grid_sample": "warp",
-}  # fmt: skip
 _ACROSS = frozenset({"transposition"})
 """Also what puts axes in order, once and for one array alone: counts only under a condition."""
 
@@ -62,7 +57,7 @@ class _Move:
 def check(project: Project) -> Iterator[Finding]:
     """Look at every function that moves a label-like array or an array beside one."""
     for file in project.files:
-        if not any(k in file.text for k in _KINDS) and "::-1" not in file.text:
+        if not any(k in file.text for k in GEOMETRIC) and "::-1" not in file.text:
             continue
         code = syntax(file)
         moves: dict[int, list[_Move]] = {}
@@ -71,6 +66,19 @@ def check(project: Project) -> Iterator[Finding]:
                 moves.setdefault(id(code.scope(node)), []).append(move)
         for function in code.of(ast.FunctionDef):
             yield from _judged(code, function, moves.get(id(function), []))
+    yield from (_apart(one) for one in drawn_apart(lookup(project)))
+
+
+def _apart(one: DrawnApart) -> Finding:
+    code, first, second = one.code, one.image, one.label
+    return RULE.finding(
+        f"{written(first)} and {written(second)} at {code.at(second)} draw anew each ({one.what}): the two are "
+        "transformed differently, and no longer lie on each other",
+        code.place(second),
+        code.file.path,
+        strength=Strength.DIRECT,
+        measured={"kind": "drawn apart", "moved": written(first), "left": written(second)},
+    )
 
 
 def _judged(code: Syntax, function: ast.FunctionDef, moves: list[_Move]) -> Iterator[Finding]:
@@ -100,7 +108,7 @@ def _judged(code: Syntax, function: ast.FunctionDef, moves: list[_Move]) -> Iter
 
 def _of_a_plane(code: Syntax, label: str) -> bool:
     """Whether a label has places, as a mask has and a class has not."""
-    return _PLANE.search(label) is not None or _TASK.search(code.file.text) is not None
+    return PLANE.search(label) is not None or _TASK.search(code.file.text) is not None
 
 
 def _moves(code: Syntax, node: ast.Assign) -> Iterator[_Move]:
@@ -118,8 +126,8 @@ def _moves(code: Syntax, node: ast.Assign) -> Iterator[_Move]:
 
 def _kind(value: ast.expr) -> str | None:
     for n in below(value):
-        if isinstance(n, ast.Call) and last_name(n.func) in _KINDS:
-            return _KINDS[last_name(n.func)]
+        if isinstance(n, ast.Call) and last_name(n.func) in GEOMETRIC:
+            return GEOMETRIC[last_name(n.func)]
         if isinstance(n, ast.Slice) and n.step is not None and written(n.step) == "-1":
             return "flip"
     return None

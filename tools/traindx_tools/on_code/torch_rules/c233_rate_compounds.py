@@ -29,7 +29,8 @@ RULE = Rule(
     sees="A learning rate that is assigned itself times a factor: one that depends on the step, or any in every step.",
     matters="The factors multiply up and the rate is practically zero long before the end.",
     alike=("a constant factor now and then (lr *= 0.1), which is meant to compound",
-           "the initial rate times a factor, assigned to the current one"),
+           "the initial rate times a factor, assigned to the current one",
+           "a factor for this very step out of a table, {500: 0.1, 1000: 0.1}"),
     confirm=("log the rate once an epoch and compare it with the formula",),
 )
 _RATE = re.compile(r"(^|_)(lr|learning_?rate|step_?size|eta|alpha)$", re.IGNORECASE)
@@ -104,7 +105,10 @@ def _counter(code: Syntax, node: ast.stmt, factor: ast.expr) -> str | None:
                if isinstance(n, ast.Name)}  # fmt: skip
     function = code.function(node)
     given = set(parameters(function)) if function is not None else set()
+    looked_up = {id(n) for key in _keys(factor) for n in ast.walk(key)}
     for n in ast.walk(factor):
+        if id(n) in looked_up:
+            continue
         if isinstance(n, ast.Name) and _COUNTER.match(n.id) and (n.id in turning or n.id in given):
             return n.id
         if isinstance(n, ast.Attribute) and _COUNTER.match(n.attr) and isinstance(n.ctx, ast.Load):
@@ -116,6 +120,15 @@ def _counter(code: Syntax, node: ast.stmt, factor: ast.expr) -> str | None:
             if inner is not None:
                 return inner
     return None
+
+
+def _keys(factor: ast.expr) -> Iterator[ast.expr]:
+    """What a table of factors is asked for (`drops[step]`, `drops.get(step, 1.0)`): each stands for its one moment."""
+    for n in ast.walk(factor):
+        if isinstance(n, ast.Subscript):
+            yield n.slice
+        elif isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "get":
+            yield from n.args
 
 
 def _outlives(code: Syntax, node: ast.stmt, rate: ast.expr) -> bool:
