@@ -13,12 +13,14 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.changes import Change
+from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.repairs import graph
 from traindx_tools.on_code.rewrapped import rewrapped
-from traindx_tools.on_code.syntax import Syntax, last_name, syntax
+from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
 from traindx_tools.on_code.trace import Event, Place
 from traindx_tools.on_code.training import sent_backward
+from traindx_tools.on_code.ungraphed_steps import ungraphed
 from traindx_tools.on_code.values import Bag, Operation, Tensor, Value
 from traindx_tools.rules import Rule
 
@@ -40,7 +42,7 @@ _NUMBERS = frozenset({"item", "numpy", "tolist", "cpu", "argmax"})
 def check(project: Project) -> Iterator[Finding]:
     """Look at what every training loop sends backward."""
     told: set[tuple[str | None, int | None]] = set()
-    for finding in (*_sent(project), *_rewrapped(project)):
+    for finding in (*_sent(project), *_rewrapped(project), *_returned(project)):
         place = finding.where.file, finding.where.line
         if finding.measured.get("kind") != "new leaf" or place not in told:
             yield finding
@@ -49,10 +51,11 @@ def check(project: Project) -> Iterator[Finding]:
 
 def _sent(project: Project) -> Iterator[Finding]:
     for loop in project.training_loops:
+        fresh = [p.event for p in loop.places if p.event.name in _FRESH]
         for place in loop.backwards:
             loss = sent_backward(place.event)
             if isinstance(loss, Tensor):
-                yield from _judged(loop, place, loss)
+                yield from _judged(loop, place, loss, fresh)
             elif isinstance(loss, Operation) and loss.op == "item":
                 yield _finding(place.event, place.event, "it is a Python number (.item(), float()), which has no graph")
 
@@ -77,6 +80,25 @@ def _rewrapped(project: Project) -> Iterator[Finding]:
             )
 
 
+def _returned(project: Project) -> Iterator[Finding]:
+    """Losses that a framework sends back, whose model outputs are all computed under no_grad."""
+    if not any("training_step" in f.text or "compute_loss" in f.text for f in project.files):
+        return
+    for one in ungraphed(lookup(project)):
+        code, forward = one.code, one.forward
+        change = Change(code.file, "let autograd record the forward pass")
+        last = forward is one.block.body[-1] and len(one.block.body) > 1
+        yield RULE.finding(
+            f"{written(forward)[:80]} at {code.at(forward)} stands under no_grad, and the loss that {one.step.name} "
+            f"returns at line {one.loss.lineno} depends on no other forward pass: backward finds no graph to the model",
+            code.place(forward),
+            code.file.path,
+            strength=Strength.DIRECT,
+            measured={"kind": "returned", "step": one.step.name},
+            patch=change.move_after(forward, one.block).patches() if last else (),
+        )
+
+
 def _unwrapped(code: Syntax, leaf: ast.expr) -> tuple[Patch, ...]:
     """The output itself, where nothing but one new tensor stands around it."""
     if not isinstance(leaf, ast.Call) or len(leaf.args) != 1 or last_name(leaf.func) not in ("tensor", "Variable"):
@@ -89,8 +111,8 @@ def _unwrapped(code: Syntax, leaf: ast.expr) -> tuple[Patch, ...]:
     return Change(code.file, "keep the graph").unwrap(leaf, inner).patches() if plain else ()
 
 
-def _judged(loop: TrainingLoop, place: Place, loss: Tensor) -> Iterator[Finding]:
-    made = next((p.event for p in loop.places if p.event.name in _FRESH and _becomes(p.event.result, loss)), None)
+def _judged(loop: TrainingLoop, place: Place, loss: Tensor, fresh: list[Event]) -> Iterator[Finding]:
+    made = next((e for e in fresh if _becomes(e.result, loss)), None)
     event = place.event
     if made is not None and _from_loss(made):
         yield _finding(event, made, f"a new tensor is made from the loss at line {made.line}")
