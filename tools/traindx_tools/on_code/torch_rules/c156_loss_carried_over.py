@@ -11,8 +11,8 @@ import ast
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
-from traindx_tools.on_code.project import Project, TrainingLoop, location
-from traindx_tools.on_code.trace import Place
+from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.trace import Block, Place
 from traindx_tools.on_code.training import innermost
 from traindx_tools.rules import Rule
 
@@ -31,27 +31,36 @@ RULE = Rule(
 def check(project: Project) -> Iterator[Finding]:
     """Look at every training loop."""
     for loop in project.training_loops:
+        rebound: dict[int, frozenset[str]] = {}
+        added = [p for p in loop.places if p.event.kind == "augmented"]
         for place in loop.backwards:
-            yield from _judged(loop, place)
+            inner = innermost(place, loop)
+            node = place.event.node
+            target = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+            if not isinstance(target, ast.Name) or inner.kind != "loop" or inner.framework:
+                continue
+            if id(inner) not in rebound:
+                rebound[id(inner)] = _bound_anew(inner)
+            grown = [p for p in added if _adds_to(p, target.id) and inner in p.path]
+            if target.id not in rebound[id(inner)]:
+                yield from _judged(place, target.id, inner, grown)
 
 
-def _judged(loop: TrainingLoop, place: Place) -> Iterator[Finding]:
-    inner = innermost(place, loop)
-    node = place.event.node
-    target = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
-    if not isinstance(target, ast.Name) or inner.kind != "loop" or inner.framework:
-        return
-    grown = [p for p in loop.places if p.event.kind == "augmented" and inner in p.path and _adds_to(p, target.id)]
-    rebound = any(
-        isinstance(n, ast.Assign)
-        and any(isinstance(t, ast.Name) and t.id == target.id for x in n.targets for t in ast.walk(x))
-        and target.id not in {m.id for m in ast.walk(n.value) if isinstance(m, ast.Name)}
-        for n in ast.walk(inner.node)
-    )
-    if grown and not rebound and grown[0].event.crossing >= 1:
+def _bound_anew(inner: Block) -> frozenset[str]:
+    """The names that are given a value in a loop which does not hold what they were."""
+    found: set[str] = set()
+    for node in ast.walk(inner.node) if inner.node is not None else ():
+        if isinstance(node, ast.Assign):
+            read = {m.id for m in ast.walk(node.value) if isinstance(m, ast.Name)}
+            found |= {t.id for x in node.targets for t in ast.walk(x) if isinstance(t, ast.Name)} - read
+    return frozenset(found)
+
+
+def _judged(place: Place, name: str, inner: Block, grown: list[Place]) -> Iterator[Finding]:
+    if grown and grown[0].event.crossing >= 1:
         event = place.event
         yield RULE.finding(
-            f"backward() at {event.file.path}:{event.line} is called on {target.id}, which grows at line "
+            f"backward() at {event.file.path}:{event.line} is called on {name}, which grows at line "
             f"{grown[0].event.line} in every iteration of the loop at line {inner.line} and is never set back: it goes "
             "through the graphs of all earlier iterations",
             location(event),

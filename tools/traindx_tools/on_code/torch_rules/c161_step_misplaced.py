@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project, TrainingLoop, location
@@ -35,14 +36,34 @@ RULE = Rule(
 def check(project: Project) -> Iterator[Finding]:
     """Look at every step of a known optimizer."""
     for loop in project.training_loops:
+        known: dict[tuple[int, int], Order] = {}
         for place in loop.of("step"):
             optimizer = stepped(place.event)
             if optimizer is None:
                 continue
-            if (test := _never(place, innermost(place, loop))) is not None:
+            inner = innermost(place, loop)
+            if (test := _never(place, inner)) is not None:
                 yield _finding(place, f"is never reached: {test} cannot hold", "never", loop.backwards[0])
-            elif not _conditional(place, innermost(place, loop)):
-                yield from _judged(loop, place, optimizer)
+            elif not _conditional(place, inner):
+                key = id(inner), id(optimizer)
+                if key not in known:
+                    known[key] = Order.of(loop, inner, optimizer)
+                yield from _judged(known[key], place, inner)
+
+
+@dataclass(frozen=True)
+class Order:
+    """The calls of backward in a loop and what clears an optimizer's gradients in it, as they follow one another."""
+
+    optimizer: Value
+    backwards: list[Place]
+    clearing: list[Place]
+
+    @classmethod
+    def of(cls, loop: TrainingLoop, inner: Block, optimizer: Value) -> Order:
+        """What this loop does to the gradients of this optimizer."""
+        clearing = [p for p in loop.places if clears(p.event, optimizer) and inner in p.path]
+        return cls(optimizer, [p for p in loop.backwards if inner in p.path], clearing)
 
 
 def _never(place: Place, inner: Block) -> str | None:
@@ -63,13 +84,11 @@ def _conditional(place: Place, inner: Block) -> bool:
     return any(b.kind == "branch" for b in place.path[place.path.index(inner) + 1 :])
 
 
-def _judged(loop: TrainingLoop, step: Place, optimizer: Value) -> Iterator[Finding]:
-    inner = innermost(step, loop)
-    backwards = [p for p in loop.backwards if inner in p.path]
-    clearing = [p for p in loop.places if inner in p.path and clears(p.event, optimizer)]
+def _judged(order: Order, step: Place, inner: Block) -> Iterator[Finding]:
+    backwards, clearing = order.backwards, order.clearing
     if not backwards or not clearing:
         return
-    before = [p for p in clearing if p.order < step.order]
+    before = [p for p in clearing if p.order < step.order] if backwards[0].order > step.order else []
     if (
         before
         and all(b.order > step.order for b in backwards)
@@ -84,7 +103,7 @@ def _judged(loop: TrainingLoop, step: Place, optimizer: Value) -> Iterator[Findi
         )
         return
     nested = _own_loop(backwards, inner)
-    if nested is not None and all(b.order < step.order and nested in b.path for b in backwards):
+    if nested is not None and all(b.order < step.order and nested in b.path for b in reversed(backwards)):
         inside = [p for p in clearing if nested in p.path and not _conditional(p, nested)]
         if inside and not any(p.order > step.order for p in clearing):
             yield _finding(

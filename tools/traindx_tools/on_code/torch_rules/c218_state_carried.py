@@ -40,9 +40,11 @@ def check(project: Project) -> Iterator[Finding]:
         if "torch" not in file.text or ".backward(" not in file.text:
             continue
         code = syntax(file)
+        seen: set[int] = set()
         for call in code.calls("backward"):
             loop = next(iter(code.loops(call)), None)
-            if isinstance(loop, Loops):
+            if isinstance(loop, Loops) and id(loop) not in seen:
+                seen.add(id(loop))  # the first backward of a loop speaks for the others
                 yield from _in_loop(code, call, loop)
 
 
