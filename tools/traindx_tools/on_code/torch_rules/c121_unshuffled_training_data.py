@@ -8,11 +8,14 @@ label, or labels by `repeat_interleave` of a range; a map-style loader without `
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.repairs import data
+from traindx_tools.on_code.syntax import argument, last_name, parameters, syntax
 from traindx_tools.on_code.trace import Block
 from traindx_tools.on_code.values import Bag, Const, Instance, Tensor, Thing, Value, truth
 from traindx_tools.rules import Rule
@@ -79,6 +82,16 @@ def _judged(loader: Thing, shuffled: list[Value | None], project: Project) -> It
             if isinstance(dataset, Instance) and buffer is not None
             else (),
         )
+    elif (why := _by_class(project, dataset)) is not None:
+        yield RULE.finding(
+            f"The training loader at {event.file.path}:{event.line} does not shuffle, and {why}: each batch holds one "
+            "or two classes",
+            location(event),
+            event.file.path,
+            strength=Strength.DIRECT,
+            measured={"kind": "ordered", "made_at": str(dataset.site) if isinstance(dataset, Thing) else "?"},
+            patch=data.shuffled(event.file, event.node),
+        )
     elif not _is_stream(dataset) and isinstance(dataset, (Instance, Thing)):
         yield RULE.finding(
             f"The training loader at {event.file.path}:{event.line} does not shuffle: batches come in the order "
@@ -90,6 +103,43 @@ def _judged(loader: Thing, shuffled: list[Value | None], project: Project) -> It
             severity=Severity.LOW,
             measured={"kind": "no shuffle"},
         )
+
+
+def _by_class(project: Project, dataset: Value) -> str | None:
+    """Why the samples of a data set lie class by class: folders of classes, or one part for each class in a row."""
+    if not isinstance(dataset, Thing):
+        return None
+    if dataset.short in ("ImageFolder", "DatasetFolder"):
+        return f"{dataset.short} lists its files class by class"
+    parts = dataset.node.args[0] if isinstance(dataset.node, ast.Call) and dataset.node.args else None
+    if dataset.short != "ConcatDataset" or not isinstance(parts, ast.ListComp) or len(parts.generators) != 1:
+        return None
+    made, over = parts.elt, parts.generators[0]
+    file = project.file(dataset.site.path)
+    if file is None or not isinstance(made, ast.Call):
+        return None
+    turning = {n.id for n in ast.walk(over.target) if isinstance(n, ast.Name)}
+    if _labelled(made, turning):
+        return f"the parts that line {made.lineno} puts in a row have one label each"
+    body = lookup(project).function(syntax(file), made.func)
+    if body is None or isinstance(body[1], ast.Lambda):
+        return None
+    given = zip(parameters(body[1]), made.args, strict=False)
+    names = {name for name, a in given if isinstance(a, ast.Name) and a.id in turning}
+    names |= {k.arg for k in made.keywords if k.arg and isinstance(k.value, ast.Name) and k.value.id in turning}
+    if any(_labelled(n, names) for n in ast.walk(body[1])):
+        return f"{body[1].name} makes a part with one label for each class, which line {made.lineno} puts in a row"
+    return None
+
+
+def _labelled(node: ast.AST, names: set[str]) -> bool:
+    """`torch.full((n,), k)`, `[k] * n`, `np.repeat(k, n)`: the same label for each row."""
+    if isinstance(node, ast.Call) and last_name(node.func) in ("full", "full_like", "repeat"):
+        value = argument(node, 0 if last_name(node.func) == "repeat" else 1, "fill_value")
+        return isinstance(value, ast.Name) and value.id in names
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and isinstance(node.left, ast.List):
+        return len(node.left.elts) == 1 and isinstance(node.left.elts[0], ast.Name) and node.left.elts[0].id in names
+    return False
 
 
 def _ordered(value: Value, depth: int) -> Value | None:
