@@ -31,6 +31,38 @@ def moved(node: ast.expr) -> ast.expr:
     return node
 
 
+def copied(node: ast.expr) -> ast.expr:
+    """What a comprehension copies element by element: `table` for `[list(r) for r in table]`, through zip too."""
+    while isinstance(node, (ast.ListComp, ast.GeneratorExp)) and len(node.generators) == 1:
+        loop, same = node.generators[0], _element(node.elt)
+        if loop.ifs or not isinstance(same, ast.Name):
+            break
+        targets = loop.target.elts if isinstance(loop.target, ast.Tuple) else [loop.target]
+        place = next((i for i, t in enumerate(targets) if isinstance(t, ast.Name) and t.id == same.id), None)
+        over: ast.expr | None = loop.iter
+        if isinstance(loop.target, ast.Tuple):
+            parts = over.args if isinstance(over, ast.Call) and last_name(over.func) == "zip" else []
+            over = parts[place] if place is not None and place < len(parts) else None
+        if place is None or over is None:
+            break
+        node = over
+    return node
+
+
+def _element(node: ast.expr) -> ast.expr:
+    """An element without the copies made of it."""
+    while True:
+        inner = copied(moved(node))
+        if isinstance(inner, ast.Call) and last_name(inner.func) in ("list", "tuple", "deepcopy") and inner.args:
+            inner = inner.args[0]
+        elif isinstance(inner, ast.Subscript) and isinstance(inner.slice, ast.Slice) and not (
+                inner.slice.lower or inner.slice.upper or inner.slice.step):  # fmt: skip
+            inner = inner.value
+        if inner is node:
+            return node
+        node = inner
+
+
 def padded(code: Syntax, node: ast.expr) -> ast.Call | None:
     """The tokenizer's call that a value is, where it pads several texts to one length."""
     call = moved(code.origin(moved(node)))
@@ -39,6 +71,10 @@ def padded(code: Syntax, node: ast.expr) -> ast.Call | None:
 
 def pads(code: Syntax, call: ast.Call) -> bool:
     """Whether a call is a tokenizer's and pads: `padding=True`, "longest", "max_length"."""
+    if last_name(call.func) == "pad" and isinstance(call.func, ast.Attribute):  # a tokenizer's pad() pads as it is
+        given = argument(call, 1, "padding")
+        no = isinstance(given, ast.Constant) and given.value in (False, "do_not_pad")
+        return bool(_TOKENIZER.search(last_name(call.func.value))) and not no
     callee = call.func.value if last_name(call.func) in _ENCODES and isinstance(call.func, ast.Attribute) else call.func
     if not isinstance(callee, (ast.Name, ast.Attribute)) or not _TOKENIZER.search(last_name(callee)):
         return False
@@ -52,7 +88,7 @@ def pads(code: Syntax, call: ast.Call) -> bool:
 
 def part_of(code: Syntax, node: ast.expr, key: str) -> ast.expr | None:
     """The encoding of `encoding["input_ids"]` and `encoding.input_ids`, through copies and names."""
-    node = moved(code.origin(moved(node)))
+    node = _element(code.origin(_element(node)))
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and node.slice.value == key:
         return node.value
     return node.value if isinstance(node, ast.Attribute) and node.attr == key else None

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
+from traindx_tools.on_code.syntax import Syntax, argument, last_name, parameters, syntax, written
 from traindx_tools.on_code.tokenized import moved, padded, pads, part_of, pretrained
 from traindx_tools.rules import Rule
 
@@ -33,7 +33,7 @@ RULE = Rule(
 )
 _CAUSAL = re.compile(r"CausalLM|LMHead|GPT|Llama|Mistral|Qwen|Gemma|Opt|Bloom", re.IGNORECASE)
 _GENERATES = re.compile(r"CausalLM|LMHead|Seq2Seq|ConditionalGeneration|GPT|Llama|Mistral|Qwen|Gemma|T5|Bart", re.I)
-_LEFT_OUT = re.compile(r"-\s*100\b|ignore_index|ForLanguageModeling|DataCollatorForCompletionOnly|label_pad_token_id")
+_LEFT_OUT = re.compile(r"-\s*100\b|ignore_index|ForLanguageModeling\s*\(|DataCollatorForCompletionOnly|label_pad_tok")
 _MASKED = re.compile(r"mask|length|lens\b|ignore_index|-\s*100\b|pack_padded|valid|nested|reduction", re.IGNORECASE)
 _LABELS = re.compile(r"label|tag|target|trg|tgt|(^|_)ys?\d?$|output", re.IGNORECASE)
 
@@ -151,21 +151,60 @@ def _labels(codes: Sequence[Syntax], code: Syntax) -> Iterator[Finding]:
         kind = pretrained(codes, code, call.func) if made is not None else ""
         if made is not None and kind and _GENERATES.search(kind):
             yield _as_labels(code, given, made)
+    if "labels" not in code.file.text or not any(_GENERATES.search(c.file.text) for c in codes
+                                                 if "from_pretrained" in c.file.text):  # fmt: skip
+        return
+    for node, given in _entries(code):
+        encoding = part_of(code, given, "input_ids")
+        made = padded(code, encoding) if encoding is not None else None
+        if made is not None:
+            yield _as_labels(code, node, made)
+        elif isinstance(encoding, ast.Name) and (first := _padded_before(codes, code, encoding)) is not None:
+            where, made = first
+            yield _as_labels(code, node, made, where)
+
+
+def _entries(code: Syntax) -> Iterator[tuple[ast.AST, ast.expr]]:
+    """What is put under "labels": by an assignment, in a dictionary, by dict() or update()."""
     for assign in code.of(ast.Assign):
         target = assign.targets[0]
         key = target.slice if isinstance(target, ast.Subscript) else None
         if isinstance(key, ast.Constant) and key.value == "labels":
-            encoding = part_of(code, assign.value, "input_ids")
-            made = padded(code, encoding) if encoding is not None else None
-            generates = any(_GENERATES.search(c.file.text) for c in codes if "from_pretrained" in c.file.text)
-            if made is not None and generates:
-                yield _as_labels(code, assign, made)
+            yield assign, assign.value
+    for table in code.of(ast.Dict):
+        for name, value in zip(table.keys, table.values, strict=True):
+            if isinstance(name, ast.Constant) and name.value == "labels":
+                yield value, value
+    for call in code.calls("dict", "update"):
+        named = argument(call, 99, "labels")
+        if named is not None:
+            yield named, named
 
 
-def _as_labels(code: Syntax, node: ast.AST, made: ast.Call) -> Finding:
-    why = f"{written(node)[:90]} at {code.at(node)} takes the padded tokens (from {code.at(made)}) as labels"
+def _padded_before(codes: Sequence[Syntax], code: Syntax, row: ast.Name) -> tuple[Syntax, ast.Call] | None:
+    """The padding call of another map or collate step, where the row of this one comes from a data set."""
+    body = code.function(row)
+    around = next((a for a in code.above(row) if isinstance(a, ast.Lambda)), None) or body
+    if around is None or code.bindings(row) or row.id not in parameters(around):
+        return None
+    mapped = [c for o in codes for c in o.calls("map", "set_transform", "with_transform") for a in c.args[:1]
+              if a is around or (body is not None and around is body and last_name(a) == body.name)]  # fmt: skip
+    calls = [(o, c) for o in codes if "padding" in o.file.text for c in o.of(ast.Call)
+             if last_name(c.func) != "pad" and pads(o, c)]  # fmt: skip
+    longest = [(o, c) for o, c in calls if _says(c, "max_length")]
+    return longest[0] if mapped and longest and len(calls) == len(longest) else None
+
+
+def _says(call: ast.Call, word: str) -> bool:
+    given = argument(call, 99, "padding")
+    return isinstance(given, ast.Constant) and given.value == word
+
+
+def _as_labels(code: Syntax, node: ast.AST, made: ast.Call, other: Syntax | None = None) -> Finding:
+    place = (other or code).at(made)
+    why = f"{written(node)[:90]} at {code.at(node)} takes the padded tokens (from {place}) as labels"
     return _finding(code, node, f"{why}, and nothing sets padding to -100: the loss counts it", "labels",
-                    Severity.HIGH, Strength.DIRECT, ())  # fmt: skip
+                    Severity.HIGH, Strength.DIRECT if other is None else Strength.CIRCUMSTANTIAL, ())  # fmt: skip
 
 
 def _sequences(project: Project, codes: Sequence[Syntax]) -> Iterator[Finding]:
