@@ -11,9 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code.fine_tuning_rates import FAULT, REMARK, rates
 from traindx_tools.on_code.held import held
+from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import numbers
+from traindx_tools.on_code.syntax import last_name, written
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.training import is_optimizer
 from traindx_tools.on_code.values import Const, Thing, number
@@ -24,12 +27,14 @@ RULE = Rule(
     name="learning-rate-extreme",
     title="The learning rate is far outside its usual range",
     severity=Severity.HIGH,
-    sees="The learning rate given to an optimizer: a constant, an option's default or a value of a configuration file.",
+    sees="The learning rate given to an optimizer or a trainer: a constant, an option's default, a hyperparameter of a "
+         "module or a value of a configuration file.",
     matters="Training diverges in the first steps, or does not move.",
     alike=("exploding gradients of another cause", "a frozen model"),
     confirm=("train with a tenth of it", "look at the size of the first updates against that of the weights"),
     thresholds={
         "SGD": Threshold(2.0, "above", "usual range 1e-3 to 1 (He et al. 2016, Goyal et al. 2017 with warm-up)"),
+        "pretrained": Threshold(1e-2, "above", "usual range 1e-5 to 1e-4 (Devlin et al. 2019; transformers: 5e-5)"),
         "Adam": Threshold(0.1, "above", "usual range 1e-5 to 1e-2 (Kingma and Ba 2015: 1e-3)"),
         "small": Threshold(1e-8, "below", "no update survives float32 rounding of weights near 1"),
     },
@@ -52,7 +57,40 @@ _HIGHEST = {
 
 
 def check(project: Project) -> Iterator[Finding]:
-    """Look at every optimizer that is made."""
+    """Look at every optimizer that is made, and at the arguments of trainers."""
+    told: set[tuple[str | None, int | None]] = set()
+    for finding in (*_made(project), *_handed(project)):
+        place = finding.where.file, finding.where.line
+        if place not in told:
+            told.add(place)
+            yield finding
+
+
+def _handed(project: Project) -> Iterator[Finding]:
+    """Rates given to a trainer, to an optimizer over a pretrained model, and ones from hparams."""
+    if not any("from_pretrained" in f.text or "hparams" in f.text for f in project.files):
+        return
+    frozen = any("requires_grad" in f.text or "peft" in f.text for f in project.files)
+    for rate in rates(lookup(project)):
+        remark, fault = (REMARK, FAULT) if rate.pretrained else _HIGHEST[rate.optimizer]
+        if frozen and rate.pretrained:
+            remark, fault = _HIGHEST[rate.optimizer]  # an adapter or a head alone
+        if rate.value <= remark * (1 + 1e-9):
+            continue
+        what = "a pretrained model is tuned with 1e-5 to 1e-4" if rate.pretrained else "1e-5 to 1e-2 is usual"
+        yield RULE.finding(
+            f"{last_name(rate.call.func)} at {rate.code.at(rate.given)} has a learning rate of {rate.value:g} "
+            f"({written(rate.given)[:40]}) for {rate.optimizer}: {what}",
+            rate.code.place(rate.call if rate.call.args else rate.given),
+            rate.code.file.path,
+            strength=Strength.CIRCUMSTANTIAL,
+            severity=Severity.HIGH if rate.value >= fault * (1 - 1e-9) else Severity.MEDIUM,
+            measured={"kind": "high", "learning_rate": rate.value, "optimizer": rate.optimizer,
+                      "usual_highest": remark},
+        )  # fmt: skip
+
+
+def _made(project: Project) -> Iterator[Finding]:
     whole = [e.result.argument(0, "optimizer") for e in project.calls("LambdaLR") if isinstance(e.result, Thing)]
     for event in project.events:
         made = event.result
