@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from traindx_tools.on_code import bounds, shapes
 from traindx_tools.on_code.values import (
+    NONE,
     Bag,
     Const,
     Ref,
@@ -168,7 +169,10 @@ def _clamp(o: Operands) -> Tensor:
         high = None
     if o.name == "clamp_max":
         low, high = None, low
-    return bounds.bounded(replace(o.x, site=o.site), bounds.clamp(bounds.of(o.x), low, high, o.x.dtype))
+    kept = bounds.of(o.x)
+    if o.name != "clamp_max" and low is None and o.get(0, "min", "a_min", "min_val") not in (None, NONE):
+        kept = None, kept[1]  # a limit that is not known: `clamp_min(torch.finfo(x.dtype).tiny)`
+    return bounds.bounded(replace(o.x, site=o.site), bounds.clamp(kept, low, high, o.x.dtype))
 
 
 def _power(o: Operands) -> Tensor:

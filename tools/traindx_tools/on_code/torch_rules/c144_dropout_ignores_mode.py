@@ -7,11 +7,13 @@ worse than the model is, and two evaluations of one sample differ.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import forms
+from traindx_tools.on_code.syntax import syntax, written
 from traindx_tools.on_code.values import Const
 from traindx_tools.rules import Rule
 
@@ -37,6 +39,9 @@ def check(project: Project) -> Iterator[Finding]:
             continue
         given = event.argument(2, "training")
         if "**" in event.kwargs or "*" in event.kwargs or (given is not None and given != Const(True)):
+            continue
+        around = [up for up in syntax(event.file).above(event.node) if isinstance(up, (ast.If, ast.IfExp))]
+        if any("training" in written(up.test) for up in around):
             continue
         yield RULE.finding(
             f"{event.file.segment(event.node)} at {event.file.path}:{event.line} drops units in eval mode too: "

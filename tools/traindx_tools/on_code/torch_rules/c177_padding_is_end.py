@@ -10,9 +10,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from pathlib import PurePath
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import SourceFile
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
 from traindx_tools.rules import Rule
 
@@ -27,6 +29,8 @@ RULE = Rule(
     confirm=("count the end token among the labels that are not -100: it is 0",),
 )
 _PAD = re.compile(r"pad_token_id|pad_id|pad_token")
+_SMALL = 20
+"""Files of a project that has one tokenizer."""
 
 
 def check(project: Project) -> Iterator[Finding]:
@@ -40,8 +44,9 @@ def check(project: Project) -> Iterator[Finding]:
         if "pad" not in file.text:
             continue
         code = syntax(file)
-        for node, how in _ignored(code):
-            other, line = same[0]
+        near = [(other, line) for other, line in same if _together(project, file, other.file)]
+        for node, how in _ignored(code) if near else ():
+            other, line = near[0]
             yield RULE.finding(
                 f"{how} at {code.at(node)} leaves the padding token out of the loss, and {other.at(line)} makes it the "
                 "end token: no text's end is ever learned",
@@ -50,6 +55,15 @@ def check(project: Project) -> Iterator[Finding]:
                 strength=Strength.CIRCUMSTANTIAL,
                 measured={"kind": "end", "pad_line": getattr(line, "lineno", 0)},
             )
+
+
+def _together(project: Project, one: SourceFile, other: SourceFile) -> bool:
+    """Whether two files are about the same tokenizer: in a large project only where one of them names the other."""
+    if one is other or len(project.files) <= _SMALL:
+        return True
+    stems = [PurePath(f.path).stem for f in (one, other)]
+    return re.search(rf"\b{re.escape(stems[1])}\b", one.text) is not None or (
+        re.search(rf"\b{re.escape(stems[0])}\b", other.text) is not None)  # fmt: skip
 
 
 def _equal(code: Syntax) -> Iterator[ast.AST]:
