@@ -17,7 +17,7 @@ from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import losses
 from traindx_tools.on_code.repairs.written import operand
-from traindx_tools.on_code.syntax import syntax
+from traindx_tools.on_code.syntax import last_name, syntax
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Const, Tensor, Thing
 from traindx_tools.rules import Rule
@@ -165,13 +165,27 @@ def _squashes(event: Event, kind: str) -> bool:
 def _patch(event: Event) -> tuple[Patch, ...]:
     """The input of the squashing in place of its output, where the call stands on one line."""
     node = event.node
-    if not isinstance(node, ast.Call) or event.function is None:
+    if not isinstance(node, ast.Call) or (event.function is None and not _for_the_loss_alone(event, node)):
         return ()
     layer = event.method == "__call__"
     inner = operand(syntax(event.file), node) if not layer else node.args[0] if node.args else None
     if inner is None or (layer and _in_sequential(node, event)) or losses.chained(event.file, node):
         return ()
     return Change(event.file, "hand the raw scores to the loss").unwrap(node, inner).patches()
+
+
+def _for_the_loss_alone(event: Event, node: ast.Call) -> bool:
+    """Whether a value of a script is handed on at once, or read a second time only for its largest entry."""
+    code = syntax(event.file)
+    up = code.parent(node)
+    if isinstance(up, ast.Call):
+        return True
+    name = up.targets[0] if isinstance(up, ast.Assign) and len(up.targets) == 1 else None
+    if not isinstance(name, ast.Name):
+        return False
+    reads = [n for n in code.of(ast.Name) if n.id == name.id and isinstance(n.ctx, ast.Load)]
+    largest = [n for n in reads if isinstance(code.parent(n), ast.Attribute) and last_name(code.parent(n)) == "argmax"]
+    return len(code.bindings(name)) == 1 and len(reads) - len(largest) == 1
 
 
 def _logarithm(squash: Event) -> tuple[Patch, ...]:

@@ -140,11 +140,20 @@ def _finding(code: Syntax, used: ast.expr, power: ast.Call, x: ast.expr) -> Find
     )
 
 
+def _for_its_shape(code: Syntax, name: ast.Name) -> bool:
+    """Whether only the shape is taken: `randn_like(std)`, `std.shape`, `std.size()`."""
+    up = code.parent(name)
+    if isinstance(up, ast.Call) and name in up.args:
+        return last_name(up.func).endswith("_like")
+    return isinstance(up, ast.Attribute) and up.attr in ("shape", "size", "device", "dtype")
+
+
 def _patch(code: Syntax, used: ast.expr, power: ast.Call, x: ast.expr) -> tuple[Patch, ...]:
     """Half of the exponent; a root at the place of use where the variance itself is used elsewhere."""
     change = Change(code.file, "take the standard deviation")
     others = [n for n in ast.walk(code.scope(used)) if isinstance(n, ast.Name) and isinstance(used, ast.Name)
-              and n.id == used.id and n is not used and isinstance(n.ctx, ast.Load)]  # fmt: skip
+              and n.id == used.id and n is not used and isinstance(n.ctx, ast.Load)
+              and not _for_its_shape(code, n)]  # fmt: skip
     if others or isinstance(used, ast.Attribute):
         return change.replace(used, f"{written(used)} ** 0.5").patches()
     half = f"0.5 * {written(x)}"
