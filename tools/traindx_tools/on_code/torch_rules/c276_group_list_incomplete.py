@@ -76,8 +76,8 @@ class _Held:
 def check(project: Project) -> Iterator[Finding]:
     """Look at every training loop whose losses and optimizers are known."""
     held = _held(project)
-    if held is None:
-        return
+    if held is None or (held.groups < 2 and not held.choices):
+        return  # parameters of one module alone: C163 tells what is called and not held
     seen: set[int] = set()
     for loop in project.training_loops:
         if not any(stepped(p.event) is held.event.result for p in loop.of("step")):
