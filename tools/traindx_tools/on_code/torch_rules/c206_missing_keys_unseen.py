@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.syntax import Syntax, argument, syntax, written
+from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -38,10 +38,12 @@ def check(project: Project) -> Iterator[Finding]:
         for call in code.calls("load_state_dict"):
             strict = argument(call, 1, "strict")
             off = isinstance(strict, ast.Constant) and strict.value is False
-            wrapped = _wrapped_elsewhere(project, call) if off and isinstance(code.parent(call), ast.Expr) else None
+            if not off or not isinstance(code.parent(call), ast.Expr):
+                continue
+            wrapped = _wrapped_elsewhere(project, code, call)
             if wrapped is not None:
                 yield _prefixed(code, call, *wrapped)
-            elif off and isinstance(code.parent(call), ast.Expr):
+            else:
                 yield RULE.finding(
                     f"{file.segment(call)} at {code.at(call)} skips keys that do not fit and drops the list of them: "
                     "weights may stay at their initialisation unseen",
@@ -59,21 +61,41 @@ _STRIPPED = re.compile(
 """Somebody takes the prefix off, or saves what is inside the wrapper."""
 
 
-def _wrapped_elsewhere(project: Project, load: ast.Call) -> tuple[Syntax, ast.Call, ast.Call] | None:
+def _wrapped_elsewhere(project: Project, here: Syntax, load: ast.Call) -> tuple[Syntax, ast.Call, ast.Call] | None:
     """The wrapper whose state dict is saved, where what is loaded may be without it and nobody takes "module." off."""
     if any(_STRIPPED.search(f.text) for f in project.files):
         return None
     receiver = _name(load.func.value) if isinstance(load.func, ast.Attribute) else ""
     codes = [syntax(f) for f in project.files]
     always = {name for code in codes for name, _, sure in _wraps(code) if sure}
-    if receiver in always:
+    if receiver in always and not _bare(here, load):
         return None
     for code in codes:
         for name, wrapper, _ in _wraps(code):
             for saved in (c for other in codes for c in other.calls("state_dict")):
-                if isinstance(saved.func, ast.Attribute) and _name(saved.func.value) == name:
+                mine = isinstance(saved.func, ast.Attribute) and _name(saved.func.value) == name
+                if mine and not any(_bare(other, saved) for other in codes if other.parent(saved) is not None):
                     return code, wrapper, saved
     return None
+
+
+def _bare(code: Syntax, load: ast.Call) -> bool:
+    """Whether the model that is loaded into is made in the same function, and not wrapped there."""
+    model = load.func.value if isinstance(load.func, ast.Attribute) else None
+    made = code.bindings(model) if isinstance(model, ast.Name) else []
+    return bool(made) and all(
+        isinstance(value, ast.Call) and code.scope(statement) is code.scope(load)
+        and not any(isinstance(n, ast.Call) and last_name(n.func) in _WRAPPERS for n in ast.walk(value))
+        for statement, value in made
+    )
+
+
+def _same_file(code: Syntax, load: ast.Call, other: Syntax, saved: ast.Call) -> bool:
+    """Whether what is loaded is certainly what was saved: one path, by the same name or text."""
+    reads = {written(c.args[0]) for c in code.calls("load") if c.args and code.scope(c) is code.scope(load)}
+    writes = {written(to) for c in other.calls("save") if other.scope(c) is other.scope(saved)
+              and (to := argument(c, 1, "f")) is not None}  # fmt: skip
+    return len(reads) == 1 and reads == writes
 
 
 def _wraps(code: Syntax) -> Iterator[tuple[str, ast.Call, bool]]:
@@ -90,11 +112,13 @@ def _name(node: ast.expr) -> str:
 
 
 def _prefixed(code: Syntax, load: ast.Call, other: Syntax, wrapper: ast.Call, saved: ast.Call) -> Finding:
+    certain = _bare(code, load) and _same_file(code, load, other, saved)
+    where = "the model is not wrapped here" if certain else "where the model is not wrapped"
     return RULE.finding(
         f"{written(wrapper)} at {other.at(wrapper)} is saved as it is, so its keys begin with \"module.\"; "
-        f"{written(load)} at {code.at(load)} skips all of them where the model is not wrapped, and drops the list: no "
-        "weight is loaded",
-        code.place(load), code.file.path, severity=Severity.HIGH, strength=Strength.CIRCUMSTANTIAL,
+        f"{written(load)} at {code.at(load)} skips all of them ({where}), and drops the list: no weight is loaded",
+        code.place(load), code.file.path, severity=Severity.HIGH,
+        strength=Strength.DIRECT if certain else Strength.CIRCUMSTANTIAL,
         measured={"kind": "prefix"}, patch=_inside(code, load, saved),
     )  # fmt: skip
 

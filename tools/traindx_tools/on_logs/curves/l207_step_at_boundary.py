@@ -127,6 +127,7 @@ def _step(run: Run, c: Curve, cut: int, kind: str, limit: float) -> Finding | No
         c.series.at(start, end), c.series.source, strength=Strength.CIRCUMSTANTIAL,
         severity=Severity.MEDIUM if recovered else Severity.HIGH,
         measured={"kind": kind, "before": before, "after": after, "ratio": ratio(after, before), "recovered": recovered,
+                  "of_start": ratio(after, float(v[0])) if v[0] > 0 else None,
                   "at": float(position[end]), "unit": c.series.unit,
                   "steps_back": bool(position[end] <= position[start]),
                   "lr_before": rate[0] if rate else None, "lr_after": rate[1] if rate else None,
