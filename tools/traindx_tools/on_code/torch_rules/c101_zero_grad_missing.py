@@ -11,6 +11,7 @@ clears the gradients in the loop around the step.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Patch, Severity, Strength
@@ -18,6 +19,7 @@ from traindx_tools.on_code import patching
 from traindx_tools.on_code.held import modules_of
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import Project, TrainingLoop, location
+from traindx_tools.on_code.syntax import written
 from traindx_tools.on_code.trace import Block, Event, Place
 from traindx_tools.on_code.training import clears, guessed_optimizer, innermost, is_optimizer, same, stepped, text_of
 from traindx_tools.on_code.values import Bag, Instance, Thing, Value
@@ -36,6 +38,8 @@ RULE = Rule(
         "grep the loop for zero_grad or `.grad = None`",
     ),
 )
+_PARTS = re.compile(r"\.(?:chunk|tensor_split)\((\w[\w.]*)")
+"""`batch.chunk(4)`: a loop over as many parts as a window has."""
 _ENGINES = ("deepspeed.", "lightning.", "composer.", "colossalai.")
 
 
@@ -119,8 +123,22 @@ def _within(module: Value, inside: set[int]) -> bool:
 
 
 def _steps_each_time(place: Place, where: Block) -> bool:
-    inner = place.path[place.path.index(where) + 1 :]
-    return not any(b.kind in ("branch", "loop") for b in inner)
+    """Whether it steps several times in the loop: always, or once a window (`if (i + 1) % window == 0`)."""
+    inner = [b for b in place.path[place.path.index(where) + 1 :] if b.kind in ("branch", "loop")]
+    return not inner or (len(inner) == 1 and _each_window(inner[0], where))
+
+
+def _each_window(branch: Block, loop: Block) -> bool:
+    """Whether a branch is taken again and again: every so many turns, and not after as many as the loop has."""
+    test = branch.node.test if isinstance(branch.node, ast.If) else None
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Eq):
+        return False
+    for left, right in ((test.left, test.comparators[0]), (test.comparators[0], test.left)):
+        if isinstance(left, ast.BinOp) and isinstance(left.op, ast.Mod) and isinstance(right, ast.Constant):
+            parts = _PARTS.findall(written(loop.node.iter)) if isinstance(loop.node, ast.For) else []
+            return "len" not in written(left.right) and "epoch" not in written(left) and (
+                written(left.right) not in parts)  # fmt: skip
+    return False
 
 
 def _finding(loop: TrainingLoop, place: Place, where: Block, strength: Strength, kind: str,
@@ -141,7 +159,7 @@ def _finding(loop: TrainingLoop, place: Place, where: Block, strength: Strength,
         event.file.path,
         strength=strength,
         measured={"kind": kind, "optimizer": name, "backward_line": first.line, "loop_line": where.line},
-        patch=_patch(event, first, name),
+        patch=_patch(event, first, name, _in_a_window(place, where)),
     )
 
 
@@ -150,7 +168,12 @@ def _scaled_name(event: Event) -> str:
     return event.file.segment(node.args[0]) if isinstance(node, ast.Call) and node.args else "optimizer"
 
 
-def _patch(step: Event, backward: Event, name: str) -> tuple[Patch, ...]:
+def _in_a_window(place: Place, where: Block) -> bool:
+    """Whether it steps once a window: then the gradients are cleared behind the step, not before each backward."""
+    return where in place.path and any(b.kind == "branch" for b in place.path[place.path.index(where) :])
+
+
+def _patch(step: Event, backward: Event, name: str, windowed: bool) -> tuple[Patch, ...]:
     file = step.file
     statement = patching.statement_of(file, step.node)
     if statement is None or not name.replace(".", "").replace("_", "").isalnum():
@@ -158,7 +181,7 @@ def _patch(step: Event, backward: Event, name: str) -> tuple[Patch, ...]:
     made: Patch | None = None
     summary = f"clear the gradients of {name} in every iteration"
     other = patching.statement_of(backward.file, backward.node) if backward.file is file else None
-    if other is not None and other in patching.siblings(file, statement):
+    if other is not None and not windowed and other in patching.siblings(file, statement):
         made = patching.insert_before(file, other, f"{name}.zero_grad()", summary)
     else:
         made = patching.insert_after(file, statement, f"{name}.zero_grad()", summary)
