@@ -20,6 +20,10 @@ _TIGHT = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.IfExp, ast.Starre
 _LOOSE = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.IfExp, ast.Lambda, ast.NamedExpr, ast.Await)
 
 
+MOST_CHECKED = 8_000_000
+"""Letters of one file that are parsed again to check its patches; a patch that cannot be checked is not offered."""
+
+
 @dataclass(frozen=True)
 class _Edit:
     """`first`..`last` are lines (an insertion has last == first - 1), columns are in UTF-8 bytes."""
@@ -168,6 +172,10 @@ class Change:
         """The edits as patches that touch no line twice; empty where anything was not certain."""
         if not self.certain or not self.edits:
             return ()
+        checked = self.file.__dict__.get("_checked", 0) + len(self.file.text)
+        if checked > MOST_CHECKED:
+            return ()
+        self.file.__dict__["_checked"] = checked
         made = tuple(self._patch(group) for group in _groups(self.edits))
         try:
             ast.parse(applied("\n".join(self.file.lines), made))

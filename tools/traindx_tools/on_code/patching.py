@@ -9,6 +9,7 @@ import ast
 
 from traindx_tools.finding import Patch
 from traindx_tools.on_code.source import SourceFile
+from traindx_tools.on_code.syntax import syntax
 
 
 def indentation(file: SourceFile, line: int) -> str:
@@ -51,30 +52,16 @@ def replace_text(file: SourceFile, node: ast.AST, code: str, summary: str) -> Pa
 
 def statement_of(file: SourceFile, node: ast.AST) -> ast.stmt | None:
     """The innermost statement that holds an expression."""
-    line = getattr(node, "lineno", None)
-    if line is None:
-        return None
-    found: ast.stmt | None = None
-    stack: list[ast.AST] = [file.tree]
-    while stack:
-        one = stack.pop()
-        for child in ast.iter_child_nodes(one):
-            start = getattr(child, "lineno", None)
-            if start is not None and not start <= line <= (getattr(child, "end_lineno", None) or start):
-                continue
-            if isinstance(child, ast.stmt) and start is not None and (found is None or child.lineno >= found.lineno):
-                found = child
-            stack.append(child)
-    return found
+    return syntax(file).statement(node)
 
 
 def siblings(file: SourceFile, statement: ast.stmt) -> list[ast.stmt]:
     """The list of statements in which a statement stands."""
-    for node in ast.walk(file.tree):
-        for name in ("body", "orelse", "finalbody"):
-            block = getattr(node, name, None)
-            if isinstance(block, list) and any(s is statement for s in block):
-                return block
+    up = syntax(file).parent(statement)
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(up, name, None)
+        if isinstance(block, list) and any(s is statement for s in block):
+            return block
     return []
 
 
