@@ -23,6 +23,7 @@ _SAME = frozenset({"map", "with_format", "rename_column", "rename_columns", "rem
                    "clone"})  # fmt: skip
 _MIXES = frozenset({"shuffle", "repeat"})
 _TAKES = frozenset({"select", "take"})
+_SPLITS = ("random_split", "train_test_split")
 _STREAM = re.compile(r"random|synthetic|stream|iterable|generat|simulat|fake|dummy|toy|mock", re.IGNORECASE)
 _ON_PURPOSE = re.compile(
     r"^test_|overfit|sanity|memori[sz]|smoke|debug|dry.?run|train_?eval|eval_?train|probe|in.sample",
@@ -41,6 +42,8 @@ class Part:
     high: float
     name: str
     """How the data set is written where it is taken."""
+    of: tuple[object, ...] = ()
+    """The data set that a random split took it from."""
 
     @property
     def whole(self) -> bool:
@@ -185,6 +188,8 @@ def _of_call(look: Lookup, code: Syntax, node: ast.Call, left: int) -> Part | No
     if isinstance(node.func, ast.Attribute) and name in (*_SAME, *_MIXES) and not code.qualified(node.func):
         inner = part(look, code, node.func.value, left - 1)
         return inner if inner is None or name in _SAME or inner.whole else None
+    if name in _SPLITS:
+        return Part((id(node),), 0, math.inf, code.file.segment(node)[:60])
     if _STREAM.search(name) or name == "next" or any(_STREAM.search(written(a)) for a in node.args):
         return None
     return Part((id(node),), 0, math.inf, code.file.segment(node)[:60])
@@ -197,10 +202,23 @@ def _of_subscript(look: Lookup, code: Syntax, node: ast.Subscript, left: int) ->
     taken = node.slice
     if isinstance(taken, ast.Constant):
         whole = inner.whole and isinstance(taken.value, (str, int))
-        return Part((*inner.source, taken.value), 0, math.inf, written(node)) if whole else None
+        took = _split_of(look, code, node, left)
+        return Part((*inner.source, taken.value), 0, math.inf, written(node), took) if whole else None
     if isinstance(taken, ast.Slice):
         return _sliced(look, code, inner, taken)
     return Part(inner.source, None, math.inf, inner.name) if isinstance(taken, ast.Name) else None
+
+
+def _split_of(look: Lookup, code: Syntax, node: ast.Subscript, left: int) -> tuple[object, ...]:
+    """The data set that `random_split(data, ...)[i]` or `data.train_test_split(...)["train"]` is a part of."""
+    _, made = look.origin(code, node.value)
+    if not isinstance(made, ast.Call) or last_name(made.func) not in _SPLITS:
+        return ()
+    data: ast.expr | None = made.args[0] if len(made.args) <= 2 and made.args else None
+    if isinstance(made.func, ast.Attribute) and last_name(made.func) == "train_test_split" and not made.args:
+        data = made.func.value
+    whole = part(look, code, data, left - 1) if data is not None else None
+    return whole.source if whole is not None and whole.whole else ()
 
 
 def _sliced(look: Lookup, code: Syntax, inner: Part, rows: ast.Slice) -> Part | None:
@@ -215,7 +233,7 @@ def _within(inner: Part | None, low: float, high: float) -> Part | None:
     if inner is None or inner.low is None:
         return inner
     start = inner.low + low
-    return Part(inner.source, start, min(inner.high, inner.low + high), inner.name)
+    return replace(inner, low=start, high=min(inner.high, inner.low + high))
 
 
 def _rows(look: Lookup, code: Syntax, inner: Part | None, rows: ast.expr) -> Part | None:
@@ -238,7 +256,7 @@ def _rows(look: Lookup, code: Syntax, inner: Part | None, rows: ast.expr) -> Par
 def overlap(trained: Part, held: Part) -> bool:
     """Whether some rows are certainly in both."""
     if trained.source != held.source:
-        return False
+        return (held.whole and held.source == trained.of) or (trained.whole and trained.source == held.of)
     if trained.low is None or held.low is None:
         return trained.whole or held.whole
     return max(trained.low, held.low) < min(trained.high, held.high)

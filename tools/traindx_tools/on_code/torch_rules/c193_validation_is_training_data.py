@@ -56,7 +56,7 @@ def _handed(project: Project) -> Iterator[Finding]:
         if trained is None or held is None or not overlap(trained, held) or on_purpose(pair):
             continue
         what = written(pair.held)[:60]
-        rows = "all" if trained.whole else "some"
+        rows = "all" if trained.whole and trained.source == held.source else "some"
         yield _finding(pair.held_code, pair.held, what, f"validates on {held.name}, and the model is trained on {rows} "
                        f"of it ({pair.code.at(pair.trained)})", "handed")  # fmt: skip
 
