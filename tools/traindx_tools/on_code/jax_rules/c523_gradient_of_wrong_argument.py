@@ -11,10 +11,11 @@ import re
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import forms
 from traindx_tools.on_code.syntax import Syntax, argument, parameters, syntax
-from traindx_tools.on_code.tracing import differentiated
+from traindx_tools.on_code.tracing import GRADIENTS, differentiated, function_of
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -43,6 +44,26 @@ def check(project: Project) -> Iterator[Finding]:
         for call, function in differentiated(code):
             yield from _argument(code, call, function)
             yield from _result(code, call, function)
+        yield from _elsewhere(project, code)
+
+
+def _elsewhere(project: Project, code: Syntax) -> Iterator[Finding]:
+    """Methods and functions of other files that are differentiated, and functions under a bare decorator."""
+    look = lookup(project)
+    for call in code.of(ast.Call):
+        fun = argument(call, 0, "fun", "f") if code.qualified(call.func) in GRADIENTS else None
+        if not isinstance(fun, (ast.Name, ast.Attribute)) or function_of(code, fun) is not None:
+            continue
+        head = fun.value if isinstance(fun, ast.Attribute) else fun
+        if not isinstance(head, ast.Name) or not (head.id in code.aliases or (head.id == "self" and head is not fun)):
+            continue  # an argument may be any function
+        found = look.function(code, fun)
+        if found is not None and isinstance(found[1], ast.FunctionDef):
+            yield from _result(code, call, found[1], found[0])
+    for function in code.of(ast.FunctionDef):
+        bare = next((d for d in function.decorator_list if code.qualified(d) in GRADIENTS), None)
+        if bare is not None:
+            yield from _result(code, bare, function)
 
 
 def _argument(code: Syntax, call: ast.Call, function: ast.FunctionDef) -> Iterator[Finding]:
@@ -61,18 +82,40 @@ def _argument(code: Syntax, call: ast.Call, function: ast.FunctionDef) -> Iterat
         )
 
 
-def _result(code: Syntax, call: ast.Call, function: ast.FunctionDef) -> Iterator[Finding]:
-    returns = [n for n in ast.walk(function) if isinstance(n, ast.Return) and code.function(n) is function]
-    aux = argument(call, 2, "has_aux")
+def _result(
+    code: Syntax, call: ast.expr, function: ast.FunctionDef, home: Syntax | None = None
+) -> Iterator[Finding]:
+    home = home or code
+    returns = [n for n in ast.walk(function) if isinstance(n, ast.Return) and home.function(n) is function]
+    aux = argument(call, 2, "has_aux") if isinstance(call, ast.Call) else None
     pairs = [n for n in returns if isinstance(n.value, ast.Tuple)]
     if returns and len(pairs) == len(returns) and aux is None:
+        place = f"line {pairs[0].lineno}" if home is code else home.at(pairs[0])
         yield _finding(
-            code, call, f"differentiates {function.name}, which returns a tuple (line {pairs[0].lineno}), without "
-            "has_aux=True", "aux",
-        )  # fmt: skip
+            code, call, f"differentiates {function.name}, which returns a tuple ({place}), without has_aux=True", "aux"
+        )
+    asked = isinstance(aux, ast.Constant) and aux.value is True
+    if asked and returns and all(_is_number(home, n.value) for n in returns):
+        place = f"line {returns[0].lineno}" if home is code else home.at(returns[0])
+        yield _finding(
+            code, call, f"asks for has_aux=True, and {function.name} returns the loss alone ({place})", "no aux"
+        )
 
 
-def _finding(code: Syntax, call: ast.Call, why: str, kind: str, patch: tuple[Patch, ...] = ()) -> Finding:
+def _is_number(code: Syntax, node: ast.expr | None) -> bool:
+    """A sum, a product, a mean: no pair."""
+    if isinstance(node, ast.Name):
+        made = code.assigned(node)
+        return made is not None and not isinstance(made, ast.Name) and _is_number(code, made)
+    if isinstance(node, ast.BinOp):
+        return not isinstance(node.left, (ast.Tuple, ast.List, ast.Name, ast.Call)) or _is_number(code, node.left)
+    if not isinstance(node, ast.Call):
+        return False
+    return code.qualified(node.func).startswith("jax.numpy.") or (
+        isinstance(node.func, ast.Attribute) and node.func.attr in ("mean", "sum"))
+
+
+def _finding(code: Syntax, call: ast.expr, why: str, kind: str, patch: tuple[Patch, ...] = ()) -> Finding:
     return RULE.finding(
         f"{code.file.segment(call)} at {code.at(call)} {why}",
         code.place(call),
