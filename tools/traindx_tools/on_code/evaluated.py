@@ -95,20 +95,23 @@ def _by_loops(look: Lookup) -> Iterator[Pair]:
     """Loaders that loops with a backward pass run over, and those of loops under no_grad."""
     trained: list[Where] = []
     held: list[Where] = []
+    if not any("DataLoader" in c.file.text for c in look.codes):
+        return
     for code in look.codes:
-        if "DataLoader" not in code.file.text and not any("DataLoader" in c.file.text for c in look.codes):
-            return
+        if not any(word in code.file.text for word in ("backward(", "no_grad", "inference_mode")):
+            continue
         for loop in code.of(ast.For):
             source = loop.iter
             while isinstance(source, ast.Call) and last_name(source.func) in ("enumerate", "tqdm") and source.args:
                 source = source.args[0]
             if not isinstance(source, (ast.Name, ast.Attribute)):
                 continue
-            calls = {last_name(n.func) for n in ast.walk(loop) if isinstance(n, ast.Call)}
+            over = _loaders(look, code, source)
+            calls = {last_name(n.func) for n in ast.walk(loop) if isinstance(n, ast.Call)} if over else set()
             if "backward" in calls and "step" in calls:
-                trained += _loaders(look, code, source)
-            elif "backward" not in calls and _without_gradients(code, loop):
-                held += _loaders(look, code, source)
+                trained += over
+            elif over and "backward" not in calls and _without_gradients(code, loop):
+                held += over
     for one, train in trained[:_MOST]:
         for other, val in held[:_MOST]:
             if val is not train:

@@ -38,8 +38,16 @@ class Rate:
 def rates(look: Lookup) -> Iterator[Rate]:
     """Every rate in the arguments of a trainer, of an optimizer over a pretrained model, and from hparams."""
     pretrained = any("from_pretrained" in c.file.text for c in look.codes)
-    if pretrained and any(_SOFT.search(c.file.text) for c in look.codes):
-        return
+    soft: bool | None = None
+    for rate in _all(look, pretrained):
+        if rate.value > REMARK and pretrained:  # asked only where something is to be said: it reads every text
+            soft = any(_SOFT.search(c.file.text) for c in look.codes) if soft is None else soft
+            if soft:
+                return
+        yield rate
+
+
+def _all(look: Lookup, pretrained: bool) -> Iterator[Rate]:
     for code in look.codes:
         if pretrained and ("TrainingArguments" in code.file.text or "Config(" in code.file.text):
             yield from _of_arguments(look, code)
