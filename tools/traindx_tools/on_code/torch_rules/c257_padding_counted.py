@@ -45,11 +45,13 @@ def check(project: Project) -> Iterator[Finding]:
     text = "\n".join(f.text for f in project.files if "100" in f.text or "ignore_index" in f.text
                      or "ForLanguageModeling" in f.text)  # fmt: skip
     padding = [(c, call) for c in codes if "padding" in c.file.text for call in c.of(ast.Call) if pads(c, call)]
+    opened = [c for c in codes if "from_pretrained" in c.file.text]
+    generates = any("labels" in c.file.text for c in codes) and any(_GENERATES.search(c.file.text) for c in opened)
     for code in codes:
         yield from _without_mask(project, codes, code, padding)
         yield from _means(codes, code, padding)
         if not _LEFT_OUT.search(text):
-            yield from _labels(codes, code)
+            yield from _labels(codes, code, generates)
     yield from _sequences(project, codes)
 
 
@@ -140,7 +142,7 @@ def _uses_mask(code: Syntax, model: ast.Call) -> bool:
     return False
 
 
-def _labels(codes: Sequence[Syntax], code: Syntax) -> Iterator[Finding]:
+def _labels(codes: Sequence[Syntax], code: Syntax, generates: bool) -> Iterator[Finding]:
     """Padded tokens given as labels, where nothing in the project leaves padding out."""
     for call in code.of(ast.Call):
         given = argument(call, 99, "labels")
@@ -151,8 +153,7 @@ def _labels(codes: Sequence[Syntax], code: Syntax) -> Iterator[Finding]:
         kind = pretrained(codes, code, call.func) if made is not None else ""
         if made is not None and kind and _GENERATES.search(kind):
             yield _as_labels(code, given, made)
-    if "labels" not in code.file.text or not any(_GENERATES.search(c.file.text) for c in codes
-                                                 if "from_pretrained" in c.file.text):  # fmt: skip
+    if "labels" not in code.file.text or not generates:
         return
     for node, given in _entries(code):
         encoding = part_of(code, given, "input_ids")
