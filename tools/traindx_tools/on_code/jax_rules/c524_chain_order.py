@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import forms
-from traindx_tools.on_code.syntax import argument
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Symbol, Thing, Value
 from traindx_tools.rules import Rule
@@ -54,21 +53,14 @@ def check(project: Project) -> Iterator[Finding]:
 def _order(event: Event) -> Iterator[Finding]:
     names = [_name(a) for a in event.args]
     decays = [i for i, n in enumerate(names) if n == "add_decayed_weights"]
-    given = event.node.args if isinstance(event.node, ast.Call) and len(event.node.args) == len(names) else []
-    rates = [i for i, n in enumerate(names) if n in _RATES or (n == "scale" and given and _negative(given[i]))]
-    if decays and rates and min(decays) > max(rates) and "scale" not in names[max(rates) + 1 :]:
+    rates = [i for i, n in enumerate(names) if n in _RATES]
+    if decays and rates and min(decays) > max(rates) and "scale" not in names[max(rates) :]:
         yield _finding(
             event,
             f"adds decayed weights behind {names[max(rates)]}, which has applied the (negative) learning rate: the "
             "weights grow by that share in every step",
             "decay",
         )
-
-
-def _negative(part: ast.expr) -> bool:
-    """`optax.scale(-lr)`: the sign is turned there."""
-    factor = argument(part, 0, "step_size") if isinstance(part, ast.Call) else None
-    return isinstance(factor, ast.UnaryOp) and isinstance(factor.op, ast.USub)
 
 
 def _name(value: Value) -> str:
