@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, parameters, written
+from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, names_in, parameters, written
 
 Sizes = dict[str, int]
 """A product of names with their powers; numbers stand under "#7"."""
@@ -43,7 +43,7 @@ def axes(code: Syntax, node: ast.expr, left: int = _DEEP) -> Axes | None:
     if left <= 0:
         return None
     if isinstance(node, ast.Name):
-        made = reaching(code, node)
+        made = _each(code, node) or reaching(code, node)
         read = _unpacked(code, node, made)
         if read is not None:
             return read
@@ -57,6 +57,37 @@ def axes(code: Syntax, node: ast.expr, left: int = _DEEP) -> Axes | None:
     return _called(code, node, left - 1) if isinstance(node, ast.Call) else None
 
 
+def _binds(node: ast.AST, name: str) -> bool:
+    """Whether a lambda or comprehension gives the name a meaning of its own."""
+    if isinstance(node, (ast.ListComp, ast.GeneratorExp)):
+        return any(name in names_in(over.target) for over in node.generators)
+    return isinstance(node, ast.Lambda) and name in parameters(node)
+
+
+def _each(code: Syntax, name: ast.Name) -> ast.expr | None:
+    """What each of several names becomes in one line: `q, k, v = (x.view(b, t, h, -1) for x in (q, k, v))`."""
+    function, last = code.function(name), None
+    for assign in _of_several(code):
+        names = [e.id for e in assign.targets[0].elts if isinstance(e, ast.Name)]  # type: ignore[attr-defined]
+        if name.id in names and code.function(assign) is function and assign.lineno < name.lineno:
+            last = assign
+    if last is None or code.parent(last) is not function or any(
+            s.lineno > last.lineno and s.lineno < name.lineno for s, _ in code.bindings(name)):  # fmt: skip
+        return None
+    return last.value.elt if isinstance(last.value, (ast.GeneratorExp, ast.ListComp)) else None
+
+
+def _of_several(code: Syntax) -> list[ast.Assign]:
+    """The lines of a file that bind several names at once, found once."""
+    known: list[ast.Assign] | None = code.file.__dict__.get("_of_several")
+    if known is None:
+        known = [a for a in code.of(ast.Assign) if isinstance(a.targets[0], ast.Tuple)]
+        if not any(isinstance(a.value, (ast.GeneratorExp, ast.ListComp)) for a in known):
+            known = []
+        code.file.__dict__["_of_several"] = known
+    return known
+
+
 def reaching(code: Syntax, name: ast.Name) -> ast.expr | str | None:
     """The value that certainly reaches a name; a text for what comes from outside (a parameter); None if unsure."""
     here = code.statement(name)
@@ -64,7 +95,7 @@ def reaching(code: Syntax, name: ast.Name) -> ast.expr | str | None:
     if here is None:
         return None
     bound = [(s, v) for s, v in code.bindings(name) if code.function(s) is function]
-    if any(isinstance(n, (ast.Lambda, ast.ListComp, ast.GeneratorExp)) for n in code.above(name)):
+    if any(_binds(n, name.id) for n in code.above(name)):
         return None
     around = {id(a) for a in code.above(here)}
     earlier = [(s, v) for s, v in bound if s is not here and s.lineno < here.lineno and not _apart(code, s, here)]

@@ -134,6 +134,8 @@ def item(base: Value, index: Value, node: ast.expr) -> Value:
         return _indexed(base, index, node)
     if isinstance(base, Symbol):
         return base.child("item", _key(index))
+    if isinstance(base, Ref) and base.name == "os.environ":
+        return Symbol("item", _key(index))
     if isinstance(base, Operation):
         return UNKNOWN
     if isinstance(base, Thing):

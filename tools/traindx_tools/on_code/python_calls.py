@@ -62,6 +62,13 @@ def _number(caller: Foreign, call: Call) -> Value:
     return arithmetic.operation("round", (value,))
 
 
+@function("os.environ.get", "os.getenv")
+def _environment(caller: Foreign, call: Call) -> Value:
+    """A variable of the environment, by its name: `LOCAL_RANK` tells one process from another."""
+    name = call.first
+    return Symbol("item", repr(name.value)) if isinstance(name, Const) and isinstance(name.value, str) else UNKNOWN
+
+
 @function("builtins.max", "builtins.min")
 def _extreme(caller: Foreign, call: Call) -> Value | None:
     if any(isinstance(a, Tensor) for a in call.args):

@@ -41,7 +41,8 @@ def check(project: Project) -> Iterator[Finding]:
             event, model = place.event, unwrap(place.event.receiver) if place.event.receiver is not None else None
             if event.kind == "call" and event.method in ("eval", "train") and model is not None:
                 if event.method == "eval":
-                    mode[id(model)] = event
+                    if event.function is None or event.function.name != "train":  # train() that keeps a part frozen
+                        mode[id(model)] = event
                 else:
                     mode = {k: e for k, e in mode.items() if not same(e.receiver, model)}
         for key, event in mode.items():

@@ -77,8 +77,16 @@ def _given(code: Syntax, body: ast.FunctionDef | ast.Module, own: list[ast.Assig
     if not any(REWARD.fullmatch(n) for n in names):
         return set()
     lower = {n.lower() for n in names}
-    ends = {n for n in names if _END.fullmatch(n) and (n.lower() != "d" or {"s", "a", "r"} <= lower)}
+    beside = {n for a in own for t in a.targets if isinstance(t, ast.Tuple) and len(t.elts) > 3
+              for n in _flag_in(t)}  # fmt: skip
+    ends = {n for n in names if _END.fullmatch(n) and (n.lower() != "d" or {"s", "a", "r"} <= lower or n in beside)}
     return (ends - stepped) or ends
+
+
+def _flag_in(unpacked: ast.Tuple) -> set[str]:
+    """`d` beside a reward in a transition: `obs, act, rew, nxt, d = ...`."""
+    names = {n.id for n in unpacked.elts if isinstance(n, ast.Name)}
+    return {n for n in names if n.lower() == "d"} if any(REWARD.fullmatch(n) for n in names) else set()
 
 
 def _read(body: ast.AST) -> set[str]:

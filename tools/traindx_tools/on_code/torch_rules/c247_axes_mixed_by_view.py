@@ -46,6 +46,7 @@ def check(project: Project) -> Iterator[Finding]:
             before = axes(code, tensor) if isinstance(tensor, ast.expr) else None
             after = reshaped(code, call, before) if before is not None else None
             if before is not None and after is not None and isinstance(tensor, ast.expr):
+                before = _settled(before, after)
                 place = _moved(before, after)
                 if place is not None:
                     yield _finding(code, call, tensor, before, after, place)
@@ -54,6 +55,17 @@ def check(project: Project) -> Iterator[Finding]:
 def _on_purpose(code: Syntax, call: ast.Call) -> bool:
     function = code.function(call)
     return function is not None and bool(_ON_PURPOSE.search(function.name))
+
+
+def _settled(before: Axes, after: Axes) -> Axes:
+    """The one size that a view left open (-1), from the number of elements, which a reshape keeps."""
+    places = [i for i, size in enumerate(before.sizes) if any(name.startswith(OPEN) for name in size)]
+    known = not any(name.startswith(OPEN) for size in after.sizes for name in size)
+    if not before.complete or len(places) != 1 or not known or len(before.sizes[places[0]]) != 1:
+        return before
+    rest = [size for i, size in enumerate(before.sizes) if i != places[0]]
+    found = times(product(after.sizes), product(rest), -1)
+    return Axes((*before.sizes[: places[0]], found, *before.sizes[places[0] + 1 :]))
 
 
 def _moved(before: Axes, after: Axes) -> tuple[int, int] | None:
