@@ -93,7 +93,7 @@ def _called(code: Syntax, call: ast.Call, of: ast.expr) -> tuple[ast.Call, ast.e
     shift = 0 if method else 1
     power = last_name(call.func) in ("norm", "vector_norm")
     axis = argument(call, shift + power, "axis", "dim")
-    kept = argument(call, 99, "keepdims", "keepdim") or argument(call, shift + power + 1)
+    kept = argument(call, 99, "keepdims", "keepdim", "keep_dims") or argument(call, shift + power + 1)
     if kept is not None and not (isinstance(kept, ast.Constant) and kept.value is False):
         return None
     if value is None or axis is None or any(k.arg is None for k in call.keywords):
@@ -130,9 +130,8 @@ def _judged(code: Syntax, node: ast.BinOp, call: ast.Call, axis: ast.expr) -> Fi
     known = all(n is not None and n >= 1 for n in numbers)
     if not known and numbers != [-1.0]:
         return None
-    matrix = known or _is_matrix(code, node.left)
-    if not matrix and ("vmap" in code.file.text or "equinox" in code.file.text or _is_row(code, node.left)):
-        return None
+    if not known and not _is_matrix(code, node.left):
+        return None  # the value may be a vector, of which the last axis is the only one
     keep = "keepdim" if _of_torch(code, call) else "keepdims"
     return RULE.finding(
         f"{code.file.segment(node)} at {code.at(node)} lines the numbers of {written(call)[:60]} up with the last axis "
@@ -140,9 +139,9 @@ def _judged(code: Syntax, node: ast.BinOp, call: ast.Call, axis: ast.expr) -> Fi
         "sizes do not fit",
         code.place(node),
         code.file.path,
-        strength=Strength.DIRECT if matrix else Strength.CIRCUMSTANTIAL,
+        strength=Strength.DIRECT,
         measured={"kind": "quotient" if isinstance(node.op, ast.Div) else "difference", "axis": written(axis)},
-        patch=_kept(code, call, keep) if matrix else (),
+        patch=_kept(code, call, keep),
     )
 
 
@@ -167,12 +166,6 @@ def _is_matrix(code: Syntax, node: ast.expr) -> bool:
     made = code.origin(node)
     product = isinstance(made, ast.BinOp) and isinstance(made.op, ast.MatMult) and isinstance(made.right, ast.Attribute)
     return product and isinstance(made, ast.BinOp) and written(made.right).endswith((".T", ".mT"))
-
-
-def _is_row(code: Syntax, node: ast.expr) -> bool:
-    """Whether a value comes out of a reduction itself, and may have a single axis."""
-    made = code.origin(node)
-    return isinstance(made, ast.Call) and last_name(made.func) in (*_REDUCES, "squeeze", "ravel", "flatten", "bincount")
 
 
 def _kept(code: Syntax, call: ast.Call, keep: str) -> tuple[Patch, ...]:
