@@ -25,7 +25,8 @@ _RANDOM_LAYERS = re.compile(r"Random(Horizontal|Vertical)Flip|RandomRotation|Ran
 _DRAWS = re.compile(r"(^|\.)(random|rand|randint|uniform|choice|randrange|bernoulli|integers|get_params|coin)$")
 _SEEDED = re.compile(r"seed|rng_state|getstate|setstate|get_state|set_state|fork_rng|replay|Generator")
 """The state of the generator is put back between the two, or the draw is handed over."""
-_OTHER_TEXT = re.compile(r"\b(x|img|image|pixels|frame|photo|rgb|scan|slice|tile|picture|input|data)s?\b", re.I)
+_PREPARES = ("__getitem__", "augment", "ransform", "ataset")
+"""Where samples are made."""
 _OTHER = re.compile(r"(^|_)(x|img|image|pixels|frame|photo|rgb|scan|slice|tile|picture|input|data)s?\d?$", re.I)
 _FIXED = ("transposition", "warp")
 """Kinds that networks use as well."""
@@ -45,7 +46,7 @@ class DrawnApart:
 def drawn_apart(look: Lookup) -> Iterator[DrawnApart]:
     """Every pair of calls in one function."""
     for code in look.codes:
-        if not (PLANE.search(code.file.text) and _OTHER_TEXT.search(code.file.text)):
+        if not any(word in code.file.text for word in _PREPARES):
             continue
         groups: dict[tuple[int, str], list[ast.Call]] = {}
         for call in code.of(ast.Call):

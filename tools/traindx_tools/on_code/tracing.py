@@ -79,8 +79,15 @@ def called_in(code: Syntax, one: Traced) -> Iterator[Traced]:
             yield Traced(function, f"called in {one.node.name}, {one.how}", static)
 
 
-def differentiated(code: Syntax) -> Iterator[tuple[ast.Call, ast.FunctionDef]]:
-    """(call of jax.grad or a relative, the function) for every function that is known."""
+def differentiated(code: Syntax) -> list[tuple[ast.Call, ast.FunctionDef]]:
+    """(call of jax.grad or a relative, the function) for every function that is known; found once."""
+    known: list[tuple[ast.Call, ast.FunctionDef]] | None = code.__dict__.get("_differentiated")
+    if known is None:
+        known = code.__dict__["_differentiated"] = list(_differentiated(code))
+    return known
+
+
+def _differentiated(code: Syntax) -> Iterator[tuple[ast.Call, ast.FunctionDef]]:
     for call in code.of(ast.Call):
         if code.qualified(call.func) in GRADIENTS:
             function = function_of(code, argument(call, 0, "fun", "f"))
