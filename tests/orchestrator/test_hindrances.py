@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -118,7 +119,7 @@ def test_a_verification_that_could_not_be_made_can_be_settled_by_hand(workspace:
 
 def test_a_fix_that_imports_what_is_not_there_is_a_strike(workspace: Path) -> None:
     edit = replace_line("import apex_like_thing")
-    result = run_debug_session_sync("the loss explodes", workspace, verify="python3 train.py", allow_run=True,
+    result = run_debug_session_sync("the loss explodes", workspace, verify=f"{sys.executable} train.py", allow_run=True,
                                     report=False, investigator=Scripted([diagnosis(fix(edit))]), approve=None,
                                     examine=examined)
     assert result.diagnosis is not None

@@ -174,7 +174,8 @@ def test_an_interrupted_audit_takes_its_children_along(
 
 
 KILLED = '''
-import itertools, os
+import itertools, os, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 from traindx_tools.on_code import parallel
 from traindx_tools.on_code.source import parse_source
 parent, judge = os.getpid(), parallel._judge

@@ -71,12 +71,12 @@ def _is_collective(place: Place) -> bool:
 
 def _under_rank(root: Block, place: Place) -> Iterator[Finding]:
     event = place.event
-    for block in place.branches:
-        if block.subject is None or not tests_rank(block.subject):
-            continue
+    asking = [b for b in place.branches if b.subject is not None and tests_rank(b.subject)]
+    for block in asking:
         others = [b for b in _siblings(place, block) if event.method in b.methods]
         if others or _in_both_arms(block, event.method):
-            continue
+            return  # the others call it where this one does not
+    for block in asking:
         yield RULE.finding(
             f"{event.method} at {event.file.path}:{event.line} runs only where the condition at line "
             f"{block.line} on the rank "
