@@ -14,7 +14,8 @@ from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.ranks import tests_rank
 from traindx_tools.on_code.repairs import ranks
-from traindx_tools.on_code.trace import Block, Place, walk
+from traindx_tools.on_code.syntax import syntax, written
+from traindx_tools.on_code.trace import Block, Event, Place, walk
 from traindx_tools.on_code.values import Bag, Tensor, Value
 from traindx_tools.rules import Rule
 
@@ -76,6 +77,8 @@ def _under_rank(root: Block, place: Place) -> Iterator[Finding]:
         others = [b for b in _siblings(place, block) if event.method in b.methods]
         if others or _in_both_arms(block, event.method):
             return  # the others call it where this one does not
+    if asking and _answered(event, asking[-1]):
+        return
     for block in asking:
         yield RULE.finding(
             f"{event.method} at {event.file.path}:{event.line} runs only where the condition at line "
@@ -88,6 +91,17 @@ def _under_rank(root: Block, place: Place) -> Iterator[Finding]:
             patch=_taken_out(place, block),
         )
         return
+
+
+def _answered(event: Event, block: Block) -> bool:
+    """Whether the same tensor goes through the same collective under another condition of the file: a signal."""
+    node = event.node
+    if not isinstance(node, ast.Call) or not node.args:
+        return False
+    code, text = syntax(event.file), written(node.args[0])
+    return any(c is not node and c.args and written(c.args[0]) == text
+               and any(isinstance(up, (ast.If, ast.While)) for up in code.above(c))
+               and not any(up is block.node for up in code.above(c)) for c in code.calls(event.method))  # fmt: skip
 
 
 def _taken_out(place: Place, block: Block) -> tuple[Patch, ...]:
