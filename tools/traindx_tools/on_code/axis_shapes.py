@@ -98,7 +98,7 @@ def reaching(code: Syntax, name: ast.Name) -> ast.expr | str | None:
     if any(_binds(n, name.id) for n in code.above(name)):
         return None
     around = {id(a) for a in code.above(here)}
-    earlier = [(s, v) for s, v in bound if s is not here and s.lineno < here.lineno and not _apart(code, s, here)]
+    earlier = [(s, v) for s, v in bound if s is not here and s.lineno < here.lineno and not code.apart(s, here)]
     if not earlier:
         outside = isinstance(function, FunctionNode) and name.id in parameters(function)
         return f"{name.id}@{id(function)}" if outside or not bound else None
@@ -106,19 +106,6 @@ def reaching(code: Syntax, name: ast.Name) -> ast.expr | str | None:
     if id(code.parent(statement)) not in around:
         return None
     return value
-
-
-def _apart(code: Syntax, one: ast.stmt, other: ast.stmt) -> bool:
-    """Whether two statements stand in the two branches of one condition."""
-    branches = {id(up): below for up, below in _branches(code, one)}
-    return any(id(up) in branches and branches[id(up)] != below for up, below in _branches(code, other))
-
-
-def _branches(code: Syntax, node: ast.AST) -> Iterator[tuple[ast.If, bool]]:
-    for up in code.above(node):
-        if isinstance(up, ast.If):
-            yield up, any(node is s for s in up.body)
-        node = up
 
 
 def _unpacked(code: Syntax, name: ast.Name, made: ast.expr | str | None) -> Axes | None:

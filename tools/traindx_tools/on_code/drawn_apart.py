@@ -63,7 +63,7 @@ def drawn_apart(look: Lookup) -> Iterator[DrawnApart]:
 
 def _pair(look: Lookup, code: Syntax, image: ast.Call, label: ast.Call) -> DrawnApart | None:
     function = code.function(label)
-    if function is None or not _side_by_side(code, image, label) or _SEEDED.search(written(function)):
+    if function is None or code.apart(image, label) or _SEEDED.search(written(function)):
         return None
     what = _draws(look, code, label.func)
     return DrawnApart(code, image, label, what) if what else None
@@ -87,17 +87,6 @@ def _name(call: ast.Call) -> str:
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             node = node.func.value
     return last_name(node)
-
-
-def _side_by_side(code: Syntax, one: ast.Call, other: ast.Call) -> bool:
-    """Whether both run: neither stands in another branch."""
-    blocks = [{id(a) for a in code.above(c) if isinstance(a, (ast.If, ast.IfExp))} for c in (one, other)]
-    arms = [next((a for a in code.above(c) if isinstance(code.parent(a), ast.If)), None) for c in (one, other)]
-    if blocks[0] == blocks[1]:
-        holder = code.parent(arms[0]) if arms[0] is not None else None
-        both = [any(arm is s for s in holder.body) for arm in arms] if isinstance(holder, ast.If) else [True, True]
-        return both[0] == both[1]
-    return blocks[0] <= blocks[1] or blocks[1] <= blocks[0]
 
 
 def _draws(look: Lookup, code: Syntax, func: ast.expr, left: int = _DEEP) -> str:

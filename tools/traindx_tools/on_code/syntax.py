@@ -234,7 +234,7 @@ class Syntax:
             return None
         bound = self.bindings(node)
         if len(bound) <= 1:
-            return bound[0][1] if bound and not self._apart(bound[0][0], node) else None
+            return bound[0][1] if bound and not self.apart(bound[0][0], node) else None
         here = self.statement(node)
         if here is None or isinstance(node, ast.Attribute):
             return None
@@ -246,19 +246,19 @@ class Syntax:
         later = [s for s, _ in bound if s.lineno >= here.lineno and loops & {id(x) for x in self.loops(s)}]
         return None if later else earlier[-1][1]
 
-    def _apart(self, statement: ast.stmt, node: ast.AST) -> bool:
-        """Whether an assignment stands in one branch of a condition and a name in the other."""
-        arm: ast.AST = statement
-        for up in self.above(statement):
-            if not isinstance(up, ast.If):
-                if isinstance(up, (*FunctionNode, ast.ClassDef)):
-                    return False
-            elif up.orelse:
-                other = up.orelse if any(arm is s for s in up.body) else up.body
-                if any(s is a for a in self.above(node) for s in other):
-                    return True
-            arm = up
-        return False
+    def apart(self, one: ast.AST, other: ast.AST) -> bool:
+        """Whether two nodes stand in the two branches of one condition."""
+        arms = dict(self._arms(one))
+        return bool(arms) and any(arms.get(up, arm) != arm for up, arm in self._arms(other))
+
+    def _arms(self, node: ast.AST) -> Iterator[tuple[int, bool]]:
+        """The conditions around a node, and whether it stands in what runs where they hold."""
+        for up in self.above(node):
+            if isinstance(up, ast.If) and node is not up.test:
+                yield id(up), any(node is s for s in up.body)
+            elif isinstance(up, ast.IfExp) and node is not up.test:
+                yield id(up), node is up.body
+            node = up
 
     def number(self, node: ast.AST | None) -> float | None:
         """The number of an expression: constants, arithmetic, single assignments, defaults, options of argparse."""
