@@ -332,7 +332,7 @@ def test_standard_input(repository: Path, capsys: pytest.CaptureFixture[str], mo
     (("binary.py",), "neither UTF-8"), (("loop.py",), "itself"), (("huge.py",), "larger than"),
     (("folder.py",), "no Python file"), ((".", "--select", "Q1"), "Q1"), ((".", "--fail-on", "x"), "--fail-on"),
     (("-", "--diff"), "standard input"), ((".", "--diff=nowhere"), "no commit"), (("nowhere", "--diff"), "not found"),
-    (("pipe.py",), "no Python file"), ((".", "--format", "xml"), "xml"),
+    (("pipe.py",), "a pipe, no file"), ((".", "--format", "xml"), "xml"),
 ])
 def test_what_cannot_be_is_refused_in_words(repository: Path, capsys: pytest.CaptureFixture[str],
                                             arguments: tuple[str, ...], words: str) -> None:
@@ -354,7 +354,7 @@ def test_unreadable_files_beside_others_are_named(repository: Path, capsys: pyte
     code, out, err = said(capsys, ".")
     assert (code, out) == (0, "")
     assert [line.split(":")[1].strip() for line in err.splitlines()] == ["binary.py", "syntax.py",
-                                                                         "0 findings in 1 of 2 files"]
+                                                                         "0 findings in 1 of 3 files"]
 
 
 def test_outside_a_repository_a_difference_is_refused(tmp_path: Path, repository: Path,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import os
+import stat
 import tokenize
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +19,8 @@ MAX_BYTES = 2_000_000
 """Largest source that is parsed. The largest hand-written training scripts are a tenth of it."""
 MAX_FILES = 20_000
 SUFFIXES = (".py", ".ipynb")
+FOLDER = "folder"
+"""The format of a note about a folder: how many files it stands for is not known."""
 
 _SKIPPED_FOLDERS = {".git", ".hg", "__pycache__", ".venv", "venv", "node_modules", ".tox", ".mypy_cache", ".eggs"}
 
@@ -43,11 +47,15 @@ Refuses = Callable[[Path], bool]
 def read_texts(
     paths: Sequence[str | Path], excluded: Refuses | None = None
 ) -> tuple[list[Text], list[Artifact]]:
-    """Read the Python files among `paths` (folders are searched). Returns their texts and a note for each refusal."""
+    """Read the Python files among `paths` (folders are searched). Returns their texts and a note for each refusal.
+
+    A note of the format "python" is about one file, a note of the format FOLDER about files that nobody counted.
+    """
     texts: list[Text] = []
     notes: list[Artifact] = []
-    for path in _expand(paths, notes):
-        if excluded is not None and excluded(path):
+    refuses = excluded or (lambda path: False)
+    for path in _expand(paths, notes, refuses):
+        if refuses(path):
             continue
         found = _read(path)
         if isinstance(found, Text):
@@ -73,44 +81,59 @@ def text_of(path: str, raw: bytes) -> Text | Artifact:
     return Text(path, notebook.code, digest, notebook.starts, notebook.left_out)
 
 
-def _expand(paths: Sequence[str | Path], notes: list[Artifact]) -> Iterator[Path]:
+def _expand(paths: Sequence[str | Path], notes: list[Artifact], refuses: Refuses) -> Iterator[Path]:
     seen: set[str] = set()
     for given in paths:
         root = Path(given)
-        for path in [root] if root.is_file() else _python_files(root):
+        for path in _python_files(root, notes, refuses) if os.path.isdir(root) else [root]:
             key = os.path.realpath(path)
             if key in seen:
                 continue
             seen.add(key)
             if len(seen) > MAX_FILES:
-                notes.append(Artifact(str(given), "python", note=f"only the first {MAX_FILES} files were read"))
+                notes.append(Artifact(str(given), FOLDER, note=f"only the first {MAX_FILES} files were read"))
                 return
             yield path
-        if not root.exists():
-            notes.append(Artifact(str(given), "python", note=_why_absent(root)))
 
 
-def _why_absent(root: Path) -> str:
-    return "a link that leads nowhere, or to itself" if root.is_symlink() else "not found"
+def _python_files(root: Path, notes: list[Artifact], refuses: Refuses) -> Iterator[Path]:
+    """Scripts first, then notebooks, each sorted by path; links to folders are not followed.
 
+    What has the name of a script is one, also where it turns out to be a pipe or a link that leads nowhere: left out
+    without a word, it would pass for audited. The locks of Emacs (".#train.py") are such links and nobody's script.
+    """
+    def closed(error: OSError) -> None:
+        if not refuses(Path(error.filename)):
+            notes.append(Artifact(str(Path(error.filename)), FOLDER, note=f"folder not read: {error.strerror}"))
 
-def _python_files(root: Path) -> Iterator[Path]:
-    """Scripts first, then notebooks, each sorted by path; links to folders are not followed."""
     found: list[Path] = []
-    for here, below, names in os.walk(root):
+    for here, below, names in os.walk(root, onerror=closed):
         below[:] = [n for n in below if n not in _SKIPPED_FOLDERS]
-        found += [Path(here) / n for n in names if n.endswith(SUFFIXES)]
-    yield from (p for p in sorted(found, key=lambda p: (p.suffix != ".py", p)) if p.is_file())
+        found += [Path(here) / n for n in names if n.endswith(SUFFIXES) and not n.startswith(".#")]
+    yield from sorted(found, key=lambda p: (p.suffix != ".py", p))
 
 
 def _read(path: Path) -> Text | Artifact:
     try:
-        if path.stat().st_size > MAX_BYTES:
-            return Artifact(str(path), "python", note=f"refused: larger than {MAX_BYTES:,} bytes")
-        raw = path.read_bytes()
+        mode = os.stat(path).st_mode
+        if not stat.S_ISREG(mode):
+            return Artifact(str(path), "python", note=f"not read: {_kind(mode)}")
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        leads = "a link that leads nowhere" if path.is_symlink() else "not found"
+        return Artifact(str(path), "python", note=leads)
     except OSError as error:
-        return Artifact(str(path), "python", note=f"not read: {error.strerror or error}")
+        why = "a link that leads to itself" if error.errno == errno.ELOOP else f"not read: {error.strerror or error}"
+        return Artifact(str(path), "python", note=why)
     return text_of(str(path), raw)
+
+
+def _kind(mode: int) -> str:
+    """What stands in the place of a file. Reading it would wait for a writer, or never end."""
+    if stat.S_ISFIFO(mode):
+        return "a pipe, no file; give - and pipe into standard input"
+    return "a socket, no file" if stat.S_ISSOCK(mode) else "a device, no file"
 
 
 def _decode(raw: bytes) -> tuple[str, str | None]:

@@ -11,7 +11,7 @@ from traindx_tools.finding import Finding
 from traindx_tools.on_code import configuration
 from traindx_tools.on_code.cache import Cache, key_of
 from traindx_tools.on_code.entry import audit_sources, keep_to_the_end, placed, undisturbed
-from traindx_tools.on_code.files import Text, read_texts
+from traindx_tools.on_code.files import FOLDER, Text, read_texts
 from traindx_tools.on_code.judged import Judged
 from traindx_tools.on_code.parallel import processes_for
 from traindx_tools.on_code.selection import Selection, rule_ids
@@ -37,7 +37,8 @@ class AuditReport:
     texts: tuple[Text, ...]
     """The files that were audited."""
     found: int
-    """How many Python files the paths hold; with a change, only those that it needs are audited."""
+    """How many Python files the paths name or hold, those that could not be read among them; with a change, only those
+    that it needs are audited."""
     cached: bool = False
 
     @cached_property
@@ -75,6 +76,7 @@ def audit_report(
             texts.append(one)
         else:
             notes.append(one)
+    found = len(texts) + sum(n.format != FOLDER for n in notes)
     used = texts if touched is None else related(texts, touched)
     judged, cached = _judged(used, cache, say or (lambda text: None), is_last)
     told, suppressed = heeded(judged.findings, used, rule_ids())
@@ -87,7 +89,7 @@ def audit_report(
     return AuditReport(
         tuple(placed(f, notebooks) for f in told if chosen.wants(f)),
         tuple(Suppressed(placed(s.finding, notebooks), s.reason) for s in suppressed if chosen.wants(s.finding)),
-        (*notes, *judged.notes), tuple(used), len(texts), cached)
+        (*notes, *judged.notes), tuple(used), found, cached)
 
 
 def _judged(texts: Sequence[Text], cache: Cache | None, say: Callable[[str], None],

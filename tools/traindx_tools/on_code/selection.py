@@ -116,11 +116,11 @@ def read_selection(start: Path) -> Selection:
     folder = Path(os.path.realpath(start))  # and not resolve(), which refuses a loop of links
     for home in (folder, *folder.parents):
         file = home / "pyproject.toml"
-        if file.is_file():
+        if os.path.isfile(file):  # and not is_file(), which raises in a folder that cannot be entered
             return selection_from(_table(file), home, str(file))
-        if (home / ".git").exists():
+        if os.path.exists(home / ".git"):
             break
-    return Selection(home=folder if folder.is_dir() else folder.parent)
+    return Selection(home=folder if os.path.isdir(folder) else folder.parent)
 
 
 def _table(file: Path) -> Any:

@@ -74,13 +74,17 @@ def parse_texts(texts: Iterable[Text], notes: list[Artifact]) -> list[SourceFile
 
 def parse_source(path: str, text: str) -> SourceFile | Artifact:
     """A source from text that was read already; an `Artifact` with a note where it cannot be followed."""
+    if "\0" in text:  # Python's own words for it differ from release to release, and name no line
+        line = text.count("\n", 0, text.index("\0")) + 1
+        return Artifact(path, "python", note=f"not parsed: a NUL byte in line {line}, which no Python source holds")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escapes in the user's strings are not our business
             tree = ast.parse(text)
     except SyntaxError as error:
-        return Artifact(path, "python", note=f"not parsed: {error.msg} in line {error.lineno}")
-    except (ValueError, RecursionError, MemoryError) as error:  # null bytes; nesting beyond the parser's stack
+        place = "" if error.lineno is None else f" in line {error.lineno}"
+        return Artifact(path, "python", note=f"not parsed: {error.msg}{place}")
+    except (ValueError, RecursionError, MemoryError) as error:  # nesting beyond the parser's stack
         return Artifact(path, "python", note=f"not parsed: {type(error).__name__}: {str(error)[:100]}")
     if _too_deep(tree):
         return Artifact(path, "python", note=f"not followed: nested deeper than {MAX_DEPTH} levels")
