@@ -10,6 +10,7 @@ functions of `jax_healthy.py` must be silent. Exit code 1 below 95 %, or where a
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import traceback
 from collections import defaultdict
@@ -72,4 +73,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends it without a word
     raise SystemExit(main())

@@ -16,6 +16,7 @@ os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_
 
 import argparse
 import contextlib
+import signal
 import statistics
 import tempfile
 import time
@@ -172,4 +173,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends it without a word
     raise SystemExit(main())

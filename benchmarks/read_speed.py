@@ -8,6 +8,7 @@ Writes a synthetic log (default 20 MB) to a temporary folder and prints MB/s and
 from __future__ import annotations
 
 import random
+import signal
 import sys
 import tempfile
 import time
@@ -55,4 +56,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends it without a word
     main()

@@ -7,6 +7,7 @@ Prints the median of RUNS (default 11) fresh processes of each, and its ratio to
 
 from __future__ import annotations
 
+import signal
 import statistics
 import subprocess
 import sys
@@ -40,4 +41,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends it without a word
     main()

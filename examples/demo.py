@@ -8,6 +8,7 @@ Everything happens in a copy; the example itself stays as it is.
 
 import argparse
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -92,4 +93,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends it without a word
     raise SystemExit(main())

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from traindx.cli import COMMANDS
+from traindx.group import COMMANDS
 from traindx_tools.catalog.catalog import load_catalog
 from traindx_tools.rules import all_rules
 

@@ -14,6 +14,7 @@ import click
 import pytest
 
 from traindx import cli
+from traindx.group import traindx
 from traindx.session import run_debug_session
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,7 +52,7 @@ def commands_of(text: str) -> list[list[str]]:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_command_that_is_named_exists_with_its_options(page: str) -> None:
-    group = cli.traindx
+    group = traindx
     for _, name, *arguments in commands_of((ROOT / page).read_text(encoding="utf-8")):
         command = group.get_command(click.Context(group), name)
         assert command is not None, f"{page}: traindx {name}"
@@ -61,7 +62,7 @@ def test_every_command_that_is_named_exists_with_its_options(page: str) -> None:
 
 
 def test_every_command_has_its_place_in_the_readme() -> None:
-    group = cli.traindx
+    group = traindx
     names = [n for n in group.list_commands(click.Context(group)) if not re.search(rf"`(traindx )?{n}\b", README)]
     assert names == []
 

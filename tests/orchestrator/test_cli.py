@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from traindx import cli
+from traindx import cli, group
 
 GOOD = "".join(f"step {i} loss {2.0 / (1 + i):.4f}\n" for i in range(40))
 BAD = GOOD + "".join(f"step {i} loss nan\n" for i in range(40, 60))
@@ -35,7 +35,7 @@ def test_no_error_is_a_traceback(error: Exception, said: str, monkeypatch: pytes
     def fails(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(cli.traindx, "main", fails)
+    monkeypatch.setattr(group.traindx, "main", fails)
     code, out, err = run("doctor", capsys=capsys)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert said in err
@@ -45,7 +45,7 @@ def test_a_defect_shows_where_it_came_from_when_asked(monkeypatch: pytest.Monkey
     def fails(*_: object, **__: object) -> None:
         raise ValueError("odd")
 
-    monkeypatch.setattr(cli.traindx, "main", fails)
+    monkeypatch.setattr(group.traindx, "main", fails)
     monkeypatch.setenv(cli.TRACEBACK, "1")
     with pytest.raises(ValueError, match="odd"):
         cli.run(["doctor"])

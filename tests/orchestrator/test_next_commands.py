@@ -9,7 +9,7 @@ from typing import get_args
 import click
 import pytest
 
-from traindx import cli
+from traindx import group
 from traindx.at_terminal import COMMANDS, describe, next_commands
 from traindx.session_result import SessionResult, Status
 
@@ -29,7 +29,7 @@ def test_every_command_that_is_printed_is_one_with_these_options(status: str, tm
     for text in shown:
         program, name, *arguments = shlex.split(text)
         assert program == "traindx"
-        command = cli.traindx.get_command(click.Context(cli.traindx), name)
+        command = group.traindx.get_command(click.Context(group.traindx), name)
         assert command is not None
         options = {o: p for p in command.params for o in (*p.opts, *p.secondary_opts)}
         assert [a for a in arguments if a.startswith("--") and a not in options] == []

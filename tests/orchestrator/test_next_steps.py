@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
-from traindx import cli
+from traindx import group
 from traindx.diagnose import Report, diagnose
 from traindx.next_steps import commands
 
@@ -45,7 +45,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def known(command: str) -> bool:
     """Whether it is a command of traindx with options that exist and without a word left to fill in."""
     program, name, *arguments = shlex.split(command)
-    found = cli.traindx.get_command(click.Context(cli.traindx), name)
+    found = group.traindx.get_command(click.Context(group.traindx), name)
     options = {o for p in found.params for o in (*p.opts, *p.secondary_opts)} if found else set()
     filled = not {"CMD", "PATH", "TEXT", "FILE"}.intersection(arguments)
     return program == "traindx" and filled and all(a in options for a in arguments if a.startswith("--"))

@@ -100,7 +100,7 @@ def test_a_rejected_diagnosis_is_not_proposed_again(workspace: Path) -> None:
 def test_what_a_solved_session_taught_is_kept_by_a_command(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from click.testing import CliRunner
 
-    from traindx.cli import traindx
+    from traindx.group import traindx
 
     fixed = run_debug_session_sync("loss is nan", workspace, verify=VERIFY, approve=approve, allow_run=True,
                                    report=False)

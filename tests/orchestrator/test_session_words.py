@@ -71,7 +71,7 @@ def test_without_a_terminal_the_whole_diagnosis_is_printed_and_sessions_below_ar
         work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from click.testing import CliRunner
 
-    from traindx.cli import traindx
+    from traindx.group import traindx
 
     shown = CliRunner().invoke(traindx, ["debug", ".", "--symptom", "loss is nan"]).stderr
     for part in ("Diagnosis (Gate 4)", "Root Cause", "What This Fix Will NOT Fix", "A: targeted", "- ", "+ "):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from traindx import gate
-from traindx.cli import COMMANDS
+from traindx.group import COMMANDS
 from traindx_tools.catalog.catalog import load_catalog
 from traindx_tools.catalog.references import read_when
 from traindx_tools.rules import all_rules

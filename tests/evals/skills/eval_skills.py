@@ -13,6 +13,7 @@ where --price names the model's prices. The scenarios are in the format of `clau
 from __future__ import annotations
 
 import argparse
+import signal
 import statistics
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -153,4 +154,5 @@ def main(arguments: Sequence[str] | None = None, client: Any = None) -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends it without a word
     sys.exit(main())

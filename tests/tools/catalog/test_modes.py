@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from traindx.cli import COMMANDS
+from traindx.group import COMMANDS
 from traindx_tools.catalog.catalog import MODES, FailureMode, Step, load_catalog
 from traindx_tools.catalog.page import without_values
 from traindx_tools.rules import all_rules

@@ -6,6 +6,7 @@ SKILL.md (from the "Read when" line of each reference) and copies the one script
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -242,5 +243,6 @@ def _write(path: Path, text: str) -> bool:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends it without a word
     for written in write_skills(Path(sys.argv[1] if len(sys.argv) > 1 else "skills")):
         print(written)

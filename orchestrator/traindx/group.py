@@ -1,0 +1,57 @@
+"""The commands of `traindx`. Each is imported when it is called, so that `traindx --help` stays quick."""
+
+from __future__ import annotations
+
+import importlib
+
+import click
+
+from traindx_tools import __version__
+
+COMMANDS = {
+    "diagnose": "Read artifacts and name the cause: offline, read-only, seconds.",
+    "debug": "A whole session: diagnosis, your approval, one fix, verification.",
+    "approve": "Approve the diagnosis a session waits with.",
+    "reject": "Reject the diagnosis a session waits with.",
+    "revise": "Send a diagnosis back with what you know.",
+    "sessions": "List the debug sessions of a workspace.",
+    "show": "Show a session: its phase, diagnosis and attempts.",
+    "resume": "Go on with a session that was interrupted.",
+    "log": "Metrics of any run in one table (table, CSV, JSON).",
+    "plot": "Draw loss, gradient norm and learning rate with the findings marked.",
+    "audit": "Read training code and list what is wrong in it.",
+    "run": "Run a training command with instruments attached, no change to its code.",
+    "jaxpr": "What a JAX function became when it was traced, in few lines.",
+    "replay": "Check the batch that a program failed on: which index, where, in which table.",
+    "explain": "The page of a rule (L204) or a failure mode (lr.too-high).",
+    "mcp": "The instruments as an MCP server (stdio).",
+    "doctor": "What is installed and what will work.",
+}
+
+EPILOG = """\b
+Exit codes: 0 nothing wrong found, 1 a problem was diagnosed,
+2 bad usage or unreadable input, 3 more data is needed.
+"""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands live in `traindx.commands.<name>` as `command` and are imported on demand."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"traindx.commands.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="traindx")
+def traindx() -> None:
+    """Find out why a training run failed, with proof, and change nothing before you agree."""
