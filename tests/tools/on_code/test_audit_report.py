@@ -19,6 +19,7 @@ from traindx_tools.on_code.cache import Cache
 from traindx_tools.on_code.files import Text, text_of
 from traindx_tools.on_code.github import workflow_command
 from traindx_tools.on_code.parallel import NotFollowed, ReadOnly, followed_and_judged
+from traindx_tools.on_code.programs import Program, programs
 from traindx_tools.on_code.report import AuditReport, audit_report
 from traindx_tools.on_code.selection import read_selection
 from traindx_tools.on_code.source import SourceFile, parse_source
@@ -189,10 +190,18 @@ def sources(project: Path) -> list[SourceFile]:
     return [f for f in files if isinstance(f, SourceFile)]
 
 
-def test_forked_processes_find_the_same(project: Path) -> None:
+def two_programs(project: Path) -> list[Program]:
+    """The project, and a script that has nothing to do with it."""
+    (project / "alone.py").write_text(TRAIN.replace("from model import Net", "from torchvision.models import Net"))
+    found = programs(sources(project))
+    assert len(found) > 1
+    return found
+
+
+def test_forked_processes_find_the_same(project: Path, forking: None) -> None:
     modules = rules_in("traindx_tools.on_code.torch_rules")
-    _, alone = followed_and_judged(modules, sources(project))
-    _, shared = followed_and_judged(modules, sources(project), 3)
+    _, alone = followed_and_judged(modules, two_programs(project))
+    _, shared = followed_and_judged(modules, two_programs(project), 3)
     assert len(alone.findings) >= 3
     assert sorted(map(str, alone.findings)) == sorted(map(str, shared.findings))
     assert alone.notes == shared.notes == []
@@ -207,18 +216,19 @@ def test_what_only_reads_is_judged_before_the_project_is_followed(project: Path)
 
 
 @pytest.mark.parametrize("signal", [9, 15])
-def test_processes_that_are_killed_lose_nothing(project: Path, signal: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_that_are_killed_lose_nothing(project: Path, signal: int, forking: None,
+                                                monkeypatch: pytest.MonkeyPatch) -> None:
     modules = rules_in("traindx_tools.on_code.torch_rules")
-    _, alone = followed_and_judged(modules, sources(project))
+    _, alone = followed_and_judged(modules, two_programs(project))
     parent, judge = os.getpid(), parallel._judge
 
-    def dies_in_children(*given: Any) -> Any:
+    def dies_in_children(*given: Any, **named: Any) -> Any:
         if os.getpid() != parent:
             os.kill(os.getpid(), signal)
-        return judge(*given)
+        return judge(*given, **named)
 
     monkeypatch.setattr(parallel, "_judge", dies_in_children)
-    _, shared = followed_and_judged(modules, sources(project), 3)
+    _, shared = followed_and_judged(modules, two_programs(project), 3)
     assert sorted(map(str, alone.findings)) == sorted(map(str, shared.findings))
 
 

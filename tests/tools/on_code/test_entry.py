@@ -46,7 +46,7 @@ def test_unreadable_files_become_notes(tmp_path: Path, name: str, content: bytes
     (tmp_path / name).write_bytes(content)
     (tmp_path / "good.py").write_text("x = 1\n")
     result = audit([tmp_path])
-    assert [f.path for f in result.project.files if f.path.endswith("good.py")]
+    assert [f.path for p in result.projects for f in p.files if f.path.endswith("good.py")]
     if note:
         assert len(result.notes) == 1
         assert note in result.notes[0].note

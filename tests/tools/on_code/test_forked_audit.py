@@ -16,10 +16,14 @@ import pytest
 from traindx_tools.on_code import parallel
 from traindx_tools.on_code.entry import ROOMS, audit_sources
 from traindx_tools.on_code.parallel import followed_and_judged
+from traindx_tools.on_code.programs import programs
 from traindx_tools.on_code.source import SourceFile, parse_source
 from traindx_tools.rules import rules_in
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are forked on Linux alone")
+pytestmark = [
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are forked on Linux alone"),
+    pytest.mark.usefixtures("forking"),
+]
 MODULES = [m for room in ROOMS for m in rules_in(room)]
 
 SHARED = "import torch\n\n\ndef loss_of(logits, y):\n    p = torch.softmax(logits, -1)\n    return LOSS(p, y)\n\n\n" \
@@ -91,10 +95,10 @@ def test_what_a_lost_child_had_to_do_is_done_here(dies: Dies, monkeypatch: pytes
     alone = told(ONE_SHARED, 1)
     parent, judge = os.getpid(), parallel._judge
 
-    def lost(*given: Any) -> Any:
+    def lost(*given: Any, **named: Any) -> Any:
         if os.getpid() != parent:
             dies()
-        return judge(*given)
+        return judge(*given, **named)
 
     monkeypatch.setattr(parallel, "_judge", lost)
     assert told(ONE_SHARED, 3) == alone
@@ -108,7 +112,7 @@ def test_a_child_that_answers_nonsense_counts_as_lost(monkeypatch: pytest.Monkey
         def dumps(self) -> str:
             return '{"findings": [1'
 
-    monkeypatch.setattr(parallel, "_judge", lambda *g: judge(*g) if os.getpid() == parent else Nonsense())
+    monkeypatch.setattr(parallel, "_judge", lambda *g, **n: judge(*g, **n) if os.getpid() == parent else Nonsense())
     assert told(ONE_SHARED, 2) == alone
 
 
@@ -163,11 +167,12 @@ def test_an_interrupted_audit_takes_its_children_along(
             time.sleep(60)
 
     parent, judge = os.getpid(), parallel._judge
-    monkeypatch.setattr(parallel, "_judge", lambda *g: judge(*g) if os.getpid() == parent else works_for_ever())
+    monkeypatch.setattr(parallel, "_judge",
+                        lambda *g, **n: judge(*g, **n) if os.getpid() == parent else works_for_ever())
     monkeypatch.setattr(parallel.Project, "of", interrupted)
     before = open_files()
     with pytest.raises(error):
-        followed_and_judged(MODULES, parsed(ONE_SHARED), 2)
+        followed_and_judged(MODULES, programs(parsed(ONE_SHARED)), 2)
     assert open_files() == before
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
@@ -178,23 +183,25 @@ import itertools, os, signal
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 from traindx_tools.on_code import parallel
 from traindx_tools.on_code.source import parse_source
-parent, judge = os.getpid(), parallel._judge
+here, judge = os.getpid(), parallel._judge
 
-def slow(modules, project, asked=None):
-    if asked is not None:
+def slow(modules, project, parent=None):
+    if parent is not None:
         print(os.getpid(), flush=True)
         modules = itertools.cycle(modules)  # ends only because nobody waits any more
-    return judge(modules, project, asked)
+    return judge(modules, project, parent)
 
 parallel._judge = slow
+parallel.LARGE_PROGRAM, parallel.WORTH_SHARING = LIMITS
 from traindx_tools.on_code.entry import audit_sources
-audit_sources([parse_source("train.py", "import torch\\n")], 2)
+audit_sources([parse_source(name, "import torch\\n") for name in ("train.py", "other.py")], 2)
 '''
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_a_killed_audit_leaves_no_orphan(how: signal.Signals, tmp_path: Path) -> None:
-    running = subprocess.Popen([sys.executable, "-c", KILLED], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    code = KILLED.replace("LIMITS", f"{parallel.LARGE_PROGRAM}, {parallel.WORTH_SHARING}")
+    running = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                text=True, cwd=tmp_path)  # fmt: skip
     assert running.stdout is not None
     child = int(running.stdout.readline())

@@ -12,6 +12,7 @@ from pathlib import Path
 from traindx_tools.finding import Finding, Severity
 from traindx_tools.on_code.files import Text, read_texts
 from traindx_tools.on_code.notebook import in_cells
+from traindx_tools.on_code.programs import programs
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import SourceFile, parse_texts
 from traindx_tools.on_logs.run import Artifact
@@ -29,7 +30,8 @@ class AuditResult:
 
     findings: tuple[Finding, ...]
     notes: tuple[Artifact, ...]
-    project: Project
+    projects: tuple[Project, ...]
+    """What was followed in this process, one for each program (see `programs`)."""
 
 
 def audit(paths: Sequence[str | Path], *, rules: Sequence[str] = ()) -> AuditResult:
@@ -40,7 +42,7 @@ def audit(paths: Sequence[str | Path], *, rules: Sequence[str] = ()) -> AuditRes
     """
     texts, notes = read_texts(paths)
     result = audit_texts(texts, rules)
-    return AuditResult(result.findings, (*notes, *result.notes), result.project)
+    return AuditResult(result.findings, (*notes, *result.notes), result.projects)
 
 
 def audit_texts(texts: Sequence[Text], rules: Sequence[str] = ()) -> AuditResult:
@@ -49,7 +51,7 @@ def audit_texts(texts: Sequence[Text], rules: Sequence[str] = ()) -> AuditResult
         notes: list[Artifact] = []
         result = audit_sources(parse_texts(texts, notes), rules=rules)
     findings = tuple(placed(f, texts) for f in result.findings)
-    return AuditResult(findings, (*notes, *result.notes), result.project)
+    return AuditResult(findings, (*notes, *result.notes), result.projects)
 
 
 def placed(finding: Finding, texts: Iterable[Text]) -> Finding:
@@ -91,13 +93,13 @@ def audit_sources(files: Sequence[SourceFile], processes: int = 1, rules: Sequen
 
     asked = tuple(rules) or ("C",)
     modules = [m for room in ROOMS for m in rules_in(room) if m.rule.id.startswith(asked)]
-    project, judged = followed_and_judged(modules, files, processes)
-    notes = [Artifact(f.path, "python", note=f"followed in part: {why}") for f, why in project.failures]
-    notes += sorted(judged.notes, key=lambda n: n.path)
-    tests = {f.path for f in project.files if _TEST_NAME.search(f.path) and "def test_" in f.text}
-    found = [_in_test(f) if f.where.file in tests else f for f in judged.findings]
+    projects, judged = followed_and_judged(modules, programs(files), processes)
+    notes = sorted(set(judged.notes), key=lambda n: (n.format != "python", n.path))
+    tests = {f.path for f in files if _TEST_NAME.search(f.path) and "def test_" in f.text}
+    once = {(f.rule, f.where.file, f.where.line, f.statement): f for f in judged.findings}  # programs share settings
+    found = [_in_test(f) if f.where.file in tests else f for f in once.values()]
     found.sort(key=lambda f: (-f.severity.rank, f.where.file or "", f.where.line or 0, f.rule, f.statement))
-    return AuditResult(tuple(found), tuple(notes), project)
+    return AuditResult(tuple(found), tuple(notes), tuple(projects))
 
 
 def checked(module: RuleModule, project: Project) -> list[Finding]:

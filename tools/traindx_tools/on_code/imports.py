@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import PurePath
 from typing import Generic, Protocol, TypeVar
+
+_IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+(?P<dots>\.*)(?P<home>[\w.]*)[ \t]+import[ \t]+(?P<names>\([^)]*\)|[^\n#]*)"
+                     r"|import[ \t]+(?P<modules>[^\n#]+))", re.MULTILINE)
 
 
 class Named(Protocol):
@@ -16,7 +20,16 @@ class Named(Protocol):
         """The path as the user named it."""
 
 
+class Written(Named, Protocol):
+    """Anything with the path and the text of a Python file."""
+
+    @property
+    def text(self) -> str:
+        """What the file holds."""
+
+
 Found = TypeVar("Found", bound=Named)
+Read = TypeVar("Read", bound=Written)
 
 
 class ModuleIndex(Generic[Found]):
@@ -48,6 +61,22 @@ class ModuleIndex(Generic[Found]):
                 return found
         candidates = [f for f in self._by_suffix.get(wanted, []) if f is not importer]
         return candidates[0] if len(candidates) == 1 and len(wanted) > 1 else None
+
+
+def imported(file: Read, index: ModuleIndex[Read]) -> Iterator[str]:
+    """Paths of the project files that a file imports, packages on the way to a module included."""
+    for match in _IMPORT.finditer(file.text):
+        if match["modules"] is not None:
+            dotted = [(part.split()[0], 0) for part in match["modules"].split(",") if part.split()]
+        else:
+            home, level = match["home"], len(match["dots"])
+            names = [part.split()[0] for part in match["names"].strip("()").split(",") if part.split()]
+            dotted = [(home, level), *((f"{home}.{name}".lstrip("."), level) for name in names)]
+        for name, level in dotted:
+            for depth in range(name.count(".") + 1):
+                found = index.find(name.rsplit(".", depth)[0], file, level)
+                if found is not None:
+                    yield found.path
 
 
 @lru_cache(maxsize=50_000)

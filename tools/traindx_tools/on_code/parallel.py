@@ -1,7 +1,8 @@
-"""Judging on several cores: the project is followed once, then forked processes take the rules among themselves.
+"""Judging on several cores: small programs are shared out whole, a large one is followed once and its rules shared.
 
-While it is followed, a forked process already runs the rules that only read it: a rule that asks for what following
-gives waits for that. Splitting by files would be simpler and wrong: what a rule sees in one file depends on others.
+While a large one is followed, a forked process already runs the rules that only read it: a rule that asks for what
+following gives waits for that. Splitting it by files would be simpler and wrong: what a rule sees in one file depends
+on others.
 Where a process cannot be forked safely (other threads run, another system), one process judges everything; the
 findings are the same. A child ends with its parent, however that ends.
 """
@@ -17,7 +18,8 @@ import threading
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 from traindx_tools.on_code.judged import BROKEN, Judged
 from traindx_tools.on_code.project import Project
@@ -25,10 +27,15 @@ from traindx_tools.on_logs.run import Artifact
 from traindx_tools.rules import RuleModule
 
 if TYPE_CHECKING:
+    from traindx_tools.on_code.programs import Program
     from traindx_tools.on_code.source import SourceFile
 
 WORTH_FORKING = 20_000
 """Lines of code from which on a fork pays for itself: below, rules take less than half a second."""
+LARGE_PROGRAM = 20_000
+"""Lines from which on the rules of one program are shared; below, a whole program is one process's work."""
+WORTH_SHARING = 5_000
+"""Lines of small programs from which on they are shared out."""
 
 
 def processes_for(lines: int) -> int:
@@ -36,6 +43,13 @@ def processes_for(lines: int) -> int:
     if lines < WORTH_FORKING or not sys.platform.startswith("linux") or threading.active_count() > 1:
         return 1
     return min(4, len(os.sched_getaffinity(0)))
+
+
+class Work(Protocol):
+    """What a child does. It is told which process asked: once that is gone, nobody waits for the answer."""
+
+    def __call__(self, *, parent: int | None) -> Judged:
+        """Do it."""
 
 
 class NotFollowed(Exception):
@@ -57,34 +71,83 @@ class ReadOnly(Project):
 _FOLLOWED = frozenset({"roots", "classes", "instances", "failures"})
 
 
-def followed_and_judged(modules: Sequence[RuleModule], files: Sequence[SourceFile],
-                        processes: int = 1) -> tuple[Project, Judged]:
-    """The project that these sources are, followed, and what the rules say of it, by so many processes at once."""
-    if processes <= 1:
-        project = Project.of(files)
-        return project, _judge(modules, project)
+def followed_and_judged(modules: Sequence[RuleModule], programs: Sequence[Program],
+                        processes: int = 1) -> tuple[list[Project], Judged]:
+    """These programs followed, as far as this process did it, and what the rules say of them all."""
+    large = [p for p in programs if processes > 1 and p.lines >= LARGE_PROGRAM]
+    shares = _shares([p for p in programs if p not in large], processes)
+    followed: list[Project] = []
+    told = Judged()
+    with _Children() as children:
+        asked = [(share, children.fork(partial(_judge_programs, modules, share, []))) for share in shares[1:]]
+        told.add(_judge_programs(modules, shares[0], followed))
+        for share, child in asked:
+            said = child.answer()
+            told.add(said if said is not None else _judge_programs(modules, share, followed))
+    for program in large:
+        project, judged = _large(modules, program.files, processes)
+        followed.append(project)
+        told.add(program.of_these(judged))
+        told.notes += _failed(project)
+    return followed, told
+
+
+def _shares(programs: Sequence[Program], count: int) -> list[list[Program]]:
+    """The programs in `count` shares of about as many lines; where they are few, all in the first."""
+    if count <= 1 or sum(p.lines for p in programs) < WORTH_SHARING:
+        return [list(programs)]
+    shares: list[list[Program]] = [[] for _ in range(count)]
+    lines = [0] * count
+    for program in sorted(programs, key=lambda p: -p.lines):
+        least = lines.index(min(lines))
+        shares[least].append(program)
+        lines[least] += program.lines
+    return [s for s in shares if s] or [[]]
+
+
+def _judge_programs(modules: Sequence[RuleModule], programs: Sequence[Program], followed: list[Project],
+                    parent: int | None = None) -> Judged:
+    """What the rules say of programs, one after the other; their projects are added to `followed`."""
+    told = Judged()
+    for program in programs:
+        if parent is not None and os.getppid() != parent:
+            break
+        project = Project.of(program.files)
+        followed.append(project)
+        told.add(program.of_these(_judge(modules, project, parent)))
+        told.notes += _failed(project)
+    return told
+
+
+def _failed(project: Project) -> list[Artifact]:
+    return [Artifact(f.path, "python", note=f"followed in part: {why}") for f, why in project.failures]
+
+
+def _large(modules: Sequence[RuleModule], files: Sequence[SourceFile], processes: int) -> tuple[Project, Judged]:
+    """One project followed and judged by so many processes at once."""
     waiting = _judge(modules, ReadOnly(())).left
     told = Judged()
     with _Children() as children:
-        early = children.fork([m for m in modules if m.rule.id not in waiting], ReadOnly(files))
+        quick = [m for m in modules if m.rule.id not in waiting]
+        early = children.fork(partial(_judge, quick, ReadOnly(files)))
         project = Project.of(files)
         late = [m for m in modules if m.rule.id in waiting]
         is_ready = early.is_ready()
         if is_ready:
-            late += _taken(early, told)
+            late += _taken(early, quick, told)
         shares = [late[i::processes] for i in range(processes)]
-        asked = [children.fork(share, project) for share in shares[1:]]
+        asked = [(share, children.fork(partial(_judge, share, project))) for share in shares[1:]]
         told.add(_judge(shares[0], project))
-        for child in asked if is_ready else [*asked, early]:
-            told.add(_judge(_taken(child, told), project))
+        for share, child in asked if is_ready else [*asked, (quick, early)]:
+            told.add(_judge(_taken(child, share, told), project))
     return project, told
 
 
-def _taken(child: _Child, told: Judged) -> list[RuleModule]:
+def _taken(child: _Child, modules: Sequence[RuleModule], told: Judged) -> list[RuleModule]:
     """Add what a child said; the rules that remain: those that wait for following, all of a child that was killed."""
     said = child.answer()
     told.add(said)
-    return [m for m in child.modules if said is None or m.rule.id in said.left]
+    return [m for m in modules if said is None or m.rule.id in said.left]
 
 
 def _judge(modules: Sequence[RuleModule], project: Project, parent: int | None = None) -> Judged:
@@ -107,9 +170,8 @@ def _judge(modules: Sequence[RuleModule], project: Project, parent: int | None =
 
 @dataclass(frozen=True)
 class _Child:
-    """A process that judges by these rules. `pid` is 0 where there was no room for one."""
+    """A process that judges. `pid` is 0 where there was no room for one."""
 
-    modules: Sequence[RuleModule]
     pid: int = 0
     pipe: int = -1
 
@@ -147,15 +209,15 @@ class _Children:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(child.pid, 0)
 
-    def fork(self, modules: Sequence[RuleModule], project: Project) -> _Child:
-        """A child that judges the project by these rules."""
-        child = _forked(modules, project)
+    def fork(self, work: Work) -> _Child:
+        """A child that does this and answers with what it gives."""
+        child = _forked(work)
         if child.pid:
             self._running.append(child)
         return child
 
 
-def _forked(modules: Sequence[RuleModule], project: Project) -> _Child:
+def _forked(work: Work) -> _Child:
     parent = os.getpid()
     read, write = os.pipe()
     try:
@@ -165,15 +227,15 @@ def _forked(modules: Sequence[RuleModule], project: Project) -> _Child:
     except OSError:  # no room for another process
         os.close(read)
         os.close(write)
-        return _Child(modules)
+        return _Child()
     if pid:
         os.close(write)
-        return _Child(modules, pid, read)
+        return _Child(pid, read)
     status = 1
     try:
         os.close(read)
         with os.fdopen(write, "wb") as pipe:
-            pipe.write(_judge(modules, project, parent).dumps().encode("utf-8", "surrogatepass"))
+            pipe.write(work(parent=parent).dumps().encode("utf-8", "surrogatepass"))
         status = 0
     finally:
         os._exit(status)  # nothing of the parent's (buffers, exit handlers, finally clauses) may run twice

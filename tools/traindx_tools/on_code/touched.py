@@ -15,15 +15,11 @@ from functools import cached_property
 
 from traindx_tools.finding import Finding
 from traindx_tools.on_code.files import Text
-from traindx_tools.on_code.imports import ModuleIndex
+from traindx_tools.on_code.imports import ModuleIndex, imported
 from traindx_tools.on_code.source import SourceFile, parse_source
 
 Span = tuple[int, int]
 """First and last line, 1-based and inclusive."""
-
-_IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+(?P<dots>\.*)(?P<home>[\w.]*)[ \t]+import[ \t]+(?P<names>\([^)]*\)|[^\n#]*)"
-                     r"|import[ \t]+(?P<modules>[^\n#]+))", re.MULTILINE)
-
 
 @dataclass(frozen=True)
 class Touched:
@@ -39,7 +35,7 @@ class Touched:
 def related(texts: Sequence[Text], touched: Touched) -> list[Text]:
     """The touched files, those that import them, and all that these import in turn: enough to judge the change."""
     index: ModuleIndex[Text] = ModuleIndex(texts)
-    imports = {t.path: list(_imported(t, index)) for t in texts}
+    imports = {t.path: list(imported(t, index)) for t in texts}
     changed = {t.path for t in texts if touched.of(t.path) != ()}
     wanted = changed | {path for path, found in imports.items() if changed.intersection(found)}
     queue = list(wanted)
@@ -49,21 +45,6 @@ def related(texts: Sequence[Text], touched: Touched) -> list[Text]:
                 wanted.add(path)
                 queue.append(path)
     return [t for t in texts if t.path in wanted]
-
-
-def _imported(text: Text, index: ModuleIndex[Text]) -> Iterator[str]:
-    for match in _IMPORT.finditer(text.text):
-        if match["modules"] is not None:
-            dotted = [(part.split()[0], 0) for part in match["modules"].split(",") if part.split()]
-        else:
-            home, level = match["home"], len(match["dots"])
-            names = [part.split()[0] for part in match["names"].strip("()").split(",") if part.split()]
-            dotted = [(home, level), *((f"{home}.{name}".lstrip("."), level) for name in names)]
-        for name, level in dotted:
-            for depth in range(name.count(".") + 1):
-                found = index.find(name.rsplit(".", depth)[0], text, level)
-                if found is not None:
-                    yield found.path
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.row_counts import Counter, Spot
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
-from traindx_tools.on_code.truths import holds
+from traindx_tools.on_code.truths import Known, holds
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -202,9 +202,10 @@ def _values(look: Lookup, window: _Window, counter: ast.expr, inner: Loop, loops
             return None
         if count is None:
             return _lost(window, size, inner, loops, "enumerate begins at its start again")
-        trues = [_true(look, window, counter, first + n, size) for n in range(min(int(count), 20_000))]
+        known = _known(look, window, size)
+        held = [_true(window, counter, first + n, known) for n in range(min(int(count), 20_000))]
         where = f"{counter.id} begins at {first:g} in every pass" if isinstance(counter, ast.Name) else ""
-        if trues and not any(t is not False for t in trues):
+        if held and all(t is False for t in held):
             return _Values("never", where, int(count), size, certain)
         return None
     return _counted(look, window, counter, inner, loops, count, (size, certain))
@@ -223,15 +224,23 @@ def _size(look: Lookup, window: _Window) -> tuple[float | None, bool]:
     return None, False
 
 
-def _true(look: Lookup, window: _Window, counter: ast.expr, value: float, size: float | None) -> bool | None:
-    def known(node: ast.expr) -> float | None:
-        number = Counter(look).number(Spot(window.code, node))
-        if number is None and size is None and isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
-            return _SUPPOSED
-        return number
-
+def _true(window: _Window, counter: ast.expr, value: float, known: Known) -> bool | None:
     full = holds(window.test, {written(counter): value}, known)
     return full if full is None or not window.skips else not full
+
+
+def _known(look: Lookup, window: _Window, size: float | None) -> Known:
+    """What the other parts of the condition are, each looked up once: it is asked for every batch."""
+    found: dict[int, float | None] = {}
+
+    def known(node: ast.expr) -> float | None:
+        if id(node) not in found:
+            number = Counter(look).number(Spot(window.code, node))
+            supposed = number is None and size is None and isinstance(node, (ast.Name, ast.Attribute, ast.Subscript))
+            found[id(node)] = _SUPPOSED if supposed else number
+        return found[id(node)]
+
+    return known
 
 
 _SUPPOSED = 8.0
@@ -342,16 +351,17 @@ def _simulated(look: Lookup, window: _Window, counter: ast.expr, size: float | N
     """How often the condition holds in this many iterations."""
     value, each, inside = program
     trues = 0
-    known: dict[float, bool | None] = {}
+    holding: dict[float, bool | None] = {}
+    known = _known(look, window, size)
     order = [*((k, n) for at, k, n in each if at <= asked), ("ask", 0.0), *((k, n) for at, k, n in each if at > asked)]
     for _ in range(total):
         for kind, amount in order:
             if kind != "ask":
                 value = amount if kind == "set" else value + amount
                 continue
-            if value not in known:
-                known[value] = _true(look, window, counter, value, size)
-            full = known[value]
+            if value not in holding:
+                holding[value] = _true(window, counter, value, known)
+            full = holding[value]
             if full is None:
                 return None
             if full:

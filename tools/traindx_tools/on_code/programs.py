@@ -1,0 +1,145 @@
+"""Which files run together: a folder of independent scripts is judged script by script.
+
+Whether a call is missing depends on what runs with it: `set_epoch` in one script says nothing of the next script. Files
+belong together where one imports the other, names its file ("worker.py" in a command line) or a module of it in a
+string (a registry, a `_target_`), or where they lie in one package. Among files that belong together, a script that
+nothing imports is judged once more with only what it runs itself; where that is too much to follow again, it is judged
+with its neighbours.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from traindx_tools.on_code.imports import ModuleIndex, imported
+from traindx_tools.on_code.judged import Judged
+from traindx_tools.on_code.source import SourceFile
+
+MOST_AGAIN = 5_000
+"""Lines that one script may run with, itself included, to be followed on its own; hand-written projects stay below."""
+MOST_IN_ALL = 20_000
+"""Lines that are followed again in one audit at most: about two seconds."""
+
+_FILE_NAME = re.compile(r"([\w-]+)\.(?:py|ipynb)\b")
+_MODULE_IN_TEXT = re.compile(r"[\"']([A-Za-z_]\w*(?:\.\w+)+)[\"']")
+_MODULE_NAME = re.compile(r"import_module|__import__|_target_|locate\(|class_path")
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """Files that are followed together, and those among them that are judged here."""
+
+    files: tuple[SourceFile, ...]
+    judged: frozenset[str]
+    """Paths of the files whose findings count; the others are read for what they hold."""
+
+    @property
+    def lines(self) -> int:
+        """Lines of code that are followed."""
+        return sum(f.text.count("\n") for f in self.files)
+
+    def of_these(self, judged: Judged) -> Judged:
+        """What was said of the files that are judged here, and of files that are no source (a configuration)."""
+        others = {f.path for f in self.files if f.path not in self.judged}
+        if not others:
+            return judged
+        return Judged([f for f in judged.findings if f.where.file not in others], judged.notes, judged.left)
+
+
+def programs(files: Sequence[SourceFile]) -> list[Program]:
+    """The programs that these files are: every file is judged in exactly one of them."""
+    if len(files) < 2:
+        return [Program(tuple(files), frozenset(f.path for f in files))] if files else []
+    uses, imports = _uses(files)
+    found: list[Program] = []
+    left = MOST_IN_ALL
+    for group in _connected(files, uses):
+        own: list[Program] = []
+        for script in _scripts(group, imports):
+            program = Program(_reached(script, uses, group), frozenset({script.path}))
+            if len(program.files) < len(group) and program.lines <= min(MOST_AGAIN, left):
+                left -= program.lines
+                own.append(program)
+        alone = {path for program in own for path in program.judged}
+        rest = frozenset(f.path for f in group if f.path not in alone)
+        found += [Program(tuple(group), rest), *own] if rest else own
+    return found
+
+
+def _uses(files: Sequence[SourceFile]) -> tuple[dict[str, set[str]], set[str]]:
+    """For each file those that it imports or names; and all files that another one imports."""
+    index: ModuleIndex[SourceFile] = ModuleIndex(files)
+    by_stem: dict[str, list[str]] = {}
+    for file in files:
+        by_stem.setdefault(PurePath(file.path).stem, []).append(file.path)
+    uses: dict[str, set[str]] = {}
+    taken: set[str] = set()
+    for file in files:
+        found = set(imported(file, index)) - {file.path}
+        taken |= found
+        found.update(_named(file, index, by_stem))
+        uses[file.path] = found - {file.path}
+    return uses, taken
+
+
+def _named(file: SourceFile, index: ModuleIndex[SourceFile], by_stem: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Files of the project that a file names in a text."""
+    for match in _FILE_NAME.finditer(file.text):
+        same = by_stem.get(match[1], ())
+        beside = [p for p in same if PurePath(p).parent == PurePath(file.path).parent]
+        yield from beside or (same if len(same) == 1 else ())
+    if _MODULE_NAME.search(file.text):
+        for match in _MODULE_IN_TEXT.finditer(file.text):
+            for name in (match[1], match[1].rpartition(".")[0]):
+                found = index.find(name, file, 0)
+                if found is not None:
+                    yield found.path
+
+
+def _home(file: SourceFile) -> str:
+    return str(PurePath(file.path).parent)
+
+
+def _connected(files: Sequence[SourceFile], uses: Mapping[str, set[str]]) -> list[list[SourceFile]]:
+    """The files in groups that no use leaves, in the order in which they were given."""
+    leader = {f.path: f.path for f in files}
+
+    def head(path: str) -> str:
+        while leader[path] != path:
+            leader[path] = leader[leader[path]]
+            path = leader[path]
+        return path
+
+    packages = {_home(f): f.path for f in files if PurePath(f.path).name == "__init__.py"}
+    for file in files:
+        for other in uses[file.path]:
+            leader[head(other)] = head(file.path)
+        home = PurePath(file.path).parent
+        for folder in (home, home.parent) if PurePath(file.path).name == "__init__.py" else (home,):
+            if str(folder) in packages:
+                leader[head(packages[str(folder)])] = head(file.path)
+    groups: dict[str, list[SourceFile]] = {}
+    for file in files:
+        groups.setdefault(head(file.path), []).append(file)
+    return list(groups.values())
+
+
+def _scripts(group: Sequence[SourceFile], imports: set[str]) -> list[SourceFile]:
+    """The files of a group that are started themselves, as far as the sources tell."""
+    packages = {_home(f) for f in group if PurePath(f.path).name == "__init__.py"}
+    return [f for f in group if f.path not in imports
+            and (_home(f) not in packages or "__main__" in f.text) and len(group) > 1]
+
+
+def _reached(script: SourceFile, uses: Mapping[str, set[str]], group: Sequence[SourceFile]) -> tuple[SourceFile, ...]:
+    seen = {script.path}
+    queue = [script.path]
+    while queue:
+        for path in uses[queue.pop()]:
+            if path not in seen:
+                seen.add(path)
+                queue.append(path)
+    return tuple(f for f in group if f.path in seen)
