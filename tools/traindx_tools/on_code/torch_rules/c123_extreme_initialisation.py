@@ -2,6 +2,8 @@
 
 A bias of -3 on every hidden layer keeps ReLU units below 0 for practically every input: their output and their
 gradient are 0 for good. All weights set to one constant keep the units of a layer equal; all zeros stop the gradient.
+Weights drawn with a standard deviation of 1 make the signal of each layer larger by the root of the number of its
+inputs: eight times with 64.
 The rule asks that the value is set for layers in general (through `apply`, or a loop over modules), not for one named
 layer: a negative bias on the last layer of a detector, or a zero last layer of a residual branch, is a usual choice.
 """
@@ -9,15 +11,21 @@ layer: a negative bias on the last layer of a detector, or a zero last layer of 
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code.initialised import Every, every
+from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import numbers
+from traindx_tools.on_code.syntax import argument, syntax
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Symbol, Thing, Value, number
 from traindx_tools.rules import Rule, Threshold
+
+_GROWTH = 5.0
 
 RULE = Rule(
     id="C123",
@@ -28,9 +36,14 @@ RULE = Rule(
     matters="Dead ReLU units, or units that stay equal: the loss stays where it started.",
     alike=("a learning rate that is too small", "vanishing gradients by depth"),
     confirm=("the share of zeros after each ReLU", "the gradient norm of each layer is exactly 0"),
-    thresholds={"bias": Threshold(-1.0, "below", "unit-variance pre-activations are below 1 for 84 % of inputs")},
+    thresholds={
+        "bias": Threshold(-1.0, "below", "unit-variance pre-activations are below 1 for 84 % of inputs"),
+        "growth": Threshold(_GROWTH, "times", "He et al. 2015: the factor of a layer is raised to the depth"),
+    },
 )
 
+_NORMALISED = re.compile(r"spectral_norm|weight_norm|parametri[sz]|LayerNorm|BatchNorm|GroupNorm|InstanceNorm|RMSNorm")
+"""Where outputs or weights are normalised, the scale of the weights does not matter."""
 _DEAD = -2.0
 """A bias below it keeps units of unit-variance inputs at 0 for 98 % of them."""
 
@@ -41,7 +54,11 @@ def check(project: Project) -> Iterator[Finding]:
         e.name == "torch.nn.ReLU.__call__" or e.name == "torch.nn.ReLU" for e in project.events
     )
     groups: dict[tuple[str, int], list[tuple[Event, str, float]]] = {}
-    for event in project.calls("constant_", "fill_", "zeros_", "ones_"):
+    for event in project.calls("constant_", "fill_", "zeros_", "ones_", "zero_"):
+        over = _every(event)
+        if over is not None and over.part == "weight" and (value := _constant(event)) is not None:
+            yield _constant_weights(event, value)
+            continue
         part, value = _written(event)
         if part is not None and value is not None:
             groups.setdefault((event.file.path, event.line), []).append((event, part, value))
@@ -62,13 +79,72 @@ def check(project: Project) -> Iterator[Finding]:
                 value,
             )
         elif general and part == "weight" and all(_is_dense(_layer(e)) for e, _, _ in found):
-            yield _finding(
-                event,
-                f"every weight to {value:g}: "
-                + ("no gradient passes through them" if value == 0 else "all units of a layer stay equal"),
-                "constant weights",
-                value,
-            )
+            yield _constant_weights(event, value)
+    yield from _wide(project)
+
+
+def _every(event: Event) -> Every | None:
+    target = _target(event)
+    return every(syntax(event.file), target) if target is not None else None
+
+
+def _target(event: Event) -> ast.expr | None:
+    """The written parameter: the argument of an initialiser, the owner of a method."""
+    node = event.node
+    if not isinstance(node, ast.Call):
+        return None
+    if event.name.startswith("torch.nn.init."):
+        return node.args[0] if node.args else None
+    return node.func.value if isinstance(node.func, ast.Attribute) else None
+
+
+def _constant(event: Event) -> float | None:
+    """The number that is written."""
+    if event.method in ("zeros_", "zero_", "ones_"):
+        return 1.0 if event.method == "ones_" else 0.0
+    is_init = event.name.startswith("torch.nn.init.")
+    return number(event.argument(1, "val") if is_init else event.args[0] if event.args else None)
+
+
+def _constant_weights(event: Event, value: float) -> Finding:
+    why = "no gradient passes through them" if value == 0 else "all units of a layer stay equal"
+    return _finding(event, f"every weight to {value:g}: {why}", "constant weights", value)
+
+
+def _wide(project: Project) -> Iterator[Finding]:
+    """Weights of all layers drawn so wide that the signal grows from layer to layer."""
+    for event in project.calls("normal_"):
+        over = _every(event)
+        if over is None or over.part != "weight" or _NORMALISED.search(event.file.text):
+            continue
+        first = 1 if event.name.startswith("torch.nn.init.") else 0
+        given = event.argument(first + 1, "std")
+        deviation = 1.0 if given is None else number(given)
+        inputs = _inputs(lookup(project))
+        if deviation is None or inputs is None or deviation * math.sqrt(inputs) < _GROWTH:
+            continue
+        growth = deviation * math.sqrt(inputs)
+        yield RULE.finding(
+            f"{event.file.segment(event.node)} at {event.file.path}:{event.line} draws every weight with a standard "
+            f"deviation of {deviation:g}: a layer with {inputs:g} inputs makes its signal {growth:.3g} times as large",
+            location(event),
+            event.file.path,
+            strength=Strength.DIRECT,
+            measured={"kind": "wide weights", "value": deviation, "inputs": inputs, "growth": growth},
+            patch=numbers.random_weights(event),
+        )
+
+
+def _inputs(look: Lookup) -> float | None:
+    """The largest number of inputs of a linear layer whose output goes into another layer; None where none is known."""
+    found: list[float] = []
+    for code in look.codes:
+        for call in code.calls("Linear", "LazyLinear"):
+            given = argument(call, 0, "in_features")
+            size = look.number(code, given) if given is not None else None
+            if size is not None:
+                found.append(size)
+    return max(found) if len(found) > 1 else None
 
 
 def _before_relu(event: Event) -> bool:
