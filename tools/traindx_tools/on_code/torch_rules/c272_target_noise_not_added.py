@@ -34,6 +34,10 @@ RULE = Rule(
 )  # fmt: skip
 _NORMAL = frozenset({"randn_like", "randn", "normal", "standard_normal"})
 _DRAWS = _NORMAL | {"rand_like", "rand", "uniform"}
+_SPREAD = re.compile(r"mmd|sinkhorn|wasserstein|swd|kernel|moment|(^|_)ot(_|$)|adv|gan|nce|kl|divergence",
+                     re.IGNORECASE)  # fmt: skip
+"""Losses that compare two distributions, not two values."""
+_MIXER = re.compile(r"nois(y|e)|q_sample|diffus|corrupt|perturb|forward_process", re.IGNORECASE)
 _LOSS = re.compile(r"mse|(^|_)l[12](_|$|loss)|huber|squared_error|criterion|loss", re.IGNORECASE)
 _SAME = frozenset({"to", "float", "half", "type_as", "cuda", "cpu", "view", "reshape", "flatten", "squeeze",
                    "unsqueeze", "astype", "clone", "contiguous", "detach", "stop_gradient"})  # fmt: skip
@@ -99,8 +103,10 @@ def _judged(look: Lookup, code: Syntax, draw: ast.Call) -> Iterator[Finding]:
                     patch=_passed(code, draw, call, other, body, own),
                 )
                 return
-            if not end.direct or _target(code, draw) is None:
-                yield from _beside(look, code, draw, end, prediction)
+            beside = [] if end.direct and _target(code, draw) else list(_beside(look, code, draw, end, prediction))
+            yield from beside or _beside_by_name(look, code, draw, end, prediction)
+            if beside:
+                return
 
 
 def _beside(look: Lookup, code: Syntax, draw: ast.Call, end: _End, prediction: ast.expr) -> Iterator[Finding]:
@@ -123,6 +129,52 @@ def _beside(look: Lookup, code: Syntax, draw: ast.Call, end: _End, prediction: a
                 measured={"kind": "beside", "target_line": draw.lineno},
             )
             return
+
+
+def _beside_by_name(look: Lookup, code: Syntax, draw: ast.Call, end: _End, prediction: ast.expr) -> Iterator[Finding]:
+    """A draw under a name that is mixed into the input of a network in the same function."""
+    made = code.assigned(prediction) if isinstance(prediction, ast.Name) else prediction
+    jitter = any(isinstance(up, ast.BinOp) and isinstance(up.op, ast.Add) for up in code.above(draw))
+    if not isinstance(made, ast.Call) or not made.args or jitter:
+        return
+    for node in _behind(look, code, made):
+        for name in below(node):
+            other = code.assigned(name) if isinstance(name, ast.Name) else None
+            if not isinstance(other, ast.Call) or other is draw or last_name(other.func) not in _NORMAL:
+                continue
+            if _same_key(code, draw, other) or not _is_draw(code, other) or not _mixed(code, name) or code.function(
+                    other) is not code.function(draw):  # fmt: skip
+                continue
+            line = getattr(end.node, "lineno", 0)
+            yield RULE.finding(
+                f"{written(draw)[:60]} at {code.at(draw)} only enters the loss (line {line}): "
+                f"the input is made with another draw, {written(name)} of line {other.lineno}",
+                code.place(draw),
+                code.file.path,
+                strength=Strength.DIRECT,
+                measured={"kind": "beside", "target_line": draw.lineno},
+                patch=_reused(code, draw, name),
+            )
+            return
+
+
+def _mixed(code: Syntax, name: ast.AST) -> bool:
+    """Whether a value is added to another, or handed to a function that noises."""
+    for up in code.above(name):
+        if isinstance(up, ast.BinOp) and isinstance(up.op, (ast.Add, ast.Sub)):
+            return True
+        if isinstance(up, ast.Call):
+            return len(up.args) + len(up.keywords) >= 2 and bool(_MIXER.search(last_name(up.func)))
+        if isinstance(up, ast.stmt):
+            return False
+    return False
+
+
+def _reused(code: Syntax, draw: ast.Call, name: ast.AST) -> tuple[Patch, ...]:
+    """The loss asks for the noise that was added."""
+    if not isinstance(name, ast.Name) or len(code.bindings(name)) != 1 or draw.lineno <= name.lineno:
+        return ()
+    return Change(code.file, "ask for the noise that was added").replace(draw, name.id).patches()
 
 
 def _ends(look: Lookup, code: Syntax, draw: ast.expr) -> Iterator[_End]:
@@ -184,6 +236,8 @@ def _is_loss(look: Lookup, code: Syntax, call: ast.Call) -> bool:
     """A loss by its name; of the project's own functions only those that call nothing that is passed or of self."""
     if isinstance(call.func, ast.Call):
         return bool(_LOSS.search(last_name(call.func.func)))
+    if _SPREAD.search(last_name(call.func)):
+        return False
     made = code.assigned(call.func)
     kind = last_name(made.func) if isinstance(made, ast.Call) else ""
     if not _LOSS.search(last_name(call.func)) and not _LOSS.search(kind):
