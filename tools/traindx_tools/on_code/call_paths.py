@@ -40,8 +40,8 @@ def loops_of(path: list[Step]) -> list[Step]:
 
 def reached_calls(look: Lookup, code: Syntax, node: ast.AST, left: int = 2) -> Iterator[Call]:
     """The calls below a node, and those of the project's functions that are called there."""
-    for call in (n for n in ast.walk(node) if isinstance(n, ast.Call)):
+    for call in code.inside(node, ast.Call):
         yield code, call
-        body = look.function(code, call.func) if left > 0 else None
+        body = look.called(code, call) if left > 0 else None
         if body is not None and body[1] is not node and not isinstance(body[1], ast.Lambda):
             yield from reached_calls(look, *body, left - 1)

@@ -12,16 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from traindx_tools.finding import Patch
-from traindx_tools.on_code.patching import applied, indentation
+from traindx_tools.on_code.patching import indentation, still_parses
 from traindx_tools.on_code.source import SourceFile
 from traindx_tools.on_code.syntax import Syntax, syntax
 
 _TIGHT = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.IfExp, ast.Starred, ast.Await)
 _LOOSE = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.IfExp, ast.Lambda, ast.NamedExpr, ast.Await)
-
-
-MOST_CHECKED = 8_000_000
-"""Letters of one file that are parsed again to check its patches; a patch that cannot be checked is not offered."""
 
 
 @dataclass(frozen=True)
@@ -172,16 +168,11 @@ class Change:
         """The edits as patches that touch no line twice; empty where anything was not certain."""
         if not self.certain or not self.edits:
             return ()
-        checked = self.file.__dict__.get("_checked", 0) + len(self.file.text)
-        if checked > MOST_CHECKED:
-            return ()
-        self.file.__dict__["_checked"] = checked
         made = tuple(self._patch(group) for group in _groups(self.edits))
         try:
-            ast.parse(applied("\n".join(self.file.lines), made))
-        except (SyntaxError, ValueError):
+            return made if still_parses(self.file, made) else ()
+        except ValueError:  # two of them touch one line
             return ()
-        return made
 
     def _alone(self, statement: ast.stmt) -> bool:
         first = self.file.line(statement.lineno).encode("utf-8")
@@ -256,4 +247,11 @@ def _span(node: ast.AST) -> tuple[int, int, int, int] | None:
 
 def source_of(file: SourceFile, node: ast.AST) -> str:
     """The text of an expression exactly as it is written."""
-    return ast.get_source_segment(file.text, node) or ast.unparse(node)
+    span = _span(node)
+    if span is None or not 0 < span[0] <= span[2] <= len(file.lines):
+        return ast.unparse(node)
+    first, start, last, stop = span
+    lines = [file.line(n).encode("utf-8") for n in range(first, last + 1)]
+    lines[-1] = lines[-1][:stop]  # first the end: both may be of one line
+    lines[0] = lines[0][start:]
+    return b"\n".join(lines).decode("utf-8", "replace") or ast.unparse(node)

@@ -38,11 +38,11 @@ class Bound:
 
 def tiny_bounds(code: Syntax) -> Iterator[Bound]:
     """Bounds that leave gradients without effect, from the top of the file down."""
+    adaptive = not _SGD.search(code.file.text)
     for call, node, kind in _bounds(code):
         value = code.number(node)
         if value is None or value < 0 or (value == 0 and not _unguarded_zero(code, call, node)):
             continue
-        adaptive = not _SGD.search(code.file.text)
         most = NORM_BOUND if kind == "norm" else VALUE_BOUND
         if value <= most:
             sure = kind == "norm" or not adaptive or value <= ADAPTIVE_VALUE_BOUND

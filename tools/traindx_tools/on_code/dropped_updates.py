@@ -72,14 +72,12 @@ def _read(code: Syntax, target: ast.Name) -> bool:
     scope = code.scope(target)
     if not isinstance(scope, FunctionNode):
         return True
-    for node in below(scope):
-        if isinstance(node, ast.Name) and node.id == target.id and isinstance(node.ctx, ast.Load):
-            return True
-        if isinstance(node, (ast.Global, ast.Nonlocal)) and target.id in node.names:
-            return True
-        if isinstance(node, ast.Call) and last_name(node.func) in ("locals", "eval", "exec"):
-            return True
-    return False
+    if code.reads(scope, target.id):
+        return True
+    shared = [n.names for n in code.inside(scope, ast.Global)] + [n.names for n in code.inside(scope, ast.Nonlocal)]
+    if any(target.id in names for names in shared):
+        return True
+    return bool(code.calls_in(scope, "locals", "eval", "exec"))
 
 
 def _state(look: Lookup, code: Syntax, call: ast.Call) -> Dropped | None:
@@ -95,8 +93,7 @@ def _state(look: Lookup, code: Syntax, call: ast.Call) -> Dropped | None:
     if stateful is False or (stateful is None and "state" not in written(state).lower()):
         return None
     handed_on = any(written(n) == written(state) for r in returned(scope) for n in _parts(r))
-    used = any(isinstance(n, ast.Call) and last_name(n.func) == "apply_updates" for n in below(scope))
-    if not used and not handed_on:
+    if not code.calls_in(scope, "apply_updates") and not handed_on:
         return None  # the size of a step is asked for, or one is tried
     kept_old = handed_on or _only_made_once(code, state)
     return Dropped(code, call, "state", bool(stateful) and kept_old, target, state)

@@ -166,6 +166,17 @@ class Lookup:
                     return code, value
         return None
 
+    def called(self, code: Syntax, call: ast.Call) -> tuple[Syntax, Body] | None:
+        """The function of the project that is called; found once for each call that is written in a file."""
+        known = self._called.get(id(call))
+        if known is None:
+            known = self._called[id(call)] = call, self.function(code, call.func)
+        return known[1]
+
+    @cached_property
+    def _called(self) -> dict[int, tuple[ast.Call, tuple[Syntax, Body] | None]]:
+        return {}
+
     def function(self, code: Syntax, func: ast.expr) -> tuple[Syntax, Body] | None:
         """The function of the project that an expression calls or stands for."""
         if isinstance(func, ast.Lambda):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from traindx_tools.finding import Location
 from traindx_tools.finding import Value as Plain
 from traindx_tools.on_code.execute import Interpreter
 from traindx_tools.on_code.source import SourceFile, below, children
-from traindx_tools.on_code.trace import Block, Event, Place, unique_events, walk
+from traindx_tools.on_code.trace import Block, Event, Place, unique_events
 from traindx_tools.on_code.values import Const, Instance, Klass, Site, Thing
 
 
@@ -59,14 +60,7 @@ class Project:
 
     def places(self, root: Block) -> tuple[Place, ...]:
         """Everything that happens in a trace, in order; walked once."""
-        found = self._places.get(id(root))
-        if found is None:
-            found = self._places[id(root)] = tuple(walk(root))
-        return found
-
-    @cached_property
-    def _places(self) -> dict[int, tuple[Place, ...]]:
-        return {}
+        return root.places
 
     def roots_with(self, methods: Iterable[str]) -> Iterator[Block]:
         """The traces in which one of these methods is called."""
@@ -140,12 +134,32 @@ class TrainingLoop:
     @cached_property
     def places(self) -> tuple[Place, ...]:
         """Everything that happens inside, in order."""
-        return tuple(walk(self.block))
+        return self.block.places
 
     def of(self, *methods: str) -> list[Place]:
-        """The calls inside whose names end in one of these."""
-        wanted = frozenset(methods)
-        return [p for p in self.places if p.event.method in wanted and p.event.kind == "call"]
+        """The calls inside whose names end in one of these, in order. The list is kept: it is not to be changed."""
+        found = self._of.get(methods)
+        if found is None:
+            wanted = frozenset(methods)
+            found = [p for p in self.places if p.event.method in wanted and p.event.kind == "call"]
+            self._of[methods] = found
+        return found
+
+    def inside(self, block: Block, *methods: str) -> list[Place]:
+        """Those of these calls that a block inside holds, in order. The list is kept: it is not to be changed."""
+        key = id(block), methods
+        found = self._inside.get(key)
+        if found is None:
+            found = self._inside[key] = [p for p in self.of(*methods) if block in p.path]
+        return found
+
+    @cached_property
+    def _of(self) -> dict[tuple[str, ...], list[Place]]:
+        return {}
+
+    @cached_property
+    def _inside(self) -> dict[tuple[int, tuple[str, ...]], list[Place]]:
+        return {}
 
     @cached_property
     def backwards(self) -> list[Place]:
@@ -155,12 +169,13 @@ class TrainingLoop:
     @cached_property
     def before(self) -> tuple[Place, ...]:
         """Everything in the same root that happens before the loop begins."""
-        found: list[Place] = []
-        for place in walk(self.root):
-            if self.block in place.path:
-                break
-            found.append(place)
-        return tuple(found)
+        return self.root.places[: self.root.begins(self.block)]
+
+    @cached_property
+    def modes_before(self) -> list[Place]:
+        """The calls of train() and eval() in the same root that happen before the loop begins."""
+        modes = self.root.modes
+        return modes[: bisect_left(modes, self.root.begins(self.block), key=lambda p: p.order)]
 
 
 def locate(project: Project, file: str, line: int) -> tuple[str, str | None]:

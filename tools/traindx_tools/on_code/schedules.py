@@ -13,7 +13,7 @@ from traindx_tools.on_code import names
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.repairs import schedule
 from traindx_tools.on_code.trace import Block, Place, walk
-from traindx_tools.on_code.training import innermost, is_optimizer, is_scheduler, same, stepped
+from traindx_tools.on_code.training import innermost, is_optimizer, is_scheduler, same, steps_inside
 from traindx_tools.on_code.values import (
     Bag,
     Const,
@@ -266,7 +266,7 @@ def _length(loop: TrainingLoop, place: Place, scheduler: Thing) -> Iterator[Faul
 
 
 def _after_the_optimizer(loop: TrainingLoop, place: Place) -> tuple[Patch, ...]:
-    steps = [p for p in loop.of("step") if stepped(p.event) is not None and p is not place]
+    steps = [p for p in steps_inside(loop, loop.block)[:3] if p is not place]
     return schedule.per_batch(place.event, steps[0].event) if len(steps) == 1 else ()
 
 
@@ -331,10 +331,8 @@ def _decays_away(place: Place, scheduler: Thing, loops: list[Block]) -> Iterator
 
 def innermost_stepping(loop: TrainingLoop, place: Place) -> Block | None:
     """The innermost loop in which the scheduler's optimizer is stepped."""
-    steps = [p for p in loop.of("step") if stepped(p.event) is not None and p is not place]
-    if not steps:
-        return None
-    return innermost(steps[0], loop)
+    first = next((p for p in steps_inside(loop, loop.block) if p is not place), None)
+    return innermost(first, loop) if first is not None else None
 
 
 def _few_inner(block: Block) -> bool:
@@ -352,7 +350,7 @@ def _before_optimizer(loop: TrainingLoop, place: Place) -> Iterator[Fault]:
     stepping = innermost_stepping(loop, place)
     if stepping is None or stepping not in place.path:
         return
-    inside = [p for p in loop.of("step") if stepped(p.event) is not None and stepping in p.path]
+    inside = steps_inside(loop, stepping)
     if inside and place.order < inside[0].order and not _in_condition(place, stepping):
         event, other = place.event, inside[0].event
         yield Fault(

@@ -6,6 +6,7 @@ Rules that judge a written form (and not a flow of values) use it. One walk over
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -97,6 +98,46 @@ class Syntax:
         """Every call whose name ends in one of these."""
         return [c for n in names for c in self._calls.get(n, ())]
 
+    def inside(self, scope: ast.AST, kind: type[Node]) -> list[Node]:
+        """Every node of this kind below a function or the file, in the order of `ast.walk`; walked once."""
+        known = self._inside.get(id(scope))
+        if known is None:
+            known = self._inside[id(scope)] = scope, {}
+            for node in below(scope):
+                known[1].setdefault(node.__class__, []).append(node)
+        return known[1].get(kind, [])  # type: ignore[return-value]
+
+    @cached_property
+    def _inside(self) -> dict[int, tuple[ast.AST, dict[type, list[ast.AST]]]]:
+        return {}
+
+    def reads(self, scope: ast.AST, name: str) -> list[ast.Name]:
+        """Every place below a function or the file that reads a name, in the order of `ast.walk`."""
+        found = self._reads.get(id(scope))
+        if found is None:
+            found = self._reads[id(scope)] = {}
+            for node in self.inside(scope, ast.Name):
+                if isinstance(node.ctx, ast.Load):
+                    found.setdefault(node.id, []).append(node)
+        return found.get(name, [])
+
+    def calls_in(self, scope: ast.AST, *names: str) -> list[ast.Call]:
+        """Every call below a function or the file whose name ends in one of these."""
+        found = self._calls_in.get(id(scope))
+        if found is None:
+            found = self._calls_in[id(scope)] = {}
+            for call in self.inside(scope, ast.Call):
+                found.setdefault(last_name(call.func), []).append(call)
+        return [c for n in names for c in found.get(n, ())]
+
+    @cached_property
+    def _calls_in(self) -> dict[int, dict[str, list[ast.Call]]]:
+        return {}
+
+    @cached_property
+    def _reads(self) -> dict[int, dict[str, list[ast.Name]]]:
+        return {}
+
     def parent(self, node: ast.AST) -> ast.AST | None:
         """The node that holds this one."""
         return self._walked[1].get(id(node))
@@ -181,12 +222,15 @@ class Syntax:
                 key = self._key(part)
                 if key is not None:
                     found.setdefault(key, []).append((statement, given))
+        for (_, name), bound in found.items():
+            if not name.startswith("self."):
+                bound.sort(key=lambda b: b[0].lineno)
         for call in self.calls("register_buffer"):
-            name, owner = argument(call, 0, "name"), self.owner(call)
+            named, owner = argument(call, 0, "name"), self.owner(call)
             value = argument(call, 1, "tensor")
             around = self.statement(call)
-            if isinstance(name, ast.Constant) and owner is not None and value is not None and around is not None:
-                found.setdefault((id(owner), "self." + str(name.value)), []).append((around, value))
+            if isinstance(named, ast.Constant) and owner is not None and value is not None and around is not None:
+                found.setdefault((id(owner), "self." + str(named.value)), []).append((around, value))
         return found
 
     def _assignments(self) -> Iterator[tuple[ast.stmt, ast.expr, ast.expr]]:
@@ -238,13 +282,29 @@ class Syntax:
         here = self.statement(node)
         if here is None or isinstance(node, ast.Attribute):
             return None
-        around = {id(a) for a in self.above(node)}
-        earlier = [(s, v) for s, v in bound if s.lineno < here.lineno]
-        if not earlier or id(self.parent(earlier[-1][0])) not in around:
+        lines = self._lines(bound)
+        before = bisect_left(lines, here.lineno)
+        if not before or id(self.parent(bound[before - 1][0])) not in {id(a) for a in self.above(node)}:
             return None
-        loops = {id(x) for x in self.loops(node)} - {id(x) for x in self.loops(earlier[-1][0])}
-        later = [s for s, _ in bound if s.lineno >= here.lineno and loops & {id(x) for x in self.loops(s)}]
-        return None if later else earlier[-1][1]
+        reaching, value = bound[before - 1]
+        passed = {id(x) for x in self.loops(reaching)}
+        loops = {id(x): x for x in self.loops(node) if id(x) not in passed}
+        if loops:  # an assignment further down comes before this place in the next turn
+            end = bisect_right(lines, max(getattr(x, "end_lineno", 0) or 0 for x in loops.values()))
+            if any(id(x) in loops for s, _ in bound[before:end] for x in self.loops(s)):
+                return None
+        return value
+
+    def _lines(self, bound: list[tuple[ast.stmt, ast.expr]]) -> list[int]:
+        """The lines of the assignments of one name, which come in their order."""
+        known = self._lines_of.get(id(bound))
+        if known is None:
+            known = self._lines_of[id(bound)] = [s.lineno for s, _ in bound]
+        return known
+
+    @cached_property
+    def _lines_of(self) -> dict[int, list[int]]:
+        return {}
 
     def apart(self, one: ast.AST, other: ast.AST) -> bool:
         """Whether two nodes stand in the two branches of one condition."""

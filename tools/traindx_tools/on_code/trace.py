@@ -99,6 +99,31 @@ class Block:
             names |= {item.method} if isinstance(item, Event) else item.methods
         return frozenset(names)
 
+    @cached_property
+    def places(self) -> tuple[Place, ...]:
+        """Everything that happens inside, in order. Read it only after the interpreter is done."""
+        return tuple(walk(self))
+
+    @cached_property
+    def modes(self) -> list[Place]:
+        """The calls of train() and eval() inside, in order."""
+        return [p for p in self.places if p.event.kind == "call" and p.event.method in ("eval", "train")]
+
+    def begins(self, block: Block) -> int:
+        """How many events happen in here before another block begins; all where nothing happens in that one."""
+        return self._begins.get(id(block), len(self.places))
+
+    @cached_property
+    def _begins(self) -> dict[int, int]:
+        found: dict[int, int] = {}
+        last: tuple[Block, ...] = ()
+        for place in self.places:
+            if place.path is not last:
+                last = place.path
+                for block in last:
+                    found.setdefault(id(block), place.order)
+        return found
+
 
 @dataclass(eq=False, slots=True)
 class Place:

@@ -100,6 +100,64 @@ def clears(event: Event, optimizer: Value) -> bool:
     return same(other, optimizer) or not is_optimizer(other)
 
 
+def clearing(loop: TrainingLoop, optimizer: Value) -> list[Place]:
+    """What may clear the gradients that this optimizer uses in a loop, in order (see `clears`)."""
+    every, own = _clearing_of(loop)
+    mine = own.get(identity(optimizer), [])
+    return sorted((*every, *mine), key=lambda p: p.order) if every and mine else every or mine
+
+
+def _clearing_of(loop: TrainingLoop) -> tuple[list[Place], dict[object, list[Place]]]:
+    """What clears the gradients of any optimizer, and what only those of one; found once for each loop."""
+    known: tuple[list[Place], dict[object, list[Place]]] | None = loop.__dict__.get("_clearing")
+    if known is None:
+        every: list[Place] = []
+        own: dict[object, list[Place]] = {}
+        for place in loop.places:
+            other = place.event.receiver
+            if place.event.kind == "call" and place.event.method == "zero_grad" and is_optimizer(other):
+                own.setdefault(identity(other), []).append(place)
+            elif clears(place.event, UNKNOWN):
+                every.append(place)
+        known = loop.__dict__["_clearing"] = every, own
+    return known
+
+
+def identity(value: Value | None) -> object:
+    """What two values have in common that are the same object (see `same`)."""
+    inner = unwrap(value) if value is not None else None
+    return inner if isinstance(inner, Symbol) and inner != UNKNOWN else id(inner)
+
+
+def steps_inside(loop: TrainingLoop, block: Block) -> list[Place]:
+    """The steps of known optimizers that a block inside a loop holds, in order; found once."""
+    known: dict[int, list[Place]] = loop.__dict__.setdefault("_steps_inside", {})
+    found = known.get(id(block))
+    if found is None:
+        found = known[id(block)] = [p for p in loop.inside(block, "step") if stepped(p.event) is not None]
+    return found
+
+
+def steps_of(loop: TrainingLoop, block: Block, optimizer: Value) -> list[Place]:
+    """The steps of one optimizer that a block inside a loop holds, in order; found once for all optimizers."""
+    known: dict[int, dict[object, list[Place]]] = loop.__dict__.setdefault("_steps_of", {})
+    if id(block) not in known:
+        found: dict[object, list[Place]] = {}
+        for place in steps_inside(loop, block):
+            found.setdefault(identity(stepped(place.event)), []).append(place)
+        known[id(block)] = found
+    return known[id(block)].get(identity(optimizer), [])
+
+
+def unknown_steps(loop: TrainingLoop, block: Block) -> list[Place]:
+    """The steps of something unknown that a block inside a loop holds, in order; found once."""
+    known: dict[int, list[Place]] = loop.__dict__.setdefault("_unknown_steps", {})
+    if id(block) not in known:
+        known[id(block)] = [p for p in loop.inside(block, "step")
+                            if stepped(p.event) is None and isinstance(p.event.receiver, Symbol)]  # fmt: skip
+    return known[id(block)]
+
+
 def sent_backward(event: Event) -> Value | None:
     """The loss of a call of backward, however it is written."""
     receiver = event.receiver

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code import patching
+from traindx_tools.on_code.changes import source_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
 from traindx_tools.rules import Rule
@@ -104,6 +105,6 @@ def _bound(code: Syntax, statement: ast.Expr, call: ast.Call) -> tuple[Patch, ..
         call.args[0] if name in ("inference_mode", "tree_inference", "clip", "stop_gradient") and call.args else None)
     if not isinstance(target, ast.Name) or target.id in code.aliases:
         return ()
-    text = f"{target.id} = {ast.get_source_segment(code.file.text, call)}"
+    text = f"{target.id} = {source_of(code.file, call)}"
     patch = patching.replace_text(code.file, statement, text, "bind the new value")
     return () if patch is None else (patch,)

@@ -168,6 +168,7 @@ def without_gradients(file: SourceFile, function: ast.AST | None) -> tuple[Patch
     code = syntax(file)
     if not isinstance(function, FunctionNode) or function.decorator_list or code.aliases.get("torch") != "torch":
         return ()
-    if any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in ast.walk(function)):
+    yields: tuple[type[ast.expr], ...] = (ast.Yield, ast.YieldFrom)
+    if any(code.inside(function, kind) for kind in yields):
         return ()
     return Change(file, "evaluate without autograd").before(function, "@torch.no_grad()").patches()

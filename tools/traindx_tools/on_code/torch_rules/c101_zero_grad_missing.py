@@ -21,7 +21,7 @@ from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.syntax import written
 from traindx_tools.on_code.trace import Block, Event, Place
-from traindx_tools.on_code.training import clears, guessed_optimizer, innermost, is_optimizer, same, stepped, text_of
+from traindx_tools.on_code.training import clearing, guessed_optimizer, innermost, is_optimizer, same, stepped, text_of
 from traindx_tools.on_code.values import Bag, Instance, Thing, Value
 from traindx_tools.rules import Rule
 
@@ -59,13 +59,13 @@ def _managed(loop: TrainingLoop) -> bool:
 
 
 def _known(loop: TrainingLoop) -> Iterator[Finding]:
-    done: list[Value] = []
+    done: dict[int, Value] = {}
     for place in loop.of("step"):
         optimizer = stepped(place.event)
         for each in [optimizer] if optimizer is not None else _each_of(place):
-            if any(each is d for d in done):
+            if id(each) in done:
                 continue
-            done.append(each)
+            done[id(each)] = each
             if innermost(place, loop) in getattr(each, "born_in", ()):
                 continue  # made anew in every iteration, over tensors without gradients
             yield from _judged(loop, place, each, Strength.DIRECT)
@@ -93,13 +93,13 @@ def _guessed(loop: TrainingLoop) -> Iterator[Finding]:
 
 
 def _judged(loop: TrainingLoop, place: Place, optimizer: Value, strength: Strength) -> Iterator[Finding]:
-    clearing = [p for p in loop.places if clears(p.event, optimizer)]
+    cleared = clearing(loop, optimizer)
     where = innermost(place, loop)
-    left = _left_out(clearing, optimizer)
-    if not clearing or left is not None:
+    left = _left_out(cleared, optimizer)
+    if not cleared or left is not None:
         yield _finding(loop, place, where, strength, "never", left)
         return
-    elsewhere = where.kind == "loop" and not any(where in p.path for p in clearing)
+    elsewhere = where.kind == "loop" and not any(where in p.path for p in cleared)
     if strength is Strength.DIRECT and elsewhere and _steps_each_time(place, where):
         yield _finding(loop, place, where, strength, "outside the loop that steps")
 

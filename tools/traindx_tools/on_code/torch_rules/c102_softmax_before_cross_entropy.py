@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import losses
 from traindx_tools.on_code.repairs.written import operand
-from traindx_tools.on_code.syntax import last_name, syntax
+from traindx_tools.on_code.syntax import last_name, syntax, written
 from traindx_tools.on_code.trace import Event
-from traindx_tools.on_code.values import Const, Tensor, Thing
+from traindx_tools.on_code.values import Const, Site, Tensor, Thing
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -79,14 +81,42 @@ _SQUASHES = {"softmax": "Softmax", "sigmoid": "Sigmoid", "log_softmax": "LogSoft
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at every loss that is computed."""
+    made = _Made(project)
     for method in {m for m, _ in _JUDGED}:
         for event in project.calls(method):
-            found = _judged(event, project)
+            found = _judged(event, made)
             if found is not None:
                 yield found
 
 
-def _judged(event: Event, project: Project) -> Finding | None:
+@dataclass(frozen=True, eq=False)
+class _Made:
+    """What squashes in a project, found once for all losses."""
+
+    project: Project
+
+    @cached_property
+    def squashed(self) -> dict[tuple[str, Site], Event]:
+        """The first call that squashes, by its kind and its place."""
+        found: dict[tuple[str, Site], Event] = {}
+        for kind in _SQUASHES:
+            for event in self.project.calls(kind, "__call__"):
+                if _squashes(event, kind):
+                    found.setdefault((kind, event.site), event)
+        return found
+
+    @cached_property
+    def layers(self) -> dict[str, dict[int, Event]]:
+        """The layers that squash, by their kind."""
+        found: dict[str, dict[int, Event]] = {}
+        for kind, name in _SQUASHES.items():
+            made = [e for e in self.project.calls(name)
+                    if isinstance(e.result, Thing) and e.result.type == f"torch.nn.{name}"]  # fmt: skip
+            found[kind] = {id(e.result): e for e in made}
+        return found
+
+
+def _judged(event: Event, made: _Made) -> Finding | None:
     value = event.args[0] if event.args else next((event.kwargs[n] for n in _INPUT_NAMES if n in event.kwargs), None)
     if not isinstance(value, Tensor) or (event.method, value.kind) not in _JUDGED:
         return None
@@ -94,12 +124,12 @@ def _judged(event: Event, project: Project) -> Finding | None:
     if value.kind == "linear" and _poisson_like(event):
         return None
     name = event.receiver.short if isinstance(event.receiver, Thing) else event.method
-    made = f", made at {value.kind_site}" if value.kind_site else ""
-    squash = _made_by(value, project)
-    change = _change(event, squash, value, project)
+    where = f", made at {value.kind_site}" if value.kind_site else ""
+    squash = made.squashed.get((value.kind, value.kind_site)) if value.kind_site else None
+    change = _change(event, squash, value, made)
     here = squash is None or (bool(change) and change[0].file == event.file.path and _within(change[0], event))
     return RULE.finding(
-        f"{_WRITTEN[value.kind]}{made} is fed to {name} at {event.file.path}:{event.line}, which {why}",
+        f"{_WRITTEN[value.kind]}{where} is fed to {name} at {event.file.path}:{event.line}, which {why}",
         location(event) if here or squash is None else location(squash),
         event.file.path,
         strength=Strength.DIRECT,
@@ -122,7 +152,7 @@ def _within(patch: Patch, event: Event) -> bool:
     return node is not None and node.lineno <= patch.line <= (node.end_lineno or node.lineno)
 
 
-def _change(loss: Event, squash: Event | None, value: Tensor, project: Project) -> tuple[Patch, ...]:
+def _change(loss: Event, squash: Event | None, value: Tensor, made: _Made) -> tuple[Patch, ...]:
     """The raw scores handed to the loss: where a helper squashes them, at its call, so that others keep the helper."""
     if squash is not None and loss.method in ("kl_div", "nll_loss") and value.kind == "softmax":
         return _logarithm(squash)
@@ -130,29 +160,16 @@ def _change(loss: Event, squash: Event | None, value: Tensor, project: Project) 
     apart = helper is not None and helper is not loss.function and helper.name not in ("forward", "__call__")
     if squash is not None and helper is not None and loss.function is not None and apart:
         return losses.helper_left_out(loss.file, loss.function.node, helper.node, squash.file, squash.node)
-    return (_patch(squash) if squash is not None else ()) or _layer_out(value, project)
+    return (_patch(squash) if squash is not None else ()) or _layer_out(value, made)
 
 
-def _layer_out(value: Tensor, project: Project) -> tuple[Patch, ...]:
+def _layer_out(value: Tensor, made: _Made) -> tuple[Patch, ...]:
     """The squashing layer at the end of the Sequential that made the value."""
-    made = [
-        e
-        for e in project.calls(_SQUASHES.get(value.kind, "?"))
-        if isinstance(e.result, Thing) and e.result.type == f"torch.nn.{_SQUASHES[value.kind]}"
-    ]
-    layers = {id(e.result): e for e in made}
+    layers = made.layers.get(value.kind, {})
     if len(layers) != 1:
         return ()
     event = next(iter(layers.values()))
     return losses.layer_left_out(event.file, event.result) if isinstance(event.result, Thing) else ()
-
-
-def _made_by(value: Tensor, project: Project) -> Event | None:
-    """The call that squashed the value: the line to change."""
-    if value.kind not in _SQUASHES:
-        return None
-    calls = [e for e in project.calls(value.kind, "__call__") if e.site == value.kind_site and _squashes(e, value.kind)]
-    return calls[0] if calls else None
 
 
 def _squashes(event: Event, kind: str) -> bool:
@@ -183,9 +200,11 @@ def _for_the_loss_alone(event: Event, node: ast.Call) -> bool:
     name = up.targets[0] if isinstance(up, ast.Assign) and len(up.targets) == 1 else None
     if not isinstance(name, ast.Name):
         return False
-    reads = [n for n in code.of(ast.Name) if n.id == name.id and isinstance(n.ctx, ast.Load)]
+    if len(code.bindings(name)) != 1:
+        return False
+    reads = code.reads(code.file.tree, name.id)
     largest = [n for n in reads if isinstance(code.parent(n), ast.Attribute) and last_name(code.parent(n)) == "argmax"]
-    return len(code.bindings(name)) == 1 and len(reads) - len(largest) == 1
+    return len(reads) - len(largest) == 1
 
 
 def _logarithm(squash: Event) -> tuple[Patch, ...]:
@@ -199,10 +218,9 @@ def _logarithm(squash: Event) -> tuple[Patch, ...]:
 
 def _in_sequential(node: ast.Call, event: Event) -> bool:
     """Whether the call is that of a whole Sequential, in which the layer is one of several."""
-    name = ast.unparse(node.func)
-    made = [ast.unparse(a.value) for a in ast.walk(event.file.tree) if isinstance(a, ast.Assign)
-            and any(ast.unparse(t) == name for t in a.targets)]  # fmt: skip
-    return len(made) != 1 or "Sequential" in made[0]
+    name, assigned = written(node.func), syntax(event.file).of(ast.Assign)
+    made = [a.value for a in assigned if any(written(t) == name for t in a.targets)]
+    return len(made) != 1 or "Sequential" in written(made[0])
 
 
 def _poisson_like(event: Event) -> bool:

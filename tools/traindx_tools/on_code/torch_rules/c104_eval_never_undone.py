@@ -101,9 +101,8 @@ def _trained(loop: TrainingLoop, model: Value, around: Block) -> bool:
 
 def _before(loop: TrainingLoop) -> Iterator[Finding]:
     """An evaluation before training, after which nothing puts the model back."""
-    modes = [p for p in loop.before if p.event.kind == "call" and p.event.method in ("eval", "train")]
     done: list[Value] = []
-    for place in reversed(modes):
+    for place in reversed(loop.modes_before):
         model = place.event.receiver
         if model is None or any(same(model, d) for d in done):
             continue

@@ -62,18 +62,15 @@ def _judged(place: Place, scope: Block) -> Finding | None:
     if model is None or place.event.args or (scope.function is not None and scope.function.unknown_decorator):
         return None
     certain = isinstance(unwrap(model), (Thing, Instance))
-    after = False
     forward: Event | None = None
     kept: Event | None = None
-    for inner in walk(scope):
+    for inner in scope.places[_first_of(scope, place.event) + 1 :]:
         event = inner.event
-        if event is place.event:
-            after = True
-        elif not after or event.kind != "call":
+        if event is place.event or event.kind != "call":
             continue
-        elif event.method == "train" and same(event.receiver, model) and not (event.args and is_false(event.args[0])):
+        if event.method == "train" and same(event.receiver, model) and not (event.args and is_false(event.args[0])):
             break
-        elif event.method == "__call__" and same(event.receiver, model) and event.grad is True and _attached(event):
+        if event.method == "__call__" and same(event.receiver, model) and event.grad is True and _attached(event):
             forward = forward or event
         elif forward is not None and event.method in _KEEPING and event.args and _carries(event.args[-1], forward):
             kept = kept or event
@@ -99,6 +96,16 @@ def _judged(place: Place, scope: Block) -> Finding | None:
         if direct and scope.function is not None
         else (),
     )
+
+
+def _first_of(scope: Block, event: Event) -> int:
+    """Where an event happens first in a block."""
+    known: dict[int, int] | None = scope.__dict__.get("_first_of")
+    if known is None:
+        known = scope.__dict__["_first_of"] = {}
+        for place in scope.places:
+            known.setdefault(id(place.event), place.order)
+    return known.get(id(event), len(scope.places))
 
 
 def _attached(event: Event) -> bool:

@@ -9,7 +9,7 @@ An added or clamped epsilon that the dtype resolves silences it, as does `where`
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.finding import Value as Plain
@@ -19,7 +19,7 @@ from traindx_tools.on_code.names import is_array_library
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import losses
 from traindx_tools.on_code.trace import Event
-from traindx_tools.on_code.values import Tensor, Value, number
+from traindx_tools.on_code.values import Site, Tensor, Value, number
 from traindx_tools.rules import Rule, Threshold
 
 RULE = Rule(
@@ -38,17 +38,28 @@ _KNOWN = ("softmax", "sigmoid")
 _CLAMPS = ("clamp", "clip", "clamp_", "clip_", "clamp_min", "maximum")
 
 
+_Clamps = dict[Site, list[Event]]
+"""The calls that bound values, by their place."""
+
+
 def check(project: Project) -> Iterator[Finding]:
     """Look at every logarithm of an array."""
-    clamps = [e for e in project.calls(*_CLAMPS) if not e.name.startswith("Const")]
+    clamps: _Clamps = {}
+    for event in project.calls(*_CLAMPS):
+        if not event.name.startswith("Const"):
+            clamps.setdefault(event.site, []).append(event)
     judged: list[tuple[Event, Tensor]] = []
     for event in project.calls(*_LOGS):
         value = event.receiver if isinstance(event.receiver, Tensor) else event.args[0] if event.args else None
         array = isinstance(event.receiver, Tensor) or is_array_library(event.name)
         if isinstance(value, Tensor) and array and _reaches_zero(value):
             judged.append((event, value))
+    guardable: dict[Site, list[tuple[Event, Tensor]]] = {}
     for event, value in judged:
-        beside = [(e, v) for e, v in judged if e.site == event.site and _guardable(e, v, clamps)]
+        if _guardable(event, value, clamps):
+            guardable.setdefault(event.site, []).append((event, value))
+    for event, value in judged:
+        beside = guardable.get(event.site, [])
         yield _finding(event, value, clamps, losses.guarded_logs(beside) if (event, value) in beside else ())
 
 
@@ -56,7 +67,7 @@ def _reaches_zero(value: Tensor) -> bool:
     return value.low is not None and value.low <= 0 and not value.high == value.low == 0
 
 
-def _guardable(event: Event, value: Tensor, clamps: Sequence[Event]) -> bool:
+def _guardable(event: Event, value: Tensor, clamps: _Clamps) -> bool:
     """Whether it is a probability that nobody has bounded yet."""
     within = value.kind in _KNOWN or (value.low == 0 and value.high is not None and value.high <= 1)
     return within and _attached(event, value) and _clamp_of(value, clamps) is None
@@ -66,7 +77,7 @@ def _attached(event: Event, value: Tensor) -> bool:
     return event.differentiated if event.name.startswith("jax.") else bool(value.grad) and event.grad is not False
 
 
-def _finding(event: Event, value: Tensor, clamps: Sequence[Event], guards: tuple[Patch, ...]) -> Finding:
+def _finding(event: Event, value: Tensor, clamps: _Clamps, guards: tuple[Patch, ...]) -> Finding:
     attached, known = _attached(event, value), value.kind in _KNOWN
     patch = _patch(value, clamps, event.name.startswith("numpy.")) or guards
     source = f"{value.kind} output from {value.kind_site}" if value.kind and value.kind_site else _described(value)
@@ -95,13 +106,14 @@ def _finding(event: Event, value: Tensor, clamps: Sequence[Event], guards: tuple
     )
 
 
-def _clamp_of(value: Tensor, clamps: Sequence[Event]) -> Event | None:
+def _clamp_of(value: Tensor, clamps: _Clamps) -> Event | None:
     """The one clamp that the value went through."""
-    through = {(c.site, ast.dump(c.node)): c for c in clamps if c.site == value.site or c.site in value.parents}
+    sites = {value.site, *value.parents}
+    through = {(site, ast.dump(c.node)): c for site in sites if site is not None for c in clamps.get(site, ())}
     return next(iter(through.values())) if len(through) == 1 else None
 
 
-def _why(value: Tensor, clamps: Sequence[Event]) -> str:
+def _why(value: Tensor, clamps: _Clamps) -> str:
     """Why the clamp that somebody wrote does not help: its upper limit is 1 in the dtype."""
     clamp = _clamp_of(value, clamps)
     if clamp is None:
@@ -121,7 +133,7 @@ def _why(value: Tensor, clamps: Sequence[Event]) -> str:
     )
 
 
-def _patch(value: Tensor, clamps: Sequence[Event], numpy: bool) -> tuple[Patch, ...]:
+def _patch(value: Tensor, clamps: _Clamps, numpy: bool) -> tuple[Patch, ...]:
     """Raises the epsilon of the one clamp that the value went through; numpy's dtype must be known for that."""
     clamp = _clamp_of(value, clamps)
     if clamp is None or (numpy and value.dtype is None):

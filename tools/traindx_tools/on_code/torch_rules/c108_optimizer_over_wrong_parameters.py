@@ -11,6 +11,7 @@ as DDP.
 from __future__ import annotations
 
 import ast
+from bisect import bisect_right
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Patch, Severity, Strength
@@ -50,10 +51,11 @@ def check(project: Project) -> Iterator[Finding]:
     built = {e.method for e in project.events if _builds(e)}
     for root in project.roots_with(built):
         places = [p for p in project.places(root) if p.event.kind in ("call", "store")]
+        thawed = max((p.order for p in places if _thaws(p.event)), default=-1)
         for place in places:
             made = place.event.result
             if isinstance(made, (Thing, Instance)) and _builds(place.event):
-                if not _thawed(places, place, made):
+                if thawed <= place.order or any(p.only_trainable for p in held(made) or []):
                     yield from _over_nothing(project, place.event, made)
                 yield from _too_early(root, places, place, made)
     for loop in project.training_loops:
@@ -68,13 +70,10 @@ def _builds(event: Event) -> bool:
     return event.method == "__new__" or (isinstance(made, Thing) and event.name == made.type)
 
 
-def _thawed(places: list[Place], built: Place, optimizer: Thing | Instance) -> bool:
-    """Whether it holds what is frozen only now: requires_grad is set to True behind it, layer by layer."""
-    if any(p.only_trainable for p in held(optimizer) or []):
-        return False
-    later = [p.event for p in places if p.order > built.order]
-    return any(((e.kind == "store" and e.name == "attribute.requires_grad") or e.method == "requires_grad_")
-               and not any(is_false(a) for a in e.args) for e in later)  # fmt: skip
+def _thaws(event: Event) -> bool:
+    """Whether requires_grad is set to True, layer by layer: an optimizer built before holds more by then."""
+    sets = (event.kind == "store" and event.name == "attribute.requires_grad") or event.method == "requires_grad_"
+    return sets and not any(is_false(a) for a in event.args)
 
 
 def _over_nothing(project: Project, event: Event, optimizer: Thing | Instance) -> Iterator[Finding]:
@@ -97,7 +96,7 @@ def _too_early(root: Block, places: list[Place], place: Place, optimizer: Thing 
     owned = set(optimizer.state.get("held_parts", ()))
     if not owned:
         return
-    later = [p for p in places if p.order > place.order]
+    later = places[bisect_right(places, place.order, key=lambda p: p.order) :]
     told: set[int] = set()
     for other in later:
         event = other.event

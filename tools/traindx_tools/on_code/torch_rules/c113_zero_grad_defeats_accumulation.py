@@ -9,14 +9,26 @@ leaves nothing to step with.
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.trace import Block, Event, Place
-from traindx_tools.on_code.training import innermost, is_optimizer, same, stepped, text_of
-from traindx_tools.on_code.values import Const, Symbol, Thing
+from traindx_tools.on_code.training import (
+    identity,
+    innermost,
+    is_optimizer,
+    same,
+    stepped,
+    steps_inside,
+    steps_of,
+    text_of,
+    unknown_steps,
+)
+from traindx_tools.on_code.values import Const, Symbol, Thing, Value
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -34,27 +46,49 @@ RULE = Rule(
 def check(project: Project) -> Iterator[Finding]:
     """Look at every training loop."""
     for loop in project.training_loops:
+        known: dict[tuple[int, object], _Around] = {}
+        backwards: dict[int, list[Place]] = {}
         for clear in loop.of("zero_grad"):
-            yield from _judged(loop, clear)
+            inner = innermost(clear, loop)
+            if _conditions(clear, inner):
+                continue
+            key = id(inner), identity(clear.event.receiver)
+            if key not in known:
+                if id(inner) not in backwards:
+                    called = loop.inside(inner, "backward", "manual_backward")
+                    backwards[id(inner)] = [p for p in called if not _conditions(p, inner)]
+                known[key] = _Around.of(loop, inner, clear.event.receiver, backwards[id(inner)])
+            yield from _judged(clear, known[key])
 
 
-def _judged(loop: TrainingLoop, clear: Place) -> Iterator[Finding]:
-    inner = innermost(clear, loop)
-    if _conditions(clear, inner):
-        return
-    backwards = [p for p in loop.backwards if inner in p.path and not _conditions(p, inner)]
-    steps = [
-        p
-        for p in loop.of("step")
-        if inner in p.path
-        and (stepped(p.event) is not None or isinstance(p.event.receiver, Symbol))
-        and _belongs(clear.event, p.event)
-    ]
+@dataclass(frozen=True)
+class _Around:
+    """What a loop does with the gradients that one zero_grad clears, each in order."""
+
+    backwards: list[Place]
+    steps: list[Place]
+    known: list[Place]
+    """The steps of known optimizers among them."""
+    window: list[Place]
+    """Those that are taken only once in a number of iterations."""
+
+    @classmethod
+    def of(cls, loop: TrainingLoop, inner: Block, cleared: Value | None, backwards: list[Place]) -> _Around:
+        """What belongs to the value on which zero_grad is called."""
+        known = steps_inside(loop, inner)
+        if cleared is not None and is_optimizer(cleared):
+            known = steps_of(loop, inner, cleared)
+        steps = sorted((*known, *unknown_steps(loop, inner)), key=lambda p: p.order)
+        window = [p for p in steps if any(_every_so_often(b) for b in _conditions(p, inner))]
+        return cls(backwards, steps, known, window)
+
+
+def _judged(clear: Place, around: _Around) -> Iterator[Finding]:
+    backwards, steps, window = around.backwards, around.steps, around.window
     if not backwards or not steps:
         return
-    window = [p for p in steps if any(_every_so_often(b) for b in _conditions(p, inner))]
-    once_each = any(_loop_of(b) is _loop_of(clear) for b in backwards)  # not at the top of an epoch
-    if window and len(window) == len(steps) and once_each:
+    each_time = window and len(window) == len(steps)
+    if each_time and any(_loop_of(b) is _loop_of(clear) for b in backwards):  # not at the top of an epoch
         yield _finding(
             clear,
             window[0],
@@ -73,27 +107,33 @@ def _judged(loop: TrainingLoop, clear: Place) -> Iterator[Finding]:
             "the model's gradients are wiped in every micro-batch and each update uses the last one alone",
         )
         return
-    before = [b for b in backwards if b.order < clear.order]
-    after = [s for s in steps if s.order > clear.order and stepped(s.event) is not None]
+    before, after = _last_before(backwards, clear.order), _first_after(around.known, clear.order)
+    if before is None or after is None:
+        return
+    again, used = _first_after(backwards, clear.order), _last_before(steps, clear.order)
     if (
-        before
-        and after
-        and not any(clear.order < b.order < after[0].order for b in backwards)
-        and not any(before[-1].order < s.order < clear.order for s in steps)
-        and same(clear.event.receiver, stepped(after[0].event))
+        (again is None or again.order > after.order)
+        and (used is None or used.order < before.order)
+        and same(clear.event.receiver, stepped(after.event))
     ):
         yield _finding(
             clear,
-            after[0],
+            after,
             "between backward and step",
-            f"it stands after backward() at line {before[-1].event.line} and before the step at line "
-            f"{after[0].event.line}: the step has no gradients",
+            f"it stands after backward() at line {before.event.line} and before the step at line "
+            f"{after.event.line}: the step has no gradients",
             patched=False,
         )
 
 
-def _belongs(clear: Event, step: Event) -> bool:
-    return not is_optimizer(clear.receiver) or same(clear.receiver, stepped(step)) or stepped(step) is None
+def _last_before(places: list[Place], order: int) -> Place | None:
+    at = bisect_left(places, order, key=lambda p: p.order)
+    return places[at - 1] if at else None
+
+
+def _first_after(places: list[Place], order: int) -> Place | None:
+    at = bisect_right(places, order, key=lambda p: p.order)
+    return places[at] if at < len(places) else None
 
 
 def _conditions(place: Place, inner: Block) -> list[Block]:

@@ -32,12 +32,14 @@ RULE = Rule(
 def check(project: Project) -> Iterator[Finding]:
     """Look at every training loop that starts from a checkpoint."""
     for loop in project.training_loops:
+        if not _starts_from_checkpoint(loop):
+            continue
         loaded = [
             p.event
             for p in loop.before
             if p.event.kind == "call" and p.event.method in ("load_state_dict", "load_state", "load_checkpoint")
         ]
-        if not loaded or any(e.method != "load_state_dict" for e in loaded) or not _starts_from_checkpoint(loop):
+        if not loaded or any(e.method != "load_state_dict" for e in loaded):
             continue
         restored = [e.receiver for e in loaded]
         seen: list[Value] = []

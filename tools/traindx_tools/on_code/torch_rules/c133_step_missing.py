@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.repairs import order
-from traindx_tools.on_code.training import is_optimizer, same, stepped, text_of
-from traindx_tools.on_code.values import Symbol, Thing, Value, unwrap
+from traindx_tools.on_code.training import identity, is_optimizer, stepped, text_of
+from traindx_tools.on_code.values import Instance, Symbol, Thing, unwrap
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -31,15 +31,17 @@ def check(project: Project) -> Iterator[Finding]:
     """Look at every training loop."""
     moved = _moved(project)
     for loop in project.training_loops:
-        seen: list[Value] = []
+        seen: set[object] = set()
+        others = _other_steps(loop)
         for place in loop.of("zero_grad"):
             optimizer = place.event.receiver
             if not isinstance(optimizer, Thing) or not is_optimizer(optimizer) or optimizer.state.get("annotation"):
                 continue
-            if any(same(optimizer, s) for s in seen):
+            key = identity(optimizer)
+            if key in seen:
                 continue
-            seen.append(optimizer)
-            if id(unwrap(optimizer)) not in moved and not _stepped_by_another(loop, optimizer):
+            seen.add(key)
+            if id(unwrap(optimizer)) not in moved and others is not None and key not in others:
                 event = place.event
                 yield RULE.finding(
                     f"{text_of(event)} is cleared at {event.file.path}:{event.line} in the training loop at line "
@@ -58,10 +60,9 @@ def _moved(project: Project) -> frozenset[int]:
     return frozenset(id(unwrap(v)) for v in given)
 
 
-def _stepped_by_another(loop: TrainingLoop, optimizer: Thing) -> bool:
-    """Whether something unknown is stepped in the loop, or gets the optimizer."""
+def _other_steps(loop: TrainingLoop) -> frozenset[object] | None:
+    """What calls in the loop are given, which may step it; None where something unknown is stepped there."""
     in_loop = [p.event for p in loop.places if p.event.kind == "call" and p.event.method != "zero_grad"]
-    return any(
-        (isinstance(e.receiver, Symbol) and e.method == "step") or any(same(a, optimizer) for a in e.args)
-        for e in in_loop
-    )
+    if any(isinstance(e.receiver, Symbol) and e.method == "step" for e in in_loop):
+        return None
+    return frozenset(identity(a) for e in in_loop for a in e.args if isinstance(a, (Thing, Instance)))

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
-from traindx_tools.on_code.project import Project, TrainingLoop, location
+from traindx_tools.on_code.project import BACKWARD, Project, TrainingLoop, location
 from traindx_tools.on_code.repairs import order
 from traindx_tools.on_code.trace import Event, Place
-from traindx_tools.on_code.training import innermost, stepped
+from traindx_tools.on_code.training import innermost, steps_inside
 from traindx_tools.on_code.values import Symbol, Thing
 from traindx_tools.rules import Rule
 
@@ -64,13 +64,12 @@ _ADAPTIVE = frozenset({"adam", "adamw", "nadam", "lamb", "rmsprop", "adagrad", "
 
 def _judged(loop: TrainingLoop, clip: Place) -> Iterator[Finding]:
     inner = innermost(clip, loop)
-    backwards = [p.order for p in loop.backwards if inner in p.path]
-    steps = [p for p in loop.of("step") if stepped(p.event) is not None and inner in p.path]
-    clips = [p.order for p in loop.of("clip_grad_norm_", "clip_grad_value_") if inner in p.path]
-    before = [s for s in steps if s.order < clip.order]
-    if not before or not backwards or any(s.order > clip.order for s in steps):
+    backwards = [p.order for p in loop.inside(inner, *BACKWARD)]
+    steps = steps_inside(loop, inner)
+    if not backwards or not steps or steps[-1].order > clip.order:
         return
-    step = before[-1]
+    clips = [p.order for p in loop.inside(inner, "clip_grad_norm_", "clip_grad_value_")]
+    step = steps[-1]
     if any(step.order < b < clip.order for b in backwards) or not any(b < step.order for b in backwards):
         return
     if any(c < step.order for c in clips):

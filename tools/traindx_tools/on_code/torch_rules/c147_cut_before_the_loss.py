@@ -7,7 +7,7 @@ through `.detach()`. The part gets no gradient and stays at its initialisation; 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.held import modules_of
@@ -41,16 +41,21 @@ def check(project: Project) -> Iterator[Finding]:
         if not losses or not all(isinstance(v, Tensor) and v.grad and len(v.parents) < MOST_SITES for v in losses):
             continue
         reached = frozenset().union(*(sites_of(v) for v in losses))
+        held: frozenset[object] | None = None
+        called: dict[int, list[Event]] = {}
+        for place in loop.of("__call__"):
+            called.setdefault(id(place.event.receiver), []).append(place.event)
         for optimizer in {id(o): o for p in loop.of("step") if (o := stepped(p.event)) is not None}.values():
-            yield from _unreached(loop, optimizer, reached)
+            held = _held_by_objects(loop) if held is None else held
+            yield from _unreached(loop, optimizer, reached, held, called)
 
 
-def _unreached(loop: TrainingLoop, optimizer: object, reached: frozenset[object]) -> Iterator[Finding]:
-    held = _held_by_objects(loop)
+def _unreached(loop: TrainingLoop, optimizer: object, reached: frozenset[object], held: frozenset[object],
+               called: Mapping[int, Sequence[Event]]) -> Iterator[Finding]:  # fmt: skip
     for module in modules_of(optimizer) or []:  # type: ignore[arg-type]
         if not isinstance(module, (Thing, Instance)) or module.state.get("frozen"):
             continue
-        calls = [p.event for p in loop.of("__call__") if p.event.receiver is module]
+        calls = called.get(id(module), ())
         results = [e.result for e in calls]
         if not calls or not all(isinstance(r, Tensor) and r.site is not None for r in results):
             continue

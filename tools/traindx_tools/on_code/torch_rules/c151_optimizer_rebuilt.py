@@ -33,14 +33,15 @@ RULE = Rule(
 def check(project: Project) -> Iterator[Finding]:
     """Look at every optimizer that steps in a loop."""
     for loop in project.training_loops:
+        results: dict[tuple[int, str], Place] = {}
+        for place in loop.places:
+            results.setdefault((id(place.event.result), place.event.name), place)
         for place in loop.of("step"):
             optimizer = stepped(place.event)
             if not isinstance(optimizer, Thing) or not _has_state(optimizer):
                 continue
             inner = innermost(place, loop)
-            made = next(
-                (p for p in loop.places if p.event.result is optimizer and p.event.name == optimizer.type), None
-            )
+            made = results.get((id(optimizer), optimizer.type))
             if made is not None and _each_time(made, inner) and _outlives(optimizer, inner):
                 event = made.event
                 yield RULE.finding(

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
-from traindx_tools.on_code.project import Project, TrainingLoop, location
+from traindx_tools.on_code.project import BACKWARD, Project, TrainingLoop, location
 from traindx_tools.on_code.repairs import order
 from traindx_tools.on_code.trace import Place
-from traindx_tools.on_code.training import innermost, stepped
+from traindx_tools.on_code.training import innermost, steps_inside
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -38,10 +38,10 @@ def check(project: Project) -> Iterator[Finding]:
 
 def _judged(loop: TrainingLoop, clip: Place) -> Iterator[Finding]:
     inner = innermost(clip, loop)
-    backwards = [p for p in loop.backwards if inner in p.path]
-    steps = [p for p in loop.of("step") if stepped(p.event) is not None and inner in p.path]
-    clears = [p for p in loop.of("zero_grad") if inner in p.path]
-    if not backwards or not steps or not clears or any(p.order < clip.order for p in backwards):
+    backwards = loop.inside(inner, *BACKWARD)
+    steps = steps_inside(loop, inner)
+    clears = loop.inside(inner, "zero_grad")
+    if not backwards or not steps or not clears or backwards[0].order < clip.order:
         return
     after = [s for s in steps if s.order > backwards[0].order]
     between = [s for s in steps if clip.order < s.order < backwards[0].order]

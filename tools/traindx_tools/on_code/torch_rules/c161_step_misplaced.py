@@ -17,7 +17,7 @@ from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.repairs import order
 from traindx_tools.on_code.syntax import syntax
 from traindx_tools.on_code.trace import Block, Place
-from traindx_tools.on_code.training import clears, innermost, stepped
+from traindx_tools.on_code.training import clearing, innermost, stepped
 from traindx_tools.on_code.values import Value
 from traindx_tools.rules import Rule
 
@@ -62,8 +62,8 @@ class Order:
     @classmethod
     def of(cls, loop: TrainingLoop, inner: Block, optimizer: Value) -> Order:
         """What this loop does to the gradients of this optimizer."""
-        clearing = [p for p in loop.places if clears(p.event, optimizer) and inner in p.path]
-        return cls(optimizer, [p for p in loop.backwards if inner in p.path], clearing)
+        cleared = [p for p in clearing(loop, optimizer) if inner in p.path]
+        return cls(optimizer, loop.inside(inner, "backward", "manual_backward"), cleared)
 
 
 def _never(place: Place, inner: Block) -> str | None:
@@ -85,14 +85,14 @@ def _conditional(place: Place, inner: Block) -> bool:
 
 
 def _judged(order: Order, step: Place, inner: Block) -> Iterator[Finding]:
-    backwards, clearing = order.backwards, order.clearing
-    if not backwards or not clearing:
+    backwards, cleared = order.backwards, order.clearing
+    if not backwards or not cleared:
         return
-    before = [p for p in clearing if p.order < step.order] if backwards[0].order > step.order else []
+    before = [p for p in cleared if p.order < step.order] if backwards[0].order > step.order else []
     if (
         before
         and all(b.order > step.order for b in backwards)
-        and not any(_conditional(p, inner) or p.order > step.order for p in clearing)
+        and not any(_conditional(p, inner) or p.order > step.order for p in cleared)
     ):
         yield _finding(
             step,
@@ -104,8 +104,8 @@ def _judged(order: Order, step: Place, inner: Block) -> Iterator[Finding]:
         return
     nested = _own_loop(backwards, inner)
     if nested is not None and all(b.order < step.order and nested in b.path for b in reversed(backwards)):
-        inside = [p for p in clearing if nested in p.path and not _conditional(p, nested)]
-        if inside and not any(p.order > step.order for p in clearing):
+        inside = [p for p in cleared if nested in p.path and not _conditional(p, nested)]
+        if inside and not any(p.order > step.order for p in cleared):
             yield _finding(
                 step,
                 f"stands outside the loop at line {nested.line}, in which every iteration clears the gradients (line "

@@ -37,9 +37,9 @@ def check(project: Project) -> Iterator[Finding]:
             continue
         trained = {m for p in loop.backwards if isinstance(v := sent_backward(p.event), Tensor) for m in v.models}
         mode: dict[int, Event] = {}
-        for place in loop.before:
+        for place in loop.modes_before:
             event, model = place.event, unwrap(place.event.receiver) if place.event.receiver is not None else None
-            if event.kind == "call" and event.method in ("eval", "train") and model is not None:
+            if model is not None:
                 if event.method == "eval":
                     if event.function is None or event.function.name != "train":  # train() that keeps a part frozen
                         mode[id(model)] = event

@@ -7,13 +7,14 @@ backward and its own step, it is also trained to believe the generator.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.held import modules_of
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.trace import Place
-from traindx_tools.on_code.training import clears, innermost, sent_backward, stepped
+from traindx_tools.on_code.training import clearing, innermost, sent_backward, stepped
 from traindx_tools.on_code.values import Tensor, Value
 from traindx_tools.rules import Rule
 
@@ -39,21 +40,27 @@ def check(project: Project) -> Iterator[Finding]:
             yield from _judged(loop, place, optimizer, steps)
 
 
+def _order(place: Place) -> int:
+    return place.order
+
+
 def _judged(loop: TrainingLoop, step: Place, optimizer: Value, steps: list[tuple[Place, Value]]) -> Iterator[Finding]:
     inner = innermost(step, loop)
     if any(b.kind in ("branch", "loop") for b in step.path[step.path.index(inner) + 1 :]):
         return
-    here = [p for p in loop.places if inner in p.path and p.order < step.order]
-    clearing = [p.order for p in here if clears(p.event, optimizer)]
-    since = max(clearing, default=None)
+    cleared = clearing(loop, optimizer)
+    before = bisect_left(cleared, step.order, key=_order)
+    since = next((p.order for p in reversed(cleared[:before]) if inner in p.path), None)
     if since is None:
         return
     own = {id(m) for m in modules_of(optimizer) or []}
-    for place in (p for p in loop.backwards if since < p.order < step.order and inner in p.path):
+    backwards = loop.backwards[bisect_right(loop.backwards, since, key=_order) :]
+    backwards = backwards[: bisect_left(backwards, step.order, key=_order)]
+    for place in (p for p in backwards if inner in p.path):
         loss = sent_backward(place.event)
-        following = min((p for p, _ in steps if p.order > place.order), key=lambda p: p.order, default=None)
-        other = next((o for p, o in steps if p is following), None)
-        another = any(p is not place and place.order < p.order < step.order for p in loop.backwards)
+        at = bisect_right(steps, place.order, key=lambda s: s[0].order)
+        following, other = steps[at] if at < len(steps) else (None, None)
+        another = place is not backwards[-1]
         if other is None or other is optimizer or not isinstance(loss, Tensor) or not another:
             continue
         if own & loss.models and following is not None:

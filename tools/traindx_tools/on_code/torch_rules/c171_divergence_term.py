@@ -52,8 +52,9 @@ def check(project: Project) -> Iterator[Finding]:
         if "exp" not in file.text or ("torch" not in file.text and "jax" not in file.text):
             continue
         code = syntax(file)
+        negative: dict[tuple[int, str], bool] = {}
         for term in _terms(code):
-            yield from _judged(code, term)
+            yield from _judged(code, term, negative)
 
 
 def _terms(code: Syntax) -> Iterator[_Term]:
@@ -83,7 +84,8 @@ def _is_square(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and last_name(node.func) in _SQUARES
 
 
-def _judged(code: Syntax, term: _Term) -> Iterator[Finding]:
+def _judged(code: Syntax, term: _Term, negative: dict[tuple[int, str], bool]) -> Iterator[Finding]:
+    """`negative` keeps which names are added to a loss and never negated."""
     one = term.signs[0]
     if term.signs != (one, one, -one, -one):
         yield _finding(
@@ -93,8 +95,12 @@ def _judged(code: Syntax, term: _Term) -> Iterator[Finding]:
     factor, reduced, top = _outside(code, term.node)
     sign = -one * factor
     name = _name_of(code, top)
-    if sign < 0 and name is not None and _used_as_loss(code, top, name) and not _negated_later(code, top, name):
-        yield _finding(code, term.node, _NEGATIVE, "sign")
+    if sign < 0 and name is not None:
+        key = id(code.scope(top)), name
+        if key not in negative:
+            negative[key] = _used_as_loss(code, top, name) and not _negated_later(code, top, name)
+        if negative[key]:
+            yield _finding(code, term.node, _NEGATIVE, "sign")
     elif sign > 0 and name is not None:
         yield from _subtracted(code, term, top, name)
         yield from _reduction(code, term, top, name, reduced)
@@ -136,8 +142,7 @@ def _name_of(code: Syntax, top: ast.AST) -> str | None:
 
 
 def _uses(code: Syntax, top: ast.AST, name: str) -> list[ast.Name]:
-    scope = code.scope(top)
-    return [n for n in ast.walk(scope) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]
+    return code.reads(code.scope(top), name)
 
 
 def _used_as_loss(code: Syntax, top: ast.AST, name: str) -> bool:

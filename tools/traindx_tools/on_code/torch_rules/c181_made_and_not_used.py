@@ -39,7 +39,7 @@ def check(project: Project) -> Iterator[Finding]:
         if "torch" not in file.text:
             continue
         code = syntax(file)
-        read: dict[int, set[str]] = {}
+        read: dict[int, set[str] | None] = {}
         for node in code.of(ast.Assign):
             target = node.targets[0]
             if len(node.targets) != 1 or not isinstance(target, ast.Name) or target.id.startswith("_"):
@@ -51,10 +51,9 @@ def check(project: Project) -> Iterator[Finding]:
             ):
                 continue
             if id(scope) not in read:
-                read[id(scope)] = {
-                    n.id for n in ast.walk(scope) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
-                }
-            if target.id not in read[id(scope)] and not _exported(code, scope, target.id):
+                read[id(scope)] = _read_in(code, scope)
+            names = read[id(scope)]
+            if names is not None and target.id not in names:
                 yield _finding(code, node, target.id, kind)
 
 
@@ -76,14 +75,16 @@ def _is_shared(project: Project, path: str) -> bool:
     return len(project.files) > 1
 
 
-def _exported(code: Syntax, scope: ast.AST, name: str) -> bool:
-    """Whether it may be read from elsewhere: declared global or nonlocal, or through locals()."""
-    for node in ast.walk(scope):
-        if isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
-            return True
-        if isinstance(node, ast.Call) and last_name(node.func) in ("locals", "globals", "vars", "eval", "exec"):
-            return True
-    return isinstance(scope, ast.Module) and "__all__" in code.file.text
+def _read_in(code: Syntax, scope: ast.AST) -> set[str] | None:
+    """The names that a scope reads or shares as global or nonlocal; None where any may be read, as through locals()."""
+    if isinstance(scope, ast.Module) and "__all__" in code.file.text:
+        return None
+    if code.calls_in(scope, "locals", "globals", "vars", "eval", "exec"):
+        return None
+    shared = {n for node in code.inside(scope, ast.Global) for n in node.names}
+    shared |= {n for node in code.inside(scope, ast.Nonlocal) for n in node.names}
+    names = {n.id for n in code.inside(scope, ast.Name) if isinstance(n.ctx, ast.Load)}
+    return names | shared
 
 
 def _finding(code: Syntax, node: ast.Assign, name: str, kind: str) -> Finding:

@@ -67,11 +67,13 @@ def _inputs(code: Syntax) -> Iterator[Finding]:
             given.setdefault((id(code.scope(call)), callee), {}).setdefault(first.id, first)
     seen: set[str] = set()
     for (_, callee), names in given.items():
-        for one in names.values():
-            for other in names.values():
-                if one is other or not _HELD.search(other.id) or other.id in seen or _HELD.search(one.id):
+        held = [n for n in names.values() if _HELD.search(n.id)]
+        for one in names.values() if held else ():
+            scaled = code.assigned(one) if not _HELD.search(one.id) else None
+            for other in held if scaled is not None else ():
+                if other.id in seen:
                     continue
-                scaled, raw = code.assigned(one), code.assigned(other)
+                raw = code.assigned(other)
                 if scaled is None or raw is None or not _differs_by_scaling(code, scaled, raw):
                     continue
                 seen.add(other.id)

@@ -68,30 +68,33 @@ def _oversampled(code: Syntax) -> Iterator[Finding]:
 
 def _fitted_on_all(code: Syntax) -> Iterator[Finding]:
     """A scaler's `fit_transform` whose result is split afterwards; low, because the effect mostly is."""
+    fitted: dict[tuple[int, str], tuple[ast.Call, str]] = {}
+    for call in code.calls("fit_transform") if code.calls("train_test_split") else ():
+        statement, kind = code.statement(call), _class_of(code, call)
+        if kind is not None and isinstance(statement, ast.Assign):
+            for name in names_in(statement.targets[0]):
+                fitted.setdefault((id(code.scope(call)), name), (call, kind))
     for split in code.calls("train_test_split"):
         given = set().union(*(names_in(a) for a in split.args)) if split.args else set()
-        for call in code.calls("fit_transform"):
-            statement, kind = code.statement(call), _class_of(code, call)
-            if kind is None or not isinstance(statement, ast.Assign) or call.lineno >= split.lineno:
-                continue
-            if code.scope(call) is code.scope(split) and names_in(statement.targets[0]) & given:
-                yield _finding(
-                    code,
-                    call,
-                    f"{kind} is fitted on all samples before line {split.lineno} splits them: the training part knows "
-                    f"{'the labels' if _LABELS.search(kind) else 'the statistics'} of the held-out one. Split first, "
-                    "then fit on the training part and only transform the other",
-                    "fitted-on-all",
-                    Severity.MEDIUM if _LABELS.search(kind) else Severity.LOW,
-                )
-                break
+        before = [f for n in given if (f := fitted.get((id(code.scope(split)), n))) and f[0].lineno < split.lineno]
+        if before:
+            call, kind = min(before, key=lambda f: (f[0].lineno, f[0].col_offset))
+            yield _finding(
+                code,
+                call,
+                f"{kind} is fitted on all samples before line {split.lineno} splits them: the training part knows "
+                f"{'the labels' if _LABELS.search(kind) else 'the statistics'} of the held-out one. Split first, "
+                "then fit on the training part and only transform the other",
+                "fitted-on-all",
+                Severity.MEDIUM if _LABELS.search(kind) else Severity.LOW,
+            )
 
 
 def _class_of(code: Syntax, call: ast.Call) -> str | None:
     """The class of what is fitted, where it is one that takes statistics: `Scaler().fit_transform`, or by its name."""
     owner = call.func.value if isinstance(call.func, ast.Attribute) else None
     if isinstance(owner, ast.Name):
-        made = [a.value for a in ast.walk(code.scope(call)) if isinstance(a, ast.Assign) and a.lineno <= call.lineno
+        made = [a.value for a in code.inside(code.scope(call), ast.Assign) if a.lineno <= call.lineno
                 and any(isinstance(t, ast.Name) and t.id == owner.id for t in a.targets)]
         owner = made[-1] if made else None
     name = last_name(owner.func) if isinstance(owner, ast.Call) else ""

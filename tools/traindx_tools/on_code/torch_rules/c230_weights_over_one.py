@@ -110,9 +110,7 @@ def _better_axis(code: Syntax, call: ast.Call) -> str | None:
     """The axis over which the weighted values are summed in the same function, which is that of the elements."""
     statement = code.statement(call)
     names = {t.id for t in statement.targets if isinstance(t, ast.Name)} if isinstance(statement, ast.Assign) else set()
-    for node in ast.walk(code.scope(call)):
-        if not isinstance(node, ast.Call) or last_name(node.func) != "sum":
-            continue
+    for node in code.calls_in(code.scope(call), "sum"):
         plain = bool(code.qualified(node.func))
         summed = node.args[0] if plain and node.args else getattr(node.func, "value", None)
         if isinstance(summed, ast.Name):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -44,8 +45,10 @@ def check(project: Project) -> Iterator[Finding]:
                 if found is not None:
                     yield found
         backwards = [c for c in code.calls("backward") if isinstance(c.func, ast.Attribute)]
+        updates = sorted(c.lineno for c in code.calls("step", "zero_grad"))
         for before, after in pairwise(backwards):
-            found = _judged(code, _sent(before), _sent(after)) if _one_update(code, before, after) else None
+            one = _one_update(code, before, after, updates)
+            found = _judged(code, _sent(before), _sent(after)) if one else None
             if found is not None:
                 yield found
 
@@ -54,13 +57,12 @@ def _sent(call: ast.Call) -> ast.expr:
     return call.func.value if isinstance(call.func, ast.Attribute) else call
 
 
-def _one_update(code: Syntax, before: ast.Call, after: ast.Call) -> bool:
+def _one_update(code: Syntax, before: ast.Call, after: ast.Call, updates: list[int]) -> bool:
     """Whether two backward calls stand in one block with no step or zero_grad between them."""
     one, other = code.statement(before), code.statement(after)
     if one is None or other is None or code.parent(one) is not code.parent(other):
         return False
-    between = code.calls("step", "zero_grad")
-    return not any(one.lineno < c.lineno < other.lineno for c in between)
+    return bisect_right(updates, one.lineno) >= bisect_left(updates, other.lineno)
 
 
 def _judged(code: Syntax, left: ast.expr, right: ast.expr) -> Finding | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -77,9 +78,10 @@ def _followed(codes: Sequence[Syntax], code: Syntax, node: ast.expr, side: str, 
 
 def _sent(code: Syntax) -> Iterator[tuple[ast.expr, str, int]]:
     """(loss, "G" or "D", sign) for each loss that is sent backward or returned, where it is known whose it is."""
+    following = _steps_and_backwards(code)
     for call in code.calls("backward", "manual_backward"):
         loss, sign = _backward(code, call)
-        side = _side(code, call, loss) if loss is not None else None
+        side = _side(code, call, loss, following) if loss is not None else None
         if loss is not None and side is not None and sign:
             yield loss, side, sign
     for back in code.of(ast.Return):
@@ -111,14 +113,24 @@ def _backward(code: Syntax, call: ast.Call) -> tuple[ast.expr | None, int]:
     return owner, {1.0: 1, -1.0: -1}.get(next(iter(values)), 0) if values is not None and len(values) == 1 else 0
 
 
-def _side(code: Syntax, call: ast.Call, loss: ast.expr) -> str | None:
+_Following = dict[int, list[tuple[int, str, str]]]
+
+
+def _steps_and_backwards(code: Syntax) -> _Following:
+    """The line, name and text of every call of step and backward in order, by the function around it."""
+    found: _Following = {}
+    for call in code.calls("step", "backward", "manual_backward"):
+        found.setdefault(id(code.scope(call)), []).append((call.lineno, last_name(call.func), written(call)))
+    return {scope: sorted(calls) for scope, calls in found.items()}
+
+
+def _side(code: Syntax, call: ast.Call, loss: ast.expr, following: _Following) -> str | None:
     """Whose loss it is: by its name, else by the optimizer that steps before anything else is sent backward."""
-    scope = code.scope(call)
-    after = sorted((c.lineno, last_name(c.func), written(c)) for c in code.calls("step", "backward", "manual_backward")
-                   if c is not call and code.scope(c) is scope and c.lineno > call.lineno)  # fmt: skip
+    here = following[id(code.scope(call))]
+    after = bisect_left(here, (call.lineno + 1,))
     texts = [written(loss)]
-    if after and after[0][1] == "step":
-        texts.append(after[0][2].removesuffix(".step()"))
+    if after < len(here) and here[after][1] == "step":
+        texts.append(here[after][2].removesuffix(".step()"))
     for text in texts:
         g, d = bool(_OF_G.search(text)), bool(_OF_D.search(text))
         if g != d:

@@ -41,24 +41,20 @@ def check(project: Project) -> Iterator[Finding]:
     if not any("GradScaler" in f.text for f in project.files):
         return
     for code in (syntax(f) for f in files):
+        steps: dict[tuple[int, str], ast.Call] = {}  # the last `scaler.step(optimizer)` of a scaler in a function
+        for step in code.calls("step"):
+            if step.args and isinstance(step.func, ast.Attribute):
+                steps[id(code.scope(step)), written(step.func.value)] = step
         for update in code.calls("update"):
             if update.args or update.keywords or not isinstance(update.func, ast.Attribute):
                 continue
             scaler = update.func.value
-            step = _step(code, update)
-            if step is None or _disabled(code, scaler):
+            last = steps.get((id(code.scope(update)), written(scaler)))
+            if last is None or _disabled(code, scaler):
                 continue
             guard = _left(code, update) or _around(code, update)
             if guard is not None and not _beside(code, guard, scaler):
-                yield _finding(code, update, step, guard)
-
-
-def _step(code: Syntax, update: ast.Call) -> ast.Call | None:
-    """`scaler.step(optimizer)` of the same scaler in the same function."""
-    owner = written(update.func.value) if isinstance(update.func, ast.Attribute) else ""
-    found = [s for s in code.calls("step") if s.args and isinstance(s.func, ast.Attribute)
-             and written(s.func.value) == owner and code.function(s) is code.function(update)]  # fmt: skip
-    return found[-1] if found else None
+                yield _finding(code, update, last, guard)
 
 
 def _left(code: Syntax, update: ast.Call) -> ast.If | None:
