@@ -32,15 +32,15 @@ _RERUN = re.compile(r"^traindx (diagnose PATH --run|run )")
 _ABSENCE = re.compile(r"\b(absent|missing|none|no|never|not|nothing)\b|^0\b", re.IGNORECASE)
 _ACCELERATED = re.compile(r"cuda|nvidia|\bnccl\b|device-side|\bgpu", re.IGNORECASE)
 _CHOOSES_ITSELF = re.compile(
-    r"^\s*(?:import|from)\s+(?:jax|flax|lightning|pytorch_lightning|transformers|accelerate|deepspeed|keras|tensorflow|"
-    r"trl|ignite|fastai)\b|\bdevice\b", re.MULTILINE)  # fmt: skip
+    r"^[ \t]*(?:import|from)\s+(?:jax|flax|lightning|pytorch_lightning|transformers|accelerate|deepspeed|keras|"
+    r"tensorflow|trl|ignite|fastai)\b|\bdevice\b", re.MULTILINE)  # fmt: skip
 """A program that may run on an accelerator without naming it."""
 _JAX = frozenset({"jax", "flax", "optax", "equinox", "haiku", "orbax"})
 _TORCH = frozenset({"torch", "torchvision", "lightning", "pytorch_lightning", "transformers", "accelerate", "deepspeed",
                     "trl", "peft", "timm", "fastai", "ignite", "ultralytics", "sentence_transformers"})  # fmt: skip
 """Libraries that a program of the framework may import alone."""
-_LIBRARY = re.compile(r"^\s*(?:import|from)\s+(\w+)", re.MULTILINE)
-_SCHEDULED = re.compile(r"\w+LR\(|Scheduler\(|_schedule\w*\(|WarmRestarts\(|\[.lr.\]\s*=[^=]")
+_LIBRARY = re.compile(r"^[ \t]*(?:import|from)\s+(\w+)", re.MULTILINE)
+_SCHEDULED = re.compile(r"\wLR\(|Scheduler\(|_schedule\w*\(|WarmRestarts\(|\[.lr.\]\s*=[^=]")
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ def _toml(path: str, text: str) -> Any:
         import tomli as tomllib
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # a TOMLDecodeError is one, and so is a number of thousands of digits
         raise UnreadableInput(f"{path}: no valid TOML: {error}") from None
 
 

@@ -56,10 +56,11 @@ def skill_in_training(run: Run, harmful: Skill) -> float | None:
 
 
 def _scores(run: Run) -> Iterator[Skill]:
+    of_a_policy = is_reinforcement(run)
     for series in run.series:
         name = "r2" if series.name == "r2" else key_with_underscores(series.original)
         c = curve(series)
-        if not len(c) or (is_reinforcement(run) and "explained_var" in name):
+        if not len(c) or (of_a_policy and "explained_var" in name):
             continue
         if _UNBOUNDED.search(name) and c.values.max() <= 1.0 + 1e-6:
             yield Skill(c, "unbounded", FAR, "always saying the mean gives 0")

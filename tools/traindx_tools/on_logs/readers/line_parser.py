@@ -124,7 +124,7 @@ _RATIO = re.compile(rf"\s*(?:/|of|out of|{'|'.join(COUNTED_OF)})\s*$")
 _COUNTED = re.compile(r"\s+(steps|iterations|iters|updates|epochs|batches|episodes)\b")
 _PLURAL = {"steps": "step", "iterations": "iteration", "iters": "iter", "updates": "update", "epochs": "epoch",
            "batches": "batch", "episodes": "episode"}
-_TQDM = re.compile(r"\d+%\|[^|]{0,400}\| ?[\d.?]+\w?/|[━╸╺]{5,}")
+_TQDM = re.compile(r"(?<!\d)\d+%\|[^|]{0,400}\| ?[\d.?]+\w?/|[━╸╺]{5,}")
 _KERAS = re.compile(r"^\s*\d+/(?:(?:\d+|Unknown)\s+(?:[━╸╺]|\[[=>.]+\])|Unknown\s+-\s)")
 _FAMILIES = frozenset({"grad_norm", "loss", "weight_norm"})
 _VECTOR = frozenset({"perplexity", "codebook_perplexity", "codebook_used"})
