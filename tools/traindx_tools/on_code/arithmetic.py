@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from traindx_tools.on_code import bounds, shapes
-from traindx_tools.on_code.arrays import AXES, SIGNS, lineage, merged
+from traindx_tools.on_code.arrays import AXES, COLUMNS, SIGNS, lineage, merged
 from traindx_tools.on_code.values import (
     UNKNOWN,
     Bag,
@@ -196,13 +196,16 @@ def _floating(op: str, left: Value, right: Value) -> bool:
 
 def _kept_tags(left: Value, right: Value, op: str) -> frozenset[str]:
     tensors = [v for v in (left, right) if isinstance(v, Tensor)]
+    if op == "@":
+        matrix = right.shape if isinstance(right, Tensor) else None
+        return frozenset({"column"} if matrix is not None and matrix.rank == 2 and matrix.dims[1] == 1 else ())
     if op not in "*/+-":
         return frozenset()
     kept = frozenset({"one_row", "reduced", "spread"})
     signs = _signs(left, right, op)
     if len(tensors) == 1:
-        return tensors[0].tags & (kept | {"layer", *AXES}) | signs | _mean_of_batch(left, op)
-    both = tensors[0].tags & tensors[1].tags & kept
+        return tensors[0].tags & (kept | {*COLUMNS, *AXES}) | signs | _mean_of_batch(left, op)
+    both = tensors[0].tags & tensors[1].tags & kept | ((tensors[0].tags | tensors[1].tags) & {"column"})
     axes = (tensors[0].tags | tensors[1].tags) & {"batch_first"}
     return both | axes | signs | _mean_of_batch(left, op)
 

@@ -43,6 +43,8 @@ class Operands:
 Transfer = Callable[[Operands], Tensor]
 AXES = frozenset({"batch_first", "time_first"})
 """Tags that tell what stands on axis 0 of an array that came out of a layer."""
+COLUMNS = frozenset({"layer", "column"})
+"""Tags that tell that the last axis is as a layer, or a product with a matrix, left it."""
 SIGNS = frozenset({"loss", "negated", "log_prob"})
 """Tags that tell whether a loss is minimised: a loss, a loss with a minus before it, a log-probability."""
 
@@ -132,12 +134,12 @@ def _logsum(o: Operands) -> Tensor:
 
 
 def _view(o: Operands) -> Tensor:
-    return replace(o.x, shape=shapes.viewed(o.x.shape, o.args), tags=o.x.tags - {"layer", *AXES})
+    return replace(o.x, shape=shapes.viewed(o.x.shape, o.args), tags=o.x.tags - {*COLUMNS, *AXES})
 
 
 def _unsqueeze(o: Operands) -> Tensor:
     shape = shapes.unsqueezed(o.x.shape, shapes.literal(o.get(0, "dim", "axis")))
-    return replace(o.x, shape=shape, tags=o.x.tags - {"layer", *AXES})
+    return replace(o.x, shape=shape, tags=o.x.tags - {*COLUMNS, *AXES})
 
 
 def _squeeze(o: Operands) -> Tensor:
@@ -149,17 +151,17 @@ def _flatten(o: Operands) -> Tensor:
     start, end = o.get(0, "start_dim"), o.get(1, "end_dim")
     s = shapes.literal(start) if start is not None else 0
     e = shapes.literal(end) if end is not None else -1
-    return replace(o.x, shape=shapes.flattened(o.x.shape, s, e), tags=o.x.tags - {"layer", *AXES})
+    return replace(o.x, shape=shapes.flattened(o.x.shape, s, e), tags=o.x.tags - {*COLUMNS, *AXES})
 
 
 def _transposed(o: Operands) -> Tensor:
     shape = o.x.shape
     known = Shape((None,) * len(shape.dims)) if shape is not None and shape.exact else None
-    return replace(o.x, shape=known, tags=o.x.tags - {"layer", *AXES})
+    return replace(o.x, shape=known, tags=o.x.tags - {*COLUMNS, *AXES})
 
 
 def _unshaped(o: Operands) -> Tensor:
-    return replace(o.x, shape=None, tags=o.x.tags - {"layer", *AXES})
+    return replace(o.x, shape=None, tags=o.x.tags - {*COLUMNS, *AXES})
 
 
 def _clamp(o: Operands) -> Tensor:
@@ -213,7 +215,7 @@ def _to(o: Operands) -> Tensor:
 
 
 def _repeat(o: Operands) -> Tensor:
-    return replace(o.x, shape=None, tags=(o.x.tags - {"layer"}) | {"repeated"})
+    return replace(o.x, shape=None, tags=(o.x.tags - COLUMNS) | {"repeated"})
 
 
 TRANSFERS: dict[str, Transfer] = {

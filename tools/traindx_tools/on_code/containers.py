@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from traindx_tools.on_code import shapes
-from traindx_tools.on_code.arrays import AXES, TRANSFERS
+from traindx_tools.on_code.arrays import AXES, COLUMNS, TRANSFERS
 from traindx_tools.on_code.nesting import Nested
 from traindx_tools.on_code.values import (
     UNKNOWN,
@@ -208,7 +208,7 @@ def members(thing: Thing) -> Bag | None:
 def _indexed(base: Tensor, index: Value, node: ast.expr) -> Tensor:
     entries = index.items if isinstance(index, Bag) and index.kind == "tuple" else [index]
     shape = _indexed_shape(base.shape, entries)
-    kept = base.tags - {"layer"} if any(e == Const(None) for e in entries) else base.tags
+    kept = base.tags - COLUMNS if any(e == Const(None) for e in entries) else base.tags
     first = entries[0] if entries else None
     if not (isinstance(first, Bag) and first.kind == "slice" and len(entries) == 2):
         kept -= AXES
@@ -353,7 +353,7 @@ def _tensor_attribute(base: Tensor, name: str) -> Value:
     if name in _TRANSPOSES:
         shape = base.shape
         turned = Shape(tuple(reversed(shape.dims))) if shape is not None and shape.exact else None
-        return replace(base, shape=turned, tags=base.tags - {"layer"})
+        return replace(base, shape=turned, tags=base.tags - COLUMNS)
     if name == "data":
         return replace(base, grad=False, parents=frozenset())
     if name == "grad":

@@ -50,6 +50,7 @@ def created(name: str, args: tuple[Value, ...], kwargs: dict[str, Value], site: 
     dtype = dtype_of(kwargs.get("dtype")) or next((d for d in map(dtype_of, args) if d), None)
     if name in ("randint", "integers"):
         size = kwargs.get("size") or kwargs.get("shape") or next((a for a in args if isinstance(a, Bag)), None)
+        size = args[2] if size is None and len(args) == 3 and shapes.literal(args[2]) is not None else size
         low, high = _integer_bounds(name, [a for a in args if not isinstance(a, (Bag, Thing))], kwargs)
         return Tensor(
             grad=False,

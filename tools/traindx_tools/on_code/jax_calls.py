@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from traindx_tools.on_code import containers, shapes
+from traindx_tools.on_code.arrays import COLUMNS
 from traindx_tools.on_code.library import Call, Handler
-from traindx_tools.on_code.values import UNKNOWN, Bag, Function, Symbol, Table, Tensor, Thing, Value
+from traindx_tools.on_code.values import UNKNOWN, Bag, Function, Instance, Shape, Symbol, Table, Tensor, Thing, Value
 
 if TYPE_CHECKING:
     from traindx_tools.on_code.call import Caller
@@ -65,8 +66,15 @@ def wrapped(
         return Bag("tuple", [value, grads]) if outer in _VALUES_AND_GRADS else grads
     if outer in _MAPS:
         rows = [caller.element(a, node, frame) if isinstance(a, (Tensor, Bag)) else a for a in args]
-        return _without_shape(caller.invoke(inner, rows, kwargs, node, frame))
+        return _batched(caller.invoke(inner, rows, kwargs, node, frame))
     return caller.invoke(inner, args, kwargs, node, frame)
+
+
+def _batched(value: Value) -> Value:
+    """A row's result for every row: of its shape only a last axis of 1 that a layer made is certain."""
+    if isinstance(value, Tensor) and value.shape is not None and value.shape.dims[-1:] == (1,) and value.tags & COLUMNS:
+        return replace(value, shape=Shape((1,), exact=False))
+    return _without_shape(value)
 
 
 def _without_shape(value: Value) -> Value:
@@ -88,6 +96,9 @@ def _function(*names: str) -> Callable[[Handler], Handler]:
 @_function("jax.vmap", "equinox.filter_vmap")
 def _mapped_layer(caller: Foreign, call: Call) -> Value | None:
     """A layer of equinox over the rows of a batch: its output has another last axis, as without the map."""
+    if isinstance(call.first, Instance) and (method := call.first.klass.info.method("__call__")) is not None:
+        own = caller.bound(method, call.first)
+        return Function(own.info, own.closure, own.closures, own.owner, (*own.wrappers, "jax.vmap"))
     return call.first if isinstance(call.first, Thing) and call.first.type.startswith("equinox.nn.") else None
 
 

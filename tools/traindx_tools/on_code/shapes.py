@@ -131,8 +131,10 @@ def with_last(shape: Shape | None, size: int | None) -> Shape:
 
 def product(left: Shape | None, right: Shape | None) -> Shape | None:
     """The shape of a matrix product."""
-    if left is None or right is None or not right.exact or not right.dims:
+    if right is None or not right.exact or not right.dims:
         return None
+    if left is None:
+        return with_last(None, right.dims[-1]) if len(right.dims) == 2 else None
     if len(right.dims) == 1:
         return Shape(left.dims[:-1], left.exact) if left.dims else None
     if left.exact and len(left.dims) == 1:

@@ -22,6 +22,7 @@ from traindx_tools.on_code.values import (
     Instance,
     Parameters,
     Ref,
+    Shape,
     Site,
     Symbol,
     Table,
@@ -282,6 +283,18 @@ def _train_test_split(caller: Foreign, call: Call) -> Value:
         part = replace(arg, shape=_without_first_size(arg)) if isinstance(arg, Tensor) else arg
         halves += [part, part]
     return Bag("list", halves)
+
+
+@function("sklearn.datasets.make_regression", "sklearn.datasets.fetch_california_housing",
+          "sklearn.datasets.load_diabetes")  # fmt: skip
+def _regression_data(caller: Foreign, call: Call) -> Value | None:
+    """Rows and one target for each, where the call asks for both and for one target."""
+    made = call.name.endswith("make_regression")
+    if {"n_targets", "coef", "as_frame"} & call.kwargs.keys() or not (made or truth(call.kwargs.get("return_X_y"))):
+        return None
+    site = caller.site(call.node, call.frame)
+    rows = Tensor(grad=False, shape=Shape((None, None)), site=site, tags=frozenset({"floating"}))
+    return Bag("tuple", [rows, replace(rows, shape=Shape((None,)))])
 
 
 def _without_first_size(t: Tensor) -> Any:

@@ -86,7 +86,8 @@ class Tensor:
     layer), "" otherwise.
     `grad`: whether an autograd graph hangs on it; None where unknown. `low`, `high`: bounds of its elements that the
     arithmetic reaches, already rounded to the dtype. `models`: ids of the modules it was computed by.
-    `tags`: "layer" (a module's output, shape untouched), "batch" (came out of a loader), "scaled" (by a GradScaler),
+    `tags`: "layer" (a module's output, shape untouched), "column" (a product with a matrix of one column), "batch"
+    (came out of a loader), "scaled" (by a GradScaler),
     "gradient", "reduced" (to one number), "one_row" (reduced over some axis), "padded", "integer", "shifted".
     """
 

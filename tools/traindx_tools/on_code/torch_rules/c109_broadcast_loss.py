@@ -13,8 +13,11 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code import patching
+from traindx_tools.on_code.arrays import COLUMNS
 from traindx_tools.on_code.columns_rows import COLUMN, form
+from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.sized_networks import SizedNetworks
 from traindx_tools.on_code.syntax import syntax, written
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Tensor, Thing
@@ -40,13 +43,15 @@ def check(project: Project) -> Iterator[Finding]:
         if len(event.args) < 2:
             continue
         found = list(_judged(event, event.args[0], event.args[1]))
-        yield from found
         if not found and isinstance(event.node, ast.Call) and len(event.node.args) >= 2:
             made = {id(e.node): e for e in project.calls("__call__")} if made is None else made
-            yield from _written(event, event.node, made)
+            found = list(_written(event, event.node, made)) or list(_sized(project, event, event.node.args[:2]))
+        yield from found
     for event in project.events:
         if event.kind == "operation" and event.name == "-":
-            yield from _judged(event, event.args[0], event.args[1])
+            found = list(_judged(event, event.args[0], event.args[1]))
+            sides = [event.node.left, event.node.right] if isinstance(event.node, ast.BinOp) else []
+            yield from found or _sized(project, event, sides)
 
 
 def _judged(event: Event, left: object, right: object) -> Iterator[Finding]:
@@ -76,6 +81,29 @@ def _written(event: Event, call: ast.Call, made: dict[int, Event]) -> Iterator[F
     )  # fmt: skip
 
 
+def _sized(project: Project, event: Event, sides: list[ast.expr]) -> Iterator[Finding]:
+    """The output of a network that is written by hand over a list of sizes that ends in 1."""
+    if len(sides) != 2 or not any(w in event.file.text for w in ("zip(", "+ 1]")):
+        return
+    rows = [isinstance(a, Tensor) and _row(a) for a in event.args[:2]]
+    if rows.count(True) != 1:
+        return
+    first = rows[1]
+    code, networks = syntax(event.file), SizedNetworks(lookup(project))
+    pred = sides[0 if first else 1]
+    if not networks.column(code, pred):
+        return
+    yield RULE.finding(
+        f"{event.file.segment(event.node)} at {event.file.path}:{event.line} broadcasts {written(pred)} of shape "
+        "(N, 1), whose last layer has one output, against targets of shape (N,) to N x N",
+        location(event),
+        event.file.path,
+        strength=Strength.DIRECT,
+        measured={"kind": "broadcast", "prediction_shape": "(N, 1)", "target_shape": "(N,)"},
+        patch=_patch(event, first),
+    )
+
+
 def _column(t: Tensor) -> bool:
     """(..., 1) as a layer left it, or as a model's output known to have two dimensions."""
     shape = t.shape
@@ -83,7 +111,7 @@ def _column(t: Tensor) -> bool:
         return False
     if shape.exact and len(shape.dims) != 2:
         return False
-    return "layer" in t.tags and (not shape.exact or shape.dims[0] != 1)
+    return bool(t.tags & COLUMNS) and (not shape.exact or shape.dims[0] != 1)
 
 
 def _row(t: Tensor) -> bool:
