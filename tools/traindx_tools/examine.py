@@ -17,14 +17,15 @@ from traindx_tools.finding import Finding
 from traindx_tools.live.reading import LiveRun, read_files
 from traindx_tools.on_code import audit
 from traindx_tools.on_logs import read_run
+from traindx_tools.on_logs.curves.outcomes import main_loss
 from traindx_tools.on_logs.judge import judge_run
 from traindx_tools.on_logs.readers.live_records import FORMAT as LIVE
 from traindx_tools.on_logs.reading import MEMORY_SNAPSHOT
 from traindx_tools.on_logs.roles import is_known
 from traindx_tools.on_logs.run import Run
 from traindx_tools.on_torch.cuda_memory import findings_of, read_memory_snapshot
-from traindx_tools.symptoms import blind_spots, unseen_symptoms
-from traindx_tools.triage import Verdict, fitting, judge
+from traindx_tools.symptoms import blind_spots, observed_symptoms, unseen_symptoms
+from traindx_tools.triage import FEWEST, Verdict, fitting, judge, without_effect
 
 MOST_CODE_FILES = 400
 """Python files beside a log that are read at most; a larger tree is audited with `traindx audit`."""
@@ -66,6 +67,15 @@ def _verdict(findings: Sequence[Finding], run: Run, code: Sequence[Path], sympto
                     unseen=unseen_symptoms(symptom, recorded), unjudged=blind_spots(recorded, bool(code)),
                     domains=domains_of(run, code, symptom))
     return fitting(verdict, Circumstances.of(code, findings, (e.message for e in run.errors)))
+
+
+def _refuted(run: Run, symptom: str) -> dict[str, str]:
+    """Symptoms that the recording would show and does not, and how: a loss that is finite from beginning to end."""
+    loss = main_loss(run)
+    if loss is None or len(loss) < FEWEST or run.errors or "nonfinite" in observed_symptoms(symptom):
+        return {}
+    finite = all(s.finite.all() for s in run.series if s.group == loss.group and "loss" in s.name)
+    return {"nonfinite": f"{loss} is finite in all {len(loss)} records"} if finite else {}
 
 
 def code_files(paths: Sequence[str | Path], run: Run) -> tuple[Path, ...]:
@@ -180,6 +190,7 @@ def examine(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | No
     run = replace(run, artifacts=tuple(replace(a, note=unread.get(a.path, a.note)) for a in run.artifacts))
     read = (*run.artifacts, *code.notes)
     run = replace(run, artifacts=tuple(replace(a, path=_inside(a.path, here)) for a in run.artifacts))
+    findings = without_effect(findings, load_catalog(), _refuted(run, symptom))
     verdict = _verdict(findings, run, files, symptom, sum(len(s) for s in run.series))
     notes = (*(f"{_inside(a.path, here)}: {a.note}" for a in read if a.note), *failures)
     return Examination(tuple(str(p) for p in paths), symptom, run, files, findings, verdict, notes)

@@ -279,6 +279,23 @@ def fitting(verdict: Verdict, here: Circumstances) -> Verdict:
     return replace(verdict, hypotheses=told)
 
 
+def without_effect(findings: Sequence[Finding], modes: Mapping[str, FailureMode], refuted: Mapping[str, str]
+                   ) -> tuple[Finding, ...]:
+    """The findings, with what code only suggests made a remark where the recording shows that nothing came of it.
+
+    `refuted`: symptoms that the recording would show and does not, each with the observation in words ("the loss is
+    finite in all 48 records"). A division by a count that may be 0 is no cause of anything in a run without a NaN.
+    """
+    told: list[Finding] = []
+    for f in findings:
+        causes = [m for m in modes.values() if any(e.matches(f) for e in m.speaks_for)] if f.rule[0] == "C" else []
+        idle = (f.strength is Strength.CIRCUMSTANTIAL and bool(causes)
+                and all(refuted.keys() >= set(m.symptoms) for m in causes))  # fmt: skip
+        seen = "; ".join(dict.fromkeys(refuted[s] for m in causes for s in m.symptoms)) if idle else ""
+        told.append(replace(f, severity=Severity.INFO, statement=f"{f.statement}; {seen}") if idle else f)
+    return tuple(told)
+
+
 def _explains(anomalies: Sequence[Finding], symptom: str) -> bool:
     """Whether a person's symptom stands beside something minor that may explain it."""
     return bool(anomalies) and bool(observed_symptoms(symptom))

@@ -96,6 +96,11 @@ def test_loss_that_is_nan_once_and_recovers() -> None:
     assert f.measured["recovered"] is True
 
 
+def test_a_loss_that_begins_with_nan_and_was_finite_for_too_short_a_time() -> None:
+    assert only(run(series("loss", [NAN, 1.2, 1.1])), "l101_nonfinite").measured["recovered"] is True
+    assert only(run(series("loss", [NAN] * 6 + [1.2] * 6)), "l101_nonfinite").measured["recovered"] is True
+
+
 def test_validation_loss_only() -> None:
     f = only(run(series("loss", FALLING), series("loss", [2.0, NAN, NAN], group="validation")), "l101_nonfinite")
     assert f.measured["group"] == "validation"
@@ -111,6 +116,7 @@ def test_validation_loss_only() -> None:
     series("loss", [NAN, 1.2, NAN, 1.1, NAN, 1.0], group="validation"),
     series("loss", [2.0, 1.9, 1.8, NAN, 1.7, 1.6, 1.5, NAN, 1.4, 1.3, 1.2, NAN, 1.1]),
     series("best_loss", [math.inf, 2.0, 1.5], group="validation"),
+    series("loss/td", [NAN, 0.9, 0.8, 0.7, 0.6, 0.5]),
 ], ids=lambda s: f"{s}{len(s)}")
 def test_non_finite_values_that_mean_nothing(healthy) -> None:  # type: ignore[no-untyped-def]
     assert findings(run(series("loss", FALLING), healthy), "l101_nonfinite") == []

@@ -47,6 +47,8 @@ RULE = Rule(
     },
 )
 
+FEWEST = 5
+"""Finite values after it from which on a beginning of NaN is taken for values that were not there yet."""
 _NEVER_SAYS_MUCH = ("learning_rate", "step_time", "data_time", "throughput", "tokens_per_second", "memory", "mfu",
                     "loss_scale", "reward_std", "r2", "skipped_steps", "nan_steps")
 _RAMPS = ("grad", "norm", "activation", "logit")
@@ -102,11 +104,15 @@ def _break(run: Run, series: Series) -> Break | None:
 
 
 def _left_blank(series: Series) -> bool:
-    """Whether the values are missing rather than broken: NaN before the first evaluation, or at a regular beat."""
+    """Whether the values are missing rather than broken: NaN before the first value, or at a regular beat.
+
+    A NaN that was sent backward stays in the weights: where a training metric begins with it and is finite in all that
+    follows, it is the mean of nothing (a replay buffer that fills, a window without an update).
+    """
     bad, good = np.flatnonzero(np.isnan(series.values)), np.flatnonzero(series.finite)
     if len(bad) + len(good) < len(series) or len(good) < 2:
         return False
-    if series.group != "train" and bad[-1] < good[0]:
+    if bad[-1] < good[0] and (series.group != "train" or len(good) >= FEWEST > len(bad)):
         return True
     return len(bad) >= 2 and len(good) >= 2 and (_even(bad) or _even(good))
 
