@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from traindx_tools.on_code.lookup import Lookup
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, written
+from traindx_tools.on_code.values import whole
 
 DATA = "\0"
 """Stands for any number of entries that come from the data: `sorted(set(text))`."""
@@ -82,9 +83,9 @@ def entries(look: Lookup, code: Syntax, node: ast.expr, left: int = _DEEP) -> li
 
 
 def _table(look: Lookup, code: Syntax, node: ast.expr, source: ast.expr, start: float | None) -> Iterator[Table]:
-    found = entries(look, code, source)
-    if found and start is not None and (found[0] == DATA or len(found) > 1):
-        yield Table(code, node, tuple(found), int(start), written(source)[:60])
+    found, first = entries(look, code, source), whole(start)
+    if found and first is not None and (found[0] == DATA or len(found) > 1):
+        yield Table(code, node, tuple(found), first, written(source)[:60])
 
 
 def _comprehension(look: Lookup, code: Syntax, node: ast.DictComp) -> Iterator[Table]:

@@ -78,7 +78,7 @@ class Ranges:
             return None
         known = self._look.number(code, node)
         if known is not None:
-            return Number(int(known)) if known == int(known) else None
+            return Number(int(known)) if known.is_integer() else None  # infinity is none
         if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
             one, two = self.number(code, node.left, left - 1), self.number(code, node.right, left - 1)
             if one is None or two is None or (one.of and two.of) or (two.of and isinstance(node.op, ast.Sub)):

@@ -217,7 +217,8 @@ class Counter:
             return None
         numbers = [k for k in known if k is not None]
         start, stop, step = (0.0, numbers[0], 1.0) if len(numbers) == 1 else (*numbers, 1.0)[:3]
-        return float(max(0, math.ceil((stop - start) / step))) if step else None
+        steps = (stop - start) / step if step else math.nan
+        return float(max(0, math.ceil(steps))) if math.isfinite(steps) else None
 
     def _taken(self, spot: Spot, node: ast.Subscript, left: int) -> float | None:
         if isinstance(node.value, ast.Call) and last_name(node.value.func) == "random_split":
@@ -276,7 +277,7 @@ class Counter:
         rows = self.rows(spot.at(data), left - 1)
         each = 1.0 if size is None else self.number(spot.at(size), left - 1)
         drop = argument(node, 99, "drop_last")
-        if rows is None or not each:
+        if rows is None or not each or not math.isfinite(rows / each):
             return None
         dropped = isinstance(drop, ast.Constant) and drop.value is True
         return float(math.floor(rows / each) if dropped else math.ceil(rows / each))

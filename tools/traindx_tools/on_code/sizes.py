@@ -8,7 +8,20 @@ from math import prod
 
 from traindx_tools.on_code import containers
 from traindx_tools.on_code.shapes import literal
-from traindx_tools.on_code.values import Bag, Const, Instance, Site, Table, Tensor, Thing, Value, number, truth, unwrap
+from traindx_tools.on_code.values import (
+    Bag,
+    Const,
+    Instance,
+    Site,
+    Table,
+    Tensor,
+    Thing,
+    Value,
+    number,
+    truth,
+    unwrap,
+    whole,
+)
 
 MAX_PARTS = 2000
 
@@ -67,11 +80,11 @@ def _of_container(value: Thing, path: str, times: int, seen: set[int]) -> Iterat
         yield None
         return
     if held.open:
-        count = number(held.size)
+        count = whole(number(held.size))
         if count is None or len(held.items) != 1:
             yield None
             return
-        times *= int(count)
+        times *= count
     for i, item in enumerate(held.items):
         yield from _parts(item, f"{path}.{i}".lstrip("."), times, seen)
 

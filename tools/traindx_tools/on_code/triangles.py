@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from traindx_tools.on_code.source import SourceFile
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, written
+from traindx_tools.on_code.values import whole
 
 Further = Callable[[Syntax, ast.expr], list[tuple[Syntax, ast.expr]]]
 """What a name may stand for that its own function does not tell, and what a function of the project returns."""
@@ -152,7 +153,7 @@ def _called(code: Syntax, node: ast.Call, depth: int, further: Further | None) -
     if name in _MADE:
         own = isinstance(node.func, ast.Attribute) and not code.qualified(node.func)
         diagonal = argument(node, 0 if own else 1, "diagonal", "k")
-        offset = 0.0 if diagonal is None else code.number(diagonal)
+        offset = 0 if diagonal is None else whole(code.number(diagonal))
         content = (
             node.func.value if own and isinstance(node.func, ast.Attribute) else node.args[0] if node.args else None
         )
@@ -160,7 +161,7 @@ def _called(code: Syntax, node: ast.Call, depth: int, further: Further | None) -
             return None
         text = written(content) + " " + written(code.origin(content))
         infinite = "inf" in text.lower() or "finfo" in text or "-1e" in text
-        return Triangle(_MADE[name], int(offset), "bool" in text or "uint8" in text, infinite, (code.file, node))
+        return Triangle(_MADE[name], offset, "bool" in text or "uint8" in text, infinite, (code.file, node))
     if name in _THROUGH and isinstance(node.func, ast.Attribute):
         inner = triangle(code, node.func.value, depth - 1, further)
         if inner is None:

@@ -8,6 +8,7 @@ unknown argument is the same symbol wherever it flows.
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -357,6 +358,11 @@ def number(value: Value | None) -> float | None:
         except OverflowError:
             return None
     return None
+
+
+def whole(found: float | None) -> int | None:
+    """A number as a count or an index; None where it is no number, or infinite as 1e999 is."""
+    return int(found) if found is not None and math.isfinite(found) else None
 
 
 def truth(value: Value | None) -> bool | None:

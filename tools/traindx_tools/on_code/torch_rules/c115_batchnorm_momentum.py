@@ -105,8 +105,7 @@ def _torch(event: Event, layer: Thing, updates: float | None) -> Iterator[Findin
 def _last_batch(event: Event, momentum: float, why: str) -> Finding:
     return RULE.finding(
         f"BatchNorm at {event.file.path}:{event.line} has momentum {momentum:g}; {why}: its running statistics "
-        "are those of "
-        "the last batch",
+        + ("are those of the last batch" if momentum <= 1 else "swing further out with every batch"),
         location(event),
         event.file.path,
         strength=Strength.DIRECT if 0.9 <= momentum < 1 else Strength.CIRCUMSTANTIAL,

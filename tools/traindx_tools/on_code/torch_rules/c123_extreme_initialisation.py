@@ -121,7 +121,7 @@ def _wide(project: Project) -> Iterator[Finding]:
         given = event.argument(first + 1, "std")
         deviation = 1.0 if given is None else number(given)
         inputs = _inputs(lookup(project))
-        if deviation is None or inputs is None or deviation * math.sqrt(inputs) < _GROWTH:
+        if deviation is None or inputs is None or not deviation * math.sqrt(max(inputs, 0.0)) >= _GROWTH:
             continue
         growth = deviation * math.sqrt(inputs)
         yield RULE.finding(

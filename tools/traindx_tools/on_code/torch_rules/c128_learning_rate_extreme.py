@@ -8,6 +8,7 @@ Prodigy, D-Adaptation) are left alone, and so are optimizers over something that
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
@@ -111,9 +112,11 @@ def _judged(event: Event, made: Thing) -> Iterator[Finding]:
     chosen = "" if isinstance(given, Const) and given.fixed else " (a default that may be overridden)"
     if rate > remark:
         worst = rate > fault
+        beyond = ("one step leaves no weight finite" if math.isinf(rate) else
+                  f"{rate / remark * 2:.0f} times what it is usually trained with at most")
         yield RULE.finding(
             f"{made.short} at {event.file.path}:{event.line} has a learning rate of {rate:g}{chosen}, "
-            f"{rate / remark * 2:.0f} times what it is usually trained with at most",
+            f"{beyond}",
             location(event),
             event.file.path,
             strength=Strength.DIRECT if worst and not _plain_sgd(made, rate) else Strength.CIRCUMSTANTIAL,

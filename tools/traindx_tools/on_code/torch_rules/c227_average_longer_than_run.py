@@ -21,7 +21,7 @@ from traindx_tools.on_code.project import BACKWARD, Project, location
 from traindx_tools.on_code.repairs.written import in_configuration
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
 from traindx_tools.on_code.trace import Block, Event, Place
-from traindx_tools.on_code.values import Const, Tensor, Thing, Value, number
+from traindx_tools.on_code.values import Const, Tensor, Thing, Value, number, whole
 from traindx_tools.rules import Rule, Threshold
 
 RULE = Rule(
@@ -227,11 +227,11 @@ def _batches(loader: Value | None) -> float | None:
     """The number of batches of a loader over tensors whose length is known."""
     if not isinstance(loader, Thing) or loader.short != "DataLoader":
         return None
-    data, size = loader.argument(0, "dataset"), number(loader.argument(1, "batch_size") or Const(1))
+    data, size = loader.argument(0, "dataset"), whole(number(loader.argument(1, "batch_size") or Const(1)))
     first = data.args[0] if isinstance(data, Thing) and data.short == "TensorDataset" and data.args else None
     shape = first.shape if isinstance(first, Tensor) else None
     rows = shape.dims[0] if shape is not None and shape.exact and shape.dims else None
-    return None if rows is None or not size else float(-(-rows // int(size)))  # the last batch counts as well
+    return None if rows is None or not size else float(-(-rows // size))  # the last batch counts as well
 
 
 def _turns(block: Block) -> float | None:

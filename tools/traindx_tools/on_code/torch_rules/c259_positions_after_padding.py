@@ -16,6 +16,7 @@ from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, argument, syntax, written
+from traindx_tools.on_code.values import whole
 from traindx_tools.rules import Rule, Threshold
 
 RULE = Rule(
@@ -48,12 +49,12 @@ def check(project: Project) -> Iterator[Finding]:
             if rows is None:
                 continue
             text, size = written(code.origin(rows)), code.number(rows)
-            offset = (code.number(argument(call, 99, "pad_token_id")) or 1.0) + 1
+            offset = (whole(code.number(argument(call, 99, "pad_token_id"))) or 1) + 1
             for limit_text, limit in limits:
                 same = text == limit_text and not isinstance(code.origin(rows), ast.BinOp)
                 short = size is not None and limit is not None and limit <= size < limit + offset
                 if same if size is None or limit is None else short:
-                    yield _finding(code, call, rows, limit_text, int(offset))
+                    yield _finding(code, call, rows, limit_text, offset)
                     break
 
 

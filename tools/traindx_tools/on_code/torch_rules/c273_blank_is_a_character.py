@@ -19,6 +19,7 @@ from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import numberings
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, written
+from traindx_tools.on_code.values import whole
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -54,19 +55,19 @@ def check(project: Project) -> Iterator[Finding]:
     if not calls:
         return
     all_tables = [t for t in tables(look) if _of_texts(t)]
-    whole = len(look.codes) <= _ONE_PROGRAM
+    one_program = len(look.codes) <= _ONE_PROGRAM
     near: dict[str, list[Table]] = {}
     for table in all_tables:
-        near.setdefault("" if whole else _folder(table.code), []).append(table)
+        near.setdefault("" if one_program else _folder(table.code), []).append(table)
     layers: _Layers | None = None
     for code, call in calls:
         position, name = _CALLS[last_name(call.func)]
         given = argument(call, position, name) or argument(call, 99, "blank_id")
         if look.function(code, call.func) is not None or _shifted(look, code, call):
             continue
-        blank = 0.0 if given is None else look.number(code, given)
+        blank = 0 if given is None else whole(look.number(code, given))
         if blank is not None:
-            finding = _collision(look, code, call, near.get("" if whole else _folder(code), []), int(blank))
+            finding = _collision(look, code, call, near.get("" if one_program else _folder(code), []), blank)
             if finding is not None:
                 yield finding
                 return

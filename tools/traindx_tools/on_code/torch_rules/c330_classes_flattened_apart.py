@@ -17,7 +17,7 @@ from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
 from traindx_tools.on_code.trace import Event
-from traindx_tools.on_code.values import Tensor
+from traindx_tools.on_code.values import Tensor, whole
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -130,13 +130,13 @@ def _axis_of(code: Syntax, flat: _Flattened) -> int | None:
         place = made.slice
     elif isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute) and made.func.attr == "size":
         tensor, place = made.func.value, argument(made, 0, "dim")
-    number = code.number(place)
+    number = whole(code.number(place))
     if tensor is None or number is None or written(tensor) != text or not _one_value(code, tensor, flat.base):
         return None
     if flat.move is None:
         unpacked = isinstance(size, ast.Name) and _unpacked_to(code, size) > 2
-        return int(number) if unpacked and 0 < number < _unpacked_to(code, size) - 1 else None
-    return int(number)
+        return number if unpacked and 0 < number < _unpacked_to(code, size) - 1 else None
+    return number
 
 
 def _one_value(code: Syntax, one: ast.expr, other: ast.expr) -> bool:
@@ -165,8 +165,8 @@ def _by_layer(code: Syntax, flat: _Flattened, made: dict[int, Event]) -> int | N
         return None
     if scores.shape is not None and scores.shape.dims:
         rank = scores.shape.rank
-        number = code.number(flat.size)
-        fits = number is None or scores.shape.dims[-1] in (None, int(number))
+        number = whole(code.number(flat.size))
+        fits = number is None or scores.shape.dims[-1] in (None, number)
         return -1 if flat.move is not None and fits and (rank is None or rank > 2) else None
     return 1
 
