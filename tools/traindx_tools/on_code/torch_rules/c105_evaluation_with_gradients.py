@@ -15,7 +15,7 @@ from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import losses
 from traindx_tools.on_code.trace import Block, Event, Place, walk
 from traindx_tools.on_code.training import is_false, same, text_of
-from traindx_tools.on_code.values import Bag, Instance, Symbol, Tensor, Thing, unwrap
+from traindx_tools.on_code.values import Bag, Instance, Ref, Symbol, Tensor, Thing, Value, unwrap
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -62,6 +62,8 @@ def _judged(place: Place, scope: Block) -> Finding | None:
     if model is None or place.event.args or (scope.function is not None and scope.function.unknown_decorator):
         return None
     certain = isinstance(unwrap(model), (Thing, Instance))
+    if _of_flax(unwrap(model)) or (not certain and _only_flax(place.event.file.text)):
+        return None
     forward: Event | None = None
     kept: Event | None = None
     for inner in scope.places[_first_of(scope, place.event) + 1 :]:
@@ -96,6 +98,20 @@ def _judged(place: Place, scope: Block) -> Finding | None:
         if direct and scope.function is not None
         else (),
     )
+
+
+def _of_flax(model: Value) -> bool:
+    """Whether it is a module of flax.nnx, which has modes and no graphs that a call builds."""
+    if isinstance(model, Thing):
+        return model.type.startswith("flax.")
+    classes = model.klass.info.lineage() if isinstance(model, Instance) else ()
+    names = [b.name for c in classes for b in c.bases if isinstance(b, Ref)]
+    return any(n.startswith("flax.") for n in names)
+
+
+def _only_flax(text: str) -> bool:
+    """Whether a file that does not say what its model is imports flax and no torch."""
+    return "flax" in text and "torch" not in text
 
 
 def _first_of(scope: Block, event: Event) -> int:

@@ -1,8 +1,9 @@
-"""A training_step computes a loss and does not return it.
+"""A training_step computes a loss and does not return it, or not as Lightning can use it.
 
 Under automatic optimization Lightning sends back what training_step returns. A step without a value is skipped: no
 backward, no optimizer step, one warning in the log. Whatever it logs itself goes on being logged, so that the curves
-look like those of a model that does not learn.
+look like those of a model that does not learn. A loss that was cut from its graph (`loss.detach()`, `loss.item()`), or
+a dictionary without the key "loss", ends the first batch with an error.
 """
 
 from __future__ import annotations
@@ -23,13 +24,15 @@ RULE = Rule(
     name="training-step-returns-nothing",
     title="training_step does not return its loss",
     severity=Severity.CRITICAL,
-    sees="A training_step of a LightningModule that computes or logs a loss and has no return with a value.",
+    sees="A training_step of a LightningModule that computes or logs a loss and has no return with a value, or that "
+         "returns the loss without its graph, or a dictionary without the key loss.",
     matters="Every batch is skipped: no gradient, no step, the same weights to the end.",
     alike=("manual optimization", "a step that returns nothing for some batches on purpose", "an abstract base class"),
     confirm=("print(trainer.global_step) after an epoch: it counts batches, and the weights are those of the start",),
 )
 _LOSS = re.compile(r"loss|error|nll|elbo|objective|cost|criterion|entropy|kl_div|mse|(^|_)(ce|bce)(_|$)", re.IGNORECASE)
 _LOGS = frozenset({"log", "log_dict"})
+_CUTS = frozenset({"detach", "item", "tolist"})
 _DEEP = 4
 
 
@@ -40,7 +43,10 @@ def check(project: Project) -> Iterator[Finding]:
     look = lookup(project)
     for code, step in look.functions.get("training_step", []):
         owner = code.parent(step)
-        if not isinstance(owner, ast.ClassDef) or not _automatic(look, code, owner, _DEEP) or _gives(step):
+        if not isinstance(owner, ast.ClassDef) or not _automatic(look, code, owner, _DEEP):
+            continue
+        yield from _unusable(code, owner, step)
+        if _gives(step):
             continue
         last = _loss(code, step)
         if last is not None:
@@ -59,6 +65,45 @@ def _automatic(look: Lookup, code: Syntax, owner: ast.ClassDef, left: int) -> bo
         return len(bases) == 1 or all(b in look.classes or b == "LightningModule" or "Mixin" in b for b in bases)
     known = [found for b in bases for found in look.classes.get(b, [])]
     return len(known) == len(bases) == 1 and _automatic(look, *known[0], left - 1)
+
+
+def _unusable(code: Syntax, owner: ast.ClassDef, step: ast.FunctionDef) -> Iterator[Finding]:
+    """Returned values that hold no loss to send back: the only one of a step, that optimizes nothing by hand."""
+    values = list(returned(step))
+    by_hand = any(last_name(n.func) in ("backward", "manual_backward") for n in ast.walk(step)
+                  if isinstance(n, ast.Call))  # fmt: skip
+    if len(values) != 1 or by_hand:
+        return
+    given = code.origin(values[0])
+    why, patch = "", tuple[Patch, ...]()
+    if isinstance(given, ast.Dict) and given.keys and all(isinstance(k, ast.Constant) for k in given.keys):
+        keys = [k.value for k in given.keys if isinstance(k, ast.Constant)]
+        changed = isinstance(values[0], ast.Name) and _changed(code, step, values[0].id)
+        if "loss" not in keys and not changed:
+            why = f"a dictionary without the key \"loss\" ({', '.join(map(repr, keys))}), which Lightning refuses"
+            named = [k for k in given.keys if isinstance(k, ast.Constant) and _LOSS.search(str(k.value))]
+            if len(named) == 1:
+                patch = Change(code.file, "the key that is read").replace(named[0], '"loss"').patches()
+    cut = given if isinstance(given, ast.Call) and isinstance(given.func, ast.Attribute) else None
+    if cut is not None and last_name(cut.func) in _CUTS and not cut.args and isinstance(cut.func, ast.Attribute):
+        inner = cut.func.value
+        if _LOSS.search(written(inner)):
+            why = f"{written(given)[:60]}, a number without the graph that backward needs"
+            patch = Change(code.file, "return the loss with its graph").unwrap(given, inner).patches()
+    if why:
+        yield RULE.finding(
+            f"{owner.name}.training_step at {code.at(step)} returns {why}",
+            code.place(values[0]), code.file.path, strength=Strength.DIRECT,
+            measured={"kind": "not usable", "class": owner.name}, patch=patch,
+        )  # fmt: skip
+
+
+def _changed(code: Syntax, step: ast.FunctionDef, name: str) -> bool:
+    """Whether a dictionary gets more entries later."""
+    stores = any(code.function(s) is step for s in code.item_stores.get(name, []))
+    calls = [n for n in ast.walk(step) if isinstance(n, ast.Call)]
+    return stores or any(written(c.func) == f"{name}.update" or (
+        last_name(c.func) not in _LOGS and any(written(a) == name for a in c.args)) for c in calls)  # fmt: skip
 
 
 def _gives(step: ast.FunctionDef) -> bool:
