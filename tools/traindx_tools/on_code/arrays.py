@@ -129,6 +129,22 @@ def _index_reduction(o: Operands) -> Tensor:
     )
 
 
+def _places(o: Operands) -> Tensor:
+    """Places, ranks and counts of elements: whole numbers that no gradient reaches."""
+    return Tensor(grad=False, low=0.0, site=o.site, models=o.x.models, tags=frozenset({"integer"}))
+
+
+def _chosen(o: Operands) -> Tensor:
+    """`where(condition)` alone gives places, `where(condition, a, b)` elements."""
+    alone = not o.args and not {"x", "y", "input", "other"} & o.kwargs.keys()
+    return _places(o) if alone else _elementwise(o)
+
+
+def _unique(o: Operands) -> Tensor:
+    """The elements (torch has no derivative of it), their places, their counts."""
+    return Tensor(grad=False, low=None if o.x.low is None else min(o.x.low, 0.0), site=o.site, models=o.x.models)
+
+
 def _logsum(o: Operands) -> Tensor:
     return replace(_reduction(False)(o), low=None, high=None)
 
@@ -172,6 +188,8 @@ def _clamp(o: Operands) -> Tensor:
     if o.name == "clamp_max":
         low, high = None, low
     kept = bounds.of(o.x)
+    if {"*", "**"} & o.kwargs.keys():
+        return replace(o.x, low=None, high=None, site=o.site)  # `clamp(*limits)`
     if o.name != "clamp_max" and low is None and o.get(0, "min", "a_min", "min_val") not in (None, NONE):
         kept = None, kept[1]  # a limit that is not known: `clamp_min(torch.finfo(x.dtype).tiny)`
     return bounds.bounded(replace(o.x, site=o.site), bounds.clamp(kept, low, high, o.x.dtype))
@@ -196,7 +214,16 @@ def _minmax(o: Operands) -> Tensor:
         return bounds.bounded(o.x, bounds.clamp(bounds.of(o.x), value, None, o.x.dtype))
     if isinstance(other, Tensor):
         return merged([o.x, other], o.site)
+    if o.name in ("maximum", "fmax"):
+        return replace(o.x, low=None, site=o.site)  # a lower limit that is not known
     return _reduction(True)(o)
+
+
+def _filled(o: Operands) -> Tensor:
+    """The least elements may be what is filled (`p.masked_fill(p == 0, eps)`): their bound is not known any more."""
+    filled, left = number(o.get(1, "value")), _unshaped(o)
+    kept = left.low is None or (filled is not None and filled <= left.low)
+    return left if kept else replace(left, low=None, site=o.site)
 
 
 def _log(o: Operands) -> Tensor:
@@ -259,7 +286,6 @@ TRANSFERS: dict[str, Transfer] = {
             "unfold",
             "index_select",
             "pad",
-            "masked_fill",
             "reshape_as",
             "split",
             "chunk",
@@ -299,7 +325,10 @@ TRANSFERS: dict[str, Transfer] = {
     **dict.fromkeys(("max", "min", "amax", "amin", "maximum", "fmax"), _minmax),
     **dict.fromkeys(("norm", "cdist", "pairwise_distance"), _norm),
     **dict.fromkeys(("one_hot", "bernoulli", "heaviside"), _bounded(0.0, 1.0)),
-    **dict.fromkeys(("bincount", "histc"), _bounded(0.0, None)),
+    **dict.fromkeys(("bincount", "histc", "nonzero", "argwhere", "flatnonzero", "searchsorted", "bucketize"), _places),
+    **dict.fromkeys(("unique", "unique_consecutive"), _unique),
+    "where": _chosen,
+    "masked_fill": _filled,
     **dict.fromkeys(
         (
             "gelu",
@@ -315,7 +344,6 @@ TRANSFERS: dict[str, Transfer] = {
             "round",
             "floor",
             "ceil",
-            "where",
             "masked_fill_",
             "add",
             "sub",
