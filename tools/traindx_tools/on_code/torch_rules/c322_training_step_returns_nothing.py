@@ -57,7 +57,8 @@ def _automatic(look: Lookup, code: Syntax, owner: ast.ClassDef, left: int) -> bo
     """Whether it is certainly a LightningModule, and Lightning optimizes it."""
     switched = any("automatic_optimization" in written(t) for n in ast.walk(owner) if isinstance(n, ast.Assign)
                    for t in n.targets)  # fmt: skip
-    hooks = {f.name for f in owner.body if isinstance(f, FunctionNode)} & {"optimizer_step", "backward", "optimize"}
+    hooks = {f.name for f in owner.body if isinstance(f, FunctionNode)} & {
+        "optimizer_step", "backward", "optimize", "training_step_end"}  # fmt: skip
     if switched or hooks or left <= 0:
         return False
     bases = [last_name(b) for b in owner.bases]
