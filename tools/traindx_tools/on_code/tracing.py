@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from traindx_tools.on_code.shadowing import shadows
 from traindx_tools.on_code.source import below, children
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, parameters
 
@@ -139,16 +140,20 @@ def _static(code: Syntax, function: ast.FunctionDef, call: ast.Call | None) -> f
 def function_of(code: Syntax, node: ast.AST | None) -> ast.FunctionDef | None:
     """The function of this file that a name means, in the nearest scope that defines it.
 
-    A method is no name inside the methods of its class.
+    A method is no name inside the methods of its class. None where a parameter or a variable has taken the name.
     """
     if not isinstance(node, ast.Name):
         return None
     known = [f for f in code.of(ast.FunctionDef) if f.name == node.id]
     in_function = False
+    inside: ast.AST = node
     for scope in code.above(node) if known else ():
         here = [f for f in known if code.parent(f) is scope and not (in_function and isinstance(scope, ast.ClassDef))]
         if here:
             return here[-1]
+        if shadows(code, scope, inside, node.id):
+            return None
+        inside = scope
         in_function = in_function or isinstance(scope, (*FunctionNode, ast.Lambda))
     return None
 
