@@ -143,18 +143,18 @@ def _frozen_model(freeze: ast.Call | None, loop: ast.For | None) -> str | None:
     return written(freeze.func.value) if freeze is not None and isinstance(freeze.func, ast.Attribute) else None
 
 
-def holding_too(file: SourceFile, optimizer: ast.AST, module: str) -> tuple[Patch, ...]:
-    """The parameters of one more module in an optimizer that was built over another's."""
+def holding_too(file: SourceFile, optimizer: ast.AST, modules: Sequence[str]) -> tuple[Patch, ...]:
+    """The parameters of more modules in an optimizer that was built over another's."""
     given = argument(optimizer, 0, "params") if isinstance(optimizer, ast.Call) else None
     own = isinstance(given, ast.Call) and last_name(given.func) == "parameters" and not given.args
-    change = Change(file, f"train {module} too")
-    if given is None or not module:
+    change = Change(file, f"train {' and '.join(modules)} too")
+    if given is None or not all(modules):
         return ()
     if own:
-        return change.wrap(given, "[*", f", *{module}.parameters()]").patches()
+        return change.wrap(given, "[*", "".join(f", *{m}.parameters()" for m in modules) + "]").patches()
     if isinstance(given, ast.BinOp) and isinstance(given.op, ast.Add) and "list(" in written(given):
         return change.insert(
-            given.end_lineno or 0, given.end_col_offset or 0, f" + list({module}.parameters())"
+            given.end_lineno or 0, given.end_col_offset or 0, "".join(f" + list({m}.parameters())" for m in modules)
         ).patches()
     return ()
 

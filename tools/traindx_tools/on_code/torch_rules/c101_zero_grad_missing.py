@@ -179,7 +179,7 @@ def _patch(step: Event, backward: Event, name: str, windowed: bool) -> tuple[Pat
     if statement is None or not name.replace(".", "").replace("_", "").isalnum():
         return ()
     made: Patch | None = None
-    summary = f"clear the gradients of {name} in every iteration"
+    summary = f"clear the gradients of {name} {'after every step' if windowed else 'in every iteration'}"
     other = patching.statement_of(backward.file, backward.node) if backward.file is file else None
     if other is not None and not windowed and other in patching.siblings(file, statement):
         made = patching.insert_before(file, other, f"{name}.zero_grad()", summary)

@@ -9,7 +9,7 @@ module that any optimizer of the project holds, or that is replaced later by an 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.held import modules_of
@@ -102,6 +102,7 @@ def _left_out(
 ) -> Iterator[Finding]:
     calls = [p.event for p in loop.of("__call__") if p.event.grad is not False]
     inner: set[int] = set()
+    found: list[tuple[Event, Thing | Instance]] = []
     for event in calls:
         module = unwrap(event.receiver) if event.receiver is not None else None
         if not isinstance(module, (Thing, Instance)) or id(module) in inner | seen | owned | settled:
@@ -116,7 +117,19 @@ def _left_out(
         arrives = any(isinstance(o, Tensor) and o.site in reached for o in outputs)
         if arrives and loop.block not in module.born_in:
             seen.add(id(module))
-            yield _finding(project, event, module)
+            found.append((event, module))
+    patch = () if _held_in_part(calls, owned) else _patch(project, found)
+    yield from (_finding(event, module, patch) for event, module in found)
+
+
+def _held_in_part(calls: Sequence[Event], owned: set[int]) -> bool:
+    """Whether an optimizer holds some layers of a module and not others: what is to be trained is not known then."""
+    for event in calls:
+        parts = submodules(unwrap(event.receiver)) if event.receiver is not None else []
+        learning = [p for p in parts if _learns(p) and not _excused(p)]
+        if len({id(p) in owned for p in learning}) == 2:
+            return True
+    return False
 
 
 def _learns(part: Value) -> bool:
@@ -128,7 +141,7 @@ def _excused(part: Value) -> bool:
                                                         or part.state.get("pretrained"))  # fmt: skip
 
 
-def _finding(project: Project, event: Event, module: Thing | Instance) -> Finding:
+def _finding(event: Event, module: Thing | Instance, patch: tuple[Patch, ...]) -> Finding:
     name = text_of(event, "callee")
     kind = module.klass.info.name if isinstance(module, Instance) else module.short
     learns = sorted({p.short for p in submodules(module) if _learns(p) and isinstance(p, Thing)} - {kind})
@@ -140,16 +153,20 @@ def _finding(project: Project, event: Event, module: Thing | Instance) -> Findin
         location(event),
         event.file.path,
         strength=Strength.DIRECT,
-        measured={"kind": "left out", "made_at": str(module.site)},
-        patch=_patch(project, event, module),
+        measured={"kind": f"left out: {name}", "made_at": str(module.site)},
+        patch=patch,
     )
 
 
-def _patch(project: Project, event: Event, module: Thing | Instance) -> tuple[Patch, ...]:
-    """The module's parameters in the one optimizer, where both stand in one function."""
+def _patch(project: Project, found: Sequence[tuple[Event, Thing | Instance]]) -> tuple[Patch, ...]:
+    """The parameters of all that is left out in the one optimizer, where they stand in one function with it."""
     made = [e for e in project.events if e.kind == "call" and isinstance(e.result, Thing) and is_optimizer(e.result)
             and e.name == e.result.type]  # fmt: skip
-    if len({id(e.node) for e in made}) != 1 or made[0].file is not event.file or made[0].function is not event.function:
+    if not found or len({id(e.node) for e in made}) != 1:
         return ()
-    before = module.site.path == event.file.path and module.site.line < made[0].line
-    return optimizers.holding_too(event.file, made[0].node, text_of(event, "callee")) if before else ()
+    for event, module in found:
+        if made[0].file is not event.file or made[0].function is not event.function:
+            return ()
+        if module.site.path != event.file.path or module.site.line >= made[0].line:
+            return ()
+    return optimizers.holding_too(made[0].file, made[0].node, [text_of(event, "callee") for event, _ in found])

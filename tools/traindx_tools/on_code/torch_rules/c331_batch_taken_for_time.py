@@ -87,9 +87,21 @@ def _batch_first(project: Project, event: Event, layer: Thing) -> tuple[str, str
         line = _pooled(code, event)
         if line is not None:
             return "pooled", f"its output is read as (batch, time, features) at {line}", False
-    if isinstance(given, Tensor) and "batch_first" in given.tags and not _collated(project):
+    if _collated(project):
+        return None
+    if isinstance(given, Tensor) and "batch" in given.tags and _stacked(given):
+        return "loader", "it comes from a DataLoader, which stacks samples along axis 0", True
+    if isinstance(given, Tensor) and "batch_first" in given.tags:
         return "layers", "what its input was computed by has the batch on axis 0", False
     return None
+
+
+def _stacked(given: Tensor) -> bool:
+    """Whether its shape is that of samples with two axes of their own, behind one whose size is the batch's."""
+    shape = given.shape
+    if shape is None or not shape.exact or shape.rank != 3:
+        return False
+    return shape.dims[0] is None and None not in shape.dims[1:]
 
 
 def _callers(project: Project, code: Syntax, function: ast.AST) -> list[tuple[Syntax, ast.AST]]:
@@ -189,7 +201,23 @@ def _finding(event: Event, layer: Thing, made: Thing, kind: str, shown: str, sur
 def _patch(event: Event, made: Thing) -> tuple[Patch, ...]:
     if not isinstance(made.node, ast.Call) or made.site.path != event.file.path:
         return ()
+    if _read_by_time(syntax(event.file), event.node):
+        return ()  # with the batch first, these lines would have to change as well
     if len(made.args) > _LAYERS[made.short] or "batch_first" in made.kwargs or last_name(made.node.func) != made.short:
         return ()
     change = Change(event.file, "give the layer the batch first")
     return change.pass_argument(made.node, "batch_first", "True").patches()
+
+
+def _read_by_time(code: Syntax, call: ast.AST) -> bool:
+    """Whether the output is read at one place of axis 0: `out[-1]` of `out, _ = self.lstm(x)`."""
+    up = code.parent(call)
+    target = up.targets[0] if isinstance(up, ast.Assign) else None
+    parts = target.elts if isinstance(target, ast.Tuple) else [target]
+    name = parts[0].id if parts and isinstance(parts[0], ast.Name) else ""
+    for node in below(code.scope(call)):
+        if isinstance(node, ast.Subscript) and code.number(node.slice) is not None:
+            of = node.value.value if isinstance(node.value, ast.Subscript) else node.value
+            if of is call or (isinstance(of, ast.Name) and of.id == name):
+                return True
+    return False
