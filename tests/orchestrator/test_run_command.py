@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -92,6 +93,64 @@ def test_a_run_that_is_killed_at_once_holds_no_step(tmp_path: Path, capfd: pytes
     assert "which hold no step" in _nothing(seen, "run")
     clean = LiveRun((LiveFile(tmp_path / "rank00000.jsonl", last_step=9.0, ended="ok"),), {"exit_code": 0})
     assert "up to step 9; the records" in _nothing(clean, "run")
+
+
+@pytest.mark.parametrize(("last", "code", "said"), [
+    (12.0, 7, "end with step 12, and what came after is not known; the command ended with exit code 7"),
+    (None, 7, "hold no step: what came is not known"), (12.0, 137, "before a kill may be missing"),
+])
+def test_records_that_break_off_are_not_called_a_kill(last: float | None, code: int, said: str, tmp_path: Path) -> None:
+    """A full disk ends the records and not the command."""
+    from traindx.commands.run import _nothing
+    from traindx_tools.live.reading import LiveFile, LiveRun
+
+    head = LiveFile(tmp_path / "rank00000.jsonl", last_step=last, findings=())
+    ended = LiveFile(tmp_path / "rank00001.jsonl", last_step=0.0 if last is None else last, ended="ok")
+    assert said in _nothing(LiveRun((head, ended), {"exit_code": code}), "run")
+
+
+FULL = """
+import resource, signal, sys, torch
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+net = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+for step in range(400):
+    net(torch.ones(3, 4)).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+print("trained")
+sys.exit(7)
+"""
+
+
+def test_a_disk_that_is_full_ends_the_records_and_nothing_else(tmp_path: Path,
+                                                               capfd: pytest.CaptureFixture[str]) -> None:
+    """The limit on file sizes gives the same kind of error as a full disk, in the program's own writes alone."""
+    pytest.importorskip("torch")
+    script = tmp_path / "train.py"
+    script.write_text(FULL)
+    code = traindx(["run", "--out", str(tmp_path / "run"), "--", sys.executable, str(script)])
+    out, err = capfd.readouterr()
+    assert (code, out) == (7, "trained\n")
+    assert err.count("nothing more is recorded in") == 1
+    assert "the training goes on" in err
+    assert "what came after is not known; the command ended with exit code 7" in err
+    assert "Traceback" not in err
+
+
+def test_a_disk_that_is_full_before_the_start_is_told_and_nothing_is_started(
+        tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    from traindx_tools.live import runner
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(runner, "_note", full)
+    words = [sys.executable, "-c", f"open({str(tmp_path / 'started')!r}, 'w')"]
+    assert traindx(["run", "--out", str(tmp_path / "run"), "--", *words]) == 2
+    err = capfd.readouterr().err
+    assert re.search(r"cannot be kept in .*No space left on device\. The command was not started", err)
+    assert not (tmp_path / "started").exists()
 
 
 def test_options_of_the_command_are_the_command_s(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -14,6 +14,9 @@ from traindx_tools.errors import BadUsage, UnreadableInput
 if TYPE_CHECKING:
     from traindx_tools.live.reading import LiveRun
 
+_KILLED = range(129, 256)
+"""Exit codes of a command that a signal ended."""
+
 HELP_OF_CODES = """\b
 The exit code is the command's own (128 + N where signal N ended it), 127 where it cannot be started.
 Findings do not change it; `traindx diagnose RUNDIR` exits 1 where they prove a cause.
@@ -53,7 +56,10 @@ def command(probes: tuple[str, ...], only: bool, listed: bool, out: str | None, 
     names = (*(() if only else ("always",)), *probes, *(("snapshot",) if snapshot else ()))
     _check(names)
     _make(folder)
-    result = run(Job(words, folder, names, second_pass))
+    try:
+        result = run(Job(words, folder, names, second_pass))
+    except OSError as error:
+        raise _no_room(folder, error) from None
     if _started(words[0], result.exit_code):
         _block(folder, result.seen, result.remarks)
     return result.exit_code
@@ -69,8 +75,13 @@ def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise BadUsage(f"the records cannot be kept in {folder}: {error.strerror or error}. The command was not "
-                       "started; name a folder that can be written with --out FOLDER") from None
+        raise _no_room(folder, error) from None
+
+
+def _no_room(folder: Path, error: OSError) -> BadUsage:
+    """What is said where the folder cannot be written before the command starts."""
+    return BadUsage(f"the records cannot be kept in {folder}: {error.strerror or error}. The command was not "
+                    "started; name a folder that can be written with --out FOLDER")
 
 
 def _check(names: tuple[str, ...]) -> None:
@@ -139,8 +150,10 @@ def _nothing(seen: LiveRun, folder: str) -> str:
         return f"traindx: nothing was observed: {why}; {folder} holds {holds}"
     last = max((f.last_step for f in seen.files if f.last_step is not None), default=None)
     if code and any(f.ended is None for f in seen.files):
-        to = f"which end with step {last:,.0f} (up to a second before a kill may be missing)" if last else (
-            "which hold no step: it was killed before the first one was written")
+        killed = code in _KILLED
+        missing = " (up to a second before a kill may be missing)" if killed else ", and what came after is not known"
+        none = "it was killed before the first one was written" if killed else "what came is not known"
+        to = f"which end with step {last:,.0f}{missing}" if last else f"which hold no step: {none}"
         return f"traindx: nothing wrong was seen in the records in {folder}, {to}; {ended}"
     until = f" up to step {last:,.0f}" if last is not None else (
         " in what was computed, but no loss, gradient norm or other number was recorded: whether it learns was not "
