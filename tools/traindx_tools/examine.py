@@ -23,6 +23,7 @@ from traindx_tools.on_logs.readers.live_records import FORMAT as LIVE
 from traindx_tools.on_logs.reading import MEMORY_SNAPSHOT
 from traindx_tools.on_logs.roles import is_known
 from traindx_tools.on_logs.run import Run
+from traindx_tools.on_logs.several_runs import told_apart
 from traindx_tools.on_torch.cuda_memory import findings_of, read_memory_snapshot
 from traindx_tools.symptoms import blind_spots, observed_symptoms, unseen_symptoms
 from traindx_tools.triage import FEWEST, Verdict, fitting, judge, without_effect
@@ -174,6 +175,7 @@ def examine(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | No
     statements are shown from. `names`: what the log's own names stand for (see `read_run`). Raises UnreadableInput.
     """
     run = _each_error_once(read_run(paths, stdin=stdin, names=names))
+    apart = told_apart(run)
     failures: list[str] = []
     on_logs = judge_run(run, failures)
     recorded_live = frozenset(a.path for a in run.artifacts if a.format == LIVE)
@@ -192,5 +194,6 @@ def examine(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | No
     run = replace(run, artifacts=tuple(replace(a, path=_inside(a.path, here)) for a in run.artifacts))
     findings = without_effect(findings, load_catalog(), _refuted(run, symptom))
     verdict = _verdict(findings, run, files, symptom, sum(len(s) for s in run.series))
-    notes = (*(f"{_inside(a.path, here)}: {a.note}" for a in read if a.note), *failures)
+    files_apart = (_inside(apart, here),) if apart else ()
+    notes = (*files_apart, *(f"{_inside(a.path, here)}: {a.note}" for a in read if a.note), *failures)
     return Examination(tuple(str(p) for p in paths), symptom, run, files, findings, verdict, notes)

@@ -56,6 +56,11 @@ def _goes_on_while_rate_falls(run: Run, t: Track, onset: int) -> bool:
     return tail_level(after) >= float(np.median(after))
 
 
+def _counts_down(t: Track) -> bool:
+    """Whether each step is below the one before it: what is left of the run, or the newest record first."""
+    return len(t) >= 3 and bool((np.diff(t.series.position) < 0).all())
+
+
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding."""
     t = track(main_loss(run))
@@ -68,10 +73,13 @@ def check(run: Run) -> Iterator[Finding]:
     began = f"from {number(rise.head)} at {t.place(0)}" if from_start else (
         f"from its best of {number(rise.best)} at {t.place(rise.best_at)} (it began at {number(rise.head)})")
     worse = rise.tail > rise.head
+    down = _counts_down(t)
+    order = "; the steps count down: if the file lists the newest record first, the loss falls" if down else ""
     yield RULE.finding(
-        f"{t.series} rises {began} to {number(rise.tail)} at the end ({t.place(-1)}), from {t.place(rise.onset)} on",
+        f"{t.series} rises {began} to {number(rise.tail)} at the end ({t.place(-1)}), from {t.place(rise.onset)} on"
+        f"{order}",
         t.at(rise.onset, -1), t.series.source, strength=Strength.CIRCUMSTANTIAL,
-        severity=Severity.HIGH if worse or rise.factor >= 2 else Severity.MEDIUM,
+        severity=Severity.LOW if down else Severity.HIGH if worse or rise.factor >= 2 else Severity.MEDIUM,
         measured={"metric": t.series.name, "head": rise.head, "best": rise.best, "tail": rise.tail,
                   "factor": rise.factor, "onset": "from-start" if from_start else "later",
                   "position": float(t.series.position[t.index[rise.onset]]),

@@ -1,0 +1,55 @@
+"""Whether files that were read together are those of several runs: the same loss, over the same steps, otherwise.
+
+One run often leaves several files: a console log with averages beside a table of raw values, a file a rank, a file
+that goes on where another ended. So only files of one format are compared, over steps that both hold.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from traindx_tools.on_logs.run import Run, Series
+
+ENOUGH = 5
+"""Steps that two files have in common: fewer may be those that a resumed run repeats."""
+SHARED = 0.5
+"""Share of the shorter one's steps that both hold; a resumed run repeats less."""
+APART = 1e-3
+"""Relative difference of the values, the median over these steps: a run that is written twice agrees to rounding."""
+SHOWN = 5
+MOST = 50
+"""Files of a format that each is compared with."""
+
+
+def told_apart(run: Run) -> str:
+    """A sentence for a person that names the files and how to have one judged alone; "" for a single run."""
+    judged = run.loss
+    if judged is None:
+        return ""
+    formats = {a.path: a.format for a in run.artifacts}
+    alike: dict[tuple[str | None, int | None], list[Series]] = {}
+    for series in run.find(judged.name, group=judged.group):
+        alike.setdefault((formats.get(series.source), series.rank), []).append(series)
+    apart = [s.source for group in alike.values() for s in group
+             if any(s.source != other.source and _differ(s, other) for other in group[:MOST])]
+    files = list(dict.fromkeys(apart))
+    if not files:
+        return ""
+    named = ", ".join(files[:SHOWN]) + (f" and {len(files) - SHOWN} more" if len(files) > SHOWN else "")
+    return (f"these files look like several runs, each with a {judged.name} of its own over the same steps: {named}. "
+            "They were judged together as one run, so that what one of them shows may stand for or against another; "
+            "give the path of one run's file or folder to have it judged alone")
+
+
+def _differ(one: Series, other: Series) -> bool:
+    if one.unit != other.unit or one.unit == "line":
+        return False
+    _, here, there = np.intersect1d(one.position, other.position, return_indices=True)
+    if len(here) < max(ENOUGH, SHARED * min(len(one), len(other))):
+        return False
+    a, b = one.values[here], other.values[there]
+    both = np.isfinite(a) & np.isfinite(b)
+    if not both.any():
+        return False
+    scale = np.maximum(np.maximum(np.abs(a[both]), np.abs(b[both])), 1e-12)
+    return bool(np.median(np.abs(a[both] - b[both]) / scale) > APART)
