@@ -2,7 +2,9 @@
 
 Oversampling before the split puts copies (or blends) of one sample on both sides: validation measures memory. A scaler
 that is fitted on all data before the split, or fitted once more on the test data, uses statistics of what should be
-unseen; the effect is small, and a second fit also puts training and test on different scales.
+unseen; the effect is small, and a second fit also puts training and test on different scales. Where the data are split
+by arithmetic (`x[:n]`, index arrays of a permutation, `random_split`) mean and deviation, smallest and largest value of
+all samples are the same leak; in a series, which is cut in time, they tell of the future.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ import re
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.on_code.before_split import early_statistics
+from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.refits import refits
 from traindx_tools.on_code.syntax import Syntax, last_name, names_in, syntax, written
@@ -22,7 +26,7 @@ RULE = Rule(
     name="prepared-before-split",
     title="Data are oversampled or scaled before they are split",
     severity=Severity.HIGH,
-    sees="fit_resample, resample or a scaler's fit_transform before train_test_split; fit_transform of test data.",
+    sees="fit_resample, resample, a scaler's fit or statistics over all samples before a split; a fit on test data.",
     matters="Validation looks too good and says nothing about new data.",
     alike=("oversampling of the training part alone",),
     confirm=("look for equal rows in both parts",),
@@ -31,6 +35,8 @@ _FITTED = re.compile(r"(Scaler|PCA|Imputer|PowerTransformer|QuantileTransformer|
 """Classes whose fit takes statistics of samples; encoders of categories and labels learn names and are left alone."""
 _LABELS = re.compile(r"(KBest|TargetEncoder)$")
 """Those that read the labels: what they choose fits the held-out part as well."""
+_STATISTICS = re.compile(r"mean\(|min\(|median\(|Scaler|Transformer")
+_TRAINS = re.compile(r"backward\(|optim|\.fit\(|optax|Dataset|apply_updates")
 _HELD = re.compile(r"(^|_)(val|valid|test|te|ev|eval|dev|holdout)(_|$)", re.IGNORECASE)
 
 
@@ -43,6 +49,16 @@ def check(project: Project) -> Iterator[Finding]:
         yield from _oversampled(code)
         yield from _refitted(code, project)
         yield from _fitted_on_all(code)
+    if any(_TRAINS.search(f.text) and _STATISTICS.search(f.text) for f in project.files):
+        for early in early_statistics(lookup(project)):
+            yield _finding(
+                early.code,
+                early.node,
+                f"{early.how}, and {early.split} splits them afterwards: the training part knows the "
+                "statistics of the held-out one. Split first, and take the statistics of the training part",
+                "statistics-of-all",
+                Severity.MEDIUM,
+            )
 
 
 def _oversampled(code: Syntax) -> Iterator[Finding]:

@@ -10,6 +10,7 @@ transformers for a maximum unless the name of the metric ends in "loss".
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Patch, Severity, Strength
@@ -17,8 +18,9 @@ from traindx_tools.on_code.best_kept import reversed_bests
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.metric_direction import Direction, by_name, by_value
+from traindx_tools.on_code.metric_flow import by_flow
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
+from traindx_tools.on_code.syntax import Syntax, argument, last_name, parameters, syntax, written
 from traindx_tools.on_code.written_options import entry
 from traindx_tools.rules import Rule
 
@@ -36,6 +38,8 @@ RULE = Rule(
 _WORD = {"min": "smaller", "max": "larger"}
 _PARTIAL = ("dict", "replace", "update")
 """Calls that hold some of the options only."""
+_WATCHES = re.compile(r"Stop|Checkpoint|Best|Monitor|Saver|Tracker|Plateau|Patience", re.IGNORECASE)
+_ASKED = ("step", "update", "check", "__call__", "should_stop")
 _LIGHTNING = ("lightning.", "pytorch_lightning.")
 
 
@@ -44,9 +48,10 @@ def check(project: Project) -> Iterator[Finding]:
     look = lookup(project)
     for file in project.files:
         code = syntax(file)
-        near = list(_plateau(code))
+        near = list(_plateau(look, code))
         yield from near or _plateau_afar(look, code)
         yield from _monitors(code)
+        yield from _own_stoppers(look, code)
         yield from _trainer_options(code)
         yield from _jax(code)
         yield from _studies(code)
@@ -58,13 +63,13 @@ def check(project: Project) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _plateau(code: Syntax) -> Iterator[Finding]:
+def _plateau(look: Lookup, code: Syntax) -> Iterator[Finding]:
     """scheduler.step(metric), and "monitor" beside a scheduler in what configure_optimizers gives."""
     for made in code.calls("ReduceLROnPlateau"):
         mode = _mode(made, 1, "min")
         if mode is None or not _is_torch(code, made):
             continue
-        for node, name, direction in _stepped_with(code, made):
+        for node, name, direction in _stepped_with(look, code, made):
             if direction is not None and direction != mode:
                 why = f"ReduceLROnPlateau looks for a {mode}imum and is given {name} (line {node.lineno})"
                 yield _finding(code, made, why, name, direction, _set_mode(code, made, 1, direction))
@@ -119,7 +124,7 @@ def _set_mode_afar(look: Lookup, code: Syntax, made: ast.Call, direction: Direct
 
 def _metric(look: Lookup, code: Syntax, given: ast.expr) -> tuple[str, Direction | None]:
     """The metric's name: as written, or what the key of `metrics[monitor]` is set to."""
-    found = by_value(code, given)
+    found = _direction(look, code, given)
     if found is not None or not isinstance(given, ast.Subscript):
         return written(given), found
     _, key = look.origin(code, given.slice)
@@ -132,11 +137,75 @@ def _is_torch(code: Syntax, made: ast.Call) -> bool:
     return "keras" not in name and argument(made, 99, "monitor") is None
 
 
-def _stepped_with(code: Syntax, made: ast.Call) -> Iterator[tuple[ast.expr, str, Direction | None]]:
+def _own_stoppers(look: Lookup, code: Syntax) -> Iterator[Finding]:
+    """A class of the project that stops early or keeps the best, told the mode or made for one, given the metric."""
+    for made in code.of(ast.Call):
+        found = look.classes.get(last_name(made.func), []) if _WATCHES.search(last_name(made.func)) else []
+        if len(found) != 1:
+            continue
+        init = next((m for m in found[0][1].body if isinstance(m, ast.FunctionDef) and m.name == "__init__"), None)
+        names = [n for n in parameters(init) if n != "self"] if init is not None else []
+        default = parameters(init)["mode"] if init is not None and "mode" in names else None
+        told = "mode" in names and _compares(found[0][1])
+        known = default.value if isinstance(default, ast.Constant) else None
+        ways: dict[str, Direction] = {"min": "min", "max": "max"}
+        mode = _mode(made, names.index("mode"), ways.get(str(known))) if told else _built_in(found[0][1])
+        for given, line in _watched(code, made) if mode is not None else ():
+            direction = _direction(look, code, given)
+            if direction is not None and direction != mode:
+                why = f"{last_name(made.func)} looks for a {mode}imum and is given {written(given)} (line {line})"
+                patch = _set_mode(code, made, names.index("mode"), direction) if told else ()
+                yield _finding(code, made, why, written(given), direction, patch)
+                break
+
+
+def _watched(code: Syntax, made: ast.Call) -> Iterator[tuple[ast.expr, int]]:
+    """What such an object is given."""
+    for call in code.of(ast.Call):
+        owner = call.func.value if isinstance(call.func, ast.Attribute) else call.func
+        plain = not isinstance(call.func, ast.Attribute) or call.func.attr in _ASKED
+        if plain and call is not made and call.args and code.origin(owner) is made:
+            yield call.args[0], call.lineno
+
+
+def _built_in(owner: ast.ClassDef) -> Direction | None:
+    """The direction that the class itself compares in: `if value < self.best: self.best = value`."""
+    found: set[Direction] = set()
+    for method in (m for m in owner.body if isinstance(m, ast.FunctionDef) and m.name in _ASKED):
+        first = next((n for n in parameters(method) if n != "self"), None)
+        for branch in (n for n in ast.walk(method) if isinstance(n, ast.If)):
+            kept = [written(t) for s in branch.body if isinstance(s, ast.Assign) and written(s.value) == first
+                    for t in s.targets if isinstance(t, ast.Attribute)]  # fmt: skip
+            for test in (n for n in ast.walk(branch.test) if isinstance(n, ast.Compare) and len(n.ops) == 1):
+                left, right = written(test.left), written(test.comparators[0])
+                less = isinstance(test.ops[0], (ast.Lt, ast.LtE))
+                if not less and not isinstance(test.ops[0], (ast.Gt, ast.GtE)):
+                    continue
+                if left == first and any(right.startswith(k) for k in kept):
+                    found.add("min" if less else "max")
+                elif right == first and any(left.startswith(k) for k in kept):
+                    found.add("max" if less else "min")
+    return found.pop() if len(found) == 1 else None
+
+
+def _compares(owner: ast.ClassDef) -> bool:
+    """Whether the class asks for "min" or "max"."""
+    return any(isinstance(n, ast.Compare) and any(isinstance(c, ast.Constant) and c.value in ("min", "max")
+               for c in n.comparators) for n in ast.walk(owner))  # fmt: skip
+
+
+def _direction(look: Lookup, code: Syntax, given: ast.expr) -> Direction | None:
+    """By the name, else by how the value is made."""
+    found = by_value(code, given)
+    name = last_name(given)
+    return found if found is not None or (name and by_name(name) is not None) else by_flow(look, code, given)
+
+
+def _stepped_with(look: Lookup, code: Syntax, made: ast.Call) -> Iterator[tuple[ast.expr, str, Direction | None]]:
     for step in code.calls("step"):
         given = argument(step, 0, "metrics")
         if isinstance(step.func, ast.Attribute) and given is not None and code.origin(step.func.value) is made:
-            yield step, written(given), by_value(code, given)
+            yield step, written(given), _direction(look, code, given)
     for table in code.of(ast.Dict):
         keys = {k.value: v for k, v in zip(table.keys, table.values, strict=True) if isinstance(k, ast.Constant)}
         monitor = keys.get("monitor")
