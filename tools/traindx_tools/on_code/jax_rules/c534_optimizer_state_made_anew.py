@@ -17,7 +17,7 @@ from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.steps_of import calls_of, loops_around
-from traindx_tools.on_code.syntax import Syntax, last_name, written
+from traindx_tools.on_code.syntax import Syntax, last_name, parameters, written
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -25,7 +25,8 @@ RULE = Rule(
     name="optimizer-state-made-anew",
     title="The state of an optax optimizer is made anew for every update",
     severity=Severity.HIGH,
-    sees="init of an optimizer with state in the same loop body, or the same called step, as its update.",
+    sees="init of an optimizer with state, or an nnx.Optimizer, in the same loop body, or the same called step, as its "
+         "update; a state that a step is given and overwrites with a new one.",
     matters="No moments, no momentum, and a schedule that stays at its first value.",
     alike=("an inner loop that adapts a copy", "one state for each of several runs"),
     confirm=("print(opt_state[0].count): it is 1 after every step",),
@@ -41,6 +42,8 @@ def check(project: Project) -> Iterator[Finding]:
         return
     look = lookup(project)
     for code in look.codes:
+        if "nnx" in code.file.text:
+            yield from _held(look, code)
         if "optax" not in code.file.text or ".init(" not in code.file.text:
             continue
         for call in code.calls("init"):
@@ -76,10 +79,44 @@ def _updated_beside(look: Lookup, code: Syntax, call: ast.Call) -> ast.Call | No
             return None
         if loops:
             return update if _long(look, code, loops[0], around) else None
-        if body is None or _INSIDE.search(written(body)) or not loops_around(look, code, call):
+        if body is None or _INSIDE.search(written(body)):
+            return None
+        if names & set(parameters(body)) and update.lineno > call.lineno and not _read_before(body, call, names):
+            return update  # the state that comes in is overwritten before anything has read it
+        if not loops_around(look, code, call):
             return None
         return update if _called_each_step(look, code, call) and not _returned(body, names) else None
     return None
+
+
+def _read_before(body: ast.AST, call: ast.Call, names: set[str]) -> bool:
+    """Whether the state that the step was given is read in front of the new one."""
+    return any(isinstance(n, ast.Name) and n.id in names and isinstance(n.ctx, ast.Load) and n.lineno <= call.lineno
+               for n in below(body))  # fmt: skip
+
+
+def _held(look: Lookup, code: Syntax) -> Iterator[Finding]:
+    """An nnx.Optimizer that is made beside its only update, in the step or in the loop."""
+    for call in code.calls("Optimizer", "ModelAndOptimizer"):
+        body, statement, loops = code.function(call), code.statement(call), code.loops(call)
+        if not code.qualified(call.func).startswith("flax.nnx.") or not isinstance(statement, ast.Assign):
+            continue
+        name = written(statement.targets[0])
+        around: ast.AST | None = loops[0] if loops else body
+        if around is None or _conditional(code, call, around) or _STATELESS.match(_expanded(code, code.origin(
+                call.args[1]) if len(call.args) > 1 else call)):  # fmt: skip
+            continue
+        updates = [c for c in code.calls("update") if written(c.func) == f"{name}.update"
+                   and code.function(c) is body and c.lineno > call.lineno]  # fmt: skip
+        beside = [c for c in updates if code.loops(c) == loops]
+        model = written(call.args[0]) if call.args else ""
+        inside = list(below(around))
+        kept = any(isinstance(n, ast.Return) and n.value is not None and name in written(n.value) for n in inside)
+        made = any(isinstance(n, ast.Assign) and written(n.targets[0]) == model for n in inside)
+        if not beside or kept or made:
+            continue
+        if loops or (loops_around(look, code, call) and body is not None and model in parameters(body)):
+            yield _finding(look, code, call, beside[0])
 
 
 def _with_state(look: Lookup, code: Syntax, owner: ast.expr) -> bool:
@@ -151,9 +188,12 @@ def _returned(body: ast.AST, names: set[str]) -> bool:
 
 
 def _finding(look: Lookup, code: Syntax, call: ast.Call, update: ast.Call) -> Finding:
-    of, loop = loops_around(look, code, call)[0]
-    inside = f"in the loop at line {getattr(loop, 'lineno', 1)}" if code.loops(call) else (
-        f"in {getattr(code.function(call), 'name', 'a function')}, which the loop at {of.at(loop)} calls")
+    around = loops_around(look, code, call)
+    inside = f"in {getattr(code.function(call), 'name', 'a function')}, which is given one"
+    if around:
+        of, loop = around[0]
+        inside = f"in the loop at line {getattr(loop, 'lineno', 1)}" if code.loops(call) else (
+            f"in {getattr(code.function(call), 'name', 'a function')}, which the loop at {of.at(loop)} calls")
     return RULE.finding(
         f"{written(call)[:60]} at {code.at(call)} makes the state of the optimizer anew {inside}, and the update at "
         f"line {update.lineno} uses it: moments, momentum and step count start from zero every time",

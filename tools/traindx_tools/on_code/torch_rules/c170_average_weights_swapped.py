@@ -65,8 +65,13 @@ def _averages(code: Syntax) -> Iterator[tuple[ast.AST, str, float | None, str]]:
             yield call, written(average), 1 - weight, code.file.segment(call)
     for call in code.calls("incremental_update"):
         step, old = code.number(argument(call, 2, "step_size")), argument(call, 1, "old_tensors")
+        new = argument(call, 0, "new_tensors")
         if step is not None and old is not None:
-            yield call, "target " + written(old), 1 - step, code.file.segment(call)
+            turned = new is not None and _AVERAGE.search(written(new)) and not _AVERAGE.search(written(old))
+            if turned and new is not None and step <= _MOST:
+                yield call, written(new), step, code.file.segment(call)
+            else:
+                yield call, "target " + written(old), 1 - step, code.file.segment(call)
 
 
 def _sum(code: Syntax, node: ast.BinOp) -> Iterator[tuple[ast.AST, str, float | None, str]]:
@@ -154,7 +159,7 @@ def _in_place(code: Syntax, call: ast.Call) -> Iterator[tuple[ast.AST, str, floa
 
 
 def _of_pair(code: Syntax, node: ast.expr) -> str:
-    """What a loop's variable runs over: " of teacher.parameters()" for t in zip(student..., teacher...)."""
+    """What a variable runs over: " of teacher.parameters()" for t in zip(student..., teacher...), or in a tree_map."""
     head = node
     while isinstance(head, ast.Attribute):
         head = head.value
@@ -167,5 +172,11 @@ def _of_pair(code: Syntax, node: ast.expr) -> str:
             continue
         for part, over in zip(loop.target.elts, loop.iter.args, strict=False):
             if isinstance(head, ast.Name) and head.id in names_in(part):
+                return f" of {written(over)}"
+    step = next((a for a in code.above(node) if isinstance(a, ast.Lambda)), None)
+    mapped = code.parent(step) if step is not None else None
+    if step is not None and isinstance(mapped, ast.Call) and mapped.args and mapped.args[0] is step:
+        for given, over in zip(step.args.args, mapped.args[1:], strict=False):
+            if isinstance(head, ast.Name) and head.id == given.arg:
                 return f" of {written(over)}"
     return ""
