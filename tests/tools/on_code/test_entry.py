@@ -205,7 +205,7 @@ def test_names_do_not_matter_only_what_things_are() -> None:
 
 
 def test_locate_quotes_the_line_and_names_the_function() -> None:
-    project = audit([FIXTURES / "c101" / "bad_helper_without_zero_grad.py"]).project
+    project = audit([FIXTURES / "c101" / "bad_helper_without_zero_grad.py"]).projects[0]
     quote, function = locate(project, "bad_helper_without_zero_grad.py", 31)
     assert quote.startswith("value.backward()")
     assert function == "update"
@@ -242,7 +242,7 @@ def test_constants_and_settings() -> None:
             main()
             """
     )
-    project = audit_sources([source(text)]).project
+    project = audit_sources([source(text)]).projects[0]
     named = constants(project)
     assert named["RATE"] == 3e-4
     assert named["EPOCHS"] == 8
