@@ -4,19 +4,21 @@ Training passes `t / T`, a number in [0, 1), and the sampler passes the index, 0
 time embedding is then asked for values that it never saw, nearly all of them far outside, and the predicted noise is
 wrong at every step. The training loss is as it should be, samples are not, and more steps make them worse. The rule
 compares the two calls of the network: random times (`randint`, `rand`) on one side, the counter of a loop on the other.
-A network that divides by itself is given the index in both and is left alone.
+The same holds where one side passes the noise level (`sigmas[i]`) and the other the index. A network that divides by
+itself is given the index in both and is left alone.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.syntax import Syntax, last_name, written
+from traindx_tools.on_code.syntax import Syntax, last_name, names_in, parameters, written
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -30,10 +32,14 @@ RULE = Rule(
     alike=("too few sampling steps", "a noise schedule that does not end in noise", "a stale average of the weights"),
     confirm=("print the smallest and largest time that the network gets in training and in sampling",),
 )  # fmt: skip
-INDEX, UNIT = "the index of the step", "a number between 0 and 1"
+INDEX, UNIT, LEVEL = "the index of the step", "a number between 0 and 1", "the noise level of the step"
+_TIME = re.compile(r"t|ts|time\w*|step\w*|tau|sigma\w*|noise_level\w*|noise_cond\w*|log_?snr", re.IGNORECASE)
+_SCHEDULES = re.compile(r"cumprod|sqrt\(|logspace|\.exp\(|\bexp\(|\*\* ?-?0?\.5")
+_LEVELS = re.compile(r"(self\.)?(\w+_)?(sigmas?|noise_levels?|alphas?_bar|alpha_bars?|alphas?_cumprod|log_?snrs?)"
+                     r"(_\w+)?", re.IGNORECASE)  # fmt: skip
 _AS_IT_IS = frozenset({
     "float", "to", "long", "int", "view", "reshape", "unsqueeze", "squeeze", "expand", "repeat", "cuda", "cpu",
-    "type_as", "double", "half", "flatten", "clone", "contiguous", "expand_as", "type",
+    "type_as", "double", "half", "flatten", "clone", "contiguous", "expand_as", "type", "astype", "item",
 })  # fmt: skip
 _FILLED = {"full": 1, "full_like": 1, "tensor": 0, "as_tensor": 0, "asarray": 0, "array": 0}
 _ONES = frozenset({"ones", "ones_like"})
@@ -54,13 +60,14 @@ class _Told:
 
 def check(project: Project) -> Iterator[Finding]:
     """Compare the calls of each network in training with those in a sampling loop."""
-    if not any("randint(" in f.text or "rand(" in f.text for f in project.files):
+    if not any(re.search(r"randint\(|rand\(|integers\(|uniform\(", f.text) for f in project.files):
         return
     find = lookup(project)
     told = [t for code in find.codes if "torch" in code.file.text or "jax" in code.file.text for t in _told(find, code)]
     for sampled in (t for t in told if not t.random):
         name = _name(sampled.call)
-        trained = [t for t in told if t.random and t.place == sampled.place and _same(_name(t.call), name)
+        trained = [t for t in told if t.random and t.place == sampled.place
+                   and (_same(_name(t.call), name) or _only_network(find, len(t.call.args)))
                    and len(t.call.args) == len(sampled.call.args)]  # fmt: skip
         scales = {t.scale for t in trained}
         if scales and sampled.scale not in scales:
@@ -72,7 +79,8 @@ def _told(find: Lookup, code: Syntax) -> Iterator[_Told]:
         if len(call.args) + len(call.keywords) < 2 or code.qualified(call.func).partition(".")[0] in (
                 "torch", "numpy", "math", "jax"):  # fmt: skip
             continue
-        if isinstance(call.func, ast.Attribute) and written(call.func.value) not in ("self", "cls"):
+        applied = last_name(call.func) in ("apply", "apply_fn")
+        if isinstance(call.func, ast.Attribute) and written(call.func.value) not in ("self", "cls") and not applied:
             continue
         given: list[tuple[int | str, ast.expr]] = [*enumerate(call.args)]
         given += [(k.arg or "", k.value) for k in call.keywords]
@@ -87,6 +95,17 @@ def _told(find: Lookup, code: Syntax) -> Iterator[_Told]:
 def _is_network(find: Lookup, code: Syntax, call: ast.Call) -> bool:
     """Whether it is not a function of the project: then its name stands for a module that is called."""
     return find.function(code, call.func) is None and last_name(call.func) not in find.classes
+
+
+def _only_network(find: Lookup, given: int) -> bool:
+    """Whether the project has one network alone that takes a time, so that calls by any name are its calls."""
+    bodies = [f for _, f in find.functions.get("forward", ()) if len(_taken(f)) >= 2]
+    forwards = [f for f in bodies if _TIME.fullmatch(_taken(f)[1])]
+    return len(forwards) == 1 and len(_taken(forwards[0])) >= given
+
+
+def _taken(body: ast.FunctionDef) -> list[str]:
+    return [n for n in parameters(body) if n != "self"]
 
 
 def _name(call: ast.Call) -> str:
@@ -109,6 +128,9 @@ def _scale(code: Syntax, node: ast.expr, left: int) -> tuple[str, bool] | None:
         made = code.assigned(node)
         return _scale(code, made, left - 1) if made is not None and made is not node else None
     if isinstance(node, ast.Subscript):
+        if _level(code, node.value) and not isinstance(node.slice, ast.Slice):
+            found = _scale(code, node.slice, left - 1)
+            return None if found is None or found[0] != INDEX else (LEVEL, found[1])
         keeps = all(isinstance(x, ast.Slice) or (isinstance(x, ast.Constant) and x.value in (None, Ellipsis)) for x in
                     (node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]))  # fmt: skip
         return _scale(code, node.value, left - 1) if keeps else None
@@ -131,19 +153,35 @@ def _computed(code: Syntax, node: ast.BinOp, left: int) -> tuple[str, bool] | No
         return None
     if isinstance(node.op, ast.Div):
         found, number = _scale(code, node.left, left - 1), code.number(node.right)
-        if found is None or found[0] == UNIT or (number is not None and number < 10):
+        if found is None or found[0] != INDEX or (number is not None and number < 10):
             return None
         return UNIT, found[1]
+    if isinstance(node.op, (ast.Add, ast.Sub)) and code.number(node.right) is not None:
+        found = _scale(code, node.left, left - 1)
+        return found if found is not None and found[0] == INDEX else None
+    if isinstance(node.op, ast.Sub) and isinstance(node.right, ast.Name):  # T - 1 - k
+        found = _scale(code, node.right, left - 1)
+        return found if found is not None and found[0] == INDEX and not found[1] else None
     return None
+
+
+def _level(code: Syntax, table: ast.expr) -> bool:
+    """Whether a table holds noise levels: by what it is made of, or by its name."""
+    made = code.origin(table)
+    if not isinstance(table, (ast.Name, ast.Attribute)):
+        return False
+    return bool(_LEVELS.fullmatch(written(table)) or (_SCHEDULES.search(written(made)) and made is not table))
 
 
 def _of_call(code: Syntax, node: ast.Call, left: int) -> tuple[str, bool] | None:
     name = last_name(node.func)
     library = code.qualified(node.func).partition(".")[0] in ("torch", "jax", "numpy")
-    if library and name == "randint":
+    if (library and name == "randint") or (name == "integers" and "rng" in written(node.func)):
         return INDEX, True
-    if library and name == "rand":
+    if library and (name == "rand" or (name == "uniform" and _from_0_to_1(code, node))):
         return UNIT, True
+    if name in ("float", "int") and isinstance(node.func, ast.Name) and len(node.args) == 1:
+        return _scale(code, node.args[0], left - 1)
     if library and name in _FILLED and len(node.args) > _FILLED[name]:
         return _scale(code, node.args[_FILLED[name]], left - 1)
     if not library and name in _AS_IT_IS and isinstance(node.func, ast.Attribute):
@@ -151,8 +189,15 @@ def _of_call(code: Syntax, node: ast.Call, left: int) -> tuple[str, bool] | None
     return None
 
 
+def _from_0_to_1(code: Syntax, call: ast.Call) -> bool:
+    """`jax.random.uniform(key, shape)`, without bounds or with a largest value of 1."""
+    high = next((k.value for k in call.keywords if k.arg in ("maxval", "high")), None)
+    return code.qualified(call.func).startswith("jax") and len(call.args) <= 2 and (
+        high is None or code.number(high) == 1)  # fmt: skip
+
+
 def _counter(code: Syntax, name: ast.Name) -> bool:
-    """Whether a name counts the steps of a loop downwards."""
+    """Whether a name counts the steps of a sampling loop: downwards, or while it changes what the network is given."""
     for loop in code.loops(name):
         if not isinstance(loop, ast.For):
             continue
@@ -161,12 +206,31 @@ def _counter(code: Syntax, name: ast.Name) -> bool:
         over = loop.iter
         while isinstance(over, ast.Call) and last_name(over.func) in ("tqdm", "trange", "list") and over.args:
             over = over.args[0]
+        if isinstance(over, ast.Subscript) and written(over.slice) == "::-1":
+            return isinstance(over.value, ast.Call) and last_name(over.value.func) in _COUNTED
         if not isinstance(over, ast.Call):
             return False
         if last_name(over.func) == "reversed" and over.args and isinstance(over.args[0], ast.Call):
             return last_name(over.args[0].func) in _COUNTED
-        return last_name(over.func) in _COUNTED and len(over.args) == 3 and code.number(over.args[2]) == -1
+        if last_name(over.func) not in _COUNTED:
+            return False
+        down = len(over.args) == 3 and code.number(over.args[2]) == -1
+        return down or (len(over.args) <= 2 and _advances(code, loop))
     return False
+
+
+def _advances(code: Syntax, loop: ast.For) -> bool:
+    """Whether the loop computes a sample from itself and a network's answer: `x = x + dt * net(x, t)`."""
+    if code.calls_in(loop, "backward", "grad", "value_and_grad"):
+        return False
+    given = {c.args[0].id for c in code.inside(loop, ast.Call) if len(c.args) >= 2 and isinstance(c.args[0], ast.Name)
+             and not code.qualified(c.func)}  # fmt: skip
+    for step in code.inside(loop, ast.AugAssign):
+        if isinstance(step.target, ast.Name) and step.target.id in given:
+            return True
+    return any(isinstance(t, ast.Name) and t.id in given and isinstance(step.value, ast.BinOp)
+               and t.id in names_in(step.value)
+               for step in code.inside(loop, ast.Assign) for t in step.targets)  # fmt: skip
 
 
 def _finding(trained: _Told, sampled: _Told) -> Finding:
