@@ -98,3 +98,9 @@ def random_weights(event: Event) -> tuple[Patch, ...]:
         return ()
     change = Change(event.file, "draw the weights at random")
     return change.replace(node, f"{owner}xavier_uniform_({source_of(event.file, node.args[0])})").patches()
+
+
+def usual_momentum(event: Event) -> tuple[Patch, ...]:
+    """torch's default weight of the new batch in place of 0."""
+    given = argument(event.node, 2, "momentum") if isinstance(event.node, ast.Call) else None
+    return rewritten(event.file, given, "0.1", "let the statistics follow the batches")

@@ -3,18 +3,19 @@
 torch's momentum is the weight of the new batch (0.1 by default): after n updates a share of (1 - momentum)^n of the
 initial mean 0 and variance 1 is left. With 0.01 and a dozen updates that is 89 %: eval mode normalises with statistics
 of nothing. Keras and flax count the other way round (0.99 is usual there): 0.99 in torch keeps the last batch only, and
-0.01 in flax does the same.
+0.01 in flax does the same. A momentum of exactly 0 never takes a batch in; None is the cumulative average.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import numbers
 from traindx_tools.on_code.trace import Event
-from traindx_tools.on_code.values import Thing, number
+from traindx_tools.on_code.values import Thing, number, truth
 from traindx_tools.rules import Rule, Threshold
 
 RULE = Rule(
@@ -32,6 +33,10 @@ RULE = Rule(
     },
 )
 
+_SET = re.compile(r"load_state_dict|pretrained|torch\.load|load_weights|update_bn|running_(mean|var)|\.momentum\s*=|"
+                  r"weights\s*=\s*[\"'A-Z]|create_model|from_checkpoint|load_file")  # fmt: skip
+"""Statistics that come from somewhere else, or a momentum that is set later."""
+
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at every BatchNorm layer that is made."""
@@ -45,7 +50,7 @@ def check(project: Project) -> Iterator[Finding]:
             and made.short.startswith("BatchNorm")
         ):
             if made.type.startswith("torch.nn."):
-                yield from _torch(event, made, updates)
+                yield from _torch(project, event, made, updates)
             elif made.type.startswith("flax."):
                 momentum = number(made.kwargs.get("momentum"))
                 if momentum is not None and momentum <= 0.2:
@@ -69,9 +74,13 @@ def _updates(project: Project) -> float | None:
     return max(totals) if totals else None
 
 
-def _torch(event: Event, layer: Thing, updates: float | None) -> Iterator[Finding]:
+def _torch(project: Project, event: Event, layer: Thing, updates: float | None) -> Iterator[Finding]:
     momentum = number(layer.argument(2, "momentum"))
     if momentum is None:
+        return
+    if momentum == 0:
+        if not _kept_on_purpose(project, layer):
+            yield _never(event, layer)
         return
     if momentum >= 0.9:
         yield _last_batch(event, momentum, "torch counts the weight of the new batch (0.1 is its default), "
@@ -100,6 +109,24 @@ def _torch(event: Event, layer: Thing, updates: float | None) -> Iterator[Findin
             severity=Severity.LOW,
             measured={"kind": "slow", "momentum": momentum},
         )
+
+
+def _kept_on_purpose(project: Project, layer: Thing) -> bool:
+    """Whether statistics are not kept, come from elsewhere (loaded weights), or are set later."""
+    tracked = layer.argument(4, "track_running_stats")
+    return (tracked is not None and truth(tracked) is not True) or any(_SET.search(f.text) for f in project.files)
+
+
+def _never(event: Event, layer: Thing) -> Finding:
+    return RULE.finding(
+        f"{layer.short} at {event.file.path}:{event.line} has momentum 0: its running statistics never move from mean "
+        "0 and variance 1, which eval mode uses (momentum=None is the cumulative average)",
+        location(event),
+        event.file.path,
+        strength=Strength.DIRECT,
+        measured={"kind": "never", "momentum": 0.0},
+        patch=numbers.usual_momentum(event),
+    )
 
 
 def _last_batch(event: Event, momentum: float, why: str) -> Finding:

@@ -21,7 +21,7 @@ from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
 from traindx_tools.on_code.trace import Event, Place
 from traindx_tools.on_code.training import sent_backward
 from traindx_tools.on_code.ungraphed_steps import ungraphed
-from traindx_tools.on_code.values import Bag, Operation, Tensor, Value
+from traindx_tools.on_code.values import Bag, Operation, Symbol, Tensor, Value, parts
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -117,14 +117,39 @@ def _judged(loop: TrainingLoop, place: Place, loss: Tensor, fresh: list[Event]) 
     if made is not None and _from_loss(made):
         yield _finding(event, made, f"a new tensor is made from the loss at line {made.line}")
         return
-    if loss.grad is not False or not loss.models or event.grad is False:
+    cut = loss.grad is False or (loss.grad is None and _of_cut_outputs(loop, loss))
+    if not cut or not loss.models or event.grad is False:
         return
     leaves = [p for p in loop.of("requires_grad_") if isinstance(p.event.receiver, Tensor)]
     if any(not p.event.receiver.models for p in leaves if isinstance(p.event.receiver, Tensor)):
         return  # the gradient of an input is wanted
-    if any(p.event.kind == "store" and p.event.name == "attribute.requires_grad" for p in loop.places):
+    if any(p.event.kind == "store" and p.event.name == "attribute.requires_grad" and not _of_model(p.event.receiver)
+           for p in loop.places):  # fmt: skip
         return
     yield _finding(event, event, "it was detached, or computed without gradients or from an argmax")
+
+
+def _of_model(value: Value | None) -> bool:
+    """Whether a model computed it: `requires_grad = True` on such a value papers the cut over."""
+    return isinstance(value, Tensor) and bool(value.models)
+
+
+def _of_cut_outputs(loop: TrainingLoop, loss: Tensor) -> bool:
+    """Whether it is a loss of torch between outputs that are cut and what a loader gave, which has no graph."""
+    made = [p.event for p in loop.places if p.event.kind == "call" and p.event.result == loss and "loss" in loss.tags
+            and p.event.method != "requires_grad_"]  # fmt: skip
+    given = [(*e.args[:2], *(e.kwargs[k] for k in ("input", "target") if k in e.kwargs)) for e in made]
+    return bool(given) and all(
+        any(_of_model(v) for v in values) and all(map(_graphless, values))
+        for values in given
+    )
+
+
+def _graphless(value: Value) -> bool:
+    """Whether it has no graph: cut, or read from a loader."""
+    if isinstance(value, Tensor):
+        return value.grad is False or (value.grad is None and not value.models and "batch" in value.tags)
+    return any(isinstance(p, Symbol) and p.role == "iteration" and p.name == "batch" for p in parts(value))
 
 
 def _becomes(result: Value | None, loss: Tensor) -> bool:

@@ -101,8 +101,9 @@ def _is_target(value: Value, node: ast.expr | None) -> bool:
     if _OUTPUT.search(text):
         return False
     if isinstance(value, Tensor):
-        made = value.grad is False and not value.models and not value.kind
-        return made and (bool(_TARGET.search(_plain(node))) or "batch" in value.tags)
+        if value.grad is True or value.models or value.kind:
+            return False
+        return "batch" in value.tags or (value.grad is False and bool(_TARGET.search(_plain(node))))
     one: Value | None = value
     named = bool(_TARGET.search(_plain(node)))
     for _ in range(8):
