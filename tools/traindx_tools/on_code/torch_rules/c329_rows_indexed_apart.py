@@ -60,6 +60,7 @@ def check(project: Project) -> Iterator[Finding]:
             a, b = _rows(code, one.slice), _rows(code, other.slice)
             if a is not None and b is not None:
                 yield from _judged(code, one, other, a, b)
+        yield from _shuffled(code)
 
 
 def _pairs(code: Syntax) -> Iterator[tuple[ast.Subscript, ast.Subscript]]:
@@ -79,6 +80,32 @@ def _pairs(code: Syntax) -> Iterator[tuple[ast.Subscript, ast.Subscript]]:
         labels = [s for s in held if _LABELS.fullmatch(last_name(s.value))]
         if len(inputs) == len(labels) == 1:
             yield inputs[0], labels[0]
+
+
+def _shuffled(code: Syntax) -> Iterator[Finding]:
+    """`x = permutation(key, x)` and `y = permutation(other_key, y)` in one function."""
+    found: dict[int, list[tuple[ast.Assign, ast.Call, str]]] = {}
+    for call in code.calls("permutation"):
+        statement, full = code.parent(call), code.qualified(call.func)
+        place = 1 if full == "jax.random.permutation" else 0
+        array = call.args[place] if len(call.args) > place else None
+        if isinstance(statement, ast.Assign) and isinstance(array, ast.Name) and written(
+                statement.targets[0]) == array.id:  # fmt: skip
+            found.setdefault(id(code.scope(call)), []).append((statement, call, array.id))
+    for group in found.values():
+        inputs = [g for g in group if _INPUTS.fullmatch(g[2])]
+        labels = [g for g in group if _LABELS.fullmatch(g[2])]
+        if len(inputs) != 1 or len(labels) != 1 or _MIXED.search(getattr(code.function(inputs[0][0]), "name", "")):
+            continue
+        (one, first, x), (_, second, y) = inputs[0], labels[0]
+        keyed = code.qualified(first.func) == "jax.random.permutation"
+        same = keyed and written(first.args[0]) == written(second.args[0])
+        if not same and not _seeded(code, first, second):
+            yield RULE.finding(
+                f"{written(one)[:70]} at {code.at(one)} shuffles {x}, and {y} is shuffled by another draw at line "
+                f"{second.lineno}: labels do not belong to their inputs",
+                code.place(one), code.file.path, strength=Strength.DIRECT, measured={"kind": "two draws"},
+            )  # fmt: skip
 
 
 def _held(node: ast.expr) -> ast.Subscript | None:
