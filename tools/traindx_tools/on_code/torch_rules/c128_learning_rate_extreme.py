@@ -9,6 +9,7 @@ Prodigy, D-Adaptation) are left alone, and so are optimizers over something that
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
@@ -37,6 +38,7 @@ RULE = Rule(
         "SGD": Threshold(2.0, "above", "usual range 1e-3 to 1 (He et al. 2016, Goyal et al. 2017 with warm-up)"),
         "pretrained": Threshold(1e-2, "above", "usual range 1e-5 to 1e-4 (Devlin et al. 2019; transformers: 5e-5)"),
         "Adam": Threshold(0.1, "above", "usual range 1e-5 to 1e-2 (Kingma and Ba 2015: 1e-3)"),
+        "from scratch": Threshold(1e-6, "below", "a tenth of the lowest usual rate of Adam, with nothing loaded"),
         "small": Threshold(1e-8, "below", "no update survives float32 rounding of weights near 1"),
     },
 )
@@ -55,6 +57,10 @@ _HIGHEST = {
     "lion": (0.02, 0.1),
 }
 """Above the first it is remarked, above the second it is called a fault."""
+
+_LATER = re.compile(r"load_state_dict|torch\.load|pretrained|weights=|load_from|checkpoint|sched|warm_?up|\[.lr.\]|"
+                    r"\blr_|reduction=.sum|\.sum\(\)\.backward|fine_?tun|from_hub|load_model|create_model", re.I)
+"""Weights that are learned already, a rate that is set later, or a loss that is a sum."""
 
 
 def check(project: Project) -> Iterator[Finding]:
@@ -100,10 +106,10 @@ def _made(project: Project) -> Iterator[Finding]:
         if number(made.argument(1, "lr")) == 1.0 and any(w is made for w in whole):
             continue  # the function of the schedule gives the rate itself
         if made.type.startswith("optax.") or (is_optimizer(made) and held(made)):
-            yield from _judged(event, made)
+            yield from _judged(project, event, made)
 
 
-def _judged(event: Event, made: Thing) -> Iterator[Finding]:
+def _judged(project: Project, event: Event, made: Thing) -> Iterator[Finding]:
     given = made.argument(0, "learning_rate") if made.type.startswith("optax.") else made.argument(1, "lr")
     rate = number(given)
     if rate is None:
@@ -124,6 +130,16 @@ def _judged(event: Event, made: Thing) -> Iterator[Finding]:
             measured={"kind": "high", "learning_rate": rate, "optimizer": made.short, "usual_highest": remark},
             patch=numbers.usual_rate(event, made, rate) if worst and not _plain_sgd(made, rate) else (),
         )
+    elif 1e-8 <= rate < 1e-6 and made.type.startswith("torch.") and _from_scratch(project):
+        yield RULE.finding(
+            f"{made.short} at {event.file.path}:{event.line} has a learning rate of {rate:g}{chosen}, and nothing is "
+            f"loaded or scheduled: {'1e-3 to 1' if made.short == 'SGD' else '1e-5 to 1e-2'} is usual from scratch",
+            location(event),
+            event.file.path,
+            strength=Strength.CIRCUMSTANTIAL,
+            severity=Severity.MEDIUM,
+            measured={"kind": "low", "learning_rate": rate, "optimizer": made.short},
+        )
     elif 0 < rate < 1e-8:
         yield RULE.finding(
             f"{made.short} at {event.file.path}:{event.line} has a learning rate of {rate:g}{chosen}: weights "
@@ -135,6 +151,11 @@ def _judged(event: Event, made: Thing) -> Iterator[Finding]:
             severity=Severity.MEDIUM,
             measured={"kind": "low", "learning_rate": rate, "optimizer": made.short},
         )
+
+
+def _from_scratch(project: Project) -> bool:
+    """Whether the program loads no weights, changes no rate and sums no loss."""
+    return not any(_LATER.search(f.text) for f in project.files)
 
 
 def _of_plain(event: Event) -> Severity:
