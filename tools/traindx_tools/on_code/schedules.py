@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from traindx_tools.finding import Location, Patch, Severity, Strength
 from traindx_tools.finding import Value as Plain
-from traindx_tools.on_code import names
+from traindx_tools.on_code import names, windowed
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.repairs import schedule
 from traindx_tools.on_code.trace import Block, Place, walk
@@ -67,6 +67,7 @@ def faults(project: Project) -> Iterator[Fault]:
                 yield from _other_loader(project, loop, place, scheduler)
                 yield from _warmup_in_samples(project, loop, place, scheduler)
                 yield from _one_epoch_long(project, loop, place, scheduler)
+                yield from _in_micro_batches(project, loop, place, scheduler)
                 yield from _before_optimizer(loop, place)
                 yield from _prepared(project, place, scheduler)
         yield from _turns_again(loop)
@@ -176,6 +177,25 @@ def _one_epoch_long(project: Project, loop: TrainingLoop, place: Place, schedule
         direct=scheduler.short != "CosineAnnealingLR",
         measured={"scheduler": scheduler.short, "epochs": counts[-1]},
         patch=schedule.for_all_epochs(place.event.file, scheduler, outer[-1]),
+    )
+
+
+def _in_micro_batches(project: Project, loop: TrainingLoop, place: Place, scheduler: Thing) -> Iterator[Fault]:
+    """A length that counts every batch, stepped once for each window of accumulated ones."""
+    stepping, total = innermost_stepping(loop, place), length_of(scheduler)
+    if total is None or stepping is None or stepping not in place.path:
+        return
+    inside = [p for p in steps_inside(loop, stepping) if is_optimizer(p.event.receiver)]
+    every = windowed.window(place, stepping, inside)
+    outer = [b for b in place.path[:place.path.index(stepping)] if b.kind == "loop"]
+    if every is None or not windowed.every_batch(total, outer, stepping):
+        return
+    yield Fault(
+        "length in micro-batches",
+        f"{scheduler.short} built at {scheduler.site} is {_written(total)} steps long, the number of all batches, and "
+        f"is stepped once for each {every:g} of them ({_place_name(place)}): the run ends at 1/{every:g} of it",
+        Location(file=scheduler.site.path, line=scheduler.site.line, quote=_quote(project, scheduler)),
+        measured={"scheduler": scheduler.short, "window": every},
     )
 
 
