@@ -87,6 +87,8 @@ def _unpacked(code: Syntax, name: ast.Name) -> int | None:
 def _part(code: Syntax, node: ast.Subscript, left: int) -> int | None:
     held = node.value
     if isinstance(held, ast.Call) and isinstance(node.slice, ast.Constant) and node.slice.value == 0:
+        if last_name(held.func) == "pad_packed_sequence":
+            return 3
         made = _maker(code, held)
         if made is not None and last_name(made.func) in (*_RECURRENT, "MultiheadAttention"):
             return 3
@@ -126,8 +128,6 @@ def _of_call(code: Syntax, node: ast.Call, left: int) -> int | None:
     if name in ("unsqueeze", "flatten") and (name == "unsqueeze" or len(node.args) == 2 + plain):
         count = axis_count(code, held, left - 1)
         return None if count is None else count + (1 if name == "unsqueeze" else -1)
-    if name == "pad_packed_sequence":
-        return None
     return axis_count(code, held, left - 1) if name in _SAME else None
 
 

@@ -20,6 +20,7 @@ _KEEPS = frozenset({
 })  # fmt: skip
 _FLOATS = frozenset({"float", "double", "half", "bfloat16"})
 _WHOLE = frozenset({"bool", "int", "long", "byte"})
+_COMPARES = frozenset({"ne", "eq", "gt", "lt", "ge", "le", "not_equal", "greater", "less"})
 _ONES = frozenset({"ones", "ones_like", "zeros", "zeros_like"})
 _MASK = re.compile(r"(\w+_)?(mask|masks|pad|padding|keep|valid|causal|tril|real|present|att?n?_?mask)(_\w+)?", re.I)
 _LARGE = re.compile(r"inf|1e\d|1e\+\d|10000|finfo|e9|log\(")
@@ -75,6 +76,8 @@ def _computed(look: Lookup, code: Syntax, node: ast.BinOp, left: int) -> Source 
 def _of_call(look: Lookup, code: Syntax, node: ast.Call, left: int) -> Source | None:
     name, plain = last_name(node.func), bool(code.qualified(node.func))
     held = (node.args[0] if node.args else None) if plain else getattr(node.func, "value", None)
+    if name in _COMPARES and (plain or isinstance(node.func, ast.Attribute)):
+        return Source(code, node, False)
     if plain and name in _ONES:
         kind = argument(node, 99, "dtype")
         floats = name.endswith("s") and (kind is None or "float" in written(kind))

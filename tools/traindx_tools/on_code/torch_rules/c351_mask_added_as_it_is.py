@@ -79,6 +79,7 @@ def _sides(code: Syntax, node: ast.expr) -> Iterator[ast.expr]:
             yield from _in_place(code, node)
             step = code.assigned(node)
             if step is None or step is node:
+                yield from _under_condition(code, node)
                 return
             node = step
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
@@ -91,6 +92,15 @@ def _sides(code: Syntax, node: ast.expr) -> Iterator[ast.expr]:
             node = node.func.value
         else:
             return
+
+
+def _under_condition(code: Syntax, name: ast.Name) -> Iterator[ast.expr]:
+    """`if mask is not None: scores = scores + mask`, above this place."""
+    for statement, value in code.bindings(name):
+        if statement.lineno < name.lineno and isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add):
+            sides = (value.left, value.right)
+            if any(isinstance(s, ast.Name) and s.id == name.id for s in sides):
+                yield from (s for s in sides if not (isinstance(s, ast.Name) and s.id == name.id))
 
 
 def _in_place(code: Syntax, name: ast.Name) -> Iterator[ast.expr]:

@@ -38,7 +38,11 @@ _TABLE = re.compile(r"DictReader|csv\.reader|(?<!\w)reader\(|read_csv|read_table
 _BY_NAME = re.compile(r"glob\(|listdir\(|iterdir\(|scandir\(|\.stem|basename|splitext|sort|\.name\b|merge\(|set_index")
 _NUMBERED = re.compile(r"range|enumerate|count\(|arange")
 _PADDED = re.compile(r"^0\d|\{.*\}")
-_DEEP = 6
+_DATA = re.compile(r"\.(npy|npz|png|jpe?g|wav|flac|mp3|tiff?|bmp|txt|json|h5|gz)$")
+_OTHER = re.compile(r"savefig|save_image|state_dict|ckpt|checkpoint|epoch|plot|figure|global_step|generated|iteration")
+"""What is written during or after training: pictures of samples, weights."""
+_WHOLE = frozenset({"stack", "vstack", "tensor", "from_numpy", "as_tensor", "asarray", "concatenate", "cat"})
+_DEEP = 8
 
 
 @dataclass(frozen=True)
@@ -80,16 +84,17 @@ def check(project: Project) -> Iterator[Finding]:
 
 def _paired(code: Syntax) -> Iterator[tuple[ast.expr, ast.expr]]:
     """Sequences that are read side by side, each of the two first once."""
-    for call in code.calls("zip"):
+    for call in code.calls("zip", "TensorDataset", "train_test_split"):
         given = [a for a in call.args if not isinstance(a, ast.Starred)]
         yield from ((a, b) for a in given for b in given if a is not b)
     by_index: dict[tuple[int, str], list[ast.expr]] = {}
     for part in code.of(ast.Subscript):
-        if isinstance(part.slice, ast.Name) and isinstance(part.ctx, ast.Load):
+        index = part.slice.elts[0] if isinstance(part.slice, ast.Tuple) and part.slice.elts else part.slice
+        if isinstance(index, ast.Name) and isinstance(part.ctx, ast.Load):
             held = part.value
             while isinstance(held, ast.Attribute) and held.attr in ("iloc", "loc", "values"):
                 held = held.value
-            by_index.setdefault((_counted_by(code, part, part.slice.id), part.slice.id), []).append(held)
+            by_index.setdefault((_counted_by(code, part, index.id), index.id), []).append(held)
     for loop in code.of(ast.For):
         over, target = loop.iter, loop.target
         if isinstance(over, ast.Call) and last_name(over.func) == "enumerate" and over.args and isinstance(
@@ -126,6 +131,8 @@ def _listing(look: Lookup, code: Syntax, node: ast.expr, left: int = _DEEP) -> _
     if not isinstance(node, ast.Call):
         return None
     name = last_name(node.func)
+    if name in _WHOLE and node.args:
+        return _listing(look, code, node.args[0], left - 1)
     if name in _LISTS:
         return _Listing(NONE, code, node, _extension(node))
     if name not in ("sorted", "list", "tuple", "filter", "array") or not node.args:
@@ -198,20 +205,46 @@ def _numbered(look: Lookup, extension: str) -> str:
     """The name with a running number without leading zeros that the project makes; empty where none is, or some are."""
     found = ""
     for code in look.codes:
-        for text in code.of(ast.JoinedStr):
-            last = text.values[-1]
-            ending = last.value if isinstance(last, ast.Constant) and isinstance(last.value, str) else ""
-            if not ending.startswith(".") or (extension and not ending.endswith("." + extension)):
+        for text, number, ending, padded in _names(code):
+            fits = ending.endswith("." + extension) if extension else _DATA.search(ending) is not None
+            if not ending.startswith(".") or not fits or _OTHER.search(written(code.statement(text))):
                 continue
-            held = [v for v in text.values if isinstance(v, ast.FormattedValue)]
-            if not held or text.values[-2] is not held[-1]:
-                continue
-            number = held[-1]
-            if number.format_spec is not None and _PADDED.search(written(number.format_spec).strip("f'\"")):
+            if padded:
                 return ""
-            if number.format_spec is None and _counts(code, number.value):
+            if number is not None and _counts(code, number):
                 found = found or f"{written(text)} at {code.at(text)}"
     return found
+
+
+def _names(code: Syntax) -> Iterator[tuple[ast.expr, ast.expr | None, str, bool]]:
+    """(text, number, what follows the number, whether it is padded) of every text that ends in a number and more."""
+    for text in code.of(ast.JoinedStr):
+        last = text.values[-1] if text.values else None
+        before = text.values[-2] if len(text.values) > 1 else None
+        if isinstance(last, ast.Constant) and isinstance(before, ast.FormattedValue):
+            form = before.format_spec
+            padded = form is not None and bool(_PADDED.search(written(form).strip("f'\"")))
+            number = before.value if form is None else None
+            yield text, number, str(last.value), padded or "zfill" in written(before.value)
+    for call in code.calls("format"):
+        held = call.func.value if isinstance(call.func, ast.Attribute) else None
+        if isinstance(held, ast.Constant) and isinstance(held.value, str) and call.args:
+            match = re.search(r"\{\d?(:[^}]*)?\}([^{}]*)$", held.value)
+            if match:
+                yield call, call.args[-1], match.group(2), bool(match.group(1))
+    for sum_ in code.of(ast.BinOp):
+        if isinstance(sum_.op, ast.Mod) and isinstance(sum_.left, ast.Constant) and isinstance(sum_.left.value, str):
+            match = re.search(r"%(0\d+)?d([^%]*)$", sum_.left.value)
+            number = sum_.right.elts[-1] if isinstance(sum_.right, ast.Tuple) and sum_.right.elts else sum_.right
+            if match:
+                yield sum_, number, match.group(2), bool(match.group(1))
+        last = sum_.right if isinstance(sum_.op, ast.Add) else None
+        before = sum_.left.right if isinstance(sum_.left, ast.BinOp) else sum_.left
+        if isinstance(last, ast.Constant) and isinstance(last.value, str) and isinstance(before, ast.Call):
+            if last_name(before.func) == "str" and before.args:
+                yield sum_, before.args[0], last.value, False
+            elif last_name(before.func) in ("zfill", "rjust"):
+                yield sum_, None, last.value, True
 
 
 def _counts(code: Syntax, node: ast.expr) -> bool:
