@@ -174,6 +174,11 @@ class Lookup:
         return known[1]
 
     @cached_property
+    def texts(self) -> dict[int, dict[str, list[ast.Call]]]:
+        """For nodes that were asked for: the calls below them by their text."""
+        return {}
+
+    @cached_property
     def _called(self) -> dict[int, tuple[ast.Call, tuple[Syntax, Body] | None]]:
         return {}
 

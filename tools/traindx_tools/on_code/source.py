@@ -168,10 +168,23 @@ def below(node: ast.AST) -> Iterator[ast.AST]:
             queue += holds(one)
 
 
+def next_arm(node: ast.If) -> ast.If | None:
+    """The `elif` of an `if`: the tree nests it, people write it beside."""
+    inner = node.orelse[0] if len(node.orelse) == 1 else None
+    return inner if isinstance(inner, ast.If) and inner.col_offset == node.col_offset else None
+
+
 def _too_deep(tree: ast.Module) -> bool:
     level: list[ast.AST] = [tree]
     for _ in range(MAX_DEPTH):
-        level = [child for node in level if node.__class__ not in _ENDS for child in children(node)]
+        below_it: list[ast.AST] = []
+        for node in level:
+            while isinstance(node, ast.If) and (arm := next_arm(node)) is not None:
+                below_it += (node.test, *node.body)
+                node = arm
+            if node.__class__ not in _ENDS:
+                below_it += children(node)
+        level = below_it
         if not level:
             return False
     return True

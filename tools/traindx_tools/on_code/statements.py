@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from traindx_tools.on_code import containers
 from traindx_tools.on_code.binding import Binding
 from traindx_tools.on_code.evaluate import loop_block
 from traindx_tools.on_code.frame import Frame
-from traindx_tools.on_code.source import below
+from traindx_tools.on_code.source import below, next_arm
 from traindx_tools.on_code.trace import Block
 from traindx_tools.on_code.values import (
     NONE,
@@ -24,6 +25,9 @@ from traindx_tools.on_code.values import (
     join,
     truth,
 )
+
+MOST_NESTED = 30
+"""Arms of `if ... elif ...` that are nested in each other as the tree has them; a longer chain is halved from there."""
 
 
 class Statements(Binding):
@@ -78,35 +82,83 @@ class Statements(Binding):
             name = f"delete.{target.attr}" if isinstance(target, ast.Attribute) else "delete.item"
             self.event("delete", name, node, frame, receiver=value)
 
-    def _do_If(self, node: ast.If, frame: Frame) -> str:
+    def _do_If(self, node: ast.If, frame: Frame, arms: int = 0) -> str:
+        """`arms`: how many of the same chain came before."""
         test = self.evaluate(node.test, frame)
+        while truth(test) is False and (arm := next_arm(node)) is not None:
+            self.fuel -= 1
+            node, test = arm, self.evaluate(arm.test, frame)
         known = truth(test)
         if known is not None:
             return self._body(node.body if known else node.orelse, frame)
         before = dict(frame.env)
         left = self._branch(node.body, test, node, frame)
         taken, frame.env = dict(frame.env), _restored(frame, before)
-        other = self._branch(node.orelse, test, node, frame)
-        if left and other:
-            return left if left == other else "return" if {left, other} <= {"return", "raise"} else left
-        if left:
-            return ""
-        if not other:
-            _merge(taken, frame.env)
+        arm = next_arm(node)
+        if arm is None:
+            other = self._branch(node.orelse, test, node, frame)
         else:
-            frame.env.clear()
-            frame.env.update(taken)
-        return ""
+            with self._in_branch(node, test, frame) as block:
+                self.fuel -= 1
+                follow = self._do_If if arms < MOST_NESTED else self._long_chain
+                other = block.left = follow(arm, frame, arms + 1)
+        return _either(taken, left, other, frame)
+
+    def _long_chain(self, node: ast.If, frame: Frame, _: int) -> str:
+        """The arms of a long chain from here on, halved into branches of branches, so that none lies deep."""
+        arms = [node]
+        while (arm := next_arm(arms[-1])) is not None:
+            arms.append(arm)
+        taken: list[tuple[dict[str, Value], str]] = []
+        ends: list[str] = []  # how the arm that is certainly taken is left, once one is
+
+        def follow(first: int, last: int) -> None:
+            if ends:
+                return
+            if last - first == 1:
+                self._arm(arms[first] if first < len(arms) else arms[-1].orelse, arms[-1], taken, ends, frame)
+                return
+            both = ast.copy_location(ast.If(ast.Constant(...), [], []), arms[first])
+            for start, stop in ((first, (first + last) // 2), ((first + last) // 2, last)):
+                with self._in_branch(both, UNKNOWN, frame):
+                    follow(start, stop)
+
+        follow(0, len(arms) + 1)
+        other = ends[0] if ends else ""
+        for names, left in reversed(taken):
+            other = _either(names, left, other, frame)
+        return other
+
+    def _arm(self, arm: ast.If | list[ast.stmt], last: ast.If, taken: list[tuple[dict[str, Value], str]],
+             ends: list[str], frame: Frame) -> None:  # fmt: skip
+        """One arm of a chain, or its `else`."""
+        if isinstance(arm, list):
+            ends.append(self._branch(arm, UNKNOWN, last, frame))
+            return
+        self.fuel -= 1
+        test = self.evaluate(arm.test, frame)
+        if truth(test) is True:
+            ends.append(self._body(arm.body, frame))
+        elif truth(test) is None:
+            before = dict(frame.env)
+            left = self._branch(arm.body, test, arm, frame)
+            taken.append((dict(frame.env), left))
+            frame.env = _restored(frame, before)
+
+    @contextmanager
+    def _in_branch(self, node: ast.AST, test: Value, frame: Frame) -> Iterator[Block]:
+        block = Block("branch", node, frame.file, frame.function, subject=test)
+        self.blocks[-1].body.append(block)
+        self.blocks.append(block)
+        yield block
+        self.blocks.pop()
 
     def _branch(self, statements: list[ast.stmt], test: Value, node: ast.AST, frame: Frame) -> str:
         if not statements:
             return ""
-        block = Block("branch", node, frame.file, frame.function, subject=test)
-        self.blocks[-1].body.append(block)
-        self.blocks.append(block)
-        left = block.left = self._body(statements, frame) or ""
-        self.blocks.pop()
-        return left
+        with self._in_branch(node, test, frame) as block:
+            block.left = self._body(statements, frame) or ""
+        return block.left
 
     def _do_For(self, node: ast.For | ast.AsyncFor, frame: Frame) -> str:
         iterable = self.evaluate(node.iter, frame)
@@ -249,6 +301,20 @@ def _restored(frame: Frame, env: dict[str, Value]) -> dict[str, Value]:
         frame.env.update(env)
         return frame.env
     return env
+
+
+def _either(taken: dict[str, Value], left: str, other: str, frame: Frame) -> str:
+    """How an `if` is left of which one side bound these names and the other side has just run."""
+    if left and other:
+        return left if left == other else "return" if {left, other} <= {"return", "raise"} else left
+    if left:
+        return ""
+    if not other:
+        _merge(taken, frame.env)
+    else:
+        frame.env.clear()
+        frame.env.update(taken)
+    return ""
 
 
 def _merge(taken: dict[str, Value], env: dict[str, Value]) -> None:

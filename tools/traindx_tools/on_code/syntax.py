@@ -151,13 +151,25 @@ class Syntax:
 
     def function(self, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
         """The innermost function around a node."""
-        parent = self._walked[1].get
-        up = parent(id(node))
+        parent, known, passed = self._walked[1].get, self._around_if, []
+        up, found = parent(id(node)), None
         while up is not None:
             if isinstance(up, FunctionNode):
-                return up
+                found = up
+                break
+            if up.__class__ is ast.If:  # `elif` after `elif` nest: each is passed once
+                if id(up) in known:
+                    found = known[id(up)]
+                    break
+                passed.append(id(up))
             up = parent(id(up))
-        return None
+        for arm in passed:
+            known[arm] = found
+        return found
+
+    @cached_property
+    def _around_if(self) -> dict[int, ast.FunctionDef | ast.AsyncFunctionDef | None]:
+        return {}
 
     def owner(self, node: ast.AST) -> ast.ClassDef | None:
         """The innermost class around a node."""
@@ -284,7 +296,8 @@ class Syntax:
             return None
         lines = self._lines(bound)
         before = bisect_left(lines, here.lineno)
-        if not before or id(self.parent(bound[before - 1][0])) not in {id(a) for a in self.above(node)}:
+        holder = self.parent(bound[before - 1][0]) if before else None
+        if holder is None or not any(a is holder for a in self.above(node)):
             return None
         reaching, value = bound[before - 1]
         passed = {id(x) for x in self.loops(reaching)}
@@ -308,17 +321,18 @@ class Syntax:
 
     def apart(self, one: ast.AST, other: ast.AST) -> bool:
         """Whether two nodes stand in the two branches of one condition."""
-        arms = dict(self._arms(one))
-        return bool(arms) and any(arms.get(up, arm) != arm for up, arm in self._arms(other))
-
-    def _arms(self, node: ast.AST) -> Iterator[tuple[int, bool]]:
-        """The conditions around a node, and whether it stands in what runs where they hold."""
-        for up in self.above(node):
-            if isinstance(up, ast.If) and node is not up.test:
-                yield id(up), any(node is s for s in up.body)
-            elif isinstance(up, ast.IfExp) and node is not up.test:
-                yield id(up), node is up.body
-            node = up
+        ways: tuple[dict[int, ast.AST], ...] = ({}, {})
+        """For each of the two: the nodes above it, by which child of theirs it is reached."""
+        ends: list[ast.AST | None] = [one, other]
+        while any(ends):
+            for side, node in enumerate(ends):
+                up = self.parent(node) if node is not None else None
+                if node is not None and up is not None:
+                    ways[side][id(up)] = node
+                    if id(up) in ways[1 - side]:
+                        return _differ(up, *(way[id(up)] for way in ways))
+                ends[side] = up
+        return False
 
     def number(self, node: ast.AST | None) -> float | None:
         """The number of an expression: constants, arithmetic, single assignments, defaults, options of argparse."""
@@ -378,6 +392,14 @@ class Syntax:
     def at(self, node: ast.AST) -> str:
         """`file.py:12`."""
         return f"{self.file.path}:{getattr(node, 'lineno', 1)}"
+
+
+def _differ(condition: ast.AST, one: ast.AST, other: ast.AST) -> bool:
+    """Whether two children of a condition are in its two branches."""
+    if not isinstance(condition, (ast.If, ast.IfExp)) or condition.test in (one, other):
+        return False
+    body = condition.body if isinstance(condition.body, list) else [condition.body]
+    return any(one is s for s in body) != any(other is s for s in body)
 
 
 def syntax(file: SourceFile) -> Syntax:

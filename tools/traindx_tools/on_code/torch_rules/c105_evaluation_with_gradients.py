@@ -138,4 +138,4 @@ def _carries(value: object, forward: Event) -> bool:
 
 
 def _path_to(scope: Block, event: Event) -> tuple[Block, ...]:
-    return next((p.path for p in walk(scope, frozenset({event.method})) if p.event is event), ())
+    return scope.places[_first_of(scope, event)].path

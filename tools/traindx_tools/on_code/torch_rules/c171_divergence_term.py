@@ -52,9 +52,9 @@ def check(project: Project) -> Iterator[Finding]:
         if "exp" not in file.text or ("torch" not in file.text and "jax" not in file.text):
             continue
         code = syntax(file)
-        negative: dict[tuple[int, str], bool] = {}
+        asked: _Asked = {}
         for term in _terms(code):
-            yield from _judged(code, term, negative)
+            yield from _judged(code, term, asked)
 
 
 def _terms(code: Syntax) -> Iterator[_Term]:
@@ -84,8 +84,11 @@ def _is_square(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and last_name(node.func) in _SQUARES
 
 
-def _judged(code: Syntax, term: _Term, negative: dict[tuple[int, str], bool]) -> Iterator[Finding]:
-    """`negative` keeps which names are added to a loss and never negated."""
+_Asked = dict[tuple[int, str, str], bool]
+"""What was found of a name, by its function and what was asked of it."""
+
+
+def _judged(code: Syntax, term: _Term, asked: _Asked) -> Iterator[Finding]:
     one = term.signs[0]
     if term.signs != (one, one, -one, -one):
         yield _finding(
@@ -95,15 +98,18 @@ def _judged(code: Syntax, term: _Term, negative: dict[tuple[int, str], bool]) ->
     factor, reduced, top = _outside(code, term.node)
     sign = -one * factor
     name = _name_of(code, top)
-    if sign < 0 and name is not None:
-        key = id(code.scope(top)), name
-        if key not in negative:
-            negative[key] = _used_as_loss(code, top, name) and not _negated_later(code, top, name)
-        if negative[key]:
+    if name is None or not sign:
+        return
+    key = id(code.scope(top)), name, "negative" if sign < 0 else reduced
+    if sign < 0:
+        if key not in asked:
+            asked[key] = _used_as_loss(code, top, name) and not _negated_later(code, top, name)
+        if asked[key]:
             yield _finding(code, term.node, _NEGATIVE, "sign")
-    elif sign > 0 and name is not None:
-        yield from _subtracted(code, term, top, name)
-        yield from _reduction(code, term, top, name, reduced)
+    elif key not in asked:  # the uses of one name say the same of every term that is bound to it
+        asked[key] = True
+        yield from _subtracted(code, top, name)
+        yield from _reduction(code, top, name, reduced)
 
 
 def _outside(code: Syntax, node: ast.AST) -> tuple[int, str, ast.AST]:
@@ -174,7 +180,7 @@ def _negated_later(code: Syntax, top: ast.AST, name: str) -> bool:
     return False
 
 
-def _subtracted(code: Syntax, term: _Term, top: ast.AST, name: str) -> Iterator[Finding]:
+def _subtracted(code: Syntax, top: ast.AST, name: str) -> Iterator[Finding]:
     for use in _uses(code, top, name):
         below: ast.AST = use
         for up in code.above(use):
@@ -201,7 +207,7 @@ def _is_loss(code: Syntax, node: ast.expr) -> bool:
     return last_name(origin.func) in _LOSSES or (isinstance(called, ast.Call) and last_name(called.func) in _LOSSES)
 
 
-def _reduction(code: Syntax, term: _Term, top: ast.AST, name: str, reduced: str) -> Iterator[Finding]:
+def _reduction(code: Syntax, top: ast.AST, name: str, reduced: str) -> Iterator[Finding]:
     """A sum over batch and latents beside a reconstruction that is a mean over every element."""
     if reduced not in ("sum", "mean"):
         return

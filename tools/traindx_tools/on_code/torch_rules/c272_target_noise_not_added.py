@@ -218,9 +218,9 @@ def _ends(look: Lookup, code: Syntax, draw: ast.expr) -> Iterator[_End]:
 
 def _reads(code: Syntax, statement: ast.Assign) -> list[ast.Name]:
     """Every later read of a name in the function."""
-    target, scope = statement.targets[0], code.scope(statement)
-    inside = [n for n in below(scope) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
-    return [n for n in inside if isinstance(target, ast.Name) and n.id == target.id and n.lineno >= statement.lineno]
+    target = statement.targets[0]
+    reads = code.reads(code.scope(statement), target.id) if isinstance(target, ast.Name) else []
+    return [n for n in reads if n.lineno >= statement.lineno]
 
 
 def _squared(code: Syntax, node: ast.AST) -> bool:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from traindx_tools.finding import Finding, Patch, Severity, Strength
-from traindx_tools.on_code.call_paths import loops_of, path_to, reached_calls
+from traindx_tools.on_code.call_paths import calls_by_text, loops_of, path_to, reached_calls
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
@@ -118,9 +118,9 @@ def _steps_besides(look: Lookup, window: _Window, inner: Loop, loops: list[Loop]
     guarded = {id(n) for part in window.guarded for n in ast.walk(part)}
     called = written(window.step.func)
     return any(
-        written(call.func) == called and call is not window.step and id(call) not in guarded
+        call is not window.step and id(call) not in guarded
         for code, loop in loops[loops.index(inner) :]
-        for _, call in reached_calls(look, code, loop, 1)
+        for call in calls_by_text(look, code, loop).get(called, ())
     )
 
 

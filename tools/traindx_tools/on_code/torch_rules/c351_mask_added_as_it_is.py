@@ -67,7 +67,7 @@ def _summed(code: Syntax) -> Iterator[tuple[ast.expr, str]]:
         if not isinstance(node, ast.expr) or (isinstance(node, ast.Name) and node.id in ("self", "F")):
             continue
         yield from ((side, "added") for side in _sides(code, node))
-    for called in code.of(ast.Call):
+    for called in code.of(ast.Call) if "Softmax" in code.file.text else ():
         made = code.assigned(called.func)
         if isinstance(made, ast.Call) and last_name(made.func) == "Softmax" and called.args:
             yield from ((side, "added") for side in _sides(code, called.args[0]))
@@ -118,7 +118,7 @@ def _passed(code: Syntax) -> Iterator[tuple[ast.expr, str]]:
         triangle = any(w in written(whole) for w in ("tril(", "triu("))  # C176 tells of those
         if given is not None and not triangle and code.qualified(call.func).startswith("torch"):
             yield given, "scaled_dot_product_attention"
-    for call in code.of(ast.Call):
+    for call in code.of(ast.Call) if any(layer in code.file.text for layer in _LAYERS) else ():
         if not call.keywords and len(call.args) < 2:
             continue
         made = code.assigned(call.func)
