@@ -12,8 +12,9 @@ from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
 from traindx_tools.on_code.values import Instance, unwrap
 
-_FLAT = frozenset({"view", "reshape", "flatten", "contiguous", "transpose", "long", "to", "permute", "clone", "int",
+FLAT = frozenset({"view", "reshape", "flatten", "contiguous", "transpose", "long", "to", "permute", "clone", "int",
                    "cuda", "float", "astype", "copy", "detach", "type", "pin_memory", "ravel"})  # fmt: skip
+"""Methods that leave the values of an array as they are."""
 _SHIFTS = re.compile(r"\.roll\(|shift|mlm|mask_token|\[MASK\]|pad\([^)\n]*1, ?0|masked_lm|corrupt|noised?_|span_",
                      re.IGNORECASE)  # fmt: skip
 _NO_TOKENS = re.compile(r"argv|shape|size|layer|width|dims?$|args|split|channels|parts|files|beta|hidden|names|words$")
@@ -69,7 +70,7 @@ def bottleneck(project: Project) -> bool:
 
 def plain(node: ast.expr | None) -> ast.expr | None:
     """Without reshapes, casts and copies."""
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _FLAT:
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in FLAT:
         node = node.func.value
     return node
 
