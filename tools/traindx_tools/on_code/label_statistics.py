@@ -59,9 +59,13 @@ def label_columns(look: Lookup) -> frozenset[str]:
                     break
                 if isinstance(node, ast.Call) and last_name(node.func) == "pop" and node.args:
                     found.update({str(a.value) for a in node.args if isinstance(a, ast.Constant)})
+                if isinstance(node, (ast.ListComp, ast.GeneratorExp)):
+                    node = node.elt
+                    continue
                 inner = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and \
                     not code.qualified(node.func) else getattr(node, "value", None)  # fmt: skip
-                if isinstance(node, ast.Call) and code.qualified(node.func) and node.args:
+                plain = isinstance(node, ast.Call) and (isinstance(node.func, ast.Name) or code.qualified(node.func))
+                if isinstance(node, ast.Call) and plain and node.args:
                     inner = node.args[0]
                 if not isinstance(inner, ast.expr):
                     break
@@ -114,19 +118,42 @@ def _of_sums(look: Lookup, code: Syntax, columns: frozenset[str]) -> Iterator[St
 
 def _of_loops(look: Lookup, code: Syntax, columns: frozenset[str]) -> Iterator[Statistic]:
     """`for level, label in zip(levels, labels): sums[level] += label`."""
-    for step in code.of(ast.AugAssign):
-        target = step.target
-        if not isinstance(target, ast.Subscript) or not isinstance(step.op, ast.Add):
-            continue
-        labels = _looped(code, step.value) if isinstance(step.value, ast.Name) else (
-            step.value if isinstance(step.value, ast.Subscript) else None)  # fmt: skip
-        if labels is None or code.number(target.slice) is not None or not code.loops(step):
+    for target, value in _added_up(code):
+        labels = _looped(code, value) if isinstance(value, ast.Name) else _of_row(code, value)
+        if labels is None or code.number(target.slice) is not None or not code.loops(target):
             continue
         if isinstance(labels, ast.Subscript) and isinstance(labels.slice, ast.Name) and not isinstance(
                 labels.value, ast.Subscript):  # fmt: skip
             labels = labels.value  # labels[i]
         if is_label(look, code, labels, columns) and not is_label(look, code, target.slice, columns):
-            yield Statistic(code, step.value, labels, "sums by category", frozenset(names_in(target.value)))
+            yield Statistic(code, value, labels, "sums by category", frozenset(names_in(target.value)))
+
+
+def _added_up(code: Syntax) -> Iterator[tuple[ast.Subscript, ast.expr]]:
+    """(entry, summand) of `sums[k] += v` and `sums[k] = sums.get(k, 0) + v`; numbers as they are: v of `float(v)`."""
+    found: list[tuple[ast.expr, ast.expr]] = [(s.target, s.value) for s in code.of(ast.AugAssign)
+                                              if isinstance(s.op, ast.Add)]  # fmt: skip
+    for step in code.of(ast.Assign):
+        value, target = step.value, step.targets[0]
+        if isinstance(target, ast.Subscript) and isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add) and \
+                written(target.value) + ".get(" in written(value.left):  # fmt: skip
+            found.append((target, value.right))
+    for target, value in found:
+        while isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and len(value.args) == 1:
+            value = value.args[0]
+        if isinstance(target, ast.Subscript):
+            yield target, value
+
+
+def _of_row(code: Syntax, value: ast.expr) -> ast.expr | None:
+    """`row["late"]` of `for row in rows` as `rows["late"]`."""
+    if not isinstance(value, ast.Subscript):
+        return None
+    if isinstance(value.slice, ast.Constant) and isinstance(value.value, ast.Name):
+        for loop in code.loops(value):
+            if isinstance(loop, ast.For) and isinstance(loop.target, ast.Name) and loop.target.id == value.value.id:
+                return ast.copy_location(ast.Subscript(loop.iter, value.slice, ast.Load()), value)
+    return value
 
 
 def _looped(code: Syntax, name: ast.Name) -> ast.expr | None:
@@ -244,7 +271,10 @@ def _split(look: Lookup, code: Syntax, at: ast.expr, labels: ast.expr, left: int
     if here or not isinstance(scope, FunctionNode):
         return here
     root = _root(code, labels)
-    for other, value, call in passed(look, code, root) if root is not None else ():
+    given = passed(look, code, root) if root is not None else []
+    if not given and isinstance(scope, ast.FunctionDef) and (root is None or root.id not in parameters(scope)):
+        given = [(c, call, call) for c, call in look.callers(scope, code)]  # it reads them itself
+    for other, value, call in given:
         if (there := _split(look, other, call, value, left - 1)) and _taken(other, call):
             return there
     return ""
