@@ -125,7 +125,8 @@ def _drawn(look: Lookup, code: Syntax, inner: ast.AST, body: ast.AST | None) -> 
     for call in (n for n in ast.walk(inner) if isinstance(n, ast.Call)):
         if _MAKES.match(code.qualified(call.func)) and not code.qualified(call.func).endswith(".split"):
             continue
-        for value in [*call.args, *(k.value for k in call.keywords)]:
+        given = [*call.args, *(k.value for k in call.keywords)]
+        for value in [*given, *(v for g in given if isinstance(g, ast.Dict) for v in g.values)]:
             if names_in(value) & local:
                 continue
             if _is_key(look, code, value, call):

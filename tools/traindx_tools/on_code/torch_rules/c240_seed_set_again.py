@@ -3,7 +3,8 @@
 A seed belongs at the start. Set again with a constant in the training loop, in a forward pass, in `__getitem__` or in a
 collate function, it puts the generator back to the same state every time: each step draws the same noise and the same
 dropout mask, each epoch has the same order, each sample the same crop. The run is reproducible and trains on a fraction
-of the randomness it was written for. A seed made of the epoch, step or index is right, and so is one in evaluation.
+of the randomness it was written for. In the loop that builds an
+ensemble it makes all members equal. A seed made of the epoch, step or index is right, and so is one in evaluation.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ _NAMED = re.compile(r"^(set_|fix_|setup_|init_)?(all_)?(random_|rng_|global_)?se
 _FRESH = frozenset({"default_rng", "RandomState", "Random"})
 _HOOKS = re.compile(r"^(forward|__getitem__|training_step|train_step|\w*collate\w*|augment\w*|add_noise|corrupt\w*)$")
 _RUNS = re.compile(r"seed|fold|trial|run|rep|exp|conf|cfg|lr|model|method|name|split|task|setting|param|dataset")
+_MEMBERS = re.compile(r"ensemble|member|committee|bagg", re.IGNORECASE)
 _CALM = re.compile(r"(^|_)(val|valid|validation|test|eval|evaluat\w*|fixed|debug|determin\w*|sampl\w*|infer\w*)($|_)|"
                    r"Val(?!ue)|Test|Eval|Fixed|Determin")  # fmt: skip
 _RESTORED = re.compile(r"fork_rng|rng_state|getstate|setstate|get_state|set_state|temp_seed|numpy_seed")
@@ -117,9 +119,38 @@ def _judged(code: Syntax, call: ast.Call, training: set[str]) -> Iterator[Findin
         if _constant(code, call, function, given) and not _under_condition(code, call, around):
             yield _finding(code, call, "hook", function.name, None)
             return
+    built = None if fresh else _ensemble_loop(code, call)
+    if built is not None and _constant(code, call, built, set()) and not _under_condition(code, call, built):
+        yield _finding(code, call, "members", "", built)
+        return
     loop = None if fresh else _training_loop(code, call, training)
     if loop is not None and _constant(code, call, loop, set()) and not _under_condition(code, call, loop):
         yield _finding(code, call, "loop", "", loop)
+
+
+def _ensemble_loop(code: Syntax, call: ast.Call) -> ast.For | None:
+    """The loop around a call that builds the members of an ensemble alike: nothing in a member depends on the turn."""
+    if not code.qualified(call.func).startswith("torch.") and "seed" not in last_name(call.func):
+        return None
+    loop = next((x for x in code.loops(call) if isinstance(x, ast.For)), None)
+    if loop is None or re.search(r"lr|rate|fold|seed|config|cfg|trial", written(loop.target)):
+        return None
+    if re.search(r"bootstrap|resampl|subset|choice", written(loop)):
+        return None  # the members differ by their data
+    turn = {n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    own = {k.name for k in code.of(ast.ClassDef)}
+    around = getattr(code.function(call), "name", "")
+    for kept in (c for c in code.calls("append") if c.lineno > call.lineno and loop in code.loops(c)):
+        where = f"{written(kept.func)} {around} {getattr(code.owner(call), 'name', '')}"
+        made = code.origin(kept.args[0]) if kept.args else None
+        while isinstance(made, ast.Call) and last_name(made.func) in ("to", "cuda", "train"):
+            made = made.func.value if isinstance(made.func, ast.Attribute) else None
+        if not isinstance(made, ast.Call) or not _MEMBERS.search(where) or made.lineno < call.lineno:
+            continue
+        module = code.qualified(made.func).startswith("torch.nn.") or last_name(made.func) in own
+        if module and not names_in(made) & turn:
+            return loop
+    return None
 
 
 def _training_loop(code: Syntax, call: ast.Call, training: set[str]) -> ast.For | ast.While | None:
@@ -199,10 +230,11 @@ def _finding(code: Syntax, call: ast.Call, kind: str, hook: str, loop: ast.For |
     if isinstance(statement, ast.Expr):
         change = Change(code.file, "set the seed once, at the start")
         patch = (change.delete(statement) if loop is None else change.move_before(statement, loop)).patches()
-    where = f"every call of {hook}" if loop is None else f"every turn of the training loop at line {loop.lineno}"
+    which = "loop over the members" if kind == "members" else "training loop"
+    where = f"every call of {hook}" if loop is None else f"every turn of the {which} at line {loop.lineno}"
     return RULE.finding(
         f"{code.file.segment(call)} at {code.at(call)} sets the same seed in {where}: what is random after it is the "
-        f"same each time",
+        f"same each time{': all members begin equal' if kind == 'members' else ''}",
         code.place(call),
         code.file.path,
         strength=Strength.DIRECT,
