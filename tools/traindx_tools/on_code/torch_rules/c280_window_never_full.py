@@ -202,8 +202,10 @@ def _values(look: Lookup, window: _Window, counter: ast.expr, inner: Loop, loops
             return None
         if count is None:
             return _lost(window, size, inner, loops, "enumerate begins at its start again")
+        if count > _MOST_ASKED:
+            return None
         known = _known(look, window, size)
-        held = [_true(window, counter, first + n, known) for n in range(min(int(count), 20_000))]
+        held = [_true(window, counter, first + n, known) for n in range(int(count))]
         where = f"{counter.id} begins at {first:g} in every pass" if isinstance(counter, ast.Name) else ""
         if held and all(t is False for t in held):
             return _Values("never", where, int(count), size, certain)
@@ -243,6 +245,8 @@ def _known(look: Lookup, window: _Window, size: float | None) -> Known:
     return known
 
 
+_MOST_ASKED = 50_000
+"""Iterations that are gone through one by one; of a longer loop (of a replay buffer that fills) nothing is said."""
 _SUPPOSED = 8.0
 """A window whose length no file says is taken to be this long, as a sign and no proof."""
 
@@ -304,6 +308,8 @@ def _counted(look: Lookup, window: _Window, counter: ast.expr, inner: Loop, loop
     if restarts and count is None:
         return _lost(window, size[0], inner, loops, f"it is set back at line {getattr(anew, 'lineno', 0)}")
     total = int(count) if restarts and count is not None else _MANY
+    if total > _MOST_ASKED:
+        return None
     trues = _simulated(look, window, counter, size[0], (start or 0.0, sorted(each, key=lambda e: e[0]), inside), total,
                        _position(look, code, window.node, inner))  # fmt: skip
     if trues is None or (size[0] is not None and size[0] * 3 > total and not restarts):
