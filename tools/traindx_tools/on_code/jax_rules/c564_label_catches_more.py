@@ -111,6 +111,8 @@ def _is_name(code: Syntax, node: ast.expr, text: bool = False) -> bool:
             for target, over in _loops(up):
                 if "named_parameters(" in written(over) and node.id in written(target).replace("(", "").split(",")[0]:
                     return True
+    if isinstance(node, ast.Attribute) and node.attr in ("key", "name"):
+        node, text = node.value, False
     first = isinstance(node, ast.Subscript) and written(node.slice) == "0"
     return not text and first and _is_labeller(code, node)
 
