@@ -32,6 +32,7 @@ RULE = Rule(
 )  # fmt: skip
 _REDUCES = frozenset({"norm", "sum", "mean", "std", "var", "max", "min", "amax", "amin", "logsumexp", "nansum",
                       "nanmean", "nanstd", "vector_norm"})  # fmt: skip
+_LIBRARIES = ("jax.", "numpy.", "torch.", "scipy.", "cupy.")
 _AROUND = frozenset({"sqrt", "maximum", "clip", "clamp", "clamp_min", "clip_by_value", "rsqrt", "log", "abs",
                      "stop_gradient", "detach"})  # fmt: skip
 _SYMMETRIC = re.compile(r"adj|graph|laplac|kernel|gram|affin|similar|dist|cov|corr|(?-i:^[AKS]$)|^df|frame", re.I)
@@ -89,6 +90,8 @@ def _named_small(node: ast.expr) -> bool:
 
 def _called(code: Syntax, call: ast.Call, of: ast.expr) -> tuple[ast.Call, ast.expr] | None:
     method = isinstance(call.func, ast.Attribute) and not code.qualified(call.func)
+    if not method and not code.qualified(call.func).startswith(_LIBRARIES):
+        return None  # a function of the project's own may keep the axis
     value = call.func.value if method and isinstance(call.func, ast.Attribute) else argument(call, 0, "a", "x", "input")
     shift = 0 if method else 1
     power = last_name(call.func) in ("norm", "vector_norm")
