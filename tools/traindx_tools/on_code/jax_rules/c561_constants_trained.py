@@ -78,8 +78,9 @@ def check(project: Project) -> Iterator[Finding]:
     for code in look.codes:
         for owner in code.of(ast.ClassDef):
             for kind in kinds:
-                if any(code.qualified(b) in kind.bases for b in owner.bases) and _in_a_model(look, code, owner, kind):
-                    yield from _judged(look, code, owner, kind)
+                if any(code.qualified(b) in kind.bases for b in owner.bases):
+                    found = list(_judged(look, code, owner, kind))
+                    yield from found if found and _in_a_model(look, code, owner, kind) else ()
 
 
 def _in_a_model(look: Lookup, code: Syntax, owner: ast.ClassDef, kind: _Kind) -> bool:
@@ -93,7 +94,7 @@ def _in_a_model(look: Lookup, code: Syntax, owner: ast.ClassDef, kind: _Kind) ->
 
 
 def _judged(look: Lookup, code: Syntax, owner: ast.ClassDef, kind: _Kind) -> Iterator[Finding]:
-    text = code.file.segment(owner)
+    text = "\n".join(code.file.lines[owner.lineno - 1 : owner.end_lineno])
     if _LEARNED.search(owner.name) or (kind is _TORCH and _FROZEN.search(text)):
         return
     made = {n: v for n in _read(owner) if (v := _value(look, code, owner, n, kind)) is not None}
