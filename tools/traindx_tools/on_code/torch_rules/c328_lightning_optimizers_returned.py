@@ -82,8 +82,9 @@ def _forms(code: Syntax, body: ast.FunctionDef) -> Iterator[_Fault]:
             if _is(kinds[0], _OPTIMIZER) and _is(kinds[1], _SCHEDULER):
                 first, second = (source_of(code.file, e) for e in given.elts)
                 patch = Change(code.file, "as two lists").replace(given, f"[{first}], [{second}]").patches()
-                yield (given, "pair", f"{written(given)[:60]} puts a scheduler where a second optimizer is "
-                       "expected, and Lightning refuses it: [optimizers], [schedulers] is read", patch if given is value else ())  # fmt: skip
+                told = (f"{written(given)[:60]} puts a scheduler where a second optimizer is expected, and Lightning "
+                        "refuses it: [optimizers], [schedulers] is read")  # fmt: skip
+                yield given, "pair", told, patch if given is value else ()
                 continue
             if isinstance(kinds[1], (ast.List, ast.Tuple)):
                 for part in kinds[1].elts:
