@@ -194,7 +194,7 @@ def slow(modules, project, parent=None):
 parallel._judge = slow
 parallel.LARGE_PROGRAM, parallel.WORTH_SHARING = LIMITS
 from traindx_tools.on_code.entry import audit_sources
-audit_sources([parse_source(name, "import torch\\n") for name in ("train.py", "other.py")], 2)
+audit_sources([parse_source(name, "import torch\\nprint(1)\\n") for name in ("train.py", "other.py")], 2)
 '''
 
 

@@ -86,11 +86,13 @@ def test_what_an_imported_file_does_counts(told_of: Callable[[Mapping[str, str]]
 
 
 def test_scripts_without_a_link_are_programs_of_their_own() -> None:
-    assert groups({"a.py": "import torch\n", "b.py": "import torch\n"}) == [(["a.py"], ["a.py"]), (["b.py"], ["b.py"])]
+    script = "import torch\ntorch.manual_seed(0)\n"
+    assert groups({"a.py": script, "b.py": script}) == [(["a.py"], ["a.py"]), (["b.py"], ["b.py"])]
 
 
 def test_a_shared_module_is_judged_with_all_who_use_it() -> None:
-    found = groups({"a.py": "import lib\n", "b.py": "from lib import x\n", "lib.py": "x = 1\n"})
+    texts = {"a.py": "import lib\nlib.f()\n", "b.py": "from lib import x\nprint(x)\n", "lib.py": "x = 1\n"}
+    found = groups(texts)
     assert found == [(["a.py", "b.py", "lib.py"], ["lib.py"]), (["a.py", "lib.py"], ["a.py"]),
                      (["b.py", "lib.py"], ["b.py"])]
 
@@ -98,11 +100,11 @@ def test_a_shared_module_is_judged_with_all_who_use_it() -> None:
 @pytest.mark.parametrize("link", [
     "import subprocess\nsubprocess.run(['python', 'b.py'])\n",
     "import importlib\nimportlib.import_module('b.inner')\n",
-    "CONFIG = {'_target_': 'b.Net'}\n",
+    "CONFIG = {'_target_': 'b.Net'}\nprint(CONFIG)\n",
     "get_ipython().run_line_magic('run', 'b.ipynb')\n",
 ])
 def test_a_file_named_in_a_text_belongs_to_it(link: str) -> None:
-    found = groups({"a.py": link, "b.py": "class Net: pass\n"})
+    found = groups({"a.py": link, "b.py": "class Net: pass\nNet()\n"})
     assert found == [(["a.py", "b.py"], ["a.py"]), (["b.py"], ["b.py"])]
 
 
@@ -119,24 +121,31 @@ def test_a_script_inside_a_package_is_judged_with_what_it_runs() -> None:
 
 
 def test_imports_in_a_circle_are_one_program() -> None:
-    texts = {"a.py": "import b\n", "b.py": "import a\n"}
+    texts = {"a.py": "import b\nb.f()\n", "b.py": "import a\na.f()\n"}
     assert groups(texts) == [(["a.py", "b.py"], ["a.py", "b.py"])]
 
 
 def test_every_file_is_judged_once_and_none_is_lost() -> None:
-    texts = {f"s{n}.py": f"import lib{n % 3}\n" for n in range(20)} | {f"lib{n}.py": "x = 1\n" for n in range(3)}
+    texts = {f"s{n}.py": f"import lib{n % 3}\nlib{n % 3}.f()\n" for n in range(20)} | {f"lib{n}.py": "x = 1\n" for n in range(3)}
     judged = [path for _, paths in groups(texts) for path in paths]
     assert sorted(judged) == sorted(texts)
 
 
 def test_what_is_followed_again_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = {f"s{n}.py": "import lib\n" for n in range(50)} | {"lib.py": "x = 1\n" * 99}
+    texts = {f"s{n}.py": "import lib\nlib.f()\n" for n in range(50)} | {"lib.py": "x = 1\n" * 99}
     monkeypatch.setattr(programs_module, "MOST_IN_ALL", 1_000)
     found = programs(parsed(texts))
     assert 500 < sum(p.lines for p in found[1:]) <= 1_000
     assert sum(len(p.judged) for p in found) == len(texts)
     monkeypatch.setattr(programs_module, "MOST_AGAIN", 50)
     assert len(programs(parsed(texts))) == 1
+
+
+def test_a_file_that_only_defines_something_is_judged_with_its_folder() -> None:
+    texts = {"helpers.py": "def f(x):\n    return x\n", "train.py": "print(1)\n", "eval.py": "print(2)\n",
+             "other/lone.py": "def g(x):\n    return x\n"}
+    assert groups(texts) == [(["helpers.py", "train.py", "eval.py"], ["helpers.py"]), (["train.py"], ["train.py"]),
+                             (["eval.py"], ["eval.py"]), (["other/lone.py"], ["other/lone.py"])]
 
 
 def test_nothing_and_one_file() -> None:

@@ -2,13 +2,15 @@
 
 Whether a call is missing depends on what runs with it: `set_epoch` in one script says nothing of the next script. Files
 belong together where one imports the other, names its file ("worker.py" in a command line) or a module of it in a
-string (a registry, a `_target_`), or where they lie in one package. Among files that belong together, a script that
+string (a registry, a `_target_`), or where they lie in one package; a file that only defines something and that nothing
+imports may be used by any file of its folder. Among files that belong together, a script that
 nothing imports is judged once more with only what it runs itself; where that is too much to follow again, it is judged
 with its neighbours.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -56,7 +58,7 @@ def programs(files: Sequence[SourceFile]) -> list[Program]:
     uses, imports = _uses(files)
     found: list[Program] = []
     left = MOST_IN_ALL
-    for group in _connected(files, uses):
+    for group in _connected(files, uses, imports):
         own: list[Program] = []
         for script in _scripts(group, imports):
             program = Program(_reached(script, uses, group), frozenset({script.path}))
@@ -103,7 +105,18 @@ def _home(file: SourceFile) -> str:
     return str(PurePath(file.path).parent)
 
 
-def _connected(files: Sequence[SourceFile], uses: Mapping[str, set[str]]) -> list[list[SourceFile]]:
+def _runs(file: SourceFile) -> bool:
+    """Whether a file does something when it is started, and not only defines what others may use."""
+    return any(
+        (isinstance(s, ast.Expr) and not isinstance(s.value, ast.Constant))
+        or isinstance(s, (ast.For, ast.While, ast.With))
+        or (isinstance(s, ast.If) and "__name__" in ast.unparse(s.test))
+        for s in file.tree.body
+    )
+
+
+def _connected(files: Sequence[SourceFile], uses: Mapping[str, set[str]],
+               imports: set[str]) -> list[list[SourceFile]]:  # fmt: skip
     """The files in groups that no use leaves, in the order in which they were given."""
     leader = {f.path: f.path for f in files}
 
@@ -114,7 +127,10 @@ def _connected(files: Sequence[SourceFile], uses: Mapping[str, set[str]]) -> lis
         return path
 
     packages = {_home(f): f.path for f in files if PurePath(f.path).name == "__init__.py"}
+    loose = {_home(f): f.path for f in files if f.path not in imports and not _runs(f)}
     for file in files:
+        if _home(file) in loose:
+            leader[head(loose[_home(file)])] = head(file.path)
         for other in uses[file.path]:
             leader[head(other)] = head(file.path)
         home = PurePath(file.path).parent
@@ -130,7 +146,7 @@ def _connected(files: Sequence[SourceFile], uses: Mapping[str, set[str]]) -> lis
 def _scripts(group: Sequence[SourceFile], imports: set[str]) -> list[SourceFile]:
     """The files of a group that are started themselves, as far as the sources tell."""
     packages = {_home(f) for f in group if PurePath(f.path).name == "__init__.py"}
-    return [f for f in group if f.path not in imports
+    return [f for f in group if f.path not in imports and _runs(f)
             and (_home(f) not in packages or "__main__" in f.text) and len(group) > 1]
 
 

@@ -52,7 +52,8 @@ def ratio(a: float, b: float) -> float:
 
 def median(values: Floats) -> float:
     """Median of shape (n,), NaN of nothing."""
-    return float(np.median(values)) if len(values) else math.nan
+    with np.errstate(over="ignore"):  # of two values whose sum no float holds
+        return float(np.median(values)) if len(values) else math.nan
 
 
 def head(values: Floats) -> float:
