@@ -126,7 +126,8 @@ def test_imports_in_a_circle_are_one_program() -> None:
 
 
 def test_every_file_is_judged_once_and_none_is_lost() -> None:
-    texts = {f"s{n}.py": f"import lib{n % 3}\nlib{n % 3}.f()\n" for n in range(20)} | {f"lib{n}.py": "x = 1\n" for n in range(3)}
+    texts = {f"s{n}.py": f"import lib{n % 3}\nlib{n % 3}.f()\n" for n in range(20)}
+    texts |= {f"lib{n}.py": "x = 1\n" for n in range(3)}
     judged = [path for _, paths in groups(texts) for path in paths]
     assert sorted(judged) == sorted(texts)
 

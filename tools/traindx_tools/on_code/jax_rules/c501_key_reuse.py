@@ -138,6 +138,8 @@ def _twice(places: list[Place]) -> Iterator[Finding]:
         same_call = first.event is second.event and first.path[-1] is second.path[-1]
         if _exclusive(first, second) or (same_call and first.loops != second.loops):
             continue
+        if first.event.node is second.event.node and [b.node for b in first.path] == [b.node for b in second.path]:
+            continue  # one use, followed twice
         if _drawn_alike(first.event, second.event):
             continue
         after_split = first.event.method == "split"

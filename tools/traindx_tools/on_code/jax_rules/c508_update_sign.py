@@ -50,7 +50,8 @@ def check(project: Project) -> Iterator[Finding]:
         names = [_name(a) or _written(event, i) for i, a in enumerate(event.args)]
         if not all(n.startswith("optax.") for n in names) or not any(".scale_by_" in n for n in names):
             continue
-        if any(n.rpartition(".")[2] in _SIGNED for n in names):
+        around = f"{event.function.name if event.function else ''} {event.file.line(event.line)}"
+        if any(n.rpartition(".")[2] in _SIGNED for n in names) or _ASCENT.search(around) or _GAIN.search(around):
             continue
         if "optax.scale_by_schedule" in names:
             yield from _scheduled(project, event, names)

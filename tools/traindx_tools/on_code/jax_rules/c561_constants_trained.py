@@ -185,7 +185,8 @@ def _given(look: Lookup, code: Syntax, owner: ast.ClassDef, name: str, stores: l
 def _is_data(look: Lookup, code: Syntax, value: ast.expr) -> bool:
     """Whether a value is a statistic of data or written numbers, and no beginning of something that is learned."""
     where, made = look.origin(code, value)
-    inner = made.args[0] if isinstance(made, ast.Call) and last_name(made.func) in ("Param", "Parameter") else made
+    wraps = isinstance(made, ast.Call) and last_name(made.func) in ("Param", "Parameter")
+    inner = made.args[0] if wraps and isinstance(made, ast.Call) and made.args else made
     where, inner = look.origin(where, inner)
     text = written(inner)
     plain = re.fullmatch(r"(jnp\.|jax\.numpy\.)?a(s)?array\(\[?\(?(0|1)(\.0?)?\)?\]?(,.*)?\)", text)

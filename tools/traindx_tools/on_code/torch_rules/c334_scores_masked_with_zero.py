@@ -35,7 +35,7 @@ _MASK = re.compile(r"(\w+_)?(mask|masks|tril|triu|causal|visible|allowed|bias_ma
 _WEIGHTS = re.compile(r"scores?|logits?|att(n|ention)?(_\w+)?|sim|energy|weights?|wei|dots?|qk", re.IGNORECASE)
 _GUMBEL = re.compile(r"gate|router|expert|moe|linear_att|straight", re.IGNORECASE)
 _SUM = re.compile(r"(?<!ein)sum\(")
-_CHAIN = frozenset({"float", "to", "type_as", "astype", "masked_fill", "masked_fill_"})
+_CHAIN = frozenset({"float", "to", "type_as", "astype"})
 
 
 def check(project: Project) -> Iterator[Finding]:
@@ -81,6 +81,7 @@ def _before(code: Syntax, node: ast.expr) -> tuple[ast.AST, str, tuple[Patch, ..
             value = argument(node, 1, "value")
             if _is_zero(code, value):
                 return node, f"{written(node)[-60:]} sets blocked scores to 0", _minus_infinity(code, value)
+            return None  # blocked as it should be, whatever was done to those scores before
         if name in _CHAIN and isinstance(node.func, ast.Attribute):
             node = node.func.value
         else:
