@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from traindx_tools.finding import Finding, Location, Severity, Strength
@@ -33,7 +33,8 @@ RULE = Rule(
 
 _PAIRING = frozenset({"TensorDataset", "zip", "fit", "train_test_split", "list_zip", "from_tensor_slices", "savez"})
 
-_CHANGES_ORDER = {w: re.compile(w + r"\s*\(") for w in ("shuffle", "sort", "sorted", "permutation", "randperm")}
+_CHANGES_ORDER = {w: re.compile(w + r"\s*\(") for w in ("shuffle", "sort", "sorted", "permutation", "randperm",
+                                                       "argsort")}  # fmt: skip
 """What a file says in which `_order` finds something. A pattern that begins with a plain word is searched fast."""
 
 
@@ -46,6 +47,8 @@ class Order:
     how: str
     key: str
     """Equal for two changes by the same permutation."""
+    by: str = ""
+    """The name of the permutation, where it has one."""
 
 
 def check(project: Project) -> Iterator[Finding]:
@@ -61,7 +64,8 @@ def check(project: Project) -> Iterator[Finding]:
 
 def _in_scope(file: SourceFile, body: list[ast.stmt]) -> Iterator[Finding]:
     nodes = list(own_nodes(body))
-    orders = [o for n in nodes if isinstance(n, (ast.Expr, ast.Assign)) for o in _order(n)]
+    drawn = _drawn(nodes)
+    orders = [o for n in nodes if isinstance(n, (ast.Expr, ast.Assign)) for o in _order(n, drawn)]
     if not orders:
         return
     pairs = _pairs(nodes) | _siblings(nodes)
@@ -75,6 +79,9 @@ def _in_scope(file: SourceFile, body: list[ast.stmt]) -> Iterator[Finding]:
                 continue
             if any(o.key == order.key for o in same) or _made_after(nodes, partner, order):
                 continue
+            if order.by and any(isinstance(n, (ast.Subscript, ast.Call, ast.ListComp)) and {partner, order.by} <= {
+                    m.id for m in below(n) if isinstance(m, ast.Name)} for n in nodes):  # fmt: skip
+                continue  # the partner meets the same permutation in another form
             if same and same[0].node.lineno < order.node.lineno:
                 continue  # told once, at the first of the two
             yield _finding(file, order, partner, same[0] if same else None)
@@ -84,7 +91,19 @@ def _last(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
-def _order(node: ast.AST) -> Iterator[Order]:
+def _drawn(nodes: list[ast.AST]) -> dict[str, str]:
+    """Names of permutations, and how each orders: drawn, or sorted by something."""
+    found: dict[str, str] = {}
+    for node in nodes:
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.value, ast.Call):
+            name, last = _target(node.targets[0]), _last(node.value.func)
+            if name is not None and last in ("permutation", "randperm", "argsort"):
+                found[name] = "sorted" if last == "argsort" else "permuted"
+    counts = [_target(t) for n in nodes if isinstance(n, ast.Assign) for t in n.targets]
+    return {name: how for name, how in found.items() if counts.count(name) == 1}
+
+
+def _order(node: ast.AST, drawn: Mapping[str, str]) -> Iterator[Order]:
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         call, last = node.value, _last(node.value.func)
         if last == "shuffle" and len(call.args) == 1 and isinstance(call.args[0], ast.Name):
@@ -96,11 +115,13 @@ def _order(node: ast.AST) -> Iterator[Order]:
     name, value = node.targets[0].id, node.value
     if isinstance(value, ast.Call) and _last(value.func) == "sorted" and value.args and _target(value.args[0]) == name:
         yield Order(name, node, "sorted", f"sorted {node.lineno}")
-    indexed = isinstance(value, ast.Subscript) and _target(value.value) == name
-    if indexed and isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Call):
-        drawn = _last(value.slice.func) in ("permutation", "randperm")
-        if drawn:
-            yield Order(name, node, "permuted", f"permutation {node.lineno}")
+    if not isinstance(value, ast.Subscript) or _target(value.value) != name:
+        return
+    by = value.slice
+    if isinstance(by, ast.Call) and _last(by.func) in ("permutation", "randperm"):
+        yield Order(name, node, "permuted", f"permutation {node.lineno}")
+    if isinstance(by, ast.Name) and by.id in drawn:
+        yield Order(name, node, drawn[by.id], f"by {by.id}", by.id)
 
 
 def _pairs(nodes: list[ast.AST]) -> set[tuple[str, str]]:
@@ -176,7 +197,8 @@ def _together(body: list[ast.stmt], order: Order, partner: str) -> bool:
 
 def _made_after(nodes: list[ast.AST], name: str, order: Order) -> bool:
     """Whether the partner is bound only after the change of order, and from what was ordered."""
-    bound = [n for n in nodes if isinstance(n, ast.Assign) and any(name == _target(t) for t in n.targets)]
+    bound = [n for n in nodes if isinstance(n, ast.Assign) and any(
+        name == _target(e) for t in n.targets for e in (t.elts if isinstance(t, ast.Tuple) else [t]))]  # fmt: skip
     return bool(bound) and all(n.lineno > order.node.lineno for n in bound)
 
 
