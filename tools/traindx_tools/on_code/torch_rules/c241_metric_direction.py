@@ -4,7 +4,8 @@ What keeps the best checkpoint, stops early or lowers the learning rate compares
 and has to be told which way is better. Told the wrong way, it takes the worst epoch for the best one: the checkpoint
 that is kept is the one to throw away, the run stops as soon as it improves, the rate is lowered while the loss falls.
 Defaults differ: ReduceLROnPlateau and Lightning's callbacks look for a minimum, Orbax for a maximum, and the Trainer of
-transformers for a maximum unless the name of the metric ends in "loss".
+transformers for a maximum unless the name of the metric ends in "loss". A best value that begins where nothing can beat
+it (0 for a loss, infinity for an accuracy) keeps no checkpoint at all.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import partial
 
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.best_kept import reversed_bests
+from traindx_tools.on_code.best_start import unreachable
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.metric_direction import Direction, by_name, by_value
@@ -35,6 +38,10 @@ RULE = Rule(
            "an attack, which looks for the largest loss"),
     confirm=("print the metric of the checkpoint that was kept beside the best one in the log",),
 )
+_UNBOUNDED = frozenset({"reward", "rewards", "return", "returns", "score", "psnr", "perplexity", "bleu"})
+_SIGNED = frozenset({"policy", "actor", "critic", "generator", "g", "d", "nll", "elbo", "energy", "log", "pg",
+                     "objective", "surrogate", "reward", "rewards"})  # fmt: skip
+"""Losses that may be below 0."""
 _WORD = {"min": "smaller", "max": "larger"}
 _PARTIAL = ("dict", "replace", "update")
 """Calls that hold some of the options only."""
@@ -61,6 +68,23 @@ def check(project: Project) -> Iterator[Finding]:
                 code, best.node, f"{written(best.node)} takes the {_WORD[looks_for]} {best.metric} for the better one",
                 best.metric, best.better, best.change.patches(),
             )  # fmt: skip
+        for start in unreachable(code, partial(_bounded, look, code)):
+            name, first = written(start.metric), written(start.begun)
+            begins = "inf" if start.better == "min" else "-inf"
+            patch = Change(code.file, "begin where every value is better").replace(start.begun, f'float("{begins}")')
+            yield RULE.finding(
+                f"{written(start.test)} at {code.at(start.test)} never holds: the best begins at {first} (line "
+                f"{start.begun.lineno}), and no {name} is {_WORD[start.better]}",
+                code.place(start.test), code.file.path, strength=Strength.DIRECT,
+                measured={"kind": "start", "metric": name, "better": start.better}, patch=patch.patches(),
+            )  # fmt: skip
+
+
+def _bounded(look: Lookup, code: Syntax, metric: ast.expr) -> Direction | None:
+    """The direction of a metric that is known to stay above 0 (a loss, an error) or below a thousand (a share)."""
+    found = _direction(look, code, metric)
+    words = set(re.split(r"[^a-z0-9]+", written(metric).lower()))
+    return None if (found == "max" and words & _UNBOUNDED) or words & _SIGNED else found
 
 
 def _plateau(look: Lookup, code: Syntax) -> Iterator[Finding]:
