@@ -134,8 +134,9 @@ def _faults(comment: Comment, known: Collection[str]) -> Iterator[str]:
 
 
 def _complaint(text: Text, comment: Comment, why: str, rule: str) -> Finding:
+    left = "less than it says" if why.startswith("names the unknown") else "nothing"
     return RULE.finding(
-        f"The ignore comment at {text.path}:{comment.line} {why}, so that it suppresses less than it says: write "
+        f"The ignore comment at {text.path}:{comment.line} {why}, so that it suppresses {left}: write "
         f"`# traindx: ignore[{rule}] the reason`",
         Location(file=text.path, line=comment.line, quote=comment.text),
         text.path,
