@@ -157,12 +157,7 @@ class Change:
 
     def block(self, statement: ast.stmt) -> list[ast.stmt]:
         """The list of statements in which a statement stands."""
-        up = self.code.parent(statement)
-        for name in ("body", "orelse", "finalbody"):
-            found = getattr(up, name, None)
-            if isinstance(found, list) and any(s is statement for s in found):
-                return found
-        return []
+        return self.code.block(statement)
 
     def patches(self) -> tuple[Patch, ...]:
         """The edits as patches that touch no line twice; empty where anything was not certain."""

@@ -8,6 +8,16 @@ from collections.abc import Iterator
 from traindx_tools.on_code.lookup import Lookup
 from traindx_tools.on_code.syntax import Syntax, last_name
 
+SCHEDULE_LENGTHS = {
+    "cosine_decay_schedule": (1, "decay_steps"),
+    "warmup_cosine_decay_schedule": (3, "decay_steps"),
+    "linear_schedule": (2, "transition_steps"),
+    "polynomial_schedule": (3, "transition_steps"),
+    "cosine_onecycle_schedule": (0, "transition_steps"),
+    "linear_onecycle_schedule": (0, "transition_steps"),
+}
+"""For schedules of optax: position and name of the argument that is their length in updates."""
+
 Loop = tuple[Syntax, ast.AST]
 _DEEP = 4
 

@@ -108,8 +108,9 @@ def heeded(findings: Iterable[Finding], texts: Iterable[Text], known: Collection
         for comment in comments:
             faults = list(_faults(comment, known))
             named = next((r for r in comment.rules if r in known), "C104")
-            kept += [_complaint(text, comment, " and ".join(faults), named)] if faults else []
-            if _WORD.search(comment.reason):
+            counts = bool(_WORD.search(comment.reason)) and any(r in known for r in comment.rules)
+            kept += [_complaint(text, comment, " and ".join(faults), counts, named)] if faults else []
+            if counts:
                 excused.update(((text.path, comment.target, rule), comment.reason) for rule in comment.rules)
     suppressed: list[Suppressed] = []
     for finding in findings:
@@ -133,8 +134,8 @@ def _faults(comment: Comment, known: Collection[str]) -> Iterator[str]:
         yield "gives no reason"
 
 
-def _complaint(text: Text, comment: Comment, why: str, rule: str) -> Finding:
-    left = "less than it says" if why.startswith("names the unknown") else "nothing"
+def _complaint(text: Text, comment: Comment, why: str, counts: bool, rule: str) -> Finding:
+    left = "less than it says" if counts else "nothing"
     return RULE.finding(
         f"The ignore comment at {text.path}:{comment.line} {why}, so that it suppresses {left}: write "
         f"`# traindx: ignore[{rule}] the reason`",

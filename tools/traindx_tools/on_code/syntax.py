@@ -183,6 +183,15 @@ class Syntax:
         """The statement that a node stands in."""
         return next((a for a in (node, *self.above(node)) if isinstance(a, ast.stmt)), None)
 
+    def block(self, statement: ast.AST) -> list[ast.stmt]:
+        """The list of statements in which a statement stands; empty where it stands in none."""
+        up = self.parent(statement)
+        for name in ("body", "orelse", "finalbody"):
+            found = getattr(up, name, None)
+            if isinstance(found, list) and any(s is statement for s in found):
+                return found
+        return []
+
     @cached_property
     def item_stores(self) -> dict[str, list[ast.Assign]]:
         """Assignments to an item, by the text of what holds it: `table` for `table[key] = value`."""

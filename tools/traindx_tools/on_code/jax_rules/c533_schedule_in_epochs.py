@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.steps_of import Loop, loops_around, steps
+from traindx_tools.on_code.steps_of import SCHEDULE_LENGTHS, Loop, loops_around, steps
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, written
 from traindx_tools.rules import Rule
 
@@ -30,14 +30,6 @@ RULE = Rule(
            "a schedule that is asked with the epoch by hand"),
     confirm=("print([float(schedule(i)) for i in range(0, total_updates, total_updates // 10)])",),
 )  # fmt: skip
-_LENGTHS = {
-    "cosine_decay_schedule": (1, "decay_steps"),
-    "warmup_cosine_decay_schedule": (3, "decay_steps"),
-    "linear_schedule": (2, "transition_steps"),
-    "polynomial_schedule": (3, "transition_steps"),
-    "cosine_onecycle_schedule": (0, "transition_steps"),
-    "linear_onecycle_schedule": (0, "transition_steps"),
-}
 _EPOCHS = re.compile(r"(^|_)(n_?)?epochs?$|^epochs?_", re.IGNORECASE)
 _OTHERWISE = re.compile(r"MultiSteps|hyperparams\[|hyperparams\s*=")
 
@@ -51,10 +43,10 @@ def check(project: Project) -> Iterator[Finding]:
     look = lookup(project)
     around: list[list[Loop]] | None = None
     for code in look.codes:
-        for call in code.calls(*_LENGTHS):
+        for call in code.calls(*SCHEDULE_LENGTHS):
             if not code.qualified(call.func).startswith("optax."):
                 continue
-            given = argument(call, *_LENGTHS[last_name(call.func)])
+            given = argument(call, *SCHEDULE_LENGTHS[last_name(call.func)])
             unit = _unit(look, code, given) if given is not None else ""
             if not unit or given is None or _asked_by_hand(code, call):
                 continue

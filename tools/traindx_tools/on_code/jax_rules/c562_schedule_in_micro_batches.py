@@ -19,7 +19,7 @@ from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.lookup import Lookup, Where, lookup
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.steps_of import loops_around, steps
+from traindx_tools.on_code.steps_of import SCHEDULE_LENGTHS, loops_around, steps
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, written
 from traindx_tools.rules import Rule
 
@@ -34,14 +34,6 @@ RULE = Rule(
            "a run that is k times as long"),
     confirm=("print the last step that the schedule was asked with (state.gradient_step), beside its length",),
 )  # fmt: skip
-_LENGTHS = {
-    "cosine_decay_schedule": (1, "decay_steps"),
-    "warmup_cosine_decay_schedule": (3, "decay_steps"),
-    "linear_schedule": (2, "transition_steps"),
-    "polynomial_schedule": (3, "transition_steps"),
-    "cosine_onecycle_schedule": (0, "transition_steps"),
-    "linear_onecycle_schedule": (0, "transition_steps"),
-}
 _ROUNDS = frozenset({"int", "round", "max", "ceil", "floor"})
 _DEEP, _MOST = 8, 60
 
@@ -118,8 +110,8 @@ def _schedules(look: Lookup, inner: tuple[Where, ...]) -> Iterator[tuple[Syntax,
         if not isinstance(made, ast.Call) or id(made) in seen or len(queue) > _MOST:
             continue
         seen.add(id(made))
-        if last_name(made.func) in _LENGTHS and where.qualified(made.func).startswith("optax."):
-            given = argument(made, *_LENGTHS[last_name(made.func)])
+        if last_name(made.func) in SCHEDULE_LENGTHS and where.qualified(made.func).startswith("optax."):
+            given = argument(made, *SCHEDULE_LENGTHS[last_name(made.func)])
             if given is not None:
                 yield where, made, given
         found = look.called(where, made)

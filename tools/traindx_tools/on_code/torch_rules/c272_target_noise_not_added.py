@@ -113,22 +113,10 @@ def _beside(look: Lookup, code: Syntax, draw: ast.Call, end: _End, prediction: a
     """Another draw that is mixed into the input in the same function."""
     for node in _behind(look, code, prediction):
         for other in below(node):
-            if not isinstance(other, ast.Call) or other is draw or last_name(other.func) not in _NORMAL:
-                continue
             mixed = any(isinstance(u, ast.BinOp) and isinstance(u.op, (ast.Add, ast.Mult)) for u in code.above(other))
-            if not mixed or not _is_draw(code, other) or _same_key(code, draw, other) or code.function(
-                    other) is not code.function(draw):  # fmt: skip
-                continue
-            line = getattr(end.node, "lineno", 0)
-            yield RULE.finding(
-                f"{written(draw)[:60]} at {code.at(draw)} only enters the loss (line {line}): "
-                f"the input is made with another draw, {written(other)[:60]} at line {other.lineno}",
-                code.place(draw),
-                code.file.path,
-                strength=Strength.DIRECT,
-                measured={"kind": "beside", "target_line": draw.lineno},
-            )
-            return
+            if isinstance(other, ast.Call) and mixed and _is_other(code, draw, other):
+                yield _with_another(code, draw, end, f"{written(other)[:60]} at line {other.lineno}", ())
+                return
 
 
 def _beside_by_name(look: Lookup, code: Syntax, draw: ast.Call, end: _End, prediction: ast.expr) -> Iterator[Finding]:
@@ -140,22 +128,28 @@ def _beside_by_name(look: Lookup, code: Syntax, draw: ast.Call, end: _End, predi
     for node in _behind(look, code, made):
         for name in below(node):
             other = code.assigned(name) if isinstance(name, ast.Name) else None
-            if not isinstance(other, ast.Call) or other is draw or last_name(other.func) not in _NORMAL:
-                continue
-            if _same_key(code, draw, other) or not _is_draw(code, other) or not _mixed(code, name) or code.function(
-                    other) is not code.function(draw):  # fmt: skip
-                continue
-            line = getattr(end.node, "lineno", 0)
-            yield RULE.finding(
-                f"{written(draw)[:60]} at {code.at(draw)} only enters the loss (line {line}): "
-                f"the input is made with another draw, {written(name)} of line {other.lineno}",
-                code.place(draw),
-                code.file.path,
-                strength=Strength.DIRECT,
-                measured={"kind": "beside", "target_line": draw.lineno},
-                patch=_reused(code, draw, name),
-            )
-            return
+            if isinstance(other, ast.Call) and _is_other(code, draw, other) and _mixed(code, name):
+                noise = f"{written(name)} of line {other.lineno}"
+                yield _with_another(code, draw, end, noise, _reused(code, draw, name))
+                return
+
+
+def _is_other(code: Syntax, draw: ast.Call, other: ast.Call) -> bool:
+    """Whether a call is a draw of its own, of the same function."""
+    return (other is not draw and last_name(other.func) in _NORMAL and not _same_key(code, draw, other)
+            and _is_draw(code, other) and code.function(other) is code.function(draw))  # fmt: skip
+
+
+def _with_another(code: Syntax, draw: ast.Call, end: _End, other: str, patch: tuple[Patch, ...]) -> Finding:
+    return RULE.finding(
+        f"{written(draw)[:60]} at {code.at(draw)} only enters the loss (line {getattr(end.node, 'lineno', 0)}): "
+        f"the input is made with another draw, {other}",
+        code.place(draw),
+        code.file.path,
+        strength=Strength.DIRECT,
+        measured={"kind": "beside", "target_line": draw.lineno},
+        patch=patch,
+    )
 
 
 def _mixed(code: Syntax, name: ast.AST) -> bool:

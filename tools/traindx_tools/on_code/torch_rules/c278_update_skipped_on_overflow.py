@@ -63,7 +63,7 @@ def _left(code: Syntax, update: ast.Call) -> ast.If | None:
     for up in (inner, *code.above(inner)):
         if isinstance(up, (*FunctionNode, ast.Lambda, ast.ClassDef)):
             break
-        block = _block(code, up)
+        block = code.block(up)
         for statement in block[: block.index(up)] if isinstance(up, ast.stmt) and up in block else ():
             leaves = isinstance(statement, ast.If) and any(isinstance(n, _LEAVES) for n in statement.body)
             if leaves and isinstance(statement, ast.If) and _of_gradients(code, statement.test):
@@ -81,15 +81,6 @@ def _around(code: Syntax, update: ast.Call) -> ast.If | None:
         if isinstance(up, ast.If) and _of_gradients(code, up.test):
             return up
     return None
-
-
-def _block(code: Syntax, statement: ast.AST) -> list[ast.stmt]:
-    parent = code.parent(statement)
-    for name in ("body", "orelse", "finalbody"):
-        held = getattr(parent, name, None)
-        if isinstance(held, list) and statement in held:
-            return held
-    return []
 
 
 def _of_gradients(code: Syntax, test: ast.expr) -> bool:
@@ -146,7 +137,7 @@ def _finding(code: Syntax, update: ast.Call, step: ast.Call, guard: ast.If) -> F
 def _patch(code: Syntax, update: ast.Call, step: ast.Call, guard: ast.If) -> tuple[Patch, ...]:
     """Step and update go in front of the guard, where they follow it at once: the step is left out by the scaler."""
     moved = [code.statement(step), code.statement(update)]
-    block = _block(code, guard)
+    block = code.block(guard)
     at = block.index(guard) if guard in block else -1
     if at < 0 or block[at + 1 : at + 3] != moved or not all(isinstance(m, ast.Expr) for m in moved):
         return ()

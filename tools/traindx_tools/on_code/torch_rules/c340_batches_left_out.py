@@ -62,7 +62,7 @@ def _left(look: Lookup, code: Syntax, loop: ast.For) -> Finding | None:
         return None
     if any(isinstance(n, ast.Continue) and _in_loop(code, n) is loop for n in ast.walk(loop)):
         return None
-    block = _block(code, loop)
+    block = code.block(loop)
     if any(isinstance(s, Loops) for s in block[block.index(loop) + 1 :]):
         return None  # a first batch, looked at before the real loop
     if not any(last_name(c.func) in _TRAINS for _, c in reached_calls(look, code, loop)):
@@ -80,7 +80,7 @@ def _left(look: Lookup, code: Syntax, loop: ast.For) -> Finding | None:
 
 def _behind(code: Syntax, loop: ast.For) -> Finding | None:
     """backward() behind a loop over batches, on the loss of its last iteration."""
-    block = _block(code, loop)
+    block = code.block(loop)
     called = {last_name(c.func) for c in code.inside(loop, ast.Call)}
     if not _over_batches(code, loop) or called.intersection((*_TRAINS, "step")):
         return None
@@ -150,15 +150,6 @@ def _over_epochs(code: Syntax, loop: ast.For) -> bool:
     """Whether a loop counts passes: over a range, with a loop over batches inside."""
     counts = isinstance(loop.iter, ast.Call) and last_name(loop.iter.func) in ("range", "trange")
     return counts and any(n is not loop and _over_batches(code, n) for n in code.inside(loop, ast.For))
-
-
-def _block(code: Syntax, statement: ast.stmt) -> list[ast.stmt]:
-    up = code.parent(statement)
-    for name in ("body", "orelse", "finalbody"):
-        block = getattr(up, name, None)
-        if isinstance(block, list) and statement in block:
-            return block
-    return [statement]
 
 
 def _yields(code: Syntax, function: ast.AST) -> bool:
