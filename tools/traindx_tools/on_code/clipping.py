@@ -38,7 +38,7 @@ class Bound:
 
 def tiny_bounds(code: Syntax) -> Iterator[Bound]:
     """Bounds that leave gradients without effect, from the top of the file down."""
-    adaptive = not _SGD.search(code.file.text)
+    adaptive = not code.file.mentions(_SGD)
     for call, node, kind in _bounds(code):
         value = code.number(node)
         if value is None or value < 0 or (value == 0 and not _unguarded_zero(code, call, node)):

@@ -246,5 +246,5 @@ def _with_defaults(spec: ast.arguments) -> list[tuple[ast.arg, ast.expr | None]]
 def _worth_following(file: SourceFile) -> bool:
     known: bool | None = file.__dict__.get("_worth_following")
     if known is None:
-        known = file.__dict__["_worth_following"] = _IMPORTS.search(file.text) is not None
+        known = file.__dict__["_worth_following"] = file.mentions(_IMPORTS)
     return known

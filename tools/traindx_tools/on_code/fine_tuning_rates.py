@@ -41,7 +41,7 @@ def rates(look: Lookup) -> Iterator[Rate]:
     soft: bool | None = None
     for rate in _all(look, pretrained):
         if rate.value > REMARK and pretrained:  # asked only where something is to be said: it reads every text
-            soft = any(_SOFT.search(c.file.text) for c in look.codes) if soft is None else soft
+            soft = any(c.file.mentions(_SOFT) for c in look.codes) if soft is None else soft
             if soft:
                 return
         yield rate

@@ -37,7 +37,7 @@ class Left:
 
 def modal(look: Lookup, word: str) -> bool:
     """Whether a project holds layers that have a mode, beside a library's name."""
-    return any(word in c.file.text for c in look.codes) and any(_MODAL.search(c.file.text) for c in look.codes)
+    return any(word in c.file.text for c in look.codes) and any(c.file.mentions(_MODAL) for c in look.codes)
 
 
 # --- nnx
@@ -154,7 +154,7 @@ def modal_classes(look: Lookup) -> set[str]:
     """The equinox modules of a project that make layers with a mode."""
     known: set[str] | None = look.__dict__.get("_modal_classes")
     if known is None:
-        codes = [c for c in look.codes if "equinox" in c.file.text and _MODAL.search(c.file.text)]
+        codes = [c for c in look.codes if "equinox" in c.file.text and c.file.mentions(_MODAL)]
         known = look.__dict__["_modal_classes"] = {
             k.name for c in codes for k in c.of(ast.ClassDef) if _has_mode(c, k)}  # fmt: skip
     return known

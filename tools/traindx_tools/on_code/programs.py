@@ -93,7 +93,7 @@ def _named(file: SourceFile, index: ModuleIndex[SourceFile], by_stem: Mapping[st
         same = by_stem.get(match[1], ())
         beside = [p for p in same if PurePath(p).parent == PurePath(file.path).parent]
         yield from beside or (same if len(same) == 1 else ())
-    if _MODULE_NAME.search(file.text):
+    if file.mentions(_MODULE_NAME):
         for match in _MODULE_IN_TEXT.finditer(file.text):
             for name in (match[1], match[1].rpartition(".")[0]):
                 found = index.find(name, file, 0)

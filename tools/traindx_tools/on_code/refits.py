@@ -53,7 +53,7 @@ def refits(project: Project) -> tuple[Refit, ...]:
 
 
 def _found(project: Project) -> Iterator[Refit]:
-    if not any(re.search(r"\.fit(_transform)?\(|\.std\(", f.text) for f in project.files):
+    if not any(f.mentions(re.compile(r"\.fit(_transform)?\(|\.std\(")) for f in project.files):
         return
     look = lookup(project)
     fits = list(_fits(look))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from traindx_tools.on_code.files import MAX_BYTES, Text, read_texts
+from traindx_tools.on_code.sought import needed
 from traindx_tools.on_logs.run import Artifact
 
 __all__ = ["MAX_BYTES", "MAX_DEPTH", "NOT_PARSED", "SourceFile", "parse_source", "parse_texts", "read_sources"]
@@ -24,6 +26,10 @@ MAX_DEPTH = 150
 """Deepest nesting of syntax that is followed; code written by people stays under 60."""
 NOT_PARSED = ("not parsed", "not followed")
 """How a note about a file begins whose code was not judged at all."""
+
+_APART = "".join(c if c.isalnum() or c == "_" else " " for c in map(chr, range(128)))
+"""Every ASCII character that is not of a word turned into a space."""
+
 
 @dataclass(frozen=True, eq=False)
 class SourceFile:
@@ -41,6 +47,25 @@ class SourceFile:
     def line(self, number: int) -> str:
         """Line `number` (1-based), or "" outside the file."""
         return self.lines[number - 1] if 0 < number <= len(self.lines) else ""
+
+    @cached_property
+    def words(self) -> str:
+        """Every word of the text once, comments and strings included, each on a line of its own."""
+        return "\n".join(set(self.text.translate(_APART).split()))
+
+    @cached_property
+    def _mentioned(self) -> dict[re.Pattern[str], bool]:
+        return {}
+
+    def mentions(self, pattern: re.Pattern[str]) -> bool:
+        """Whether a pattern is found anywhere in the text: `pattern.search(text) is not None`, at less cost."""
+        known = self._mentioned.get(pattern)
+        if known is None:
+            words = needed(pattern)
+            held = self.words.lower() if pattern.flags & re.IGNORECASE else self.words
+            may = not words or any(w in held for w in words)
+            known = self._mentioned[pattern] = may and pattern.search(self.text) is not None
+        return known
 
     def segment(self, node: ast.AST) -> str:
         """A short text for a syntax node, on one line."""

@@ -44,7 +44,7 @@ def causal(project: Project) -> bool:
 
 def shifted_somewhere(project: Project) -> bool:
     """Whether anything is shifted by one, or corrupted, so that input and target may differ after all."""
-    return any(_SHIFTS.search(f.text) is not None or any(map(_ahead, syntax(f).of(ast.Subscript)))
+    return any(f.mentions(_SHIFTS) or any(map(_ahead, syntax(f).of(ast.Subscript)))
                for f in project.files)  # fmt: skip
 
 
@@ -65,7 +65,7 @@ def _ahead(node: ast.Subscript) -> bool:
 
 def bottleneck(project: Project) -> bool:
     """Whether a model is to give back its input on purpose."""
-    return any(_BOTTLENECK.search(f.text) for f in project.files)
+    return any(f.mentions(_BOTTLENECK) for f in project.files)
 
 
 def plain(node: ast.expr | None) -> ast.expr | None:
@@ -77,7 +77,7 @@ def plain(node: ast.expr | None) -> ast.expr | None:
 
 def equal_pairs(project: Project) -> Iterator[Pair]:
     """Every pair of input and target that a function gives out and that is the same twice."""
-    if any(_SHIFT_INSIDE.search(f.text) for f in project.files):
+    if any(f.mentions(_SHIFT_INSIDE) for f in project.files):
         return
     for file in project.files:
         code = syntax(file)

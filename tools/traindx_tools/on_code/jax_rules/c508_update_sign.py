@@ -109,7 +109,7 @@ def _scheduled(project: Project, event: Event, names: list[str]) -> Iterator[Fin
     holder = code.assigned(written_there) if isinstance(written_there, ast.Name) else written_there
     schedule = argument(holder, 0, "step_size_fn") if isinstance(holder, ast.Call) else None
     applied = any(e.name.endswith("apply_updates") for e in project.calls("apply_updates"))
-    turned = any(_TURNED.search(f.text) for f in project.files if "optax" in f.text)
+    turned = any(f.mentions(_TURNED) for f in project.files if "optax" in f.text)
     if schedule is None or not applied or turned or not _positive(code, schedule):
         return
     last = node.args[-1]

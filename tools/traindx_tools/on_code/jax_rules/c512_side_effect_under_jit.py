@@ -53,7 +53,7 @@ def check(project: Project) -> Iterator[Finding]:
                     seen.add(found[0])
                     told.add(id(node))
                     yield _finding(code, one, node, *found)
-    if any(("jax" in f.text or "equinox" in f.text) and _DRAWS.search(f.text) for f in project.files):
+    if any(("jax" in f.text or "equinox" in f.text) and f.mentions(_DRAWS) for f in project.files):
         yield from _called(lookup(project), told)
 
 

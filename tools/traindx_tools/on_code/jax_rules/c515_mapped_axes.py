@@ -66,7 +66,7 @@ def _judged(code: Syntax, call: ast.Call, used: ast.Call, axes: ast.expr | None)
             yield _finding(code, used, why, "length", Strength.DIRECT)
     elif axes is None and len(used.args) > 1:
         first = written(used.args[0])
-        if _PARAMETERS.fullmatch(first) and not _ENSEMBLE.search(code.file.text):
+        if _PARAMETERS.fullmatch(first) and not code.file.mentions(_ENSEMBLE):
             why = f"maps over the first axis of {first} as well: in_axes=(None, 0, ...) keeps it whole"
             yield _finding(code, used, why, "parameters", Strength.CIRCUMSTANTIAL)
 

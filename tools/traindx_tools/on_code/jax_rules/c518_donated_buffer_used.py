@@ -38,7 +38,7 @@ _DONATES = re.compile(r"donate_argn|donate\s*=")
 def check(project: Project) -> Iterator[Finding]:
     """Look at every function that is jitted with donation."""
     files = [f for f in project.files if "jax" in f.text or "equinox" in f.text]
-    if not any(_DONATES.search(f.text) for f in files):
+    if not any(f.mentions(_DONATES) for f in files):
         return
     donating = compiled_names(map(syntax, files), lambda code, made: isinstance(made, ast.Call) and bool(
         _given(code, made)))  # fmt: skip

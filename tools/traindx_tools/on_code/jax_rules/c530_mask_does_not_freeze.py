@@ -44,7 +44,7 @@ _LEAVES = re.compile(r"is_(inexact_)?array|is_floating|issubdtype")
 def check(project: Project) -> Iterator[Finding]:
     """Look at every optimizer under a mask."""
     files = [f for f in project.files if "masked" in f.text and "optax" in f.text]
-    if not files or any(_ELSEWHERE.search(f.text) for f in project.files if "jax" in f.text or "optax" in f.text):
+    if not files or any(f.mentions(_ELSEWHERE) for f in project.files if "jax" in f.text or "optax" in f.text):
         return
     for file in files:
         code = syntax(file)

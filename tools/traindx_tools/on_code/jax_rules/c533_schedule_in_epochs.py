@@ -38,7 +38,7 @@ def check(project: Project) -> Iterator[Finding]:
     """Compare the length of every schedule with the loops around the updates."""
     if not any("optax" in f.text and "_schedule" in f.text for f in project.files):
         return
-    if any(_OTHERWISE.search(f.text) for f in project.files if "optax" in f.text):
+    if any(f.mentions(_OTHERWISE) for f in project.files if "optax" in f.text):
         return
     look = lookup(project)
     around: list[list[Loop]] | None = None

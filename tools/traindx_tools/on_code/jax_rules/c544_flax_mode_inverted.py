@@ -97,7 +97,7 @@ def _constant(code: Syntax, call: ast.Call) -> Iterator[Finding]:
     owner, body = code.owner(call), code.function(call)
     if not isinstance(given, ast.Constant) or not isinstance(given.value, bool) or owner is None or body is None:
         return
-    if _ON_PURPOSE.search(code.file.text) or "test" in code.file.path.rpartition("/")[2]:
+    if code.file.mentions(_ON_PURPOSE) or "test" in code.file.path.rpartition("/")[2]:
         return
     flag = next((n for n in parameters(body) if _TRAINS.fullmatch(n) or _EVALUATES.fullmatch(n)), None)
     if flag is None:

@@ -48,10 +48,10 @@ _ENTROPY = re.compile(r"entrop|bonus|diversity", re.IGNORECASE)
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at what every differentiated loss returns."""
-    if not any(_DESCENDS.search(f.text) for f in project.files if "jax" in f.text or "flax" in f.text):
+    if not any(f.mentions(_DESCENDS) for f in project.files if "jax" in f.text or "flax" in f.text):
         return
     for file in project.files:
-        if "grad" not in file.text or _ON_PURPOSE.search(file.text):
+        if "grad" not in file.text or file.mentions(_ON_PURPOSE):
             continue
         code = syntax(file)
         seen: set[int] = set()

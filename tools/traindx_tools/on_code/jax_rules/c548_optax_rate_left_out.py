@@ -46,7 +46,7 @@ _SCHEDULES = re.compile(r"(schedule|exponential_decay)$")
 def check(project: Project) -> Iterator[Finding]:
     """Look at every optimizer of optax."""
     files = [f for f in project.files if "optax" in f.text]
-    turned = any(_TURNED.search(f.text) for f in files)
+    turned = any(f.mentions(_TURNED) for f in files)
     for file in files:
         code = syntax(file)
         for call in code.calls(*_OPTIMIZERS):
@@ -64,7 +64,7 @@ def _rate(code: Syntax, call: ast.Call) -> Iterator[Finding]:
     name = last_name(call.func)
     if given is None:
         return
-    if value is not None and value < 0 and not _ASCENDS.search(code.file.text):
+    if value is not None and value < 0 and not code.file.mentions(_ASCENDS):
         patch: tuple[Patch, ...] = ()
         if isinstance(given, ast.UnaryOp):
             patch = Change(code.file, "descend").replace(given, source_of(code.file, given.operand)).patches()

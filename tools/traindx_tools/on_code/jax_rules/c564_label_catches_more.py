@@ -70,12 +70,12 @@ class _Piece:
 
 def check(project: Project) -> Iterator[Finding]:
     """Compare every piece that a choice goes by with the names of the parts."""
-    if not any(_NAMED.search(f.text) for f in project.files) or not any(_CHOOSES.search(f.text) for f in project.files):
+    if not any(f.mentions(_NAMED) for f in project.files) or not any(f.mentions(_CHOOSES) for f in project.files):
         return
     look = lookup(project)
     parts: list[Parts] | None = None
     for code in look.codes:
-        if not _NAMED.search(code.file.text):
+        if not code.file.mentions(_NAMED):
             continue
         for piece in _pieces(look, code):
             parts = list(written_parts(look)) if parts is None else parts

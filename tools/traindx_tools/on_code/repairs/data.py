@@ -44,7 +44,7 @@ def whole_buffer(file: SourceFile, dataset: Instance, size: int) -> tuple[Patch,
 def with_workers(file: SourceFile, loader: ast.AST, waits: bool) -> tuple[Patch, ...]:
     """Workers for a loader whose samples take long; under a main guard, which spawned workers need."""
     code = syntax(file)
-    if not isinstance(loader, ast.Call) or not _GUARD.search(file.text) or len(loader.args) > 5:
+    if not isinstance(loader, ast.Call) or not file.mentions(_GUARD) or len(loader.args) > 5:
         return ()
     if code.function(loader) is None and not _guarded(code, loader):
         return ()

@@ -114,7 +114,7 @@ def _torch(project: Project, event: Event, layer: Thing, updates: float | None) 
 def _kept_on_purpose(project: Project, layer: Thing) -> bool:
     """Whether statistics are not kept, come from elsewhere (loaded weights), or are set later."""
     tracked = layer.argument(4, "track_running_stats")
-    return (tracked is not None and truth(tracked) is not True) or any(_SET.search(f.text) for f in project.files)
+    return (tracked is not None and truth(tracked) is not True) or any(f.mentions(_SET) for f in project.files)
 
 
 def _never(event: Event, layer: Thing) -> Finding:

@@ -115,7 +115,7 @@ def _wide(project: Project) -> Iterator[Finding]:
     """Weights of all layers drawn so wide that the signal grows from layer to layer."""
     for event in project.calls("normal_"):
         over = _every(event)
-        if over is None or over.part != "weight" or _NORMALISED.search(event.file.text):
+        if over is None or over.part != "weight" or event.file.mentions(_NORMALISED):
             continue
         first = 1 if event.name.startswith("torch.nn.init.") else 0
         given = event.argument(first + 1, "std")

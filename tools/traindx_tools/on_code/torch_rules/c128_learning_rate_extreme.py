@@ -155,7 +155,7 @@ def _judged(project: Project, event: Event, made: Thing) -> Iterator[Finding]:
 
 def _from_scratch(project: Project) -> bool:
     """Whether the program loads no weights, changes no rate and sums no loss."""
-    return not any(_LATER.search(f.text) for f in project.files)
+    return not any(f.mentions(_LATER) for f in project.files)
 
 
 def _of_plain(event: Event) -> Severity:

@@ -61,7 +61,7 @@ def _maximised(loop: TrainingLoop, optimizer: object) -> Iterator[Finding]:
     if not isinstance(optimizer, Thing) or truth(optimizer.kwargs["maximize"]) is not True or not held(optimizer):
         return
     losses = [(p.event, sent_backward(p.event)) for p in loop.backwards]
-    if len(losses) != 1 or _ON_PURPOSE.search(losses[0][0].file.text):
+    if len(losses) != 1 or losses[0][0].file.mentions(_ON_PURPOSE):
         return
     event, loss = losses[0]
     made = [p.event for p in loop.places if isinstance(loss, Tensor) and p.event.kind == "call" and

@@ -47,7 +47,7 @@ def check(project: Project) -> Iterator[Finding]:
             continue
         code = syntax(file)
         named = [n for n in code.of(ast.Expr) if isinstance(n.value, ast.Attribute)]
-        for node in named if named and _BARE.search(file.text) else ():
+        for node in named if named and file.mentions(_BARE) else ():
             name = node.value
             if not isinstance(name, ast.Attribute) or name.attr not in _EFFECT:
                 continue

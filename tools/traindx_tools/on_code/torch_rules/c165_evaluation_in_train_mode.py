@@ -41,7 +41,7 @@ _ANOTHER_WAY = re.compile(r"\.eval\b|['\"]eval['\"]\s*\)|\.train\(\s*[^)\s]|\.tr
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at every forward pass without gradients of a model that is trained."""
-    if any(_ANOTHER_WAY.search(f.text) for f in project.files):
+    if any(f.mentions(_ANOTHER_WAY) for f in project.files):
         return
     trained = {m for loop in project.training_loops for p in loop.backwards
                if isinstance(v := sent_backward(p.event), Tensor) for m in v.models}  # fmt: skip

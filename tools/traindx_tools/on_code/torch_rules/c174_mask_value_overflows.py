@@ -57,7 +57,7 @@ def check(project: Project) -> Iterator[Finding]:
 
 def _half(project: Project) -> bool:
     """Whether a file of the project computes in float16."""
-    return any(_HALF.search(f.text) and not _NOT_HALF.search(f.text) for f in project.files)
+    return any(f.mentions(_HALF) and not f.mentions(_NOT_HALF) for f in project.files)
 
 
 def _certain(event: Event | None) -> bool:

@@ -165,7 +165,7 @@ def _is_loss(code: Syntax, statement: ast.AST) -> bool:
 
 def _entropies(find: Lookup, code: Syntax) -> Iterator[Finding]:
     """`loss = policy_loss + c * entropy`, also added later, sent backward or returned as it stands."""
-    if not _POLICY.search(code.file.text):
+    if not code.file.mentions(_POLICY):
         return
     for node, name, terms in _sums(code):
         body = code.function(node)

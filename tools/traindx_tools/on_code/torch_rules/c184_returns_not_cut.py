@@ -100,7 +100,7 @@ def _left_behind(project: Project, body: ast.FunctionDef | ast.Module) -> str:
     words = _words(body)
     if any(_SPARED.search(w) or (_END.fullmatch(w) and w.lower() != "d") for w in words):
         return ""
-    kept = any(_KEPT.search(f.text) for f in project.files)
+    kept = any(f.mentions(_KEPT) for f in project.files)
     for node in below(body):
         if isinstance(node, (ast.Tuple, ast.List)) and isinstance(node.ctx, ast.Store) and len(node.elts) > 3:
             named = [n.id for n in node.elts if isinstance(n, ast.Name)]
@@ -110,7 +110,7 @@ def _left_behind(project: Project, body: ast.FunctionDef | ast.Module) -> str:
                  and REWARD.fullmatch(n.attr) and len(n.attr) > 2 and written(n.value) != "self"), "")  # fmt: skip
     base = base or next((written(n.value) for n in below(body) if isinstance(n, ast.Subscript) and isinstance(
         n.slice, ast.Constant) and isinstance(n.slice.value, str) and REWARD.fullmatch(n.slice.value)), "")  # fmt: skip
-    if base and kept and any(_FIELD.search(f.text) for f in project.files):
+    if base and kept and any(f.mentions(_FIELD) for f in project.files):
         return f"the field for it that {base} has"
     return ""
 

@@ -49,7 +49,7 @@ def check(project: Project) -> Iterator[Finding]:
         yield from _oversampled(code)
         yield from _refitted(code, project)
         yield from _fitted_on_all(code)
-    if any(_TRAINS.search(f.text) and _STATISTICS.search(f.text) for f in project.files):
+    if any(f.mentions(_TRAINS) and f.mentions(_STATISTICS) for f in project.files):
         for early in early_statistics(lookup(project)):
             yield _finding(
                 early.code,

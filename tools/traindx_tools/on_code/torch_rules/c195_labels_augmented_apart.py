@@ -42,12 +42,12 @@ _OTHER_DRAWS = re.compile(r"\b(np|numpy)\.random|(?<!\.)\brandom\.\w+\(|from ran
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at every __getitem__ that transforms twice."""
-    random = any("Random" in f.text and _RANDOM.search(f.text) for f in project.files)
+    random = any("Random" in f.text and f.mentions(_RANDOM) for f in project.files)
     if any("albumentations" in f.text or "transforms.v2" in f.text for f in project.files):
         return
     if not random and not _own_random(project):
         return
-    library = not any(_OTHER_DRAWS.search(f.text) for f in project.files if "Random" in f.text or "__call__" in f.text)
+    library = not any(f.mentions(_OTHER_DRAWS) for f in project.files if "Random" in f.text or "__call__" in f.text)
     for file in project.files:
         if "__getitem__" not in file.text:
             continue

@@ -60,9 +60,9 @@ _WHOLE = re.compile(
 def check(project: Project) -> Iterator[Finding]:
     """Look at configuration files, then at options."""
     options = [f for f in project.files if "add_argument" in f.text]
-    read_names = _read(project) if any(not _WHOLE.search(f.text) for f in options) else set()
+    read_names = _read(project) if any(not f.mentions(_WHOLE) for f in options) else set()
     known: set[str] | None = None
-    spread = any(re.search(r"\*\*|setattr\(|OmegaConf|hydra|from_dict|parse_obj", f.text) for f in project.files)
+    spread = any(f.mentions(re.compile(r"\*\*|setattr\(|OmegaConf|hydra|from_dict|parse_obj")) for f in project.files)
     for file in project.files:
         if not spread and (".yaml" in file.text or ".yml" in file.text or ".json" in file.text):
             known = _words(project) if known is None else known
@@ -157,7 +157,7 @@ def _home(code: Syntax, name: str) -> ast.AST | None:
 
 def _options(file: SourceFile, read_names: set[str]) -> Iterator[Finding]:
     """Options that shape training and that nobody reads."""
-    if _WHOLE.search(file.text):
+    if file.mentions(_WHOLE):
         return
     code = syntax(file)
     for call in code.calls("add_argument"):

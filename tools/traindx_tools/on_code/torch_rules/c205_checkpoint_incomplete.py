@@ -48,7 +48,7 @@ def check(project: Project) -> Iterator[Finding]:
             continue
         if "optim" not in everything.lower() and "opt" not in " ".join(keys) and "optim" in code.file.text:
             yield _finding(code, call, "the optimizer's state", "optimizer")
-        if _AVERAGE.search(code.file.text) and "ema" not in everything.lower():
+        if code.file.mentions(_AVERAGE) and "ema" not in everything.lower():
             yield _finding(code, call, "the average of the weights (EMA)", "ema")
         if "optim" in everything.lower() and "shuffle=True" in texts and not _GENERATORS.search(texts):
             yield _finding(code, call, "the state of the random generators: the order of the data begins anew", "rng",

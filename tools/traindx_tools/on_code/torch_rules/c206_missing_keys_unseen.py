@@ -63,7 +63,7 @@ _STRIPPED = re.compile(
 
 def _wrapped_elsewhere(project: Project, here: Syntax, load: ast.Call) -> tuple[Syntax, ast.Call, ast.Call] | None:
     """The wrapper whose state dict is saved, where what is loaded may be without it and nobody takes "module." off."""
-    if any(_STRIPPED.search(f.text) for f in project.files):
+    if any(f.mentions(_STRIPPED) for f in project.files):
         return None
     receiver = _name(load.func.value) if isinstance(load.func, ast.Attribute) else ""
     codes = [syntax(f) for f in project.files]

@@ -35,7 +35,7 @@ _DATA = re.compile(r"read_|load|DataFrame|Dataset|h5py|genfromtxt|parquet|backwa
 def check(project: Project) -> Iterator[Finding]:
     """Look at every scaling by statistics that leave NaN out."""
     for file in project.files:
-        if not ("nanmean" in file.text or "nanstd" in file.text) or _FILLS.search(file.text):
+        if not ("nanmean" in file.text or "nanstd" in file.text) or file.mentions(_FILLS):
             continue
         code = syntax(file)
         for node in code.of(ast.BinOp):
@@ -50,8 +50,8 @@ def check(project: Project) -> Iterator[Finding]:
                     "missing values), and nothing fills or drops them: they stay in the inputs",
                     code.place(node),
                     file.path,
-                    strength=Strength.DIRECT if _DATA.search(file.text) else Strength.CIRCUMSTANTIAL,
-                    severity=None if _DATA.search(file.text) else Severity.MEDIUM,
+                    strength=Strength.DIRECT if file.mentions(_DATA) else Strength.CIRCUMSTANTIAL,
+                    severity=None if file.mentions(_DATA) else Severity.MEDIUM,
                     measured={"kind": "missing"},
                     patch=data.filled(file, node),
                 )

@@ -74,7 +74,7 @@ class _State:
 def check(project: Project) -> Iterator[Finding]:
     """Look at every module of the project."""
     codes = [syntax(f) for f in project.files]
-    saved = any(_SAVES.search(c.file.text) for c in codes)
+    saved = any(c.file.mentions(_SAVES) for c in codes)
     seen: set[int] = set()
     for klass in project.classes:
         info = klass.info

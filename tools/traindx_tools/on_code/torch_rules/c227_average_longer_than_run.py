@@ -66,8 +66,8 @@ _SETTLED = 1e-3
 def check(project: Project) -> Iterator[Finding]:
     """Look at every update of an average in the loops that train."""
     found = list(_of_loops(project))
-    if found and any(_USED.search(f.text) for f in project.files):
-        pretrained = any(_PRETRAINED.search(f.text) for f in project.files)
+    if found and any(f.mentions(_USED) for f in project.files):
+        pretrained = any(f.mentions(_PRETRAINED) for f in project.files)
         for place, decay, updates in found:
             yield _finding(project, place, decay, updates, pretrained)
 

@@ -108,7 +108,7 @@ def _judged(code: Syntax, function: ast.FunctionDef, moves: list[_Move]) -> Iter
 
 def _of_a_plane(code: Syntax, label: str) -> bool:
     """Whether a label has places, as a mask has and a class has not."""
-    return PLANE.search(label) is not None or _TASK.search(code.file.text) is not None
+    return PLANE.search(label) is not None or code.file.mentions(_TASK)
 
 
 def _moves(code: Syntax, node: ast.Assign) -> Iterator[_Move]:

@@ -46,7 +46,7 @@ def check(project: Project) -> Iterator[Finding]:
         for place in compounding.multiplied(loop):
             told[place.event.file.path, place.event.line] = _in_each_step(place)
     for file in project.files:
-        if not re.search(r"lr|rate|eta|step_?size|alpha", file.text):
+        if not file.mentions(re.compile(r"lr|rate|eta|step_?size|alpha")):
             continue
         code = syntax(file)
         assigned: list[ast.Assign | ast.AugAssign] = [*code.of(ast.Assign), *code.of(ast.AugAssign)]

@@ -52,7 +52,7 @@ class _Layer:
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at everything that is read at -1 of its first or second axis."""
-    loaded = any(_LOADER.search(f.text) for f in project.files)
+    loaded = any(f.mentions(_LOADER) for f in project.files)
     collated = any("collate" in f.text for f in project.files)
     for file in project.files:
         if not any(word in file.text for word in ("LSTM", "GRU", "RNN", "rnn")) or ".batch_first =" in file.text:

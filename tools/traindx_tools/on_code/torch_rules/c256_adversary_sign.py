@@ -62,7 +62,7 @@ def check(project: Project) -> Iterator[Finding]:
     lowered = ((f, f.text.lower()) for f in project.files)
     codes = [syntax(f) for f, text in lowered if any(word in text for word in _ADVERSARIAL)]
     for code in codes:
-        if _TURNED.search(code.file.text):
+        if code.file.mentions(_TURNED):
             continue
         losses = [loss for node, side, sign in _sent(code) if (loss := _followed(codes, code, node, side, sign)).pushed]
         for judge in sorted({p.network for loss in losses for p in loss.pushed}):

@@ -46,7 +46,7 @@ def check(project: Project) -> Iterator[Finding]:
                      or "ForLanguageModeling" in f.text)  # fmt: skip
     padding = [(c, call) for c in codes if "padding" in c.file.text for call in c.of(ast.Call) if pads(c, call)]
     opened = [c for c in codes if "from_pretrained" in c.file.text]
-    generates = any("labels" in c.file.text for c in codes) and any(_GENERATES.search(c.file.text) for c in opened)
+    generates = any("labels" in c.file.text for c in codes) and any(c.file.mentions(_GENERATES) for c in opened)
     for code in codes:
         yield from _without_mask(project, codes, code, padding)
         yield from _means(codes, code, padding)
@@ -211,7 +211,7 @@ def _as_labels(code: Syntax, node: ast.AST, made: ast.Call, other: Syntax | None
 def _sequences(project: Project, codes: Sequence[Syntax]) -> Iterator[Finding]:
     """pad_sequence over labels in a project that leaves nothing out of its cross entropy."""
     calls = [(c, call) for c in codes for call in c.calls("pad_sequence")]
-    if not calls or any(_MASKED.search(f.text) for f in project.files):
+    if not calls or any(f.mentions(_MASKED) for f in project.files):
         return
     losses = [c for f in project.files for c in syntax(f).calls("cross_entropy", "CrossEntropyLoss", "NLLLoss")]
     for code, call in calls:

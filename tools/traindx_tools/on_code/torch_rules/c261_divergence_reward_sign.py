@@ -199,7 +199,7 @@ def _loss(code: Syntax, name: str, whole: ast.expr, at: ast.AST) -> Finding | No
 
 
 def _has_reference(code: Syntax) -> bool:
-    return re.search(r"\bref_|reference|ref_model|sft", code.file.text) is not None
+    return code.file.mentions(re.compile(r"\bref_|reference|ref_model|sft"))
 
 
 def _turned_later(code: Syntax, name: str, at: ast.AST) -> bool:

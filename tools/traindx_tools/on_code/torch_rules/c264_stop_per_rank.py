@@ -50,12 +50,12 @@ _DEEP = 7
 def check(project: Project) -> Iterator[Finding]:
     """Look at every way out of a distributed training loop."""
     files = [f for f in project.files if "break" in f.text or "return" in f.text or "continue" in f.text]
-    if not any(_DISTRIBUTED.search(f.text) for f in project.files):
+    if not any(f.mentions(_DISTRIBUTED) for f in project.files):
         return
     look = lookup(project)
     for file in files:
         code = syntax(file)
-        if len(project.files) > 40 and not _DISTRIBUTED.search(file.text):
+        if len(project.files) > 40 and not file.mentions(_DISTRIBUTED):
             continue
         loops: list[ast.For | ast.While] = [*code.of(ast.For), *code.of(ast.While)]
         for loop in loops:
@@ -70,7 +70,7 @@ def check(project: Project) -> Iterator[Finding]:
 
 
 def _trains(look: Lookup, code: Syntax, loop: ast.AST) -> bool:
-    if not _DISTRIBUTED.search(code.file.text) and not any(_DISTRIBUTED.search(c.file.text) for c in look.codes):
+    if not code.file.mentions(_DISTRIBUTED) and not any(c.file.mentions(_DISTRIBUTED) for c in look.codes):
         return False
     return any(last_name(c.func) == "backward" for _, c in reached_calls(look, code, loop))
 

@@ -127,7 +127,7 @@ def _spaced(look: Lookup) -> bool:
     """Whether some text of the project has a space between words; looked for once."""
     known: bool | None = look.__dict__.get("_spaced")
     if known is None:
-        known = look.__dict__["_spaced"] = any(_WORDS.search(c.file.text) for c in look.codes)
+        known = look.__dict__["_spaced"] = any(c.file.mentions(_WORDS) for c in look.codes)
     return known
 
 

@@ -314,7 +314,7 @@ def _patch(project: Project, held: _Held, out: list[tuple[str, Value]]) -> tuple
 
 def _reached(project: Project, event: Event, model: str) -> str | None:
     """How a model's parts are reached: `net`, `net.module` where it is wrapped; None where that is unknown."""
-    if not any(re.search(r"DataParallel|\bDDP\b|\.prepare\(|fully_shard", f.text) for f in project.files):
+    if not any(f.mentions(re.compile(r"DataParallel|\bDDP\b|\.prepare\(|fully_shard")) for f in project.files):
         return model
     used = [n for n in ast.walk(event.file.tree) if isinstance(n, ast.Name) and n.id == model]
     made = syntax(event.file).assigned(used[-1]) if used else None

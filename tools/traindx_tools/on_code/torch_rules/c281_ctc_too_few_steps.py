@@ -126,7 +126,7 @@ def _short(look: Lookup, code: Syntax, call: ast.Call, shrinks: Reduction) -> Fi
     """The steps that are left of the input beside the longest text."""
     text = longest(look)
     known = sorted(set(widths(look, shrinks.last)))
-    if text is None or not known or any(_GUARD.search(c.file.text) for c in look.codes):
+    if text is None or not known or any(c.file.mentions(_GUARD) for c in look.codes):
         return None
     steps = shrinks.left(known[-1])
     need, need_with = text[0], 2 * text[0] - 1

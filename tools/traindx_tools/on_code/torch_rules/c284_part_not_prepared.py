@@ -143,7 +143,7 @@ def _models(wrapping: Wrapping, code: Syntax) -> Iterator[Finding]:
 
 def _loaders(wrapping: Wrapping, code: Syntax) -> Iterator[Finding]:
     """A loop that trains over a loader which is not prepared, while the model is."""
-    if _SHARES.search(code.file.text):
+    if code.file.mentions(_SHARES):
         return
     for loop in code.of(ast.For):
         source = loop.iter

@@ -39,7 +39,7 @@ _WORDS = ("entrop", "perplex", "ppl", "log(", "log()", "pdist", "entr(")
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at the terms of losses, and at the tables of losses."""
-    files = [f for f in project.files if any(w in f.text for w in _WORDS) or _SPREAD.search(f.text)]
+    files = [f for f in project.files if any(w in f.text for w in _WORDS) or f.mentions(_SPREAD)]
     if not files:
         return
     look = lookup(project)

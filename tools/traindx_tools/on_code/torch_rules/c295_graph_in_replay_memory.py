@@ -50,7 +50,7 @@ class _Output:
 def check(project: Project) -> Iterator[Finding]:
     """Look at everything that a memory keeps inside a loop."""
     files = [f for f in project.files if any(f".{k}(" in f.text for k in _KEEPS)]
-    if not files or not any("deque" in f.text or _MEMORY.search(f.text) for f in files):
+    if not files or not any("deque" in f.text or f.mentions(_MEMORY) for f in files):
         return
     codes = [syntax(f) for f in project.files]
     networks = _networks(codes)
@@ -61,7 +61,7 @@ def check(project: Project) -> Iterator[Finding]:
             owner = call.func.value if isinstance(call.func, ast.Attribute) else None
             if owner is None or not _MEMORY.search(last_name(owner)) or not code.loops(call) or _off(code, call):
                 continue
-            if any(_EMPTIED.search(f.text) and re.search(rf"{last_name(owner)}\.(clear|reset)\(", f.text)
+            if any(f.mentions(_EMPTIED) and re.search(rf"{last_name(owner)}\.(clear|reset)\(", f.text)
                    for f in project.files):  # fmt: skip
                 continue
             found = _kept(codes, code, call, networks)

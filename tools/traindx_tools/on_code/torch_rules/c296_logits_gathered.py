@@ -38,9 +38,9 @@ _NARROWED = re.compile(r"preprocess_logits_for_metrics|predict_with_generate\s*=
 def check(project: Project) -> Iterator[Finding]:
     """Look at every Trainer that is made."""
     files = [f for f in project.files if "compute_metrics" in f.text and "transformers" in f.text]
-    if not files or not any(_WIDE.search(f.text) for f in project.files):
+    if not files or not any(f.mentions(_WIDE) for f in project.files):
         return
-    if any(_NARROWED.search(f.text) for f in project.files):
+    if any(f.mentions(_NARROWED) for f in project.files):
         return
     for code in (syntax(f) for f in files):
         for call in code.calls("Trainer", "Seq2SeqTrainer"):

@@ -38,10 +38,10 @@ _BUFFERS = re.compile(r"buffers\(|running_mean|running_var|update_bn|\.load_stat
 def check(project: Project) -> Iterator[Finding]:
     """Look at every loop over the parameters of two networks."""
     files = [f for f in project.files if ".parameters()" in f.text and "zip(" in f.text]
-    if not files or not any(_NORM.search(f.text) for f in project.files):
+    if not files or not any(f.mentions(_NORM) for f in project.files):
         return
     for code in (syntax(f) for f in files):
-        if _BUFFERS.search(code.file.text):
+        if code.file.mentions(_BUFFERS):
             continue
         for loop in code.of(ast.For):
             average = _average(code, loop)

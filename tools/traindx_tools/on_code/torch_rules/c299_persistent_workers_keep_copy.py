@@ -61,7 +61,7 @@ def _changes(codes: list[Syntax]) -> dict[str, str]:
     """Methods of data sets, and attributes of them, that change what __getitem__ reads: what each changes."""
     found: dict[str, str] = {}
     for code in codes:
-        if _SHARED.search(code.file.text):
+        if code.file.mentions(_SHARED):
             continue
         for owner in code.of(ast.ClassDef):
             methods = [m for m in owner.body if isinstance(m, FunctionNode)]

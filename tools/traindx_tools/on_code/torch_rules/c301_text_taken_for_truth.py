@@ -63,7 +63,7 @@ def _options(code: Syntax, read: set[str]) -> Iterator[Finding]:
         name = max(texts, key=len)
         said = argument(call, 99, "dest")
         attribute = said.value if isinstance(said, ast.Constant) else name.lstrip("-").replace("-", "_")
-        if attribute not in read and not _WHOLE.search(code.file.text):
+        if attribute not in read and not code.file.mentions(_WHOLE):
             continue
         off = isinstance(default, ast.Constant) and isinstance(default.value, str) and default.value.lower() in _OFF
         if off:

@@ -50,8 +50,8 @@ class _Evaluation:
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at every held-out loader that nothing reads."""
-    files = [f for f in project.files if _LOADER.search(f.text)]
-    if not files or any(_ALL.search(f.text) for f in files):
+    files = [f for f in project.files if f.mentions(_LOADER)]
+    if not files or any(f.mentions(_ALL) for f in files):
         return
     look = lookup(project)
     for code in look.codes:

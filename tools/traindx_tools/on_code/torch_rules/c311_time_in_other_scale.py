@@ -60,7 +60,7 @@ class _Told:
 
 def check(project: Project) -> Iterator[Finding]:
     """Compare the calls of each network in training with those in a sampling loop."""
-    if not any(re.search(r"randint\(|rand\(|integers\(|uniform\(", f.text) for f in project.files):
+    if not any(f.mentions(re.compile(r"randint\(|rand\(|integers\(|uniform\(")) for f in project.files):
         return
     find = lookup(project)
     told = [t for code in find.codes if "torch" in code.file.text or "jax" in code.file.text for t in _told(find, code)]

@@ -52,7 +52,7 @@ def check(project: Project) -> Iterator[Finding]:
     if not made:
         return
     yield from _plain(wrapping, made)
-    if not any(_WINDOW.search(f.text) for f in project.files):
+    if not any(f.mentions(_WINDOW) for f in project.files):
         yield from _without_window(wrapping, made)
 
 

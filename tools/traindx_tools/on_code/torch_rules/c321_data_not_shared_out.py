@@ -110,7 +110,7 @@ def _own_sampler(project: Project) -> bool:
 
 def _by_rank(code: Syntax) -> bool:
     """Whether anything about the data is chosen by rank: a slice, a seed, a range, an argument of a data set."""
-    if not re.search(r"rank|world|replica|shard|process_index|dp_size|node", code.file.text):
+    if not code.file.mentions(re.compile(r"rank|world|replica|shard|process_index|dp_size|node")):
         return False
     for node in code.of(ast.Subscript):
         if not isinstance(node.slice, (ast.Constant, ast.Name)) and _ranked(node.slice):

@@ -97,7 +97,7 @@ def _collator(look: Lookup, code: Syntax, call: ast.Call) -> Iterator[_Fault]:
 
 def _half(look: Lookup, code: Syntax, call: ast.Call) -> Iterator[_Fault]:
     model, args = _given(look, code, call, 0, "model"), _given(look, code, call, 1, "args")
-    if model is None or args is None or any(_ADAPTED.search(c.file.text) for c in (code, model[0])):
+    if model is None or args is None or any(c.file.mentions(_ADAPTED) for c in (code, model[0])):
         return
     wanted = argument(args[1], 99, "fp16")
     if not (isinstance(wanted, ast.Constant) and wanted.value is True):
@@ -120,7 +120,7 @@ def _half(look: Lookup, code: Syntax, call: ast.Call) -> Iterator[_Fault]:
 def _frozen(look: Lookup, code: Syntax, call: ast.Call) -> Iterator[_Fault]:
     """`for p in model.parameters(): p.requires_grad = False`, and nothing that lets a part learn again."""
     value = argument(call, 0, "model")
-    if not isinstance(value, ast.Name) or any(_ADAPTED.search(c.file.text) for c in look.codes):
+    if not isinstance(value, ast.Name) or any(c.file.mentions(_ADAPTED) for c in look.codes):
         return
     scope = code.scope(call)
     for loop in code.inside(scope, ast.For):
