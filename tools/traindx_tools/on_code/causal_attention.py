@@ -34,10 +34,10 @@ _DEEP = 8
 
 def predicts_next(look: Lookup) -> tuple[Syntax, ast.Subscript] | None:
     """Where a target is its input one position ahead; None where that is not seen, or attention may see it all."""
-    texts = [c.file.text for c in look.codes]
-    if not any(_LOSSES.search(t) for t in texts) or not any("Embed" in t or "embed" in t for t in texts):
+    files = [c.file for c in look.codes]
+    if not any(f.mentions(_LOSSES) for f in files) or not any("Embed" in f.text or "embed" in f.text for f in files):
         return None
-    if any(_OTHERS.search(t) for t in texts):
+    if any(f.mentions(_OTHERS) for f in files):
         return None
     return next(((code, tail) for code in look.codes for tail in _tails(code)), None)
 

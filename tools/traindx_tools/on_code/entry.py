@@ -14,7 +14,7 @@ from traindx_tools.on_code.files import Text, read_texts
 from traindx_tools.on_code.notebook import in_cells
 from traindx_tools.on_code.programs import programs
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.source import SourceFile, parse_texts
+from traindx_tools.on_code.source import Source, unparsed
 from traindx_tools.on_logs.run import Artifact
 from traindx_tools.rules import RuleModule, rules_in
 
@@ -49,7 +49,7 @@ def audit_texts(texts: Sequence[Text], rules: Sequence[str] = ()) -> AuditResult
     """Audit files that were read already. Lines of notebooks are given as cell and line."""
     with undisturbed():
         notes: list[Artifact] = []
-        result = audit_sources(parse_texts(texts, notes), rules=rules)
+        result = audit_sources(unparsed(texts, notes), rules=rules)
     findings = tuple(placed(f, texts) for f in result.findings)
     return AuditResult(findings, (*notes, *result.notes), result.projects)
 
@@ -87,8 +87,8 @@ def _in_test(finding: Finding) -> Finding:
     return finding if finding.severity.rank <= Severity.LOW.rank else replace(finding, severity=Severity.LOW)
 
 
-def audit_sources(files: Sequence[SourceFile], processes: int = 1, rules: Sequence[str] = ()) -> AuditResult:
-    """Audit sources that were parsed already, the rules shared among so many processes."""
+def audit_sources(files: Sequence[Source], processes: int = 1, rules: Sequence[str] = ()) -> AuditResult:
+    """Audit sources, the work shared among so many processes."""
     from traindx_tools.on_code.parallel import followed_and_judged
 
     asked = tuple(rules) or ("C",)

@@ -1,8 +1,8 @@
-"""Judging on several cores: small programs are shared out whole, a large one is followed once and its rules shared.
+"""Judging on several cores: programs are shared out whole, and each is parsed where it is judged.
 
-While a large one is followed, a forked process already runs the rules that only read it: a rule that asks for what
-following gives waits for that. Splitting it by files would be simpler and wrong: what a rule sees in one file depends
-on others.
+A program larger than one process's fair share is followed once and its rules shared. While it is followed, a forked
+process already runs the rules that only read it: a rule that asks for what following gives waits for that. Splitting it
+by files would be simpler and wrong: what a rule sees in one file depends on others.
 Where a process cannot be forked safely (other threads run, another system), one process judges everything; the
 findings are the same. A child ends with its parent, however that ends.
 """
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from traindx_tools.on_code.judged import BROKEN, Judged
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import parse_all
 from traindx_tools.on_logs.run import Artifact
 from traindx_tools.rules import RuleModule
 
@@ -33,7 +34,10 @@ if TYPE_CHECKING:
 WORTH_FORKING = 20_000
 """Lines of code from which on a fork pays for itself: below, rules take less than half a second."""
 LARGE_PROGRAM = 20_000
-"""Lines from which on the rules of one program are shared; below, a whole program is one process's work."""
+"""Lines below which a program is one process's work."""
+LARGE_SHARE = 1.25
+"""How much more than an equal share of all lines a program may hold and still be one process's work: to share its rules
+costs what parsing and following it in one process costs, about a third of the work."""
 WORTH_SHARING = 5_000
 """Lines of small programs from which on they are shared out."""
 
@@ -74,7 +78,8 @@ _FOLLOWED = frozenset({"roots", "classes", "instances", "failures"})
 def followed_and_judged(modules: Sequence[RuleModule], programs: Sequence[Program],
                         processes: int = 1) -> tuple[list[Project], Judged]:
     """These programs followed, as far as this process did it, and what the rules say of them all."""
-    large = [p for p in programs if processes > 1 and p.lines >= LARGE_PROGRAM]
+    least = max(LARGE_PROGRAM, LARGE_SHARE * sum(p.lines for p in programs) / processes)
+    large = [p for p in programs if processes > 1 and p.lines >= least]
     shares = _shares([p for p in programs if p not in large], processes)
     followed: list[Project] = []
     told = Judged()
@@ -85,7 +90,8 @@ def followed_and_judged(modules: Sequence[RuleModule], programs: Sequence[Progra
             said = child.answer()
             told.add(said if said is not None else _judge_programs(modules, share, followed))
     for program in large:
-        project, judged = _large(modules, program.files, processes)
+        files = parse_all(program.files, told.notes)
+        project, judged = _large(modules, files, processes)
         followed.append(project)
         told.add(program.of_these(judged))
         told.notes += _failed(project)
@@ -112,7 +118,7 @@ def _judge_programs(modules: Sequence[RuleModule], programs: Sequence[Program], 
     for program in programs:
         if parent is not None and os.getppid() != parent:
             break
-        project = Project.of(program.files)
+        project = Project.of(parse_all(program.files, told.notes))
         followed.append(project)
         told.add(program.of_these(_judge(modules, project, parent)))
         told.notes += _failed(project)

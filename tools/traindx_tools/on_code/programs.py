@@ -14,18 +14,22 @@ import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import PurePath
 
 from traindx_tools.on_code.imports import ModuleIndex, imported
 from traindx_tools.on_code.judged import Judged
-from traindx_tools.on_code.source import SourceFile
+from traindx_tools.on_code.source import Source, SourceFile
 
 MOST_AGAIN = 5_000
 """Lines that one script may run with, itself included, to be followed on its own; hand-written projects stay below."""
 MOST_IN_ALL = 20_000
 """Lines that are followed again in one audit at most: about two seconds."""
 
-_FILE_NAME = re.compile(r"([\w-]+)\.(?:py|ipynb)\b")
+_FILE_NAME = re.compile(r"\.(?:py|ipynb)\b")
+_STEM = re.compile(r"[\w-]+$")
+_LONGEST_STEM = 100
+"""Characters before `.py` among which the name of a file is looked for."""
 _MODULE_IN_TEXT = re.compile(r"[\"']([A-Za-z_]\w*(?:\.\w+)+)[\"']")
 _MODULE_NAME = re.compile(r"import_module|__import__|_target_|locate\(|class_path")
 
@@ -34,11 +38,11 @@ _MODULE_NAME = re.compile(r"import_module|__import__|_target_|locate\(|class_pat
 class Program:
     """Files that are followed together, and those among them that are judged here."""
 
-    files: tuple[SourceFile, ...]
+    files: tuple[Source, ...]
     judged: frozenset[str]
     """Paths of the files whose findings count; the others are read for what they hold."""
 
-    @property
+    @cached_property
     def lines(self) -> int:
         """Lines of code that are followed."""
         return sum(f.text.count("\n") for f in self.files)
@@ -51,7 +55,7 @@ class Program:
         return Judged([f for f in judged.findings if f.where.file not in others], judged.notes, judged.left)
 
 
-def programs(files: Sequence[SourceFile]) -> list[Program]:
+def programs(files: Sequence[Source]) -> list[Program]:
     """The programs that these files are: every file is judged in exactly one of them."""
     if len(files) < 2:
         return [Program(tuple(files), frozenset(f.path for f in files))] if files else []
@@ -71,9 +75,9 @@ def programs(files: Sequence[SourceFile]) -> list[Program]:
     return found
 
 
-def _uses(files: Sequence[SourceFile]) -> tuple[dict[str, set[str]], set[str]]:
+def _uses(files: Sequence[Source]) -> tuple[dict[str, set[str]], set[str]]:
     """For each file those that it imports or names; and all files that another one imports."""
-    index: ModuleIndex[SourceFile] = ModuleIndex(files)
+    index: ModuleIndex[Source] = ModuleIndex(files)
     by_stem: dict[str, list[str]] = {}
     for file in files:
         by_stem.setdefault(PurePath(file.path).stem, []).append(file.path)
@@ -87,13 +91,14 @@ def _uses(files: Sequence[SourceFile]) -> tuple[dict[str, set[str]], set[str]]:
     return uses, taken
 
 
-def _named(file: SourceFile, index: ModuleIndex[SourceFile], by_stem: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def _named(file: Source, index: ModuleIndex[Source], by_stem: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """Files of the project that a file names in a text."""
     for match in _FILE_NAME.finditer(file.text):
-        same = by_stem.get(match[1], ())
+        stem = _STEM.search(file.text[max(0, match.start() - _LONGEST_STEM) : match.start()])
+        same = by_stem.get(stem[0], ()) if stem is not None else ()
         beside = [p for p in same if PurePath(p).parent == PurePath(file.path).parent]
         yield from beside or (same if len(same) == 1 else ())
-    if file.mentions(_MODULE_NAME):
+    if _MODULE_NAME.search(file.text):
         for match in _MODULE_IN_TEXT.finditer(file.text):
             for name in (match[1], match[1].rpartition(".")[0]):
                 found = index.find(name, file, 0)
@@ -101,22 +106,23 @@ def _named(file: SourceFile, index: ModuleIndex[SourceFile], by_stem: Mapping[st
                     yield found.path
 
 
-def _home(file: SourceFile) -> str:
+def _home(file: Source) -> str:
     return str(PurePath(file.path).parent)
 
 
-def _runs(file: SourceFile) -> bool:
+def _runs(file: Source) -> bool:
     """Whether a file does something when it is started, and not only defines what others may use."""
-    return any(
+    parsed = file.parsed
+    return isinstance(parsed, SourceFile) and any(
         (isinstance(s, ast.Expr) and not isinstance(s.value, ast.Constant))
         or isinstance(s, (ast.For, ast.While, ast.With))
         or (isinstance(s, ast.If) and "__name__" in ast.unparse(s.test))
-        for s in file.tree.body
+        for s in parsed.tree.body
     )
 
 
-def _connected(files: Sequence[SourceFile], uses: Mapping[str, set[str]],
-               imports: set[str]) -> list[list[SourceFile]]:  # fmt: skip
+def _connected(files: Sequence[Source], uses: Mapping[str, set[str]],
+               imports: set[str]) -> list[list[Source]]:  # fmt: skip
     """The files in groups that no use leaves, in the order in which they were given."""
     leader = {f.path: f.path for f in files}
 
@@ -137,20 +143,20 @@ def _connected(files: Sequence[SourceFile], uses: Mapping[str, set[str]],
         for folder in (home, home.parent) if PurePath(file.path).name == "__init__.py" else (home,):
             if str(folder) in packages:
                 leader[head(packages[str(folder)])] = head(file.path)
-    groups: dict[str, list[SourceFile]] = {}
+    groups: dict[str, list[Source]] = {}
     for file in files:
         groups.setdefault(head(file.path), []).append(file)
     return list(groups.values())
 
 
-def _scripts(group: Sequence[SourceFile], imports: set[str]) -> list[SourceFile]:
+def _scripts(group: Sequence[Source], imports: set[str]) -> list[Source]:
     """The files of a group that are started themselves, as far as the sources tell."""
     packages = {_home(f) for f in group if PurePath(f.path).name == "__init__.py"}
     return [f for f in group if f.path not in imports and _runs(f)
             and (_home(f) not in packages or "__main__" in f.text) and len(group) > 1]
 
 
-def _reached(script: SourceFile, uses: Mapping[str, set[str]], group: Sequence[SourceFile]) -> tuple[SourceFile, ...]:
+def _reached(script: Source, uses: Mapping[str, set[str]], group: Sequence[Source]) -> tuple[Source, ...]:
     seen = {script.path}
     queue = [script.path]
     while queue:

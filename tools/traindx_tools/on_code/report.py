@@ -15,7 +15,7 @@ from traindx_tools.on_code.files import FOLDER, Text, read_texts
 from traindx_tools.on_code.judged import Judged
 from traindx_tools.on_code.parallel import processes_for
 from traindx_tools.on_code.selection import Selection, rule_ids
-from traindx_tools.on_code.source import NOT_PARSED, parse_texts
+from traindx_tools.on_code.source import NOT_PARSED, unparsed
 from traindx_tools.on_code.suppression import Suppressed, heeded
 from traindx_tools.on_code.touched import Touched, belonging, related
 from traindx_tools.on_logs.run import Artifact
@@ -106,7 +106,7 @@ def _judged(texts: Sequence[Text], cache: Cache | None, say: Callable[[str], Non
     if lines >= LONG:
         say(f"following {len(texts):,} files, {lines:,} lines: about {lines // LINES_A_SECOND:,} s the first time")
     with undisturbed(), configuration.recording() as opened:
-        result = audit_sources(parse_texts(texts, notes), processes_for(lines))
+        result = audit_sources(unparsed(texts, notes), processes_for(lines))
         if is_last and lines >= LONG:
             keep_to_the_end(result)
     judged = Judged(list(result.findings), [*notes, *result.notes])

@@ -14,13 +14,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from traindx_tools.on_code.files import MAX_BYTES, Text, read_texts
 from traindx_tools.on_code.sought import needed
 from traindx_tools.on_logs.run import Artifact
 
-__all__ = ["MAX_BYTES", "MAX_DEPTH", "NOT_PARSED", "SourceFile", "parse_source", "parse_texts", "read_sources"]
+__all__ = ["MAX_BYTES", "MAX_DEPTH", "NOT_PARSED", "Source", "SourceFile", "Unparsed", "parse_all", "parse_source",
+           "parse_texts", "read_sources", "unparsed"]
 
 MAX_DEPTH = 150
 """Deepest nesting of syntax that is followed; code written by people stays under 60."""
@@ -38,6 +39,11 @@ class SourceFile:
     path: str
     text: str
     tree: ast.Module
+
+    @property
+    def parsed(self) -> SourceFile:
+        """Itself."""
+        return self
 
     @cached_property
     def lines(self) -> tuple[str, ...]:
@@ -77,6 +83,35 @@ class SourceFile:
         return text if len(text) <= 90 else text[:87] + "..."
 
 
+@dataclass(frozen=True, eq=False)
+class Unparsed:
+    """A source that is parsed where its tree is asked for first: in the process that judges it."""
+
+    path: str
+    text: str
+
+    @cached_property
+    def parsed(self) -> SourceFile | Artifact:
+        """The source; an `Artifact` with a note where it cannot be followed."""
+        return parse_source(self.path, self.text)
+
+
+class Source(Protocol):
+    """A source that was parsed, or will be."""
+
+    @property
+    def path(self) -> str:
+        """The path as the user named it."""
+
+    @property
+    def text(self) -> str:
+        """What the file holds."""
+
+    @property
+    def parsed(self) -> SourceFile | Artifact:
+        """The source; an `Artifact` with a note where it cannot be followed."""
+
+
 def read_sources(paths: Sequence[str | Path]) -> tuple[list[SourceFile], list[Artifact]]:
     """Parse the Python files among `paths` (folders are searched). Returns the sources and a note for each refusal."""
     texts, notes = read_texts(paths)
@@ -85,11 +120,24 @@ def read_sources(paths: Sequence[str | Path]) -> tuple[list[SourceFile], list[Ar
 
 def parse_texts(texts: Iterable[Text], notes: list[Artifact]) -> list[SourceFile]:
     """Parse texts that were read already; those that cannot be followed get a note."""
-    files: list[SourceFile] = []
+    return parse_all(unparsed(texts, notes), notes)
+
+
+def unparsed(texts: Iterable[Text], notes: list[Artifact]) -> list[Unparsed]:
+    """Sources that are parsed later; cells of notebooks that are left out get a note."""
+    files: list[Unparsed] = []
     for text in texts:
         if text.left_out:
             notes.append(Artifact(text.path, "python", note=text.left_out))
-        found = parse_source(text.path, text.text)
+        files.append(Unparsed(text.path, text.text))
+    return files
+
+
+def parse_all(sources: Iterable[Source], notes: list[Artifact]) -> list[SourceFile]:
+    """The sources parsed; those that cannot be followed get a note."""
+    files: list[SourceFile] = []
+    for source in sources:
+        found = source.parsed
         if isinstance(found, SourceFile):
             files.append(found)
         else:

@@ -35,11 +35,11 @@ Pair = tuple[Syntax, ast.AST, ast.expr, ast.expr]
 
 def causal(project: Project) -> bool:
     """Whether a model of the project sees only what was before: a causal mask, or a recurrence in one direction."""
-    texts = [f.text for f in project.files]
-    if any(_CAUSAL.search(t) for t in texts):
+    files = project.files
+    if any(f.mentions(_CAUSAL) for f in files):
         return True
-    one_way = any(_RECURRENT.search(t) for t in texts) and not any("bidirectional" in t for t in texts)
-    return one_way and any("Embed" in t for t in texts)
+    one_way = any(f.mentions(_RECURRENT) for f in files) and not any("bidirectional" in f.text for f in files)
+    return one_way and any("Embed" in f.text for f in files)
 
 
 def shifted_somewhere(project: Project) -> bool:

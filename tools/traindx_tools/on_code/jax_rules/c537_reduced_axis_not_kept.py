@@ -43,7 +43,7 @@ def check(project: Project) -> Iterator[Finding]:
     """Look at every quotient and every difference."""
     for file in project.files:
         text = file.text
-        if not ("jax" in text or "torch" in text or "numpy" in text) or not _MENTIONED.search(text):
+        if not ("jax" in text or "torch" in text or "numpy" in text) or not file.mentions(_MENTIONED):
             continue
         code = syntax(file)
         told: set[int] = set()

@@ -65,15 +65,16 @@ _TORCH = _Kind(("torch.nn.Module",), "torch.nn.Parameter", "an nn.Parameter that
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at the fields of every module."""
-    texts = [f.text for f in project.files]
-    kinds = [k for k, asked in ((_EQUINOX, any("equinox" in t for t in texts) and any(map(_HANDED.search, texts))),
-                                (_NNX, any("nnx.Optimizer" in t or "nnx.ModelAndOptimizer" in t for t in texts)),
-                                (_TORCH, any("nn.Parameter(" in t for t in texts) and any("optim" in t for t in texts)))
+    files = project.files
+    equinox = any("equinox" in f.text for f in files) and any(f.mentions(_HANDED) for f in files)
+    nnx = any("nnx.Optimizer" in f.text or "nnx.ModelAndOptimizer" in f.text for f in files)
+    torch = any("nn.Parameter(" in f.text for f in files) and any("optim" in f.text for f in files)
+    kinds = [k for k, asked in ((_EQUINOX, equinox), (_NNX, nnx), (_TORCH, torch))
              if asked]  # fmt: skip
     if not kinds:
         return
     look = lookup(project)
-    if any(k is not _TORCH for k in kinds) and any(_LEFT_OUT.search(t) for t in texts if "jax" in t):
+    if any(k is not _TORCH for k in kinds) and any(f.mentions(_LEFT_OUT) for f in files if "jax" in f.text):
         kinds = [k for k in kinds if k is _TORCH]
     for code in look.codes:
         for owner in code.of(ast.ClassDef):

@@ -54,7 +54,7 @@ class Order:
 def check(project: Project) -> Iterator[Finding]:
     """Look at every function, and every module's top level."""
     for file in project.files:
-        if not any(word in file.text and call.search(file.text) for word, call in _CHANGES_ORDER.items()):
+        if not any(word in file.text and file.mentions(call) for word, call in _CHANGES_ORDER.items()):
             continue
         scopes: list[list[ast.stmt]] = [file.tree.body]
         scopes += [n.body for n in below(file.tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]

@@ -34,7 +34,7 @@ _SPARED = re.compile(r"mask|non_?final|not_?done|continu|non_?terminal|bootstrap
                      r"|is_last|last", re.I)  # fmt: skip
 _FIELD = re.compile(r"""['"](done|terminal|terminated)s?['"]|^\s+(done|terminal|terminated)s?\s*:""", re.M)
 _KEPT = re.compile(r"(append|push|add|store|put|remember|insert|save)\([^\n]*\b(dones?|terminals?|terminated)\b")
-_WEIGHT = re.compile(r"\b0?\.[89]\d*\s*\*")
+_WEIGHT = re.compile(r"\.[89]\d*\s*\*")
 _DISCARDED = re.compile(r"_\w*")
 
 

@@ -31,10 +31,12 @@ _OWN = re.compile(r"resize_token_embeddings|nn\.Embedding\(\s*len\(|vocab_size\s
 
 def check(project: Project) -> Iterator[Finding]:
     """Look for both halves in one project."""
-    texts = [f.text for f in project.files]
-    if not any("add_tokens" in t or "add_special_tokens" in t for t in texts):
+    files = project.files
+    if not any("add_tokens" in f.text or "add_special_tokens" in f.text for f in files):
         return
-    if any(_OWN.search(t) for t in texts) or not any("from_pretrained" in t and _MODELS.search(t) for t in texts):
+    if any(f.mentions(_OWN) for f in files):
+        return
+    if not any("from_pretrained" in f.text and f.mentions(_MODELS) for f in files):
         return
     for file in project.files:
         if "add_tokens" not in file.text and "add_special_tokens" not in file.text:

@@ -33,10 +33,12 @@ _CAUSAL = re.compile(r"LMHeadModel|ForCausalLM")
 
 def check(project: Project) -> Iterator[Finding]:
     """Look for all three in one project."""
-    texts = [f.text for f in project.files]
-    if not any(".generate(" in t and "padding" in t for t in texts):
+    files = project.files
+    if not any(".generate(" in f.text and "padding" in f.text for f in files):
         return
-    if any("padding_side" in t or "Seq2Seq" in t for t in texts) or not any(_CAUSAL.search(t) for t in texts):
+    if any("padding_side" in f.text or "Seq2Seq" in f.text for f in files):
+        return
+    if not any(f.mentions(_CAUSAL) for f in files):
         return
     for file in project.files:
         if ".generate(" not in file.text or "padding" not in file.text:

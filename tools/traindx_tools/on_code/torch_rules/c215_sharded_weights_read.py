@@ -32,10 +32,10 @@ _GATHERS = re.compile(r"GatheredParameters|save_checkpoint|save_16bit_model|zero
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at every save of a DeepSpeed project."""
-    texts = [f.text for f in project.files]
-    if not any("deepspeed" in t for t in texts) or not any(_STAGE.search(t) for t in texts):
+    files = project.files
+    if not any("deepspeed" in f.text for f in files) or not any(f.mentions(_STAGE) for f in files):
         return
-    if any(_GATHERS.search(t) for t in texts):
+    if any(f.mentions(_GATHERS) for f in files):
         return
     for file in project.files:
         if "torch.save" not in file.text:

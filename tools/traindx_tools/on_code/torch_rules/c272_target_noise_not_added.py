@@ -57,8 +57,8 @@ class _End:
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at every draw that ends in losses alone."""
-    texts = [f.text for f in project.files]
-    if not any(re.search(r"randn|random\.(normal|uniform)|rand_like|standard_normal", t) for t in texts):
+    files = project.files
+    if not any(f.mentions(re.compile(r"randn|random\.(normal|uniform)|rand_like|standard_normal")) for f in files):
         return
     look = lookup(project)
     for code in look.codes:

@@ -41,8 +41,8 @@ _DIFFERENCES = ("diff", "ediff1d")
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at differences and equalities of values that were cast."""
-    texts = [f.text for f in project.files]
-    if not any(_LARGE.search(t) for t in texts) or not any(_SHORTENS.search(t) for t in texts):
+    files = project.files
+    if not any(f.mentions(_LARGE) for f in files) or not any(f.mentions(_SHORTENS) for f in files):
         return
     look = lookup(project)
     told: set[int] = set()

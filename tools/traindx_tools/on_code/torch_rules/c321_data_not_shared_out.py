@@ -50,10 +50,10 @@ _WRAPPERS = frozenset({"DistributedDataParallel", "FullyShardedDataParallel", "D
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at the loaders that training loops run over."""
-    texts = [f.text for f in project.files]
-    if not any("istribut" in t and _DDP.search(t) for t in texts):
+    files = project.files
+    if not any("istribut" in f.text and f.mentions(_DDP) for f in files):
         return
-    if any(_OTHERS.search(t) or ("transformers" in t and "Trainer" in t) for t in texts):
+    if any(f.mentions(_OTHERS) or ("transformers" in f.text and "Trainer" in f.text) for f in files):
         return
     samplers = [e.result for e in project.calls("DistributedSampler") if isinstance(e.result, Thing)]
     told: set[int] = set()

@@ -35,6 +35,7 @@ RULE = Rule(
 
 _TURNED = re.compile(r"reversed\(|\[::-1\]|\bflip|reverse|insert\(\s*0|appendleft|-\s*1\s*,\s*-\s*1|::\s*-1")
 _DELTA = re.compile(r"(td_?)?(deltas?|errors?|residuals?)(_t)?", re.IGNORECASE)
+_WEIGHT = re.compile(r"\.9\d*\s*\*")
 _SCALING = re.compile(r"normali|scal(e|ing)|running|vec_?env|wrapper|track|monitor|trace|eligib|log", re.IGNORECASE)
 
 
@@ -43,7 +44,7 @@ def check(project: Project) -> Iterator[Finding]:
     look = lookup(project)
     for code in look.codes:
         text = code.file.text
-        if "gamma" not in text.lower() and "discount" not in text and not re.search(r"\b0?\.9\d*\s*\*", text):
+        if "gamma" not in text.lower() and "discount" not in text and not _WEIGHT.search(text):
             continue
         for assign in code.of(ast.Assign):
             found = _looped(code, assign)
