@@ -178,10 +178,14 @@ def _scaled(code: Syntax, call: ast.Call) -> str:
 
 def _by_function(look: Lookup, code: Syntax, call: ast.Call) -> str:
     """A function of the project that gives back its argument, normalised by its own statistics."""
-    if not call.args or named(_root(call.args[0])) or _is_part(code, call.args[0]):
+    if not call.args or named(_root(call.args[0])):
+        return ""
+    if last_name(call.func) not in look.functions and not code.bindings(call.func):
         return ""
     home = look.function(code, call.func)
     if home is None or not isinstance(home[1], ast.FunctionDef) or home[0].owner(home[1]) is not None:
+        return ""
+    if _is_part(code, call.args[0]):
         return ""
     spec = list(parameters(home[1]))
     gives = [g.elts[0] if isinstance(g, ast.Tuple) and g.elts else g for g in returned(home[1])]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from traindx_tools.on_code.metric_direction import Direction
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, written
 
 _INFINITE = re.compile(r"(?P<sign>-?)\s*(?:float\(['\"](?P<inner>[-+]?)inf(inity)?['\"]\)"
@@ -30,7 +31,7 @@ class Start:
 def unreachable(code: Syntax, direction: Callable[[ast.expr], Direction | None]) -> Iterator[Start]:
     """Comparisons `if metric < best: best = metric` (or `>`) whose best begins beyond every value of the metric."""
     for branch in code.of(ast.If):
-        for test in (n for n in ast.walk(branch.test) if isinstance(n, ast.Compare) and len(n.ops) == 1):
+        for test in (n for n in below(branch.test) if isinstance(n, ast.Compare) and len(n.ops) == 1):
             found = _sides(branch, test)
             if found is None:
                 continue

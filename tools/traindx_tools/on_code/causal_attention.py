@@ -37,9 +37,8 @@ def predicts_next(look: Lookup) -> tuple[Syntax, ast.Subscript] | None:
     files = [c.file for c in look.codes]
     if not any(f.mentions(_LOSSES) for f in files) or not any("Embed" in f.text or "embed" in f.text for f in files):
         return None
-    if any(f.mentions(_OTHERS) for f in files):
-        return None
-    return next(((code, tail) for code in look.codes for tail in _tails(code)), None)
+    found = next(((code, tail) for code in look.codes for tail in _tails(code)), None)
+    return None if found is None or any(f.mentions(_OTHERS) for f in files) else found
 
 
 def _tails(code: Syntax) -> Iterator[ast.Subscript]:

@@ -233,7 +233,7 @@ _ANNOTATED = frozenset(
     {"Optimizer", "GradScaler", "Accelerator", "DataLoader", "Module", "Adam", "AdamW", "SGD", "Fabric"}
 )
 _ANNOTATED_HOMES = ("torch.", "accelerate.", "lightning.")
-_IMPORTS = re.compile(r"^\s*(?:import|from)\s+(" + "|".join(sorted(DEEP_LEARNING - {"numpy"})) + r")\b", re.M)
+_IMPORTS = re.compile(r"^[ \t]*(?:import|from)\s+(" + "|".join(sorted(DEEP_LEARNING - {"numpy"})) + r")\b", re.M)
 
 
 def _with_defaults(spec: ast.arguments) -> list[tuple[ast.arg, ast.expr | None]]:

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 _SHORTEST = 2
 """Letters of a word that are worth looking for: a single one stands in every text."""
+_WORD = re.compile(r"[A-Za-z0-9_]+")
 _MANY = "?*{"
 """What makes the thing before it one that need not be there."""
 _CODES = frozenset("xuUN0123456789")
@@ -19,10 +20,10 @@ _CODES = frozenset("xuUN0123456789")
 
 
 @lru_cache(maxsize=4_096)
-def needed(pattern: re.Pattern[str]) -> tuple[str, ...]:
-    """Words of which a text must hold at least one for the pattern to match; none where that is not known.
+def needed(pattern: re.Pattern[str]) -> tuple[tuple[str, str], ...]:
+    """Pieces of text of which one must be there for the pattern to match, each after the longest word in it.
 
-    They are in lower case where the pattern ignores case.
+    None at all where that is not known. They are in lower case where the pattern ignores case.
     """
     reader = _Reader(pattern.pattern)
     found = reader.alternatives()
@@ -30,7 +31,12 @@ def needed(pattern: re.Pattern[str]) -> tuple[str, ...]:
         return ()
     if pattern.flags & re.IGNORECASE:
         found = {w.lower() for w in found}
-    return tuple(sorted(w for w in found if not any(o in w for o in found if o != w)))
+    least = sorted(w for w in found if not any(o in w for o in found if o != w))
+    return tuple((max(_WORD.findall(piece), key=len), piece) for piece in least)
+
+
+def _letters(piece: str) -> int:
+    return max(map(len, _WORD.findall(piece)), default=0)
 
 
 class _Reader:
@@ -61,9 +67,10 @@ class _Reader:
         run = ""
         while (char := self._peek()) and char not in "|)":
             if char == "\\":
-                self.lost |= self._pattern[self._at + 1 : self._at + 2] in _CODES
+                char = self._pattern[self._at + 1 : self._at + 2]
+                self.lost |= char in _CODES
                 self._at += 2
-                char = ""
+                char = "" if char.isalnum() else char
             elif char == "(":
                 inner = self._group()
                 if inner is not None and not self._may_be_left_out():
@@ -74,8 +81,8 @@ class _Reader:
                 char = ""
             else:
                 self._at += 1
-            is_word = char.isascii() and (char.isalnum() or char == "_")
-            if is_word and not self._may_be_left_out():
+                char = "" if char in ".^$" else char
+            if char and char.isascii() and not self._may_be_left_out():
                 run += char
                 if self._peek() != "+":
                     continue
@@ -85,8 +92,8 @@ class _Reader:
             self._quantifier()
         if run:
             known.append({run})
-        known = [k for k in known if k and min(map(len, k)) >= _SHORTEST]
-        return max(known, key=lambda k: (min(map(len, k)), -len(k)), default=None)
+        known = [k for k in known if k and min(map(_letters, k)) >= _SHORTEST]
+        return max(known, key=lambda k: (min(map(_letters, k)), -len(k)), default=None)
 
     def _may_be_left_out(self) -> bool:
         return bool(self._peek()) and self._peek() in _MANY

@@ -60,6 +60,10 @@ class SourceFile:
         return "\n".join(set(self.text.translate(_APART).split()))
 
     @cached_property
+    def _lower(self) -> tuple[str, str]:
+        return self.words.lower(), self.text.lower()
+
+    @cached_property
     def _mentioned(self) -> dict[re.Pattern[str], bool]:
         return {}
 
@@ -67,9 +71,9 @@ class SourceFile:
         """Whether a pattern is found anywhere in the text: `pattern.search(text) is not None`, at less cost."""
         known = self._mentioned.get(pattern)
         if known is None:
-            words = needed(pattern)
-            held = self.words.lower() if pattern.flags & re.IGNORECASE else self.words
-            may = not words or any(w in held for w in words)
+            pieces = needed(pattern)
+            words, text = self._lower if pattern.flags & re.IGNORECASE else (self.words, self.text)
+            may = not pieces or any(w in words and (len(w) == len(p) or p in text) for w, p in pieces)
             known = self._mentioned[pattern] = may and pattern.search(self.text) is not None
         return known
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
@@ -93,6 +93,11 @@ class Syntax:
         for call in self.of(ast.Call):
             found.setdefault(last_name(call.func), []).append(call)
         return found
+
+    @property
+    def called(self) -> Iterable[str]:
+        """The last parts of the names of all calls."""
+        return self._calls
 
     def calls(self, *names: str) -> list[ast.Call]:
         """Every call whose name ends in one of these."""
@@ -271,18 +276,34 @@ class Syntax:
 
     def bindings(self, name: ast.AST) -> list[tuple[ast.stmt, ast.expr]]:
         """The assignments of a name or an attribute of self, in the nearest scope that has any."""
+        if isinstance(name, ast.Name) and name.id not in self._bound_names:
+            return []
         key = self._key(name)
         if key is None:
             return []
         if isinstance(name, ast.Attribute):
             return self._bound.get(key, [])
-        scopes: list[ast.AST] = [self.scope(name), *(a for a in self.above(name) if isinstance(a, FunctionNode))]
-        for scope in (*scopes, self.file.tree):
-            if (id(scope), key[1]) in self._bound:
-                return self._bound[id(scope), key[1]]
-            if isinstance(scope, FunctionNode) and key[1] in parameters(scope):
+        known = self._nearest.get(key)
+        if known is None:
+            known = self._nearest[key] = self._bound_around(self.scope(name), key[1])
+        return known
+
+    def _bound_around(self, scope: ast.AST, name: str) -> list[tuple[ast.stmt, ast.expr]]:
+        """The assignments of a name in a function, or in the nearest one around it that has any."""
+        for at in (scope, *(a for a in self.above(scope) if isinstance(a, FunctionNode)), self.file.tree):
+            if (id(at), name) in self._bound:
+                return self._bound[id(at), name]
+            if isinstance(at, FunctionNode) and name in parameters(at):
                 return []
         return []
+
+    @cached_property
+    def _bound_names(self) -> frozenset[str]:
+        return frozenset(name for _, name in self._bound)
+
+    @cached_property
+    def _nearest(self) -> dict[tuple[int, str], list[tuple[ast.stmt, ast.expr]]]:
+        return {}
 
     def origin(self, node: ast.expr) -> ast.expr:
         """Where a value comes from: names and attributes of self followed through the assignments that reach them."""

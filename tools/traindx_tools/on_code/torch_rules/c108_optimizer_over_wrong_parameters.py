@@ -65,9 +65,10 @@ def check(project: Project) -> Iterator[Finding]:
 def _builds(event: Event) -> bool:
     """Whether an optimizer is made here."""
     made = event.result
-    if event.kind not in ("call", "store") or not isinstance(made, (Thing, Instance)) or not is_optimizer(made):
+    if event.kind not in ("call", "store") or not isinstance(made, (Thing, Instance)):
         return False
-    return event.method == "__new__" or (isinstance(made, Thing) and event.name == made.type)
+    is_made = event.method == "__new__" or (isinstance(made, Thing) and event.name == made.type)
+    return is_made and is_optimizer(made)
 
 
 def _thaws(event: Event) -> bool:

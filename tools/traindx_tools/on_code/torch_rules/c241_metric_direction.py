@@ -163,8 +163,8 @@ def _is_torch(code: Syntax, made: ast.Call) -> bool:
 
 def _own_stoppers(look: Lookup, code: Syntax) -> Iterator[Finding]:
     """A class of the project that stops early or keeps the best, told the mode or made for one, given the metric."""
-    for made in code.of(ast.Call):
-        found = look.classes.get(last_name(made.func), []) if _WATCHES.search(last_name(made.func)) else []
+    for made in code.calls(*(n for n in code.called if n in look.classes and _WATCHES.search(n))):
+        found = look.classes[last_name(made.func)]
         if len(found) != 1:
             continue
         init = next((m for m in found[0][1].body if isinstance(m, ast.FunctionDef) and m.name == "__init__"), None)

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
 from traindx_tools.on_code.terms import addends
 from traindx_tools.rules import Rule
@@ -219,11 +220,11 @@ def _turned_later(code: Syntax, name: str, at: ast.AST) -> bool:
 
 def _soft(code: Syntax, whole: ast.expr) -> Finding | None:
     """q and alpha * log_prob of one sign."""
-    for node in ast.walk(whole):
+    for node in below(whole):
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, (ast.Add, ast.Sub)):
+            continue
         up = code.parent(node)
-        if not isinstance(node, ast.BinOp) or not isinstance(node.op, (ast.Add, ast.Sub)) or (
-            isinstance(up, ast.BinOp) and isinstance(up.op, (ast.Add, ast.Sub))
-        ):
+        if isinstance(up, ast.BinOp) and isinstance(up.op, (ast.Add, ast.Sub)):
             continue
         parts = list(addends(node))
         values = [s for s, t in parts if isinstance(t, (ast.Name, ast.Call, ast.Subscript)) and _is_value(t)]

@@ -94,9 +94,8 @@ def _of_gradients(look: Lookup, code: Syntax, call: ast.Call) -> bool:
 
 def _ways_out(code: Syntax, loop: ast.For | ast.While) -> Iterator[ast.If]:
     """The conditions under which this very loop is left, or an iteration is skipped before its backward."""
-    for branch in code.of(ast.If):
-        around = code.loops(branch)
-        if not around or not any(a is loop for a in around):
+    for branch, around in _branches(code):
+        if not any(a is loop for a in around):
             continue
         last = branch.body[-1]
         leaves = isinstance(last, ast.Break) and around[0] is loop
@@ -106,6 +105,16 @@ def _ways_out(code: Syntax, loop: ast.For | ast.While) -> Iterator[ast.If]:
             later = [c for c in code.calls("backward") if c.lineno > branch.lineno and code.loops(c)[:1] == [loop]]
             if later:
                 yield branch
+
+
+def _branches(code: Syntax) -> list[tuple[ast.If, list[ast.AST]]]:
+    """The conditions that leave a loop or an iteration, each with the loops around it."""
+    known: list[tuple[ast.If, list[ast.AST]]] | None = code.__dict__.get("_leaving")
+    if known is None:
+        ends = (ast.Break, ast.Return, ast.Continue)
+        known = [(b, around) for b in code.of(ast.If) if isinstance(b.body[-1], ends) and (around := code.loops(b))]
+        code.__dict__["_leaving"] = known
+    return known
 
 
 def _not_finite(test: ast.expr) -> bool:

@@ -49,7 +49,7 @@ def check(project: Project) -> Iterator[Finding]:
 def _probability(event: Event) -> Value | None:
     """The probability to drop that a call is given; None for another call."""
     made = event.result
-    if event.name.startswith("torch.nn.functional.") and event.method in _FUNCTIONS:
+    if event.method in _FUNCTIONS and event.name.startswith("torch.nn.functional."):
         return event.argument(1, "p")
     if not isinstance(made, Thing) or event.name != made.type or not made.short.startswith(_LAYERS):
         return None

@@ -20,6 +20,7 @@ from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.row_counts import Counter, Spot
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
 from traindx_tools.on_code.truths import Known, holds
 from traindx_tools.rules import Rule
@@ -80,7 +81,7 @@ def check(project: Project) -> Iterator[Finding]:
 def _windows(look: Lookup, code: Syntax) -> Iterator[_Window]:
     for node in code.of(ast.If):
         test = code.origin(node.test)
-        if not any(isinstance(n, (ast.Mod, ast.GtE, ast.Gt, ast.Eq, ast.Lt)) for n in ast.walk(test)):
+        if not any(map(_counts, below(test))):
             continue
         skips = isinstance(node.body[-1], ast.Continue) and not node.orelse
         window = _Window(code, node, test, ast.Call(node.test, [], []), skips)
@@ -88,6 +89,13 @@ def _windows(look: Lookup, code: Syntax) -> Iterator[_Window]:
                      if _steps(owner, c)), None)  # fmt: skip
         if step is not None:
             yield _Window(code, node, test, step, skips)
+
+
+def _counts(node: ast.AST) -> bool:
+    """Whether a remainder is taken, or a comparison may be one with a number."""
+    if isinstance(node, ast.Compare):
+        return any(isinstance(op, (ast.GtE, ast.Gt, ast.Eq, ast.Lt)) for op in node.ops)
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod)
 
 
 def _steps(code: Syntax, call: ast.Call) -> bool:

@@ -17,6 +17,7 @@ from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, names_in, written
 from traindx_tools.on_code.wrapped_parts import Part, Wrapping, keyword
 from traindx_tools.rules import Rule
@@ -124,8 +125,10 @@ def _models(wrapping: Wrapping, code: Syntax) -> Iterator[Finding]:
     """A model in a prepared optimizer that is not prepared itself, and is handed to nothing else."""
     for made in code.of(ast.Call):
         given = made.args[0] if made.args else None
-        if not (code.qualified(made.func).startswith("torch.optim.") and isinstance(given, ast.Call)
-                and isinstance(given.func, ast.Attribute) and given.func.attr == "parameters"):  # fmt: skip
+        if not (isinstance(given, ast.Call) and isinstance(given.func, ast.Attribute)
+                and given.func.attr == "parameters"):  # fmt: skip
+            continue
+        if not code.qualified(made.func).startswith("torch.optim."):
             continue
         model, up = given.func.value, code.parent(made)
         if not isinstance(up, ast.Assign) or any(True for _ in wrapping.left_out(code, up.targets[0], (made,))):
@@ -143,13 +146,13 @@ def _models(wrapping: Wrapping, code: Syntax) -> Iterator[Finding]:
 
 def _loaders(wrapping: Wrapping, code: Syntax) -> Iterator[Finding]:
     """A loop that trains over a loader which is not prepared, while the model is."""
-    if code.file.mentions(_SHARES):
+    if not code.calls("backward") or code.file.mentions(_SHARES):
         return
     for loop in code.of(ast.For):
         source = loop.iter
         while isinstance(source, ast.Call) and last_name(source.func) in ("enumerate", "tqdm") and source.args:
             source = source.args[0]
-        backward = any(isinstance(n, ast.Call) and last_name(n.func) == "backward" and n.args for n in ast.walk(loop))
+        backward = any(isinstance(n, ast.Call) and last_name(n.func) == "backward" and n.args for n in below(loop))
         if not backward or not isinstance(source, (ast.Name, ast.Attribute)):
             continue
         for part in wrapping.left_out(code, source, (loop,)):

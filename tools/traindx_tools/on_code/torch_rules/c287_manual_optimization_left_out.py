@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, last_name, syntax, written
 from traindx_tools.rules import Rule
 
@@ -53,7 +54,7 @@ def check(project: Project) -> Iterator[Finding]:
 
 def _switch(owner: ast.ClassDef) -> ast.Assign | None:
     """`self.automatic_optimization = False`, or the attribute of the class."""
-    for node in ast.walk(owner):
+    for node in below(owner):
         if isinstance(node, ast.Assign) and any(written(t) in _SWITCHES for t in node.targets):
             return node if isinstance(node.value, ast.Constant) and node.value.value is False else None
     return None
@@ -61,8 +62,8 @@ def _switch(owner: ast.ClassDef) -> ast.Assign | None:
 
 def _missing(owner: ast.ClassDef) -> list[str]:
     """What of backward and step no method of the class calls."""
-    called = {last_name(n.func) for n in ast.walk(owner) if isinstance(n, ast.Call)}
-    named = {n.attr for n in ast.walk(owner) if isinstance(n, ast.Attribute)}
+    called = {last_name(n.func) for n in below(owner) if isinstance(n, ast.Call)}
+    named = {n.attr for n in below(owner) if isinstance(n, ast.Attribute)}
     lacks = [] if {"manual_backward", "backward"} & (called | named) else ["manual_backward()"]
     if not {"step", "update"} & (called | named):
         lacks.append("optimizer.step()")
@@ -71,7 +72,7 @@ def _missing(owner: ast.ClassDef) -> list[str]:
 
 def _handed_over(owner: ast.ClassDef) -> bool:
     """Whether something else may optimize: what is given the module or its optimizers, or inherited behaviour."""
-    for call in (n for n in ast.walk(owner) if isinstance(n, ast.Call)):
+    for call in (n for n in below(owner) if isinstance(n, ast.Call)):
         given = [*call.args, *(k.value for k in call.keywords)]
         if any(written(a) == "self" for a in given) and last_name(call.func) not in ("super", "isinstance", "type"):
             return True
@@ -80,12 +81,12 @@ def _handed_over(owner: ast.ClassDef) -> bool:
             own = {f.name for f in owner.body if isinstance(f, FunctionNode)} | {"optimizers"}
             if name.count(".") == 1 and "optim" in name and last_name(call.func) not in own:
                 return True
-    opts = [n for n in ast.walk(owner) if isinstance(n, ast.Call) and written(n.func) == "self.optimizers"]
+    opts = [n for n in below(owner) if isinstance(n, ast.Call) and written(n.func) == "self.optimizers"]
     return bool(opts) and "optimizer.step()" in _missing(owner) and "manual_backward()" not in _missing(owner)
 
 
 def _finding(code: Syntax, owner: ast.ClassDef, switch: ast.Assign, step: ast.AST, missing: list[str]) -> Finding:
-    returns = any(isinstance(n, ast.Return) and n.value is not None for n in ast.walk(step))
+    returns = any(isinstance(n, ast.Return) and n.value is not None for n in below(step))
     optimizers = [f for f in owner.body if isinstance(f, ast.FunctionDef) and f.name == "configure_optimizers"]
     single = len(optimizers) == 1 and written(optimizers[0]).count("optim.") == 1
     patch: tuple[Patch, ...] = ()

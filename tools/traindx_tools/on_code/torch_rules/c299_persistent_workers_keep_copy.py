@@ -29,6 +29,7 @@ RULE = Rule(
     alike=("the epoch of a sampler, which lives in the main process", "a value in shared memory"),
     confirm=("persistent_workers=False: do the batches change from epoch to epoch now?",),
 )
+_READS = ("__getitem__", "__iter__", "__getitems__")
 _SHARED = re.compile(r"share_memory|\bValue\(|\bmp\.|multiprocessing|shared_memory|Manager\(\)")
 
 
@@ -61,11 +62,11 @@ def _changes(codes: list[Syntax]) -> dict[str, str]:
     """Methods of data sets, and attributes of them, that change what __getitem__ reads: what each changes."""
     found: dict[str, str] = {}
     for code in codes:
-        if code.file.mentions(_SHARED):
+        if not any(m in code.file.text for m in _READS) or code.file.mentions(_SHARED):
             continue
         for owner in code.of(ast.ClassDef):
             methods = [m for m in owner.body if isinstance(m, FunctionNode)]
-            reading = [m for m in methods if m.name in ("__getitem__", "__iter__", "__getitems__")]
+            reading = [m for m in methods if m.name in _READS]
             if not reading:
                 continue
             read = {n.attr for m in methods if m.name not in ("__init__", "__len__") for n in below(m)

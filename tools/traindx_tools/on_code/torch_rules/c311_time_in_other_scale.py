@@ -33,6 +33,7 @@ RULE = Rule(
     confirm=("print the smallest and largest time that the network gets in training and in sampling",),
 )  # fmt: skip
 INDEX, UNIT, LEVEL = "the index of the step", "a number between 0 and 1", "the noise level of the step"
+_DRAWS = re.compile(r"randint\(|rand\(|integers\(|uniform\(")
 _TIME = re.compile(r"t|ts|time\w*|step\w*|tau|sigma\w*|noise_level\w*|noise_cond\w*|log_?snr", re.IGNORECASE)
 _SCHEDULES = re.compile(r"cumprod|sqrt\(|logspace|\.exp\(|\bexp\(|\*\* ?-?0?\.5")
 _LEVELS = re.compile(r"(self\.)?(\w+_)?(sigmas?|noise_levels?|alphas?_bar|alpha_bars?|alphas?_cumprod|log_?snrs?)"
@@ -60,10 +61,14 @@ class _Told:
 
 def check(project: Project) -> Iterator[Finding]:
     """Compare the calls of each network in training with those in a sampling loop."""
-    if not any(f.mentions(re.compile(r"randint\(|rand\(|integers\(|uniform\(")) for f in project.files):
+    if not any(f.mentions(_DRAWS) for f in project.files):
         return
     find = lookup(project)
-    told = [t for code in find.codes if "torch" in code.file.text or "jax" in code.file.text for t in _told(find, code)]
+    codes = [c for c in find.codes if "torch" in c.file.text or "jax" in c.file.text]
+    told = [t for code in codes if code.file.mentions(_DRAWS) for t in _told(find, code)]
+    if not any(t.random for t in told):
+        return
+    told = [t for code in codes for t in _told(find, code)]
     for sampled in (t for t in told if not t.random):
         name = _name(sampled.call)
         trained = [t for t in told if t.random and t.place == sampled.place

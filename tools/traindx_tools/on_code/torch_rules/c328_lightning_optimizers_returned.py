@@ -203,7 +203,8 @@ def _by_hand(code: Syntax, owner: ast.ClassDef, body: ast.FunctionDef) -> list[_
 
 def _trainer(look: Lookup) -> Iterator[Finding]:
     """Clipping or accumulation that is asked of the trainer for a module that optimizes by hand."""
-    by_hand = {o.name for code in look.codes for o in code.of(ast.ClassDef) if _manual(o)}
+    by_hand = {o.name for code in look.codes if "automatic_optimization" in code.file.text
+               for o in code.of(ast.ClassDef) if _manual(o)}
     for code in look.codes:
         for call in code.calls("fit"):
             trainer = code.origin(call.func.value) if isinstance(call.func, ast.Attribute) else None
