@@ -23,10 +23,11 @@ from traindx.places import Places, common_root
 from traindx.recorded import recorded_command
 from traindx_tools import triage
 from traindx_tools.against import Comparison
+from traindx_tools.artifact import Artifact
 from traindx_tools.examine import Examination, examine
 from traindx_tools.live.reading import workspace_of
 from traindx_tools.on_code.anchors import Anchor
-from traindx_tools.on_logs.run import Artifact, Run
+from traindx_tools.on_logs.run import Run
 
 EXIT_CODES = {"healthy": 0, "diagnosis_complete": 1, "needs_more_data": 3}
 """Exit code of `traindx diagnose` by status; 2 is bad usage or unreadable input."""

@@ -35,8 +35,9 @@ from traindx.render import (
     render_terminal,
 )
 from traindx.view import percent
+from traindx_tools.artifact import Artifact
 from traindx_tools.finding import Finding, Location, Severity, Strength
-from traindx_tools.on_logs.run import Artifact, Run, Series
+from traindx_tools.on_logs.run import Run, Series
 
 SECTIONS = ["Symptom", "Root Cause", "Why This Happens", "Proposed Fix", "What This Fix Will Change",
             "What This Fix Will NOT Fix"]

@@ -15,12 +15,12 @@ from traindx_tools.errors import BadUsage, UnreadableInput
 from traindx_tools.finding import Finding
 
 if TYPE_CHECKING:
+    from traindx_tools.artifact import Artifact
     from traindx_tools.on_code.cache import Cache
     from traindx_tools.on_code.files import Text
     from traindx_tools.on_code.report import AuditReport
     from traindx_tools.on_code.selection import Selection
     from traindx_tools.on_code.touched import Touched
-    from traindx_tools.on_logs.run import Artifact
 
 HEAD = "HEAD"
 STDIN = "-"

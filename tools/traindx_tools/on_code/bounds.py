@@ -6,9 +6,9 @@ underflows to exactly 0, that of `exp` is None because its underflow is no usual
 
 from __future__ import annotations
 
+import math
+import struct
 from dataclasses import replace
-
-import numpy as np
 
 from traindx_tools.on_code.values import Tensor
 
@@ -22,20 +22,27 @@ SMALLEST = {"float16": 2.0**-24, "bfloat16": 2.0**-133, "float32": 2.0**-149, "f
 
 def rounded(value: float, dtype: str | None) -> float:
     """`value` as the dtype holds it (float32 where the dtype is not known)."""
-    with np.errstate(over="ignore", under="ignore"):
-        if dtype == "float64":
-            return float(value)
-        if dtype == "float16":
-            return float(np.float16(value))
-        if dtype == "bfloat16":
-            return _bfloat16(value)
-        return float(np.float32(value))
+    if dtype == "float64":
+        return float(value)
+    if dtype == "float16":
+        return _packed(value, "<e")
+    if dtype == "bfloat16":
+        return _bfloat16(value)
+    return _packed(value, "<f")
+
+
+def _packed(value: float, form: str) -> float:
+    """The nearest number of a shorter format, ties to even; infinite beyond its largest."""
+    try:
+        return float(struct.unpack(form, struct.pack(form, float(value)))[0])
+    except OverflowError:
+        return math.copysign(math.inf, value)
 
 
 def _bfloat16(value: float) -> float:
-    bits = int(np.array(value, np.float32).view(np.uint32))
+    (bits,) = struct.unpack("<I", struct.pack("<f", _packed(value, "<f")))
     kept = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
-    return float(np.array(kept, np.uint32).view(np.float32))
+    return float(struct.unpack("<f", struct.pack("<I", kept))[0])
 
 
 def add(left: Bounds, right: Bounds, dtype: str | None) -> Bounds:

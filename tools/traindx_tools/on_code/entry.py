@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from traindx_tools.artifact import Artifact
 from traindx_tools.finding import Finding, Severity
 from traindx_tools.on_code.files import Text, read_texts
 from traindx_tools.on_code.notebook import in_cells
 from traindx_tools.on_code.programs import programs
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import Source, unparsed
-from traindx_tools.on_logs.run import Artifact
 from traindx_tools.rules import RuleModule, rules_in
 
 ROOMS = ("traindx_tools.on_code.torch_rules", "traindx_tools.on_code.jax_rules")

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from traindx_tools.artifact import Artifact
 from traindx_tools.on_code.notebook import code_of_notebook
-from traindx_tools.on_logs.run import Artifact
 
 MAX_BYTES = 2_000_000
 """Largest source that is parsed. The largest hand-written training scripts are a tenth of it."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 
+from traindx_tools.artifact import Artifact
 from traindx_tools.finding import Finding
-from traindx_tools.on_logs.run import Artifact
 
 
 @dataclass

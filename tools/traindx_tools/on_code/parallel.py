@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
+from traindx_tools.artifact import Artifact
 from traindx_tools.on_code.judged import BROKEN, Judged
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import parse_all
-from traindx_tools.on_logs.run import Artifact
 from traindx_tools.rules import RuleModule
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from traindx_tools.artifact import Artifact
 from traindx_tools.finding import Finding
 from traindx_tools.on_code import configuration
 from traindx_tools.on_code.cache import Cache, key_of
@@ -18,7 +19,6 @@ from traindx_tools.on_code.selection import Selection, rule_ids
 from traindx_tools.on_code.source import NOT_PARSED, unparsed
 from traindx_tools.on_code.suppression import Suppressed, heeded
 from traindx_tools.on_code.touched import Touched, belonging, related
-from traindx_tools.on_logs.run import Artifact
 
 LONG = 50_000
 """Lines from which on a person is told that it takes a while."""

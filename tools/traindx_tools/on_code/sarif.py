@@ -14,9 +14,9 @@ from typing import Any
 from urllib.parse import quote
 
 from traindx_tools import __version__
+from traindx_tools.artifact import Artifact
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.suppression import Suppressed
-from traindx_tools.on_logs.run import Artifact
 from traindx_tools.rules import RuleModule
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"

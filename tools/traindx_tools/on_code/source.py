@@ -16,9 +16,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
+from traindx_tools.artifact import Artifact
 from traindx_tools.on_code.files import MAX_BYTES, Text, read_texts
 from traindx_tools.on_code.sought import needed
-from traindx_tools.on_logs.run import Artifact
 
 __all__ = ["MAX_BYTES", "MAX_DEPTH", "NOT_PARSED", "Source", "SourceFile", "Unparsed", "parse_all", "parse_source",
            "parse_texts", "read_sources", "unparsed"]

@@ -1,7 +1,8 @@
 """Instruments for logs: read a run from its artifacts, judge its curves and its errors."""
 
+from traindx_tools.artifact import Artifact
 from traindx_tools.on_logs.reading import read_run
-from traindx_tools.on_logs.run import Artifact, ErrorEvent, Frame, Note, Run, Series, merge
+from traindx_tools.on_logs.run import ErrorEvent, Frame, Note, Run, Series, merge
 from traindx_tools.on_logs.table import MetricRow, MetricsTable, extract_training_metrics, table_of
 
 __all__ = ["Artifact", "ErrorEvent", "Frame", "MetricRow", "MetricsTable", "Note", "Run", "Series",

@@ -20,8 +20,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from traindx_tools.artifact import Artifact
 from traindx_tools.errors import MissingExtra, UnreadableInput
-from traindx_tools.on_logs.run import Artifact
 
 HEAD_BYTES = 64 * 1024
 """What is looked at to tell a format."""

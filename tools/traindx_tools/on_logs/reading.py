@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from traindx_tools.artifact import Artifact
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_logs.artifacts import Discovery, Source, discover, is_binary, refusal
 from traindx_tools.on_logs.configs import read_config, read_config_lines
@@ -16,7 +17,7 @@ from traindx_tools.on_logs.readers import delimited, head_of, json_records, snif
 from traindx_tools.on_logs.readers.text_log import lines_of
 from traindx_tools.on_logs.renaming import checked, renamed_series, renamed_source
 from traindx_tools.on_logs.roles import assign_roles, trusted_names, unresolved
-from traindx_tools.on_logs.run import Artifact, Run, merge
+from traindx_tools.on_logs.run import Run, merge
 from traindx_tools.on_logs.tracebacks import read_errors
 from traindx_tools.on_torch.cuda_memory.snapshot import is_memory_snapshot
 

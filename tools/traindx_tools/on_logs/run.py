@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from traindx_tools.artifact import Artifact
 from traindx_tools.finding import Location
 
 Floats = NDArray[np.float64]
@@ -155,18 +156,6 @@ class Note:
     line: int
     values: Mapping[str, float | str] = field(default_factory=dict)
     rank: int | None = None
-
-
-@dataclass(frozen=True)
-class Artifact:
-    """One file that was looked at and what became of it."""
-
-    path: str
-    format: str
-    """The reader's name, e.g. "hf_trainer_state", "lightning_csv", "free_text", "python", "yaml", "unknown"."""
-    rows: int = 0
-    note: str = ""
-    """What a person should know: "12 damaged lines skipped", "refused: is a pickle"."""
 
 
 def _digits(values: Floats) -> int:

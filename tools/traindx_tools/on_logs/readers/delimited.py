@@ -10,13 +10,14 @@ import csv
 import re
 from collections.abc import Iterator
 
+from traindx_tools.artifact import Artifact
 from traindx_tools.on_logs.artifacts import Source, is_binary
 from traindx_tools.on_logs.readers import columns
 from traindx_tools.on_logs.readers.lines import LineStats
 from traindx_tools.on_logs.readers.numbers import has_decimal_commas, with_points
 from traindx_tools.on_logs.readers.reader import Head, Reader
 from traindx_tools.on_logs.readers.text_log import lines_of
-from traindx_tools.on_logs.run import Artifact, Run, merge
+from traindx_tools.on_logs.run import Run, merge
 
 _DELIMITERS = (",", "\t", ";", "|")
 _PAIR = re.compile(r"[A-Za-z]:[-+]?\d")

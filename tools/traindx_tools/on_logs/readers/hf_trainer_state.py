@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from traindx_tools.artifact import Artifact
 from traindx_tools.on_logs.artifacts import Source
 from traindx_tools.on_logs.readers import columns, json_records
 from traindx_tools.on_logs.readers.reader import Head, Reader
-from traindx_tools.on_logs.run import Artifact, Run, merge
+from traindx_tools.on_logs.run import Run, merge
 
 _SIGNATURE = re.compile(r'"(?:log_history|best_model_checkpoint|is_world_process_zero)"\s*:')
 

@@ -10,11 +10,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, overload
 
+from traindx_tools.artifact import Artifact
 from traindx_tools.on_logs.artifacts import Source, encoding_of, is_binary
 from traindx_tools.on_logs.readers import columns, text_log
 from traindx_tools.on_logs.readers.reader import Head, Reader
 from traindx_tools.on_logs.readers.text_log import lines_of
-from traindx_tools.on_logs.run import Artifact, Run, merge
+from traindx_tools.on_logs.run import Run, merge
 
 MAX_DOCUMENT = 256 * 2**20
 """Bytes of a JSON document that is read as a whole; a longer one is refused."""

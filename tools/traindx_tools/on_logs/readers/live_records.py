@@ -11,13 +11,14 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from traindx_tools.artifact import Artifact
 from traindx_tools.live.reading import is_live
 from traindx_tools.live.settings import WATCH
 from traindx_tools.on_logs.artifacts import Source
 from traindx_tools.on_logs.readers.reader import Head, Reader
 from traindx_tools.on_logs.readers.recorder import Key, Recorder
 from traindx_tools.on_logs.readers.text_log import lines_of
-from traindx_tools.on_logs.run import Artifact, ErrorEvent, Run
+from traindx_tools.on_logs.run import ErrorEvent, Run
 from traindx_tools.on_logs.tracebacks.parse import read_errors
 
 FORMAT = "traindx_live"

@@ -10,13 +10,14 @@ import math
 import struct
 from typing import Any
 
+from traindx_tools.artifact import Artifact
 from traindx_tools.on_logs.artifacts import Source
 from traindx_tools.on_logs.readers import tfrecord
 from traindx_tools.on_logs.readers.names import TRAIN, identify
 from traindx_tools.on_logs.readers.protobuf import BYTES, FIXED32, FIXED64, VARINT, fields
 from traindx_tools.on_logs.readers.reader import Head, Reader
 from traindx_tools.on_logs.readers.recorder import Key, Recorder
-from traindx_tools.on_logs.run import Artifact, Run
+from traindx_tools.on_logs.run import Run
 
 _WALL_TIME, _STEP, _SUMMARY = 1, 2, 5
 _VALUE = 1

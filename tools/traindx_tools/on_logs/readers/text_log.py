@@ -14,6 +14,7 @@ from operator import itemgetter
 
 import numpy as np
 
+from traindx_tools.artifact import Artifact
 from traindx_tools.on_logs.artifacts import Source, encoding_of, is_binary
 from traindx_tools.on_logs.readers import dialects, notes
 from traindx_tools.on_logs.readers.bars import Bars, Record
@@ -26,7 +27,7 @@ from traindx_tools.on_logs.readers.prefixes import Prefix, parse_prefix
 from traindx_tools.on_logs.readers.printed_tables import PrintedTables, Row
 from traindx_tools.on_logs.readers.reader import Head, Reader, head_of
 from traindx_tools.on_logs.readers.recorder import Columns, Key, Recorder
-from traindx_tools.on_logs.run import Artifact, Note, Run
+from traindx_tools.on_logs.run import Note, Run
 
 _MAX_SHAPES = 50_000
 _MAX_SHAPE_LENGTH = 2_000
