@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from traindx_tools import on_code
-from traindx_tools.on_code.source import SourceFile
 from traindx_tools.on_code.sought import needed
+from traindx_tools.on_code.source import SourceFile
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
