@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from traindx_tools.on_code.lookup import Lookup, returned
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.splits import HELD, TRAIN, named
-from traindx_tools.on_code.syntax import Syntax, argument, last_name, names_in, parameters, written
+from traindx_tools.on_code.syntax import Syntax, argument, last_name, method_of, names_in, parameters, written
 
 _SCALERS = re.compile(r"(Standard|MinMax|Robust|MaxAbs)Scaler$|PowerTransformer$|QuantileTransformer$")
 _CENTRES = frozenset({"mean", "min", "amin", "nanmean", "median", "nanmin", "average", "nanmedian"})
 _KEEPS = frozenset({"float", "reshape", "astype", "to", "unsqueeze", "tensor", "as_tensor", "from_numpy", "asarray",
                     "array", "contiguous", "double", "float32", "to_numpy", "numpy", "FloatTensor"})  # fmt: skip
+_SHAPES = frozenset({"reshape", "view", "unsqueeze", "to", "float"})
 _DEEP = 4
 
 
@@ -132,10 +133,7 @@ def _is_part(code: Syntax, node: ast.expr) -> bool:
 
 def _source(code: Syntax, node: ast.expr) -> str:
     """What a statistic over all samples is taken of, "" where it is none or over another axis."""
-    node = code.origin(node)
-    while isinstance(node, ast.Call) and last_name(node.func) in ("reshape", "view", "unsqueeze", "to", "float"):
-        node = node.func.value if isinstance(node.func, ast.Attribute) else node
-        node = code.origin(node)
+    node = code.unwrapped(node, lambda n: method_of(n, _SHAPES))
     first = isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)
     if isinstance(node, (ast.Subscript, ast.Attribute)) and (first or written(node).endswith(".values")):
         node = code.origin(node.value)  # x.min(0)[0], x.min(0).values
@@ -185,15 +183,21 @@ def _by_function(look: Lookup, code: Syntax, call: ast.Call) -> str:
     home = look.function(code, call.func)
     if home is None or not isinstance(home[1], ast.FunctionDef) or home[0].owner(home[1]) is not None:
         return ""
-    if _is_part(code, call.args[0]):
-        return ""
-    spec = list(parameters(home[1]))
-    gives = [g.elts[0] if isinstance(g, ast.Tuple) and g.elts else g for g in returned(home[1])]
+    known: dict[int, bool] = look.__dict__.setdefault("_normalises", {})
+    if id(home[1]) not in known:
+        known[id(home[1])] = _normalises(look, home[0], home[1])
+    whole = known[id(home[1])] and not _is_part(code, call.args[0])
+    return f"{written(call)[:60]} takes its statistics over all samples" if whole else ""
+
+
+def _normalises(look: Lookup, code: Syntax, body: ast.FunctionDef) -> bool:
+    """Whether a function gives back its first argument, normalised by its own statistics."""
+    spec = list(parameters(body))
+    gives = [g.elts[0] if isinstance(g, ast.Tuple) and g.elts else g for g in returned(body)]
     if len(gives) != 1 or not spec:
-        return ""
-    made = home[0].origin(gives[0])
-    body = _how(look, home[0], made, 1) if not isinstance(made, ast.Call) else ""
-    return f"{written(call)[:60]} takes its statistics over all samples" if body and spec[0] in names_in(made) else ""
+        return False
+    made = code.origin(gives[0])
+    return not isinstance(made, ast.Call) and bool(_how(look, code, made, 1)) and spec[0] in names_in(made)
 
 
 def _split_after(look: Lookup, code: Syntax, whole: _Whole) -> ast.AST | None:

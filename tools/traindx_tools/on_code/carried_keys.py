@@ -173,15 +173,15 @@ def _of_carry(value: ast.expr, carry: str) -> bool:
     return isinstance(value, ast.Name) and value.id == carry
 
 
-def _carried(code: Syntax, outcome: ast.expr, key: ast.expr, carry: str) -> bool:
+def _carried(code: Syntax, outcome: ast.expr, key: ast.expr, carry: str, left: int = 6) -> bool:
     """Whether the key goes on unchanged in what a round returns."""
     made = code.origin(outcome)
     text = written(key)
     if written(made) == text:
         return True
     if isinstance(made, (ast.Tuple, ast.List)):
-        return any(written(e) == text for e in made.elts) or (
-            isinstance(key, ast.Name) is False and any(_carried(code, e, key, carry) for e in made.elts))  # fmt: skip
+        return any(written(e) == text for e in made.elts) or (left > 0 and not isinstance(key, ast.Name) and any(
+            _carried(code, e, key, carry, left - 1) for e in made.elts))  # fmt: skip
     if isinstance(made, ast.Dict):
         own = [v for k, v in zip(made.keys, made.values, strict=True)
                if isinstance(k, ast.Constant) and isinstance(key, ast.Subscript) and written(k) == written(key.slice)]

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.on_code.syntax import Syntax, argument, last_name, written
+from traindx_tools.on_code.syntax import Syntax, argument, last_name, method_of, written
 
 _CONVERTS = frozenset({
     "tensor", "as_tensor", "FloatTensor", "DoubleTensor", "Tensor", "array", "asarray", "list", "tuple", "from_numpy",
@@ -202,13 +202,20 @@ def _summed(node: ast.expr) -> Iterator[ast.expr]:
             yield node.func.value
 
 
-def _sign(code: Syntax, node: ast.expr) -> int | None:
+def _plain(node: ast.expr) -> ast.expr | None:
+    """What float(x), int(x) and x.item() hold."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("float", "int"):
+        return node.args[0] if node.args else None
+    return method_of(node, ("float", "item", "int"))
+
+
+def _sign(code: Syntax, node: ast.expr, left: int = _MOST_STEPS) -> int | None:
     """1 for a number of positives, 0 for one of negatives, None where it does not say."""
-    made = code.origin(node)
-    while isinstance(made, ast.Call) and last_name(made.func) in ("float", "item", "int"):
-        made = code.origin(made.func.value if isinstance(made.func, ast.Attribute) else made.args[0])
+    if left <= 0:
+        return None
+    made = code.unwrapped(node, _plain)
     if isinstance(made, ast.BinOp) and isinstance(made.op, ast.Sub):
-        other = _sign(code, made.right)
+        other = _sign(code, made.right, left - 1)
         return None if other is None else 1 - other
     said = _compared(made)
     if said:

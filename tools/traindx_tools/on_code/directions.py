@@ -53,9 +53,25 @@ class Push:
         return written(self.node.func) if isinstance(self.node, ast.Call) else ""
 
 
+class _Search:
+    """The sources that are searched, and where the search has been: sums of sums lead to one place many times."""
+
+    def __init__(self, codes: Sequence[Syntax]) -> None:
+        self.codes = codes
+        self._seen: dict[tuple[int, int, int, bool], Context] = {}
+
+    def is_new(self, node: ast.expr, context: Context, sign: int, labelled: bool) -> bool:
+        """Whether it comes here for the first time."""
+        key = id(node), id(context), sign, labelled
+        if key in self._seen:
+            return False
+        self._seen[key] = context  # kept, so that its id stays its own
+        return True
+
+
 def pushes(codes: Sequence[Syntax], context: Context, loss: ast.expr, sign: int = 1) -> Iterator[Push]:
     """Every call of a network that a loss rises or falls with."""
-    yield from _walk(codes, context, loss, sign, False, _DEEP)
+    yield from _walk(_Search(codes), context, loss, sign, False, _DEEP)
 
 
 def resolved(context: Context, node: ast.expr) -> tuple[ast.expr, Context]:
@@ -72,62 +88,64 @@ def resolved(context: Context, node: ast.expr) -> tuple[ast.expr, Context]:
 
 
 def _walk(
-    codes: Sequence[Syntax], context: Context, node: ast.expr, sign: int, labelled: bool, left: int
+    search: _Search, context: Context, node: ast.expr, sign: int, labelled: bool, left: int
 ) -> Iterator[Push]:
     if left <= 0:
         return
     node, context = resolved(context, node)
+    if not search.is_new(node, context, sign, labelled):
+        return
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        yield from _walk(codes, context, node.operand, -sign, labelled, left - 1)
+        yield from _walk(search, context, node.operand, -sign, labelled, left - 1)
     elif isinstance(node, ast.BinOp):
-        yield from _of_operation(codes, context, node, sign, labelled, left)
+        yield from _of_operation(search, context, node, sign, labelled, left)
     elif isinstance(node, ast.Call):
-        yield from _of_call(codes, context, node, sign, labelled, left)
+        yield from _of_call(search, context, node, sign, labelled, left)
     elif isinstance(node, ast.Name) and _SCORES.search(node.id):
         yield Push(node, context, sign, labelled)
     elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-        yield from _walk(codes, context, node.value, sign, labelled, left - 1)
+        yield from _walk(search, context, node.value, sign, labelled, left - 1)
 
 
 def _of_operation(
-    codes: Sequence[Syntax], context: Context, node: ast.BinOp, sign: int, labelled: bool, left: int
+    search: _Search, context: Context, node: ast.BinOp, sign: int, labelled: bool, left: int
 ) -> Iterator[Push]:
     if isinstance(node.op, (ast.Add, ast.Sub)):
         other = sign if isinstance(node.op, ast.Add) else -sign
-        yield from _walk(codes, context, node.left, sign, labelled, left - 1)
-        yield from _walk(codes, context, node.right, other, labelled, left - 1)
+        yield from _walk(search, context, node.left, sign, labelled, left - 1)
+        yield from _walk(search, context, node.right, other, labelled, left - 1)
     elif isinstance(node.op, ast.Div):
         number = context.code.number(node.right)
         turned = -sign if number is not None and number < 0 else sign
-        yield from _walk(codes, context, node.left, turned, labelled, left - 1)
+        yield from _walk(search, context, node.left, turned, labelled, left - 1)
     elif isinstance(node.op, ast.Mult):
         for factor, term in ((node.left, node.right), (node.right, node.left)):
             number = context.code.number(factor)
             if number is not None or scales(factor):
                 turned = -sign if number is not None and number < 0 else sign
-                yield from _walk(codes, context, term, turned, labelled, left - 1)
+                yield from _walk(search, context, term, turned, labelled, left - 1)
                 return
 
 
 def _of_call(
-    codes: Sequence[Syntax], context: Context, call: ast.Call, sign: int, labelled: bool, left: int
+    search: _Search, context: Context, call: ast.Call, sign: int, labelled: bool, left: int
 ) -> Iterator[Push]:
     code, name = context.code, last_name(call.func)
     library = code.qualified(call.func)
     maker = call.func if isinstance(call.func, ast.Call) else code.assigned(call.func)
     kind = last_name(maker.func) if isinstance(maker, ast.Call) else ""
     if _BY_LABEL.search(name) or _BY_LABEL.search(kind):
-        yield from _with_label(codes, context, call, sign, left)
+        yield from _with_label(search, context, call, sign, left)
     elif name in _RISING and (library or (isinstance(call.func, ast.Attribute) and not call.args)):
         inner = call.args if library else [call.func.value] if isinstance(call.func, ast.Attribute) else []
         for one in inner:
-            yield from _walk(codes, context, one, sign, labelled, left - 1)
+            yield from _walk(search, context, one, sign, labelled, left - 1)
     elif name in _RISING and isinstance(call.func, ast.Attribute):
-        yield from _walk(codes, context, call.func.value, sign, labelled, left - 1)
+        yield from _walk(search, context, call.func.value, sign, labelled, left - 1)
     elif kind in ("ReLU", "Softplus", "LogSigmoid", "Sigmoid") and call.args:
-        yield from _walk(codes, context, call.args[0], sign, labelled, left - 1)
+        yield from _walk(search, context, call.args[0], sign, labelled, left - 1)
     elif not library:
-        function = _function(codes, code, call)
+        function = _function(search.codes, code, call)
         if function is None:
             if not _NO_NETWORK.search(name):
                 yield Push(call, context, sign, labelled)
@@ -136,10 +154,10 @@ def _of_call(
         returned = [n.value for n in ast.walk(body) if isinstance(n, ast.Return) and n.value is not None]
         if len(returned) == 1:
             given = _bound(body, call, context)
-            yield from _walk(codes, Context(other, given), returned[0], sign, labelled, left - 4)
+            yield from _walk(search, Context(other, given), returned[0], sign, labelled, left - 4)
 
 
-def _with_label(codes: Sequence[Syntax], context: Context, call: ast.Call, sign: int, left: int) -> Iterator[Push]:
+def _with_label(search: _Search, context: Context, call: ast.Call, sign: int, left: int) -> Iterator[Push]:
     scores, label = argument(call, 0, "input", "logits"), argument(call, 1, "target", "labels")
     if scores is None or label is None:
         return
@@ -148,7 +166,7 @@ def _with_label(codes: Sequence[Syntax], context: Context, call: ast.Call, sign:
     if values is None or len(values) != 1:
         return
     value = next(iter(values))
-    yield from _walk(codes, context, scores, -sign if value > 0.5 else sign, True, left - 1)
+    yield from _walk(search, context, scores, -sign if value > 0.5 else sign, True, left - 1)
 
 
 def _function(codes: Sequence[Syntax], code: Syntax, call: ast.Call) -> tuple[Syntax, ast.FunctionDef] | None:

@@ -93,7 +93,7 @@ def _draws(look: Lookup, code: Syntax, func: ast.expr, left: int = _DEEP) -> str
     """What a callable draws to move things in space; "" where that is not certain."""
     of, made = look.origin(code, func) if isinstance(func, (ast.Name, ast.Attribute)) else (code, func)
     if isinstance(made, ast.IfExp):
-        return _draws(look, of, made.body, left) or _draws(look, of, made.orelse, left)
+        return (_draws(look, of, made.body, left - 1) or _draws(look, of, made.orelse, left - 1)) if left > 0 else ""
     if isinstance(made, (ast.Name, ast.Attribute)):
         body = look.function(of, made)
         return _moves(body[1]) if body is not None else ""

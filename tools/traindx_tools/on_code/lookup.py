@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import string
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -182,24 +182,43 @@ class Lookup:
     def _called(self) -> dict[int, tuple[ast.Call, tuple[Syntax, Body] | None]]:
         return {}
 
-    def function(self, code: Syntax, func: ast.expr) -> tuple[Syntax, Body] | None:
+    def function(self, code: Syntax, func: ast.expr, left: int = _DEEP) -> tuple[Syntax, Body] | None:
         """The function of the project that an expression calls or stands for."""
         if isinstance(func, ast.Lambda):
             return code, func
         if isinstance(func, ast.Name) and code.bindings(func):
             made = code.assigned(func)
-            return self.function(code, made) if made is not None and made is not func else None
+            return self.function(code, made, left - 1) if made is not None and left > 0 else None
         if not isinstance(func, (ast.Name, ast.Attribute)):
             return None
-        found = self.functions.get(last_name(func), [])
-        own = code.owner(func)
-        if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id == "self" and own:
-            mine = [(c, f) for c, f in found if c.owner(f) is own]
-            found = mine or found
-        elif isinstance(func, ast.Name):
-            near = [(c, f) for c, f in found if c is code and c.scope(f) in (code.scope(func), code.file.tree)]
-            found = near if len(near) == 1 else [(c, f) for c, f in found if c.owner(f) is None]
+        name = last_name(func)
+        found = self.functions.get(name, [])
+        if found and isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id == "self":
+            own = code.owner(func)
+            found = (self._homes.get((id(own), name), []) if own is not None else []) or found
+        elif found and isinstance(func, ast.Name):
+            places = {id(code.scope(func)), id(code.file.tree)}
+            near = [one for place in places for one in self._scopes.get((place, name), [])]
+            found = near if len(near) == 1 else self._homes.get((id(None), name), [])
         return found[0] if len(found) == 1 else None
+
+    @cached_property
+    def _homes(self) -> dict[tuple[int, str], list[tuple[Syntax, ast.FunctionDef]]]:
+        """Functions by the class around them and their name."""
+        return self._by(Syntax.owner)
+
+    @cached_property
+    def _scopes(self) -> dict[tuple[int, str], list[tuple[Syntax, ast.FunctionDef]]]:
+        """Functions by the function or file around them and their name."""
+        return self._by(Syntax.scope)
+
+    def _by(self, around: Callable[[Syntax, ast.AST], ast.AST | None]
+            ) -> dict[tuple[int, str], list[tuple[Syntax, ast.FunctionDef]]]:  # fmt: skip
+        found: dict[tuple[int, str], list[tuple[Syntax, ast.FunctionDef]]] = {}
+        for name, same in self.functions.items():
+            for code, body in same:
+                found.setdefault((id(around(code, body)), name), []).append((code, body))
+        return found
 
     def number(self, code: Syntax, node: ast.expr | None, left: int = _DEEP) -> float | None:
         """A number, through files, fields and `len` of a known text or list."""

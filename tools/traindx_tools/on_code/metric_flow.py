@@ -146,7 +146,5 @@ def _is_loss_layer(code: Syntax, func: ast.expr) -> bool:
 
 def _predicted(code: Syntax, node: ast.expr) -> bool:
     """Whether it is the class with the largest score."""
-    made = code.origin(node)
-    while isinstance(made, ast.Subscript):
-        made = code.origin(made.value)
+    made = code.unwrapped(node, lambda n: n.value if isinstance(n, ast.Subscript) else None)
     return any(isinstance(n, ast.Call) and last_name(n.func) in ("argmax", "max", "topk", "round") for n in below(made))

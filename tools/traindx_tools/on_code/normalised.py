@@ -6,6 +6,7 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, syntax, written
@@ -107,6 +108,15 @@ def _helpers(project: Project, found: list[Normalised]) -> dict[str, Normalised]
     return {name: made[0] for name, made in known.items() if len(made) == 1}
 
 
+def _wrapped(code: Syntax, node: ast.expr) -> ast.expr | None:
+    """The model in `torch.compile(model)`, `model.to(device)`."""
+    if not isinstance(node, ast.Call) or last_name(node.func) not in _WRAPS:
+        return None
+    if code.qualified(node.func) and node.args:
+        return node.args[0]
+    return node.func.value if isinstance(node.func, ast.Attribute) else None
+
+
 def _by_helpers(code: Syntax, helpers: dict[str, Normalised]) -> Iterator[Normalised]:
     """Calls of such a function, of such a class's object, and of a Sequential that ends in a softmax over axis 0."""
     for call in code.of(ast.Call):
@@ -115,10 +125,8 @@ def _by_helpers(code: Syntax, helpers: dict[str, Normalised]) -> Iterator[Normal
         if code.qualified(call.func).startswith(("torch.", "jax.")):
             continue
         one = helpers.get(last_name(call.func)) if last_name(call.func)[:1].islower() else None
-        made = code.assigned(call.func)
-        while isinstance(made, ast.Call) and last_name(made.func) in _WRAPS:
-            plain = bool(code.qualified(made.func))
-            made = code.origin(made.args[0]) if plain and made.args else getattr(made.func, "value", None)
+        bound = code.assigned(call.func)
+        made = code.unwrapped(bound, partial(_wrapped, code)) if bound is not None else None
         last = None
         if isinstance(made, ast.Call):
             one = helpers.get(last_name(made.func), one)

@@ -42,12 +42,12 @@ class SizedNetworks:
             return [self._last(c, g) for c, g in given] or [self._last(code, parameters(body)[name])]
         return [self._last(code, sizes)]
 
-    def _last(self, code: Syntax, node: ast.expr | None) -> float | None:
-        if node is None:
+    def _last(self, code: Syntax, node: ast.expr | None, left: int = _MOST) -> float | None:
+        if node is None or left <= 0:
             return None
         where, made = self.look.origin(code, node)
         if isinstance(made, ast.BinOp) and isinstance(made.op, ast.Add):
-            return self._last(where, made.right)
+            return self._last(where, made.right, left - 1)
         if isinstance(made, (ast.List, ast.Tuple)) and made.elts:
             return self.look.number(where, made.elts[-1])
         return None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
@@ -30,6 +30,13 @@ def last_name(node: ast.AST | None) -> str:
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else ""
+
+
+def method_of(node: ast.AST, names: Collection[str]) -> ast.expr | None:
+    """What one of these methods is called on: `x` of `x.view(1, -1)`; None of anything else."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in names:
+        return node.func.value
+    return None
 
 
 def written(node: ast.AST | None) -> str:
@@ -312,6 +319,17 @@ class Syntax:
             if before is None or before is node:
                 return node
             node = before
+        return node
+
+    def unwrapped(self, node: ast.expr, inner: Callable[[ast.expr], ast.expr | None]) -> ast.expr:
+        """The origin of a value without what stands around it: `inner` gives what a wrapper holds, None of anything
+        else. `mean = mean.view(1, -1)` leads back to itself and ends there.
+        """
+        seen: set[int] = set()
+        node = self.origin(node)
+        while id(node) not in seen and (held := inner(node)) is not None:
+            seen.add(id(node))
+            node = self.origin(held)
         return node
 
     def assigned(self, node: ast.AST) -> ast.expr | None:

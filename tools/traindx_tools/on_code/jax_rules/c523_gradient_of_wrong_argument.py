@@ -102,13 +102,16 @@ def _result(
         )
 
 
-def _is_number(code: Syntax, node: ast.expr | None) -> bool:
+def _is_number(code: Syntax, node: ast.expr | None, left: int = 8) -> bool:
     """A sum, a product, a mean: no pair."""
+    if left <= 0:
+        return False
     if isinstance(node, ast.Name):
         made = code.assigned(node)
-        return made is not None and not isinstance(made, ast.Name) and _is_number(code, made)
+        return made is not None and not isinstance(made, ast.Name) and _is_number(code, made, left - 1)
     if isinstance(node, ast.BinOp):
-        return not isinstance(node.left, (ast.Tuple, ast.List, ast.Name, ast.Call)) or _is_number(code, node.left)
+        plain = not isinstance(node.left, (ast.Tuple, ast.List, ast.Name, ast.Call))
+        return plain or _is_number(code, node.left, left - 1)
     if not isinstance(node, ast.Call):
         return False
     return code.qualified(node.func).startswith("jax.numpy.") or (

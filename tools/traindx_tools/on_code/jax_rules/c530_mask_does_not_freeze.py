@@ -67,16 +67,16 @@ def check(project: Project) -> Iterator[Finding]:
         )
 
 
-def _optimizer(code: Syntax, node: ast.expr | None) -> str | None:
+def _optimizer(code: Syntax, node: ast.expr | None, left: int = 8) -> str | None:
     """The optimizer in a transformation: `adam` of optax.adam(...) and of a chain that ends in it."""
-    made = code.origin(node) if node is not None else None
+    made = code.origin(node) if node is not None and left > 0 else None
     if not isinstance(made, ast.Call):
         return None
     name = code.qualified(made.func)
     if name.rpartition(".")[2] in _OPTIMIZERS and name.startswith("optax"):
         return written(made.func)
     if name in ("optax.chain", "optax.inject_hyperparams"):
-        return next((found for a in made.args if (found := _optimizer(code, a)) is not None), None)
+        return next((found for a in made.args if (found := _optimizer(code, a, left - 1)) is not None), None)
     if isinstance(made.func, ast.Call):  # inject_hyperparams(optax.adam)(...)
         inner = made.func.args[0] if made.func.args else None
         named = code.qualified(inner) if inner is not None else ""

@@ -195,10 +195,10 @@ class _Changing:
             return isinstance(first, ast.Name) and first.id == name
         return False
 
-    def _attribute(self, node: ast.Attribute) -> str | None:
+    def _attribute(self, node: ast.Attribute, left: int = 4) -> str | None:
         """`self.step` that a method counts up, in a class whose method calls the function."""
         owner = self._code.owner(node)
-        if written(node.value) != "self" or owner is None:
+        if written(node.value) != "self" or owner is None or left <= 0:
             return None
         for stored in below(owner):
             if isinstance(stored, ast.AugAssign) and written(stored.target) == written(node) and isinstance(
@@ -210,7 +210,7 @@ class _Changing:
             if any(written(d).endswith("property") for d in method.decorator_list):
                 for value in (v for v in returned(method) if not _ARRAYS.search(written(v))):
                     parts = [p for p in below(value) if isinstance(p, ast.Attribute) and p.attr != node.attr]
-                    why = next((w for p in parts if (w := self._attribute(p)) is not None), None)
+                    why = next((w for p in parts if (w := self._attribute(p, left - 1)) is not None), None)
                     if why is not None:
                         return why
         return None

@@ -44,9 +44,12 @@ def check(project: Project) -> Iterator[Finding]:
         if "pad" not in file.text:
             continue
         code = syntax(file)
-        near = [(other, line) for other, line in same if _together(project, file, other.file)]
-        for node, how in _ignored(code) if near else ():
-            other, line = near[0]
+        ignored = list(_ignored(code))
+        near = next(((c, at) for c, at in same if _together(project, file, c.file)), None) if ignored else None
+        if near is None:
+            continue
+        other, line = near
+        for node, how in ignored:
             yield RULE.finding(
                 f"{how} at {code.at(node)} leaves the padding token out of the loss, and {other.at(line)} makes it the "
                 "end token: no text's end is ever learned",

@@ -114,7 +114,7 @@ def _clipped(code: Syntax, node: ast.expr) -> bool:
     return any(n in ("clamp", "clip") for n in names)
 
 
-def _sign_outside(code: Syntax, call: ast.expr) -> tuple[int, ast.AST]:
+def _sign_outside(code: Syntax, call: ast.expr, left: int = 8) -> tuple[int, ast.AST]:
     sign = 1
     top: ast.AST = call
     below: ast.AST = call
@@ -127,10 +127,10 @@ def _sign_outside(code: Syntax, call: ast.expr) -> tuple[int, ast.AST]:
             number = code.number(up.right if up.left is below else up.left)
             sign = -sign if number is not None and number < 0 else sign
         if isinstance(up, ast.stmt):
-            use = _only_use(code, up)
+            use = _only_use(code, up) if left > 0 else None
             if use is None:
                 return sign, up
-            further, end = _sign_outside(code, use)
+            further, end = _sign_outside(code, use, left - 1)
             return sign * further, end
         below = up
     return sign, top

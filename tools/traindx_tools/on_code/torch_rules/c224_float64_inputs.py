@@ -63,11 +63,11 @@ def check(project: Project) -> Iterator[Finding]:
                 return
 
 
-def _is_double(code: Syntax, node: ast.expr) -> bool:
+def _is_double(code: Syntax, node: ast.expr, left: int = 8) -> bool:
     """Whether an array certainly holds float64: made by NumPy without a dtype, then only added to and multiplied."""
     origin = code.origin(node)
     if isinstance(origin, ast.BinOp):
-        return _is_double(code, origin.left) or _is_double(code, origin.right)
+        return left > 0 and any(_is_double(code, side, left - 1) for side in (origin.left, origin.right))
     if isinstance(origin, ast.Call):
         if argument(origin, 99, "dtype") is not None or last_name(origin.func) == "astype":
             return False

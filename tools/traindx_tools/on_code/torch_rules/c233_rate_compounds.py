@@ -99,7 +99,7 @@ def _factor(node: ast.Assign | ast.AugAssign) -> tuple[ast.expr, ast.expr] | Non
     return None
 
 
-def _counter(code: Syntax, node: ast.stmt, factor: ast.expr) -> str | None:
+def _counter(code: Syntax, node: ast.stmt, factor: ast.expr, left: int = 6) -> str | None:
     """The counter that a factor depends on: a loop's variable, a parameter or an attribute with a counter's name."""
     turning = {n.id for up in code.loops(node) if isinstance(up, ast.For) for n in ast.walk(up.target)
                if isinstance(n, ast.Name)}  # fmt: skip
@@ -116,7 +116,7 @@ def _counter(code: Syntax, node: ast.stmt, factor: ast.expr) -> str | None:
         if isinstance(n, ast.Name) and n.id not in turning and n.id not in given:
             made = code.assigned(n)
             follow = isinstance(made, (ast.BinOp, ast.Call)) and made is not factor
-            inner = _counter(code, node, made) if follow and made is not None else None
+            inner = _counter(code, node, made, left - 1) if follow and made is not None and left > 0 else None
             if inner is not None:
                 return inner
     return None

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.syntax import Syntax, argument, last_name, names_in, syntax, written
+from traindx_tools.on_code.syntax import Syntax, argument, last_name, method_of, names_in, syntax, written
 from traindx_tools.on_code.value_sets import Values, values_of
 from traindx_tools.rules import Rule
 
@@ -161,9 +161,7 @@ def _multi_hot(code: Syntax, node: ast.expr) -> str | None:
             maker = code.origin(inner)
             return "a MultiLabelBinarizer made it" if "MultiLabelBinarizer" in written(maker) else None
         if name in ("sum", "amax", "max", "any") and code.number(argument(node, 1 if plain else 0, "dim", "axis")) == 1:
-            hot = code.origin(inner) if isinstance(inner, ast.expr) else None
-            while isinstance(hot, ast.Call) and isinstance(hot.func, ast.Attribute) and hot.func.attr in _FLOATS:
-                hot = code.origin(hot.func.value)
+            hot = code.unwrapped(inner, lambda n: method_of(n, _FLOATS)) if isinstance(inner, ast.expr) else None
             is_hot = isinstance(hot, ast.Call) and last_name(hot.func) == "one_hot"
             return "one-hot rows are added up" if is_hot else None
         if name in _FLOATS or name in ("FloatTensor", "tensor", "as_tensor", "from_numpy", "cuda", "cpu"):

@@ -54,24 +54,25 @@ def check(project: Project) -> Iterator[Finding]:
                 yield from _judged(look, code, call, other, body)
 
 
-def _functions(look: Lookup, code: Syntax, given: ast.expr | None) -> Iterator[tuple[Syntax, Body]]:
+def _functions(look: Lookup, code: Syntax, given: ast.expr | None,
+               left: int = 4) -> Iterator[tuple[Syntax, Body]]:  # fmt: skip
     """The functions that are given: by name, as a lambda, in a list, or made by a function of the project."""
-    if given is None:
+    if given is None or left <= 0:
         return
     if isinstance(given, (ast.List, ast.Tuple)):
         for one in given.elts:
-            yield from _functions(look, code, one)
+            yield from _functions(look, code, one, left - 1)
         return
     if isinstance(given, ast.Name) and not isinstance(code.assigned(given), (ast.Lambda, ast.Name, type(None))):
         given = code.assigned(given) or given
     if isinstance(given, (ast.List, ast.Tuple)):
-        yield from _functions(look, code, ast.List(list(given.elts), ast.Load()))
+        yield from _functions(look, code, ast.List(list(given.elts), ast.Load()), left - 1)
     elif not isinstance(given, ast.Call):
         found = look.function(code, given) or _called(look, code, given)
         if found is not None:
             yield found
     elif last_name(given.func) == "partial" and given.args:
-        yield from _functions(look, code, given.args[0])
+        yield from _functions(look, code, given.args[0], left - 1)
     else:
         maker = look.function(code, given.func) or _method(look, last_name(given.func), "__call__")
         if maker is not None and getattr(maker[1], "name", "") == "__call__":
