@@ -68,7 +68,7 @@ class Counts:
 
     def _of_function(self, node: ast.Call, name: str, left: int) -> bool:
         """A function of the project that returns counts wherever it returns."""
-        own = [(c, f) for c in self.codes for f in c.of(ast.FunctionDef) if f.name == name]
+        own = [(c, f) for c in self.codes for f in c.functions(name)]
         if len(own) != 1 or not isinstance(node.func, ast.Name):
             return False
         code, function = own[0]

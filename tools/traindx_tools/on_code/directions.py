@@ -176,7 +176,7 @@ def _function(codes: Sequence[Syntax], code: Syntax, call: ast.Call) -> tuple[Sy
     own = isinstance(func, ast.Attribute) and written(func.value) == "self"
     if not plain and not own:
         return None
-    found = [(c, f) for c in codes for f in c.of(ast.FunctionDef) if f.name == last_name(func)]
+    found = [(c, f) for c in codes for f in c.functions(last_name(func))]
     return found[0] if len(found) == 1 else None
 
 

@@ -72,20 +72,20 @@ def _functions(
     elif isinstance(node, ast.Attribute):
         owner = code.owner(node)
         if written(node.value) in ("self", "cls") and owner is not None:
-            yield from ((code, f) for f in code.of(ast.FunctionDef) if f.name == node.attr and code.parent(f) is owner)
+            yield from ((code, f) for f in code.functions(node.attr) if code.parent(f) is owner)
         else:
             yield from _elsewhere(codes, node.attr)
 
 
 def _named(code: Syntax, node: ast.Name) -> ast.FunctionDef | None:
     around = {id(a) for a in code.above(node)}
-    known = [f for f in code.of(ast.FunctionDef) if f.name == node.id and id(code.parent(f)) in around]
+    known = [f for f in code.functions(node.id) if id(code.parent(f)) in around]
     return known[-1] if known else None
 
 
 def _elsewhere(codes: list[Syntax], name: str) -> Iterator[tuple[Syntax, ast.FunctionDef]]:
     """The one function of the project with this name."""
-    found = [(c, f) for c in codes for f in c.of(ast.FunctionDef) if f.name == name]
+    found = [(c, f) for c in codes for f in c.functions(name)]
     if len(found) == 1:
         yield found[0]
 

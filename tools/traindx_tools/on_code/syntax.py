@@ -101,6 +101,17 @@ class Syntax:
             found.setdefault(last_name(call.func), []).append(call)
         return found
 
+    def functions(self, name: str) -> list[ast.FunctionDef]:
+        """Every function and method of this name."""
+        return self._functions.get(name, [])
+
+    @cached_property
+    def _functions(self) -> dict[str, list[ast.FunctionDef]]:
+        found: dict[str, list[ast.FunctionDef]] = {}
+        for body in self.of(ast.FunctionDef):
+            found.setdefault(body.name, []).append(body)
+        return found
+
     @property
     def called(self) -> Iterable[str]:
         """The last parts of the names of all calls."""

@@ -108,7 +108,7 @@ def pretrained(codes: Sequence[Syntax], code: Syntax, callee: ast.expr) -> str:
             name = last_name(made.func.value)
             name += "CausalLM" if made.args and _DECODERS.search(written(made.args[0])) else ""
             return "" if _NOT_TEXT.search(name) or "Tokenizer" in name or "Processor" in name else name
-        found = [(c, f) for c in codes for f in c.of(ast.FunctionDef) if f.name == last_name(made.func)]
+        found = [(c, f) for c in codes for f in c.functions(last_name(made.func))]
         returned = [r.value for r in ast.walk(found[0][1]) if isinstance(r, ast.Return)] if len(found) == 1 else []
         if len(returned) != 1 or returned[0] is None:
             return ""

@@ -144,7 +144,7 @@ def function_of(code: Syntax, node: ast.AST | None) -> ast.FunctionDef | None:
     """
     if not isinstance(node, ast.Name):
         return None
-    known = [f for f in code.of(ast.FunctionDef) if f.name == node.id]
+    known = code.functions(node.id)
     in_function = False
     inside: ast.AST = node
     for scope in code.above(node) if known else ():

@@ -152,7 +152,7 @@ class Flow:
 
     def _function_named(self, code: Syntax, node: ast.Name, env: dict[str, _Value]) -> _Value:
         """A function that takes values from around it depends on them."""
-        inner = next((f for f in code.of(ast.FunctionDef) if f.name == node.id and code.function(f) is not None), None)
+        inner = next((f for f in code.functions(node.id) if code.function(f) is not None), None)
         if inner is None:
             return _Value(NONE)
         own = set(parameters(inner))

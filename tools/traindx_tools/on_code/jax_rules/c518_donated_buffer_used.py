@@ -74,7 +74,7 @@ def _signature(code: Syntax, call: ast.Call) -> list[str]:
     if isinstance(up, ast.FunctionDef):
         return list(parameters(up))
     inner = up.args[0] if isinstance(up, ast.Call) and up.func is call and up.args else argument(call, 0, "fun")
-    names = [f for f in code.of(ast.FunctionDef) if f.name == last_name(inner)]
+    names = code.functions(last_name(inner))
     own = list(parameters(names[0])) if len(names) == 1 else []
     return own[1:] if own[:1] == ["self"] and isinstance(inner, ast.Attribute) else own
 

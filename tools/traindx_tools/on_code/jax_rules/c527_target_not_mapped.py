@@ -123,7 +123,7 @@ def _mapped(code: Syntax, node: ast.expr | None) -> ast.AST | None:
         return node
     if isinstance(node, ast.Attribute) and written(node.value) == "self":
         owner = code.owner(node)
-        return next((f for f in code.of(ast.FunctionDef) if f.name == node.attr and code.owner(f) is owner), None)
+        return next((f for f in code.functions(node.attr) if code.owner(f) is owner), None)
     return function_of(code, node)
 
 

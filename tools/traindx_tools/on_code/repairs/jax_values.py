@@ -107,7 +107,7 @@ def _leaf(code: Syntax, node: ast.expr | None, path: list[tuple[str, str]]) -> a
 
 
 def _returned(code: Syntax, name: str) -> ast.expr | None:
-    made = [n for n in code.of(ast.FunctionDef) if n.name == name]
+    made = code.functions(name)
     if len(made) != 1:
         return None
     returns = [n for n in ast.walk(made[0]) if isinstance(n, ast.Return)

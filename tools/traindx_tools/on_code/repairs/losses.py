@@ -143,7 +143,7 @@ def _unshifted(code: Syntax, name: ast.Name) -> str | None:
     position = made.slice.value if isinstance(made.slice, ast.Constant) else None
     if not isinstance(call, ast.Call) or not isinstance(position, int) or call.keywords:
         return None
-    helper = [f for f in code.of(ast.FunctionDef) if f.name == last_name(call.func)]
+    helper = code.functions(last_name(call.func))
     returns = [n.value for f in helper for n in ast.walk(f) if isinstance(n, ast.Return)]
     if len(returns) != 1 or not isinstance(returns[0], ast.Tuple) or len(call.args) <= position:
         return None

@@ -50,7 +50,7 @@ def _labels(every: Sequence[Syntax], code: Syntax, node: ast.expr, left: int) ->
 
 def _counted_in(every: Sequence[Syntax], name: str, call: ast.Call) -> Iterator[str]:
     """What a method without arguments counts of its own object."""
-    own = [(c, f) for c in every for f in c.of(ast.FunctionDef) if f.name == name and c.owner(f) is not None]
+    own = [(c, f) for c in every for f in c.functions(name) if c.owner(f) is not None]
     if len(own) != 1 or call.args or call.keywords:
         return
     for inner in (n for n in ast.walk(own[0][1]) if isinstance(n, ast.Call) and last_name(n.func) in _COUNTS):

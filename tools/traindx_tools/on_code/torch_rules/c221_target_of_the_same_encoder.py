@@ -90,7 +90,7 @@ def _compares(code: Syntax, call: ast.Call) -> bool:
     maker = code.origin(call.func) if isinstance(call.func, (ast.Name, ast.Attribute)) else None
     if isinstance(maker, ast.Call) and last_name(maker.func) in _COMPARES:
         return True
-    helpers = [f for f in code.of(ast.FunctionDef) if f.name == name]
+    helpers = code.functions(name)
     text = written(helpers[0]) if len(helpers) == 1 and len(helpers[0].args.args) <= 3 else ""
     return any(f"{c}(" in text for c in _COMPARES) and not any(c in text for c in _CUTS) and len(text) < 600
 

@@ -186,7 +186,7 @@ def _constant(code: Syntax, call: ast.Call, around: ast.AST, given: set[str]) ->
     """Whether the seed is the same each time: no name in it changes inside, or comes from the caller."""
     seed = call.args[0] if call.args else next((k.value for k in call.keywords if "seed" in (k.arg or "")), None)
     if seed is None:
-        own = next((f for f in code.of(ast.FunctionDef) if f.name == last_name(call.func)), None)
+        own = next(iter(code.functions(last_name(call.func))), None)
         defaults = list(parameters(own).values()) if own is not None else []
         return own is not None and all(isinstance(d, ast.Constant) and isinstance(d.value, int) for d in defaults)
     if isinstance(seed, ast.Constant):

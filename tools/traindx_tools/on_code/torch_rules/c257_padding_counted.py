@@ -42,15 +42,16 @@ def check(project: Project) -> Iterator[Finding]:
     """Look at models, means, labels and padded sequences."""
     files = [f for f in project.files if "padding" in f.text or "pretrained" in f.text or "pad_sequence" in f.text]
     codes = [syntax(f) for f in files]
-    text = "\n".join(f.text for f in project.files if "100" in f.text or "ignore_index" in f.text
-                     or "ForLanguageModeling" in f.text)  # fmt: skip
+    left_out = any(f.mentions(_LEFT_OUT) for f in project.files)
     padding = [(c, call) for c in codes if "padding" in c.file.text for call in c.of(ast.Call) if pads(c, call)]
     opened = [c for c in codes if "from_pretrained" in c.file.text]
+    encoders = bool(padding) and any("pretrained" in c.file.text for c in codes)
     generates = any("labels" in c.file.text for c in codes) and any(c.file.mentions(_GENERATES) for c in opened)
     for code in codes:
-        yield from _without_mask(project, codes, code, padding)
+        if encoders:
+            yield from _without_mask(project, codes, code, padding)
         yield from _means(codes, code, padding)
-        if not _LEFT_OUT.search(text):
+        if not left_out:
             yield from _labels(codes, code, generates)
     yield from _sequences(project, codes)
 
@@ -60,7 +61,7 @@ _Padding = Sequence[tuple[Syntax, ast.Call]]
 
 def _without_mask(project: Project, codes: Sequence[Syntax], code: Syntax, padding: _Padding) -> Iterator[Finding]:
     """Encoders that get padded tokens and not their mask."""
-    for call in code.of(ast.Call) if padding and "pretrained" in "".join(c.file.text for c in codes) else ():
+    for call in code.of(ast.Call):
         ids = argument(call, 0, "input_ids")
         if ids is None or len(call.args) > 1 or any(k.arg in (None, "attention_mask", "inputs_embeds")
                                                     for k in call.keywords):  # fmt: skip

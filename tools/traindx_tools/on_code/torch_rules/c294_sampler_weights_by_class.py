@@ -105,7 +105,7 @@ def _of_call(every: list[Syntax], code: Syntax, node: ast.Call, call: ast.Call, 
     name = last_name(node.func)
     if name in _COUNTS:
         return True
-    own = [(c, f) for c in every for f in c.of(ast.FunctionDef) if f.name == name]
+    own = [(c, f) for c in every for f in c.functions(name)]
     if len(own) == 1:
         of_file, function = own[0]
         returned = [r.value for r in of_file.of(ast.Return) if r.value is not None and of_file.function(r) is function]

@@ -152,7 +152,7 @@ def _of_call(codes: list[Syntax], code: Syntax, call: ast.Call, index: int | Non
     name = last_name(call.func)
     if name in networks:
         return _Output(code, call)
-    own = [(c, f) for c in codes for f in c.of(ast.FunctionDef) if f.name == name]
+    own = [(c, f) for c in codes for f in c.functions(name)]
     if len(own) != 1 or left <= 0 or index is None:
         return None
     of_file, function = own[0]
