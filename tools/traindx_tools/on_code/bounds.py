@@ -84,7 +84,14 @@ def power(base: Bounds, exponent: float | None, dtype: str | None) -> Bounds:
         return 0.0, None
     if low is None or low < 0 or exponent < 0:
         return None, None
-    return rounded(low**exponent, dtype), None if high is None else rounded(high**exponent, dtype)
+    return rounded(_raised(low, exponent), dtype), None if high is None else rounded(_raised(high, exponent), dtype)
+
+
+def _raised(base: float, exponent: float) -> float:
+    try:
+        return float(base**exponent)
+    except OverflowError:
+        return math.inf
 
 
 def clamp(bounds: Bounds, low: float | None, high: float | None, dtype: str | None) -> Bounds:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.values import Bag, Const, Table, Thing, Value
+from traindx_tools.on_code.values import Bag, Const, Table, Thing, Value, finite_or_inf
 
 Plain = bool | int | float | str | None
 
@@ -91,7 +91,7 @@ _NOTHING = object()
 def literal(node: ast.expr) -> object:
     """The plain value of an expression of constants (`2 ** 14`, `-1e-3`), else a marker that equals nothing plain."""
     if isinstance(node, ast.Constant):
-        return node.value if _plain(node.value) else _NOTHING
+        return finite_or_inf(node.value) if _plain(node.value) else _NOTHING
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
         inner = literal(node.operand)
         return -inner if isinstance(node.op, ast.USub) and isinstance(inner, (int, float)) else inner

@@ -33,6 +33,7 @@ from traindx_tools.on_code.values import (
     Tensor,
     Thing,
     Value,
+    finite_or_inf,
     join,
     truth,
     unwrap,
@@ -197,7 +198,7 @@ class Evaluator:
     # leaves
 
     def _constant(self, node: ast.Constant, frame: Frame) -> Value:
-        return Const(node.value) if not isinstance(node.value, complex) else UNKNOWN
+        return Const(finite_or_inf(node.value)) if not isinstance(node.value, complex) else UNKNOWN
 
     def _name(self, node: ast.Name, frame: Frame) -> Value:
         name = node.id

@@ -142,6 +142,8 @@ def _loaders(look: Lookup, code: Syntax, source: ast.expr) -> list[Where]:
     if not isinstance(source, ast.Name) or not isinstance(body, ast.FunctionDef) or source.id not in parameters(body):
         return []
     spec = [n for n in parameters(body) if n not in ("self", "cls")]
+    if source.id not in spec:
+        return []
     found: list[Where] = []
     for other, call in look.callers(body, code)[:_MOST]:
         given = argument(call, spec.index(source.id), source.id)

@@ -179,6 +179,8 @@ def _most(look: Lookup, code: Syntax, node: ast.expr, left: int = 5) -> Iterator
     if body is None or bound or not isinstance(body, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return
     names = [n for n in parameters(body) if n not in ("self", "cls")]
+    if node.id not in names:
+        return
     given = [(c, argument(call, names.index(node.id), node.id)) for c, call in look.callers(body, code)]
     for other, value in given:
         if value is not None:

@@ -350,6 +350,15 @@ def _join_bags(a: Bag, b: Bag) -> Bag:
     return Bag(a.kind, [*a.items, *b.items][:8], open=True, site=a.site, born_in=a.born_in)
 
 
+_LARGEST = 10**308
+"""No float64 is much larger: 1.8e308 (IEEE 754)."""
+
+
+def finite_or_inf(value: object) -> object:
+    """A constant as numbers are reckoned with here: an integer that no float holds is infinite."""
+    return math.inf if type(value) is int and value > _LARGEST else value
+
+
 def number(value: Value | None) -> float | None:
     """The number that a constant holds (a bool is none), else None."""
     if isinstance(value, Const) and isinstance(value.value, (int, float)) and not isinstance(value.value, bool):

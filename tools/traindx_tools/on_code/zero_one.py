@@ -165,6 +165,8 @@ def _is_one(node: ast.expr) -> bool:
 def _arguments(look: Lookup, code: Syntax, body: ast.FunctionDef, name: str) -> list[tuple[Syntax, ast.expr]]:
     """What is passed for a parameter: by the callers of a function, or by those who call the layer of a class."""
     spec = [n for n in parameters(body) if n not in ("self", "cls")]
+    if name not in spec:
+        return []
     owner = code.owner(body)
     calls: list[tuple[Syntax, ast.Call]] = []
     if owner is not None and body.name in ("forward", "__call__"):

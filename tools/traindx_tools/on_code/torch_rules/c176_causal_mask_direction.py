@@ -14,11 +14,12 @@ import re
 from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
-from traindx_tools.on_code.lookup import lookup, returned
+from traindx_tools.on_code.lookup import Body, lookup, returned
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import forms
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, parameters, syntax, written
+from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.triangles import Further, Triangle, is_low, triangle
 from traindx_tools.on_code.values import Instance, Thing
 from traindx_tools.rules import Rule
@@ -75,6 +76,11 @@ def check(project: Project) -> Iterator[Finding]:
 def _further(project: Project) -> Further:
     """What the callers of a function pass for its parameter, of a module's forward too, and what a function returns."""
     look = lookup(project)
+    known: dict[tuple[int, str], list[tuple[Syntax, ast.expr]]] = {}
+    forwards: dict[int, list[Event]] = {}
+    for event in project.calls("__call__"):
+        if isinstance(event.receiver, Instance):
+            forwards.setdefault(id(event.receiver.klass.info.node), []).append(event)
 
     def found(code: Syntax, node: ast.expr) -> list[tuple[Syntax, ast.expr]]:
         if isinstance(node, ast.Call):
@@ -83,14 +89,20 @@ def _further(project: Project) -> Further:
         body = code.function(node) if isinstance(node, ast.Name) else None
         if not isinstance(node, ast.Name) or body is None or node.id not in parameters(body):
             return []
+        if (id(body), node.id) not in known:
+            known[id(body), node.id] = given(code, body, node.id)
+        return known[id(body), node.id]
+
+    def given(code: Syntax, body: Body, name: str) -> list[tuple[Syntax, ast.expr]]:
         owner = code.owner(body)
         names = [n for n in parameters(body) if n not in ("self", "cls")]
-        if owner is not None and body.name in ("forward", "__call__"):
-            calls = [(syntax(e.file), e.node) for e in project.calls("__call__")
-                     if isinstance(e.receiver, Instance) and e.receiver.klass.info.node is owner]  # fmt: skip
+        if name not in names:
+            return []
+        if owner is not None and getattr(body, "name", "") in ("forward", "__call__"):
+            calls = [(syntax(e.file), e.node) for e in forwards.get(id(owner), ())]
         else:
             calls = [(c, n) for c, n in look.callers(body, code)]
-        passed = [(c, argument(n, names.index(node.id), node.id)) for c, n in calls if isinstance(n, ast.Call)]
+        passed = [(c, argument(n, names.index(name), name)) for c, n in calls if isinstance(n, ast.Call)]
         if not passed or len(passed) > _MOST_CALLERS:
             return []
         return [(c, n) for c, n in passed if n is not None] if all(n is not None for _, n in passed) else []

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.syntax import Syntax, argument, syntax, written
+from traindx_tools.on_code.source import below
+from traindx_tools.on_code.syntax import Syntax, argument, last_name, parameters, syntax, written
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -37,7 +38,7 @@ def check(project: Project) -> Iterator[Finding]:
         code = syntax(file)
         for call in code.calls("save"):
             path = argument(call, 1, "f")
-            if code.qualified(call.func) != "torch.save" or path is None or _RANK.search(written(path)):
+            if code.qualified(call.func) != "torch.save" or path is None or _says_rank(code, path):
                 continue
             if not _guarded(code, call):
                 yield RULE.finding(
@@ -53,14 +54,52 @@ def check(project: Project) -> Iterator[Finding]:
 def _guarded(code: Syntax, call: ast.Call) -> bool:
     """Whether a condition on the rank stands around the call, before it, or around the calls of its function."""
     for up in code.above(call):
-        if isinstance(up, (ast.If, ast.IfExp)) and _RANK.search(written(up.test)):
+        if isinstance(up, (ast.If, ast.IfExp)) and _asks(code, up.test):
             return True
     function = code.function(call)
     if function is None:
         return False
-    if any(isinstance(n, ast.If) and _RANK.search(written(n.test)) for n in ast.walk(function)):
+    if any(_asks(code, n.test) for n in code.inside(function, ast.If)):
         return True
     callers = [c for c in code.calls(function.name) if written(c.func) in (function.name, f"self.{function.name}")]
     if not callers:
         return "backward(" not in written(function)  # who calls it is not seen here
-    return all(any(isinstance(up, ast.If) and _RANK.search(written(up.test)) for up in code.above(c)) for c in callers)
+    return all(any(isinstance(up, ast.If) and _asks(code, up.test) for up in code.above(c)) for c in callers)
+
+
+def _asks(code: Syntax, test: ast.expr) -> bool:
+    """Whether a condition asks for the rank, or may: `me == 0` of a parameter that anything may be passed for."""
+    if _says_rank(code, test):
+        return True
+    sides = [test.left, *test.comparators] if isinstance(test, ast.Compare) else [test]
+    zero = not isinstance(test, ast.Compare) or any(isinstance(s, ast.Constant) and s.value in (0, 1) for s in sides)
+    function = code.function(test)
+    given = set(parameters(function)) if function is not None else set()
+    inner = [s.operand if isinstance(s, ast.UnaryOp) else s for s in sides]
+    return zero and any(isinstance(s, ast.Name) and s.id in given for s in inner)
+
+
+def _says_rank(code: Syntax, node: ast.expr) -> bool:
+    """Whether a rank stands in an expression, by its name or by what a name in it was made of."""
+    return _RANK.search(written(node)) is not None or any(
+        _is_rank(code, n, 4) for n in below(node) if isinstance(n, (ast.Name, ast.Attribute)))  # fmt: skip
+
+
+def _is_rank(code: Syntax, node: ast.expr, left: int) -> bool:
+    """Whether a value is a rank or a question about it: `dist.get_rank()`, `not int(os.environ["RANK"])`."""
+    if left <= 0:
+        return False
+    if isinstance(node, (ast.Name, ast.Attribute)):
+        made = [v for _, v in code.bindings(node)]
+        return _RANK.search(last_name(node)) is not None or any(_is_rank(code, v, left - 1) for v in made)
+    if isinstance(node, ast.Call):
+        name = last_name(node.func)
+        inside = name in ("int", "bool", "str", "get", "getenv")
+        return _RANK.search(name) is not None or (inside and any(_is_rank(code, a, left - 1) for a in node.args[:1]))
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, str) and _RANK.search(node.value) is not None
+    if isinstance(node, ast.Subscript):
+        return _is_rank(code, node.slice, left - 1)
+    if isinstance(node, (ast.Compare, ast.UnaryOp, ast.BoolOp, ast.BinOp)):
+        return any(_is_rank(code, c, left - 1) for c in ast.iter_child_nodes(node) if isinstance(c, ast.expr))
+    return False

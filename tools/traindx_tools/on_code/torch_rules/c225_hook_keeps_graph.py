@@ -134,7 +134,10 @@ def _known_as(codes: list[Syntax], hook: Hook, kept: _Kept) -> set[str]:
         return {kept.name}
     for up in hook.code.above(hook.function):
         if isinstance(up, FunctionNode) and kept.name in parameters(up):
-            position = [n for n in parameters(up) if n not in ("self", "cls")].index(kept.name)
+            given_names = [n for n in parameters(up) if n not in ("self", "cls")]
+            if kept.name not in given_names:
+                return {kept.name}  # the object itself, which keeps what its hook appends
+            position = given_names.index(kept.name)
             calls = [call for c in codes for call in c.calls(up.name)]
             given = [argument(call, position, kept.name) for call in calls]
             names = {_name(g) for g in given if g is not None}

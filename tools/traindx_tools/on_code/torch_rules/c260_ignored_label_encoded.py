@@ -104,7 +104,8 @@ def _called(codes: list[Syntax], code: Syntax, call: ast.Call) -> Iterator[tuple
     name = last_name(call.func)
     made = {last_name(v.func) for _, v in code.bindings(call.func) if isinstance(v, ast.Call)}
     for of_file in codes:
-        for function in of_file.of(ast.FunctionDef):
+        methods = [f for n in ("forward", "__call__") for f in of_file.functions(n) if n != name] if made else []
+        for function in (*of_file.functions(name), *methods):
             owner = of_file.owner(function)
             if (function.name == name and owner is None) or (
                     owner is not None and owner.name in made and function.name in ("forward", "__call__")):  # fmt: skip

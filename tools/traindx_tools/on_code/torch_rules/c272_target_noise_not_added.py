@@ -334,6 +334,6 @@ def _passed(
     if not isinstance(statement, ast.Assign) or statement.value is not draw or draw.lineno >= call.lineno:
         return ()
     spec = [n for n in parameters(body) if n not in ("self", "cls")]
-    if argument(call, spec.index(theirs.id), theirs.id) is not None:
+    if theirs.id not in spec or argument(call, spec.index(theirs.id), theirs.id) is not None:
         return ()
     return Change(code.file, "add the noise that the loss asks for").pass_argument(call, theirs.id, name.id).patches()
