@@ -27,6 +27,7 @@ RULE = Rule(
     confirm=("count the writes: strace, or a print beside the save",),
 )
 _RANK = re.compile(r"rank|is_main|master|primary|global_zero|is_leader|process_index|chief", re.IGNORECASE)
+_DEEP = 8
 _SHARDED = re.compile(r"FullyShardedDataParallel|fully_shard|deepspeed|distributed\.checkpoint")
 
 
@@ -82,7 +83,7 @@ def _asks(code: Syntax, test: ast.expr) -> bool:
 def _says_rank(code: Syntax, node: ast.expr) -> bool:
     """Whether a rank stands in an expression, by its name or by what a name in it was made of."""
     return _RANK.search(written(node)) is not None or any(
-        _is_rank(code, n, 4) for n in below(node) if isinstance(n, (ast.Name, ast.Attribute)))  # fmt: skip
+        _is_rank(code, n, _DEEP) for n in below(node) if isinstance(n, (ast.Name, ast.Attribute)))  # fmt: skip
 
 
 def _is_rank(code: Syntax, node: ast.expr, left: int) -> bool:
