@@ -26,9 +26,10 @@ _ESCAPE = re.compile(rb"\\([0-7]{3}|.)")
 _ESCAPED = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"}
 
 
-def touched_since(folder: Path, base: str) -> Touched:
+def touched_since(folder: Path, base: str, staged: bool = False) -> Touched:
     """The lines of Python files and notebooks that differ from `base`: committed, staged, in the worktree, untracked.
 
+    `staged`: what is committed or staged alone, as a hook before a commit has to look at it.
     Of a branch name the point where the current branch left it counts, as in a pull request. Raises BadUsage.
     """
     top = run_git(folder, "rev-parse", "--show-toplevel")
@@ -36,8 +37,10 @@ def touched_since(folder: Path, base: str) -> Touched:
         raise BadUsage(f"--diff needs a git repository, and {folder} is in none that git can read: leave --diff out to "
                        "audit everything")
     root = Path(top.removesuffix("\n"))
-    difference = run_git(root, *_DIFF, _commit(root, base), "--", limit=MOST_CHARACTERS + 1)
-    others = run_git(root, "ls-files", "--others", "--exclude-standard", "-z", limit=MOST_CHARACTERS)
+    index = ("--cached",) if staged else ()
+    difference = run_git(root, *_DIFF, *index, _commit(root, base), "--", limit=MOST_CHARACTERS + 1)
+    listed = ("ls-files", "--others", "--exclude-standard", "-z")
+    others = "" if staged else run_git(root, *listed, limit=MOST_CHARACTERS)
     if difference is None or len(difference) > MOST_CHARACTERS:
         raise BadUsage(f"git could not tell what differs from {base!r} (too much, or it took too long): name a nearer "
                        "commit, or leave --diff out")

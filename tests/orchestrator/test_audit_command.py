@@ -268,6 +268,19 @@ def test_a_repository_without_a_commit_differs_as_a_whole(tmp_path: Path, reposi
     assert [line.split(":")[0] for line in out.splitlines() if "C101" in line] == ["a.py", "b.py"]
 
 
+def test_a_commit_is_judged_by_what_it_stages(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (repository / "scratch.py").write_text(BAD)  # nobody adds it
+    (repository / "train.py").write_text(BAD)  # and this is not staged
+    assert said(capsys, "--diff", ".")[0] == 1
+    code, out, err = said(capsys, "--staged", ".")
+    assert (code, out) == (0, "")
+    assert "no Python file in . is staged against HEAD" in err
+    git(repository, "add", "train.py")
+    code, out, _ = said(capsys, "--staged", ".")
+    assert code == 1
+    assert {line.split(":")[0] for line in out.splitlines() if "C101" in line} == {"train.py"}
+
+
 def test_names_that_git_quotes(repository: Path) -> None:
     names = ["caf\u00e9.py", 'a"b.py', "tab\there.py", "with space.py", "new\nline.py", "back\\slash.py"]
     for name in names:

@@ -91,6 +91,8 @@ named on standard error and do not change the code.
 @click.option("--diff", "base", is_flag=False, flag_value=HEAD, metavar="[BASE]",
               help="Tell only what belongs to the difference from BASE (default HEAD): committed, staged, in the "
                    "worktree or untracked. Write --diff=BASE, or put it last.")
+@click.option("--staged", is_flag=True,
+              help="With --diff, or alone: only what is committed since BASE or staged, as a commit hook needs it.")
 @click.option("--format", "shape", type=click.Choice(list(FORMATS)), default=None,
               help="text (default), JSON, SARIF 2.1.0, or workflow commands of GitHub Actions.")
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json. Holds proposed changes too.")
@@ -102,9 +104,9 @@ named on standard error and do not change the code.
 @click.option("--isolated", is_flag=True, help="Do not read [tool.traindx.audit] of pyproject.toml.")
 @click.option("--no-cache", is_flag=True, help="Judge anew and remember nothing.")
 @click.option("--stdin-filename", default="<stdin>", show_default=True, help="What to call standard input.")
-def command(paths: tuple[str, ...], base: str | None, shape: str | None, as_json: bool, select: tuple[str, ...],
-            ignore: tuple[str, ...], fail_on: str | None, as_patch: bool, isolated: bool, no_cache: bool,
-            stdin_filename: str) -> int:
+def command(paths: tuple[str, ...], base: str | None, staged: bool, shape: str | None, as_json: bool,
+            select: tuple[str, ...], ignore: tuple[str, ...], fail_on: str | None, as_patch: bool, isolated: bool,
+            no_cache: bool, stdin_filename: str) -> int:
     """Read the Python files and notebooks in PATHS (never importing or running them) and list what is wrong in them.
 
     PATHS are files, folders, or - for standard input. A finding is taken out by a comment with a reason:
@@ -113,10 +115,10 @@ def command(paths: tuple[str, ...], base: str | None, shape: str | None, as_json
     from traindx import safe_text
     from traindx_tools.on_code.report import audit_report
 
-    paths, base = _sorted_out(paths, base)
+    paths, base = _sorted_out(paths, base or (HEAD if staged else None))
     shape = _shape(shape, as_json, as_patch)
     chosen = _selection(paths, isolated).narrowed(select, ignore, _severity(fail_on))
-    touched = _touched(paths, base) if base is not None else None
+    touched = _touched(paths, base, staged) if base is not None else None
     given = [_standard_input(stdin_filename)] if STDIN in paths else []
     report = audit_report([p for p in paths if p != STDIN], given=given, selection=chosen, touched=touched,
                           cache=None if no_cache else _cache(), say=_say if sys.stderr.isatty() else None, is_last=True)
@@ -125,7 +127,8 @@ def command(paths: tuple[str, ...], base: str | None, shape: str | None, as_json
         click.echo(f"traindx: {safe_text.line(f'{note.path}: {note.note}')}", err=True)
     _print(report, shape, as_patch)
     if base is not None and not report.texts:
-        click.echo(f"traindx: no Python file in {' '.join(paths)} differs from {base}", err=True)
+        how = "is staged against" if staged else "differs from"
+        click.echo(f"traindx: no Python file in {' '.join(paths)} {how} {base}", err=True)
     else:
         click.echo(f"traindx: {_summary(report, chosen)}", err=True)
     return int(any(chosen.fails(f) for f in report.findings))
@@ -176,13 +179,13 @@ def _selection(paths: Sequence[str], isolated: bool) -> Selection:
     return read_selection(Path(first))
 
 
-def _touched(paths: Sequence[str], base: str) -> Touched:
+def _touched(paths: Sequence[str], base: str, staged: bool) -> Touched:
     from traindx.git_changes import touched_since
 
     first = Path(paths[0])
     if not first.exists():
         raise UnreadableInput(f"{first}: not found. Give Python files, notebooks, or a folder of them")
-    return touched_since(first if first.is_dir() else first.parent, base)
+    return touched_since(first if first.is_dir() else first.parent, base, staged)
 
 
 def _standard_input(name: str) -> Text | Artifact:
