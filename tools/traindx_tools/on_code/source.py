@@ -162,7 +162,8 @@ def parse_source(path: str, text: str) -> SourceFile | Artifact:
         place = "" if error.lineno is None else f" in line {error.lineno}"
         return Artifact(path, "python", note=f"not parsed: {error.msg}{place}")
     except (ValueError, RecursionError, MemoryError) as error:  # nesting beyond the parser's stack
-        return Artifact(path, "python", note=f"not parsed: {type(error).__name__}: {str(error)[:100]}")
+        why = str(error)[:100] or "nested too deeply for Python's own parser"
+        return Artifact(path, "python", note=f"not parsed: {type(error).__name__}: {why}")
     if _too_deep(tree):
         return Artifact(path, "python", note=f"not followed: nested deeper than {MAX_DEPTH} levels")
     return SourceFile(path, text, tree)
