@@ -64,6 +64,7 @@ _SAFE = frozenset(
         "clamp_max",
         "relu",
         "max",
+        "min",
         "nan_to_num",
         "logaddexp",
         "square",

@@ -38,6 +38,9 @@ _TARGET = re.compile(
 _MASKS = re.compile(r"mask|noise|corrupt|denois|inpaint|drop", re.IGNORECASE)
 
 
+_LIBRARIES = ("torch", "jax", "tensorflow", "keras", "numpy", "pandas", "polars", "sklearn")
+
+
 @dataclass(frozen=True)
 class _Part:
     """A piece of a sequence: `node` is the subscript, `index` its slice or position, `rest` the other axes as text."""
@@ -51,6 +54,8 @@ class _Part:
 def check(project: Project) -> Iterator[Finding]:
     """Look at every window that has an element of its own sequence beside it."""
     for file in project.files:
+        if not any(library in file.text for library in _LIBRARIES):
+            continue  # a parser of texts has windows too
         code = syntax(file)
         parts: dict[tuple[int, str], list[_Part]] = {}
         for node in code.of(ast.Subscript):
