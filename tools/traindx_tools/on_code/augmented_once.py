@@ -92,7 +92,7 @@ def _at_start(methods: dict[str, ast.FunctionDef], init: ast.FunctionDef) -> lis
 def _applied(look: Lookup, code: Syntax, body: ast.FunctionDef, init: ast.FunctionDef | None) -> Iterator[_Applied]:
     """The calls of a method that augment, by a parameter of `__init__`, an attribute, a function or a library."""
     given = set(parameters(init)) - {"self"} if init is not None else set()
-    for call in (n for n in ast.walk(body) if isinstance(n, ast.Call)):
+    for call in (n for n in below(body) if isinstance(n, ast.Call)):
         name = last_name(call.func)
         if not _AUGMENTS.search(name) or code.function(call) is not body:
             continue
@@ -127,7 +127,7 @@ def _own_method(look: Lookup, code: Syntax, body: ast.FunctionDef, name: str) ->
     method = next((m for m in owner.body if isinstance(m, ast.FunctionDef) and m.name == name), None) if owner else None
     if method is None or "generator" in written(method) or "seed" in written(method):
         return None
-    for call in (n for n in ast.walk(method) if isinstance(n, ast.Call)):
+    for call in (n for n in below(method) if isinstance(n, ast.Call)):
         if re.match(r"(numpy\.)?random\.\w|torch\.(rand|bernoulli|normal)", code.qualified(call.func)):
             return Random(f"{name} ({written(call)[:40]})", code.at(call))
         random = drawn(look.codes, code, call.func)
@@ -142,10 +142,10 @@ def _kept(code: Syntax, body: ast.FunctionDef, call: ast.Call) -> str:
     if chosen or _several(code, call):
         return ""
     carriers: set[str] = set()
-    statements = [n for n in ast.walk(body) if isinstance(n, ast.stmt) and not isinstance(n, (ast.For, ast.If, ast.With,
+    statements = [n for n in below(body) if isinstance(n, ast.stmt) and not isinstance(n, (ast.For, ast.If, ast.With,
                   ast.While, *FunctionNode, ast.Try))]  # fmt: skip
     for statement in sorted(statements, key=lambda s: s.lineno):
-        reads = any(n is call for n in ast.walk(statement)) or bool(carriers & names_in(statement))
+        reads = any(n is call for n in below(statement)) or bool(carriers & names_in(statement))
         if not reads:
             continue
         for target in _targets(statement):
@@ -210,8 +210,8 @@ def _memory(code: Syntax, body: ast.FunctionDef, call: ast.Call) -> str:
     kept = _kept(code, body, call)
     if not kept:
         return ""
-    tests = [n for n in ast.walk(body) if isinstance(n, ast.If)
-             and kept in {written(x) for x in ast.walk(n.test) if isinstance(x, ast.Attribute)}]  # fmt: skip
+    tests = [n for n in below(body) if isinstance(n, ast.If)
+             and kept in {written(x) for x in below(n.test) if isinstance(x, ast.Attribute)}]  # fmt: skip
     for test in tests:
         inside = any(a is test for a in code.above(call))
         leaves = any(isinstance(s, ast.Return) for s in test.body) and call.lineno > test.lineno
@@ -264,7 +264,7 @@ def _of_lists(look: Lookup, code: Syntax) -> Iterator[Once]:
         target = statement.targets[0]
         if not isinstance(target, ast.Name) or named(target.id) == HELD or _several(code, made.elt):
             continue
-        for call in (n for n in ast.walk(made.elt) if isinstance(n, ast.Call)):
+        for call in (n for n in below(made.elt) if isinstance(n, ast.Call)):
             if not _AUGMENTS.search(last_name(call.func)):
                 continue
             random = drawn(look.codes, code, call.func)
@@ -313,7 +313,7 @@ def _inside(codes: Sequence[Syntax], code: Syntax, given: ast.expr) -> Random | 
             return random
     body: ast.AST | None = given if isinstance(given, ast.Lambda) else next(
         (f for f in code.of(ast.FunctionDef) if isinstance(given, ast.Name) and f.name == given.id), None)  # fmt: skip
-    for call in (n for n in ast.walk(body) if isinstance(n, ast.Call)) if body is not None else ():
+    for call in (n for n in below(body) if isinstance(n, ast.Call)) if body is not None else ():
         if _AUGMENTS.search(last_name(call.func)):
             random = drawn(codes, code, call.func)
             if random is not None:

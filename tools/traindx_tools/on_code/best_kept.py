@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.metric_direction import Direction, by_name, by_value, same
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, written
 
 _BEST = re.compile(r"best|min(imum)?(_|$)|lowest|highest|(^|_)max(_|$)", re.IGNORECASE)
@@ -95,7 +96,7 @@ def _kept(code: Syntax, node: ast.Compare, metric: ast.expr, best: ast.expr) -> 
                                               and _is_other_metric(code, v, metric) for v in up.values):  # fmt: skip
             return None
         up = code.parent(up)
-    if not isinstance(up, ast.If) or not any(n is node for n in ast.walk(up.test)):
+    if not isinstance(up, ast.If) or not any(n is node for n in below(up.test)):
         return None
     first, second = _sets(code, up.body, metric, best), _sets(code, up.orelse, metric, best)
     if first == second:
@@ -147,7 +148,7 @@ def _turned(code: Syntax, node: ast.Compare, metric: ast.expr, best: ast.expr, b
 def _at_top(code: Syntax, best: ast.expr) -> list[ast.expr]:
     """What a name that is declared global in this function holds at the file's top level."""
     name = last_name(best)
-    if not any(isinstance(n, ast.Global) and name in n.names for n in ast.walk(code.scope(best))):
+    if not any(isinstance(n, ast.Global) and name in n.names for n in below(code.scope(best))):
         return []
     return [s.value for s in code.file.tree.body if isinstance(s, ast.Assign) and name in map(written, s.targets)]
 

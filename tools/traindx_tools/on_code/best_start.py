@@ -56,7 +56,7 @@ def _sides(branch: ast.If, test: ast.Compare) -> tuple[ast.expr, ast.expr, Direc
 
 def _begun(code: Syntax, branch: ast.If, best: ast.expr) -> ast.expr | None:
     """The only value that the best has outside of the branch."""
-    inside = {id(n) for s in branch.body for n in ast.walk(s)}
+    inside = {id(n) for s in branch.body for n in below(s)}
     others = [value for statement, value in code.bindings(best) if id(statement) not in inside]
     return others[0] if len(others) == 1 else None
 

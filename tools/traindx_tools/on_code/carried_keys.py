@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from traindx_tools.on_code.lookup import Body, Lookup, returned
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, names_in, parameters, written
 from traindx_tools.on_code.tracing import GRADIENTS
 
@@ -101,13 +102,13 @@ def _made_by(look: Lookup, code: Syntax, made: ast.Call) -> tuple[Syntax, Body, 
     outcomes = list(returned(maker[1])) if maker is not None else []
     if maker is None or len(outcomes) != 1 or not isinstance(outcomes[0], ast.Name):
         return None
-    inner = [n for n in ast.walk(maker[1]) if isinstance(n, ast.FunctionDef) and n.name == outcomes[0].id]
+    inner = [n for n in below(maker[1]) if isinstance(n, ast.FunctionDef) and n.name == outcomes[0].id]
     return (maker[0], inner[0], 0) if len(inner) == 1 and inner[0] is not maker[1] else None
 
 
 def _handed_on(look: Lookup, code: Syntax, body: Body) -> Iterator[tuple[ast.Call, ast.expr]]:
     """Calls of the project's functions that draw with a key as they are given it."""
-    for call in (n for n in ast.walk(body) if isinstance(n, ast.Call)):
+    for call in (n for n in below(body) if isinstance(n, ast.Call)):
         given = [*call.args, *(k.value for k in call.keywords)]
         keys = [a for a in given if isinstance(a, (ast.Name, ast.Attribute)) and _KEYS.search(last_name(a))]
         inner = _body(look, code, call.func) if keys else None
@@ -122,7 +123,7 @@ def _handed_on(look: Lookup, code: Syntax, body: Body) -> Iterator[tuple[ast.Cal
 
 def _draws(code: Syntax, body: Body) -> Iterator[tuple[ast.Call, ast.expr]]:
     """The draws of a function itself, with the key's expression."""
-    for call in (n for n in ast.walk(body) if isinstance(n, ast.Call)):
+    for call in (n for n in below(body) if isinstance(n, ast.Call)):
         full = code.qualified(call.func)
         if full.startswith("jax.random.") and last_name(call.func) not in _NO_DRAW:
             key = argument(call, 0, "key")
@@ -137,7 +138,7 @@ def _draws(code: Syntax, body: Body) -> Iterator[tuple[ast.Call, ast.expr]]:
 def _stores(code: Syntax, body: Body, text: str) -> list[ast.expr]:
     """What is assigned to a name, an attribute or an entry inside a function; loops' targets as they are."""
     found: list[ast.expr] = []
-    for node in ast.walk(body):
+    for node in below(body):
         targets: list[tuple[ast.expr, ast.expr]] = []
         if isinstance(node, ast.Assign):
             targets = [(t, node.value) for t in node.targets]
@@ -146,7 +147,7 @@ def _stores(code: Syntax, body: Body, text: str) -> list[ast.expr]:
         elif isinstance(node, (ast.For, ast.comprehension)):
             targets = [(node.target, node.iter)]
         for target, value in targets:
-            parts = [n for n in ast.walk(target) if not isinstance(n, (ast.Tuple, ast.List, ast.Starred))]
+            parts = [n for n in below(target) if not isinstance(n, (ast.Tuple, ast.List, ast.Starred))]
             if any(written(p) == text for p in parts if isinstance(p, (ast.Name, ast.Attribute, ast.Subscript))):
                 found.append(value)
     return found
@@ -208,7 +209,7 @@ def _from_outside(code: Syntax, body: Body, key: ast.Name, names: list[str]) -> 
 
 
 def _trains(code: Syntax, body: Body) -> bool:
-    calls = [n for n in ast.walk(body) if isinstance(n, ast.Call)]
+    calls = [n for n in below(body) if isinstance(n, ast.Call)]
     return any(code.qualified(c.func) in GRADIENTS for c in calls) or bool(_TRAINS.search(written(body)))
 
 
@@ -242,7 +243,7 @@ def _in_calls(look: Lookup, code: Syntax) -> Iterator[Repeated]:
 def _changes(code: Syntax, key: ast.expr, loops: list[ast.AST]) -> bool:
     """Whether the loop binds the key, or what holds it, anew."""
     names = {written(key), *names_in(key)} - {"self"}
-    stored = {written(n) for loop in loops for n in ast.walk(loop)
+    stored = {written(n) for loop in loops for n in below(loop)
               if isinstance(n, (ast.Name, ast.Attribute)) and isinstance(n.ctx, ast.Store)}  # fmt: skip
     return bool(names & stored) or (not code.bindings(key) and not isinstance(key, ast.Name))
 
@@ -262,7 +263,7 @@ def _drawn_inside(look: Lookup, code: Syntax, body: Body, name: str, left: int) 
     stored = _stores(code, body, name)
     if any("fold_in" in written(v) for v in stored):
         return None
-    for call in (n for n in ast.walk(body) if isinstance(n, ast.Call)):
+    for call in (n for n in below(body) if isinstance(n, ast.Call)):
         given = [*call.args, *(k.value for k in call.keywords)]
         full = code.qualified(call.func)
         if full.startswith("jax.random."):

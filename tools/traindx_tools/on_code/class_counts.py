@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, method_of, written
 
 _CONVERTS = frozenset({
@@ -119,7 +120,7 @@ class Counts:
             return self.are(node.value)
         if not isinstance(node, (ast.ListComp, ast.GeneratorExp)) or not isinstance(node.elt, ast.Subscript):
             return False
-        names = {n.id for g in node.generators for n in ast.walk(g.target) if isinstance(n, ast.Name)}
+        names = {n.id for g in node.generators for n in below(g.target) if isinstance(n, ast.Name)}
         picked = node.elt.slice
         while isinstance(picked, ast.Call) and (picked.args or isinstance(picked.func, ast.Attribute)):
             picked = picked.args[0] if picked.args else picked.func.value  # type: ignore[attr-defined]

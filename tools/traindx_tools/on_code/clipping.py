@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, written
 
 NORM_BOUND = 1e-5
@@ -111,5 +112,5 @@ def _unguarded_zero(code: Syntax, call: ast.Call, node: ast.expr) -> bool:
 def _fixed(code: Syntax, node: ast.expr) -> bool:
     """Whether the number stands in the code, and is no default that a caller or a command line may change."""
     made = code.origin(node)
-    names = [n for n in ast.walk(made) if isinstance(n, (ast.Name, ast.Attribute))]
+    names = [n for n in below(made) if isinstance(n, (ast.Name, ast.Attribute))]
     return not names

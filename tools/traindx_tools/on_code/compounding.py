@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Patch
 from traindx_tools.on_code.project import TrainingLoop
 from traindx_tools.on_code.repairs import schedule
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.trace import Block, Place
 from traindx_tools.on_code.values import Symbol
 
@@ -55,14 +56,14 @@ def _own_rate(place: Place) -> bool:
     text = ast.unparse(node)
     return value is not None and any(
         isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mult) and text in (ast.unparse(n.left), ast.unparse(n.right))
-        for n in ast.walk(value)
+        for n in below(value)
     )
 
 
 def _assigned(place: Place, target: ast.Subscript) -> ast.expr | None:
     function = place.event.function
     tree: ast.AST = function.node if function else place.event.file.tree
-    for node in ast.walk(tree):
+    for node in below(tree):
         if isinstance(node, ast.Assign) and any(t is target for t in node.targets):
             return node.value
     return None
@@ -101,7 +102,7 @@ def _counter(node: ast.expr, place: Place) -> bool:
     function = place.event.function
     if isinstance(node, (ast.Name, ast.Attribute)):
         for tree in ([function.node] if function else []) + [b.node for b in place.path if b.kind == "loop"]:
-            for inner in ast.walk(tree):
+            for inner in below(tree):
                 if (
                     isinstance(inner, ast.AugAssign)
                     and isinstance(inner.op, ast.Add)
@@ -112,6 +113,6 @@ def _counter(node: ast.expr, place: Place) -> bool:
         if any(isinstance(a, Symbol) and a.role == "index" for a in place.event.args):
             return True
         targets = [b.node.target for b in place.path if b.kind == "loop" and isinstance(b.node, ast.For)]
-        if any(isinstance(n, ast.Name) and n.id == text for t in targets for n in ast.walk(t)):
+        if any(isinstance(n, ast.Name) and n.id == text for t in targets for n in below(t)):
             return True
     return False

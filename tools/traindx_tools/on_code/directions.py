@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from traindx_tools.on_code.flows import scales
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, parameters, written
 from traindx_tools.on_code.value_sets import values_of
 
@@ -151,7 +152,7 @@ def _of_call(
                 yield Push(call, context, sign, labelled)
             return
         other, body = function
-        returned = [n.value for n in ast.walk(body) if isinstance(n, ast.Return) and n.value is not None]
+        returned = [n.value for n in below(body) if isinstance(n, ast.Return) and n.value is not None]
         if len(returned) == 1:
             given = _bound(body, call, context)
             yield from _walk(search, Context(other, given), returned[0], sign, labelled, left - 4)

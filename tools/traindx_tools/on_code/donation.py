@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, last_name, parameters, written
 
 Origin = tuple[int, tuple[str, ...], int]
@@ -399,7 +400,7 @@ def _identity(node: ast.expr) -> bool:
 def _only_shapes(node: ast.AST) -> bool:
     """Whether an expression asks its arrays for shapes alone, which a deleted array still has."""
     own = node.body if isinstance(node, ast.Lambda) else getattr(node, "elt", None)
-    return own is not None and any(isinstance(n, ast.Attribute) and n.attr in _SHAPES for n in ast.walk(own))
+    return own is not None and any(isinstance(n, ast.Attribute) and n.attr in _SHAPES for n in below(own))
 
 
 def reuses(code: Syntax, bodies: Sequence[Sequence[ast.stmt]],

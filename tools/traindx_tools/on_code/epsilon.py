@@ -6,7 +6,7 @@ import ast
 
 from traindx_tools.finding import Patch
 from traindx_tools.on_code import patching
-from traindx_tools.on_code.source import SourceFile
+from traindx_tools.on_code.source import SourceFile, below
 
 SAFE = {"float16": 1e-3, "bfloat16": 1e-2, "float32": 1e-6}
 """An epsilon that 1 - eps and log resolve, with room: a few spacings below 1 (2**-11, 2**-8, 2**-24)."""
@@ -21,7 +21,7 @@ def raised(file: SourceFile, node: ast.AST, dtype: str) -> tuple[Patch, ...]:
     safe = SAFE.get(dtype)
     if safe is None:
         return ()
-    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    names = {n.id for n in below(node) if isinstance(n, ast.Name)}
     bound = [
         s
         for s in file.tree.body
@@ -32,7 +32,7 @@ def raised(file: SourceFile, node: ast.AST, dtype: str) -> tuple[Patch, ...]:
         and _small(s.value, safe)
     ]
     places = [s.value for s in bound if _bound_once(file, s.targets[0])]
-    inline = [n for n in ast.walk(node) if _small(n, safe)]
+    inline = [n for n in below(node) if _small(n, safe)]
     if len(places) + (1 if inline else 0) != 1:
         return ()
     changes = [
@@ -44,7 +44,7 @@ def raised(file: SourceFile, node: ast.AST, dtype: str) -> tuple[Patch, ...]:
 
 def named(node: ast.AST) -> str:
     """The name of the epsilon in a limit written as `1 - EPS`; "" where it is a number."""
-    for inner in ast.walk(node):
+    for inner in below(node):
         if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Sub) and isinstance(inner.left, ast.Constant):
             return ast.unparse(inner.right) if isinstance(inner.right, (ast.Name, ast.Attribute)) else ""
     return ""
@@ -58,7 +58,7 @@ def _bound_once(file: SourceFile, target: ast.expr) -> bool:
     name = target.id if isinstance(target, ast.Name) else ""
     stores = [
         n
-        for n in ast.walk(file.tree)
+        for n in below(file.tree)
         if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, (ast.Store, ast.Del))
     ]
     return len(stores) == 1

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from traindx_tools.on_code.lookup import Lookup, Where, returned
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, parameters, written
 
 _LOADERS = re.compile(r"DataLoader$")
@@ -107,7 +108,7 @@ def _by_loops(look: Lookup) -> Iterator[Pair]:
             if not isinstance(source, (ast.Name, ast.Attribute)):
                 continue
             over = _loaders(look, code, source)
-            calls = {last_name(n.func) for n in ast.walk(loop) if isinstance(n, ast.Call)} if over else set()
+            calls = {last_name(n.func) for n in below(loop) if isinstance(n, ast.Call)} if over else set()
             if "backward" in calls and "step" in calls:
                 trained += over
             elif over and "backward" not in calls and _without_gradients(code, loop):
@@ -119,7 +120,7 @@ def _by_loops(look: Lookup) -> Iterator[Pair]:
 
 
 def _without_gradients(code: Syntax, loop: ast.For) -> bool:
-    inside = any(isinstance(n, (ast.With,)) and _no_grad(n) for n in ast.walk(loop))
+    inside = any(isinstance(n, (ast.With,)) and _no_grad(n) for n in below(loop))
     for up in code.above(loop):
         if isinstance(up, ast.With) and _no_grad(up):
             return True

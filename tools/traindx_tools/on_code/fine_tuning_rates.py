@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from traindx_tools.on_code.lookup import Lookup
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, parameters, written
 
 REMARK, FAULT = 1e-2, 0.1
@@ -92,7 +93,7 @@ def _pretrained(code: Syntax, call: ast.Call) -> bool:
         owner = code.owner(call)
         return owner is not None and any(
             isinstance(n, ast.Assign) and isinstance(n.value, ast.Call) and _opens(n.value)
-            for n in ast.walk(owner))  # fmt: skip
+            for n in below(owner))  # fmt: skip
     made = code.origin(model)
     return isinstance(made, ast.Call) and _opens(made)
 

@@ -10,6 +10,7 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, written
 
 _CUTS = frozenset({"detach", "item", "numpy", "tolist", "data", "shape", "size", "dim", "numel", "grad", "dtype",
@@ -71,7 +72,7 @@ def ends(code: Syntax, source: ast.expr, factor: Callable[[ast.expr], bool]) -> 
 
 def _reads(code: Syntax, place: ast.AST, target: ast.AST) -> list[ast.AST]:
     """The later reads of what a target binds, up to its next plain assignment in the same block."""
-    names = {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}
+    names = {n.id for n in below(target) if isinstance(n, ast.Name)}
     scope = code.scope(place)
     line = getattr(place, "lineno", 0)
     found: list[ast.AST] = []
@@ -86,9 +87,9 @@ def _reads(code: Syntax, place: ast.AST, target: ast.AST) -> list[ast.AST]:
 
 def _bound_in(code: Syntax, made: ast.comprehension) -> list[ast.AST]:
     holder = code.parent(made)
-    names = {n.id for n in ast.walk(made.target) if isinstance(n, ast.Name)}
+    names = {n.id for n in below(made.target) if isinstance(n, ast.Name)}
     element = getattr(holder, "elt", None)
-    return [n for n in ast.walk(element) if isinstance(n, ast.Name) and n.id in names] if element is not None else []
+    return [n for n in below(element) if isinstance(n, ast.Name) and n.id in names] if element is not None else []
 
 
 _SCALES = re.compile(r"lambda|lam$|lmbd|weight|coef|alpha|beta|gamma|scale|factor|(^|_)w(_|$)|penalty|ratio|eta"

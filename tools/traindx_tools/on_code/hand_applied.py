@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from traindx_tools.on_code.lookup import Lookup
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, written
 from traindx_tools.on_code.tracing import GRADIENTS
 
@@ -219,7 +220,7 @@ def _signed(look: Lookup, code: Syntax, node: ast.expr, left: int = 5) -> bool |
     short = name.rpartition(".")[2]
     if not name.startswith("optax."):
         found = look.function(where, made.func)
-        results = [s.value for s in ast.walk(found[1]) if isinstance(s, ast.Return)] if found is not None else []
+        results = [s.value for s in below(found[1]) if isinstance(s, ast.Return)] if found is not None else []
         return _signed(look, found[0], results[0], left - 1) if found and len(results) == 1 and results[0] else None
     if short in _READY:
         rate = argument(made, 0, "learning_rate")

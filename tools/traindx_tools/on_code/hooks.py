@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, parameters, written
 
 FORWARD = frozenset({"register_forward_hook", "register_module_forward_hook"})
@@ -57,7 +58,7 @@ def _functions(
         yield from _functions(codes, code, node.args[0], left - 1)
     elif isinstance(node, ast.Call):
         for where, factory in _functions(codes, code, node.func, left - 1):
-            for returned in (n for n in ast.walk(factory) if isinstance(n, ast.Return) and n.value is not None):
+            for returned in (n for n in below(factory) if isinstance(n, ast.Return) and n.value is not None):
                 if where.function(returned) is factory and not isinstance(returned.value, ast.Call):
                     yield from _functions(codes, where, returned.value, left - 1)
     elif isinstance(node, ast.Name):
@@ -99,15 +100,15 @@ def _carrying(hook: Hook) -> set[str]:
     """The hook's arguments and the names that are made of them without being cut."""
     names = set(hook.given)
     for _ in range(2):
-        for node in ast.walk(hook.function):
+        for node in below(hook.function):
             if isinstance(node, ast.Assign):
                 targets = [t.id for t in node.targets if isinstance(t, ast.Name)]
                 if _carries(node.value, names, _recorded(hook, node)):
                     names |= set(targets)
-                elif any(isinstance(n, ast.Name) and n.id in names for n in ast.walk(node.value)):
+                elif any(isinstance(n, ast.Name) and n.id in names for n in below(node.value)):
                     names -= set(targets)
             elif isinstance(node, ast.For) and _carries(node.iter, names, True):
-                names |= {n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)}
+                names |= {n.id for n in below(node.target) if isinstance(n, ast.Name)}
     return names
 
 
@@ -141,7 +142,7 @@ def _carries(node: ast.expr, names: set[str], recorded: bool) -> bool:
         return _carries(node.body, names, recorded) or _carries(node.orelse, names, recorded)
     if isinstance(node, (ast.ListComp, ast.GeneratorExp)):
         over = any(_carries(g.iter, names, recorded) for g in node.generators)
-        inner = {n.id for g in node.generators for n in ast.walk(g.target) if isinstance(n, ast.Name)}
+        inner = {n.id for g in node.generators for n in below(g.target) if isinstance(n, ast.Name)}
         return _carries(node.elt, names | inner if over else names, recorded)
     if isinstance(node, ast.BinOp):
         return recorded and (_carries(node.left, names, recorded) or _carries(node.right, names, recorded))

@@ -237,7 +237,7 @@ class Ranges:
         return Range(low.value, high if closed else high.shifted(-1), code, call)
 
     def _of_item(self, code: Syntax, node: ast.Subscript, left: int) -> Range | None:
-        if any(isinstance(n, (ast.Compare, ast.Invert)) for n in below(node.slice)):
+        if any(isinstance(n, ast.Compare) or isinstance(getattr(n, "op", None), ast.Invert) for n in below(node.slice)):
             return None  # a mask may leave numbers out
         place = node.slice.value if isinstance(node.slice, ast.Constant) else None
         if isinstance(place, int):

@@ -6,6 +6,7 @@ import ast
 import re
 from dataclasses import dataclass
 
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, parameters, written
 
 _LAYERS = ("modules", "named_modules", "children", "named_children")
@@ -91,7 +92,7 @@ def _tests(code: Syntax, node: ast.AST) -> list[ast.expr]:
 def _loop(code: Syntax, node: ast.AST, name: str) -> ast.For | ast.AsyncFor | None:
     for loop in code.loops(node):
         if isinstance(loop, (ast.For, ast.AsyncFor)) and any(
-                isinstance(n, ast.Name) and n.id == name for n in ast.walk(loop.target)):
+                isinstance(n, ast.Name) and n.id == name for n in below(loop.target)):
             return loop
     return None
 

@@ -90,7 +90,7 @@ def _rebinds(node: ast.AST, name: str) -> bool:
     targets = [g.target for g in node.generators] if isinstance(
         node, (ast.ListComp, ast.GeneratorExp, ast.DictComp)) else [node.target] if isinstance(
         node, ast.For) else []  # fmt: skip
-    return any(isinstance(n, ast.Name) and n.id == name for t in targets for n in ast.walk(t))
+    return any(isinstance(n, ast.Name) and n.id == name for t in targets for n in below(t))
 
 
 def keys(look: Lookup, code: Syntax, node: ast.expr, left: int = _DEEP) -> set[str]:

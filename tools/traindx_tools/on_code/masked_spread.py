@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, written
 
 _GUARD = re.compile(r"maximum|clip|clamp|where|\beps|epsilon|EPS|tiny|1e-|nan_to_num")
@@ -23,7 +24,7 @@ def spreads(code: Syntax) -> Iterator[tuple[ast.expr, ast.expr]]:
             continue
         whole = _followed(code, inside)
         if whole is not None and not _GUARD.search(" ".join(map(written, whole))) and any(
-                _weighted_square(code, n) for part in whole for n in ast.walk(part)):  # fmt: skip
+                _weighted_square(code, n) for part in whole for n in below(part)):  # fmt: skip
             yield node, inside
 
 
@@ -42,7 +43,7 @@ def _roots(code: Syntax) -> Iterator[tuple[ast.expr, ast.expr]]:
 def _followed(code: Syntax, node: ast.expr) -> list[ast.expr] | None:
     """An expression with what its names stand for, two steps back; None where one may be several things."""
     parts = [node]
-    for name in (n for n in ast.walk(node) if isinstance(n, ast.Name)):
+    for name in (n for n in below(node) if isinstance(n, ast.Name)):
         made = code.assigned(name)
         if made is None and code.bindings(name):
             return None

@@ -6,6 +6,7 @@ import ast
 import re
 from typing import Literal
 
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, written
 
 Direction = Literal["min", "max"]
@@ -55,7 +56,7 @@ def by_value(code: Syntax, node: ast.expr) -> Direction | None:
 
 def turns(code: Syntax, value: ast.expr) -> bool:
     """Whether an expression has a sign or a difference on its way: -x, 1 - x, x * -1, 1 / x."""
-    for node in ast.walk(value):
+    for node in below(value):
         negated = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
         if negated and not isinstance(node.operand, ast.Constant):  # type: ignore[attr-defined]
             return True

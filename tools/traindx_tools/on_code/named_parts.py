@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, written
 from traindx_tools.on_code.values import Bag, Const, Instance, Table, Thing, Value
 
@@ -137,9 +138,9 @@ def choice_of(code: Syntax, leaf: ast.expr) -> Choice | None:
         return None
     loops = [loop for loop in code.of(ast.For) if code.scope(loop) is code.scope(leaf)
              and _named_parameters(loop.iter) is not None
-             and any(written(c.func) == f"{leaf.id}.append" for c in ast.walk(loop) if isinstance(c, ast.Call))]
+             and any(written(c.func) == f"{leaf.id}.append" for c in below(loop) if isinstance(c, ast.Call))]
     others = [c for c in code.calls("append", "extend", "insert") if isinstance(c.func, ast.Attribute)
-              and written(c.func.value) == leaf.id and not any(c in ast.walk(loop) for loop in loops)]
+              and written(c.func.value) == leaf.id and not any(c in below(loop) for loop in loops)]
     if len(loops) != 1 or others or len(code.bindings(leaf)) != 1:
         return None
     pair, model = _pair(loops[0].target), _named_parameters(loops[0].iter)
@@ -291,7 +292,7 @@ def _constant(node: ast.expr, code: Syntax) -> object:
 
 def constants_of(choice: Choice) -> set[str]:
     """The pieces of names that a choice goes by."""
-    return {n.value for part in (*choice.conditions, *choice.body) for n in ast.walk(part)
+    return {n.value for part in (*choice.conditions, *choice.body) for n in below(part)
             if isinstance(n, ast.Constant) and isinstance(n.value, str)}
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from traindx_tools.on_code.meanings import Meaning, Meanings, last_name
+from traindx_tools.on_code.source import below
 
 MAX_BYTES = 2 * 2**20
 """Longer files are no training scripts."""
@@ -224,7 +225,7 @@ def _cells(node: ast.AST) -> list[ast.expr] | None:
 
 
 def _headers(tree: ast.Module) -> Iterator[list[str]]:
-    for node in ast.walk(tree):
+    for node in below(tree):
         if isinstance(node, (ast.List, ast.Tuple)) and len(node.elts) >= 2:
             names = [e.value for e in node.elts if isinstance(e, ast.Constant) and isinstance(e.value, str)]
             if len(names) == len(node.elts):

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, parameters, written
 
 _TRANSFORMS = re.compile(
@@ -76,7 +77,7 @@ def _called(codes: Sequence[Syntax], code: Syntax, node: ast.Call, left: int) ->
             return _in_body(codes, where, method, what.name, left)
         return None
     if isinstance(what, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        returned = [n.value for n in ast.walk(what) if isinstance(n, ast.Return) and n.value is not None]
+        returned = [n.value for n in below(what) if isinstance(n, ast.Return) and n.value is not None]
         if len(returned) == 1 and where.function(returned[0]) is what:
             return drawn(codes, where, returned[0], left - 1)
     return None
@@ -87,7 +88,7 @@ def _in_body(codes: Sequence[Syntax], code: Syntax, function: ast.AST, name: str
     if any(word in written(function) for word in _FIXED):
         return None
     own = set(parameters(function)) if isinstance(function, (ast.FunctionDef, ast.Lambda)) else set()
-    for call in (n for n in ast.walk(function) if isinstance(n, ast.Call)):
+    for call in (n for n in below(function) if isinstance(n, ast.Call)):
         full = code.qualified(call.func)
         if _DRAWS.fullmatch(full):
             return Random(f"{name} ({written(call)[:40]})", code.at(call))

@@ -11,6 +11,7 @@ from traindx_tools.finding import Patch
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.splits import HELD, TRAIN, part_of
 from traindx_tools.on_code.splits import named as part_named
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, names_in, parameters, written
@@ -208,7 +209,7 @@ def _from(code: Syntax, node: ast.expr, name: str, left: int) -> bool:
     """Whether a value is computed from a parameter."""
     if left <= 0:
         return False
-    for part in ast.walk(node):
+    for part in below(node):
         if isinstance(part, ast.Name) and part.id == name and not code.bindings(part):
             return True
         if isinstance(part, (ast.Name, ast.Attribute)):
@@ -311,5 +312,5 @@ def _columns(fit: _Fit) -> tuple[str, ...]:
     given = fit.call.args[0] if fit.call.args else fit.call
     names = sorted(re.sub(r"[^xyXY]", "", re.sub(r"(?i)train|trn|test|valid\w*|val|dev", "", n))[:1].lower()
                    for n in names_in(given) if n not in ("np", "pd", "torch"))  # fmt: skip
-    slices = [written(n.slice) for n in ast.walk(given) if isinstance(n, ast.Subscript)]
+    slices = [written(n.slice) for n in below(given) if isinstance(n, ast.Subscript)]
     return (*names, *slices)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from traindx_tools.on_code.bootstrapping import suspended
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, written
 
 _NEW = frozenset({"torch.tensor", "torch.as_tensor", "torch.from_numpy", "torch.FloatTensor", "torch.Tensor",
@@ -199,17 +200,17 @@ def _sent(code: Syntax, node: ast.expr, direct: bool) -> bool:
         return False
     if isinstance(statement, ast.Return):
         return not direct
-    if any(isinstance(n, ast.Attribute) and n.attr == "backward" for n in ast.walk(statement)):
+    if any(isinstance(n, ast.Attribute) and n.attr == "backward" for n in below(statement)):
         return True
     targets = statement.targets if isinstance(statement, ast.Assign) else \
         [statement.target] if isinstance(statement, ast.AugAssign) else []  # fmt: skip
     names = {written(t) for t in targets if isinstance(t, (ast.Name, ast.Attribute))}
     scope = code.scope(node)
     for call in code.calls("backward", "manual_backward"):
-        if code.scope(call) is scope and names & {written(n) for n in ast.walk(call) if isinstance(n, ast.expr)}:
+        if code.scope(call) is scope and names & {written(n) for n in below(call) if isinstance(n, ast.expr)}:
             return True
     returns = (r for r in code.of(ast.Return) if not direct and code.scope(r) is scope and r.value is not None)
-    return any(names & {written(n) for n in ast.walk(r) if isinstance(n, ast.expr)} for r in returns)
+    return any(names & {written(n) for n in below(r) if isinstance(n, ast.expr)} for r in returns)
 
 
 def _holds_loss(code: Syntax, leaf: ast.expr) -> bool:
@@ -218,10 +219,10 @@ def _holds_loss(code: Syntax, leaf: ast.expr) -> bool:
     for _ in range(_DEEP):
         if seen is None:
             return False
-        for call in (n for n in ast.walk(seen) if isinstance(n, ast.Call)):
+        for call in (n for n in below(seen) if isinstance(n, ast.Call)):
             if not _is_new(code, call) and _is_loss(code, call):
                 return True
-        names = [n for n in ast.walk(seen) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
+        names = [n for n in below(seen) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
         made = [m for n in names if (m := code.assigned(n)) is not None and m is not seen]
         seen = made[0] if len(made) == 1 else None
     return False

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from traindx_tools.on_code.lookup import Lookup, returned
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, computed, last_name, parameters, written
 
 _DEEP = 14
@@ -205,7 +206,7 @@ class Counter:
         start = next((b for b in owner.body if isinstance(b, ast.FunctionDef) and b.name == "__init__"), None)
         if start is None or not isinstance(made.node, ast.Call):
             return None
-        for node in ast.walk(start):
+        for node in below(start):
             if isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.ctx, ast.Store):
                 values = code.bindings(node)
                 return Spot(code, values[0][1], self._arguments(made, made.node, start)) if len(values) == 1 else None

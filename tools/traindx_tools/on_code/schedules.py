@@ -12,6 +12,7 @@ from traindx_tools.finding import Value as Plain
 from traindx_tools.on_code import names, windowed
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.repairs import schedule
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.trace import Block, Place, walk
 from traindx_tools.on_code.training import innermost, is_optimizer, is_scheduler, same, steps_inside
 from traindx_tools.on_code.values import (
@@ -102,7 +103,7 @@ def _told(scheduler: Thing) -> list[Value]:
     told: list[Value] = [*scheduler.args[1:], *scheduler.kwargs.values()]
     for value in list(told):
         if isinstance(value, Function):
-            used = {n.id for n in ast.walk(value.info.node) if isinstance(n, ast.Name)}
+            used = {n.id for n in below(value.info.node) if isinstance(n, ast.Name)}
             scopes = [s for s in (value.closure, *value.closures) if s]
             told += [scope[name] for name in used for scope in scopes if name in scope]
     return told
@@ -257,7 +258,7 @@ def _guarded(place: Place) -> bool:
     function = place.event.function
     if function is None:
         return bool(place.branches)
-    return any(isinstance(n, (ast.Compare, ast.IfExp, ast.If)) for n in ast.walk(function.node))
+    return any(isinstance(n, (ast.Compare, ast.IfExp, ast.If)) for n in below(function.node))
 
 
 def _place_name(place: Place) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from traindx_tools.on_code.lookup import Lookup, returned
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, written
 
 _DEEP = 16
@@ -160,7 +161,7 @@ def _entropy(look: Lookup, code: Syntax, node: ast.expr) -> Direction | None:
 def _holds(code: Syntax, log: ast.Call, p: ast.expr) -> bool:
     inner = _inner(code, log)
     text = written(p)
-    return inner is not None and any(written(n) == text for n in ast.walk(inner) if isinstance(n, ast.expr))
+    return inner is not None and any(written(n) == text for n in below(inner) if isinstance(n, ast.expr))
 
 
 def _average(look: Lookup, code: Syntax, node: ast.expr, left: int = 8) -> bool:

@@ -75,8 +75,8 @@ def _attribute(look: Lookup, code: Syntax, one: Jitted, node: ast.Attribute,
     for method in (m for m in owner.body if isinstance(m, ast.FunctionDef)):
         if id(method) in bodies or _FIRST.match(method.name) or _compiles(code, method):
             continue
-        holders = [f for f in ast.walk(method) if isinstance(f, FunctionNode) and id(f) in bodies]
-        inner = {id(n) for f in holders for n in ast.walk(f)}
+        holders = [f for f in below(method) if isinstance(f, FunctionNode) and id(f) in bodies]
+        inner = {id(n) for f in holders for n in below(f)}
         for stored in _stores(method, "self", node.attr):
             if id(stored) not in inner and not _once(code, stored):
                 return code, stored

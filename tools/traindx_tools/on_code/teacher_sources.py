@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from traindx_tools.on_code.names import is_optimizer
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, names_in, written
 
 _AVERAGING = ("update_ema", "ema_update", "update_moving_average", "momentum_update", "update_teacher")
@@ -29,7 +30,7 @@ class Named:
         receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
         given = [receiver, *call.args] if receiver is not None else [*call.args]
         for node in given:
-            for part in ast.walk(node):
+            for part in below(node):
                 if isinstance(part, (ast.Name, ast.Attribute)) and last_name(part) in self.names:
                     return True
                 loops = [x for x in code.above(call) if isinstance(x, ast.For)]

@@ -10,6 +10,7 @@ from functools import cached_property
 
 from traindx_tools.on_code.bootstrapping import suspended
 from traindx_tools.on_code.flows import places_of
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, parameters, written
 from traindx_tools.on_code.teacher_sources import Call, Named, Sources
 
@@ -124,7 +125,7 @@ class Teacher:
         if found:
             return found[2]
         makers = self.sources.functions(self.made_in, maker)
-        inside = {last_name(c.func) for f in makers for c in ast.walk(f) if isinstance(c, ast.Call)}
+        inside = {last_name(c.func) for f in makers for c in below(f) if isinstance(c, ast.Call)}
         classes = [maker, *sorted(n for n in inside if n[:1].isupper())]
         return next((layer for name in classes if (layer := self._in_class(name, 4))), "")
 
@@ -134,7 +135,7 @@ class Teacher:
             found = _MODES.search(text)
             if found and not re.search(rf"{found[2]}\(0(\.0)?\)|{found[2]}\(p=0(\.0)?\)", text):
                 return found[2]
-            for call in (n for n in ast.walk(owner) if isinstance(n, ast.Call)):
+            for call in (n for n in below(owner) if isinstance(n, ast.Call)):
                 inner = last_name(call.func)
                 if inner[:1].isupper() and inner != name and (deeper := self._in_class(inner, left - 1)):
                     return deeper
@@ -152,7 +153,7 @@ class Teacher:
 def _targets(code: Syntax, call: ast.Call) -> set[str]:
     statement = code.statement(call)
     targets = statement.targets if isinstance(statement, ast.Assign) else []
-    return {n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)}
+    return {n.id for t in targets for n in below(t) if isinstance(n, ast.Name)}
 
 
 def teachers(codes: Sequence[Syntax]) -> Iterator[Teacher]:

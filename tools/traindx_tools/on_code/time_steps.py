@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from traindx_tools.on_code.lookup import Lookup
 from traindx_tools.on_code.row_counts import Counter, Spot
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, parameters, written
 
 _REDUCES = re.compile(r"^(Conv|MaxPool|AvgPool|LPPool)[12]d$")
@@ -128,10 +129,10 @@ def longest(look: Lookup) -> tuple[float, Syntax, ast.expr] | None:
         comprehensions: list[ast.ListComp | ast.GeneratorExp] = [*code.of(ast.ListComp), *code.of(ast.GeneratorExp)]
         for made in comprehensions:
             over = made.generators[0].iter
-            draws = any(isinstance(n, ast.Call) and last_name(n.func) in _DRAWS for n in ast.walk(made.elt))
+            draws = any(isinstance(n, ast.Call) and last_name(n.func) in _DRAWS for n in below(made.elt))
             if not draws or not isinstance(over, ast.Call) or last_name(over.func) != "range" or len(over.args) != 1:
                 continue
-            if any(isinstance(n, (ast.ListComp, ast.GeneratorExp)) for n in ast.walk(made.elt)):
+            if any(isinstance(n, (ast.ListComp, ast.GeneratorExp)) for n in below(made.elt)):
                 continue
             if _ITEM.search(written(made.elt)):
                 found += [(n, code, over.args[0]) for n in _most(look, code, over.args[0])]

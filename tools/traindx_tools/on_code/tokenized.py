@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Sequence
 
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, written
 
 _TOKENIZER = re.compile(r"(^|_)(tok|tokenizer|processor)\w*$|tokeni[sz]er", re.IGNORECASE)
@@ -109,7 +110,7 @@ def pretrained(codes: Sequence[Syntax], code: Syntax, callee: ast.expr) -> str:
             name += "CausalLM" if made.args and _DECODERS.search(written(made.args[0])) else ""
             return "" if _NOT_TEXT.search(name) or "Tokenizer" in name or "Processor" in name else name
         found = [(c, f) for c in codes for f in c.functions(last_name(made.func))]
-        returned = [r.value for r in ast.walk(found[0][1]) if isinstance(r, ast.Return)] if len(found) == 1 else []
+        returned = [r.value for r in below(found[0][1]) if isinstance(r, ast.Return)] if len(found) == 1 else []
         if len(returned) != 1 or returned[0] is None:
             return ""
         code = found[0][0]

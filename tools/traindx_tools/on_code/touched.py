@@ -16,7 +16,7 @@ from functools import cached_property
 from traindx_tools.finding import Finding
 from traindx_tools.on_code.files import Text
 from traindx_tools.on_code.imports import ModuleIndex, imported
-from traindx_tools.on_code.source import SourceFile, parse_source
+from traindx_tools.on_code.source import SourceFile, below, parse_source
 
 Span = tuple[int, int]
 """First and last line, 1-based and inclusive."""
@@ -58,7 +58,7 @@ class Units:
         source = parse_source(self.text.path, self.text.text)
         if not isinstance(source, SourceFile):
             return [], []
-        functions = [_span(n) for n in ast.walk(source.tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
+        functions = [_span(n) for n in below(source.tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
         return functions, [_span(s) for s in source.tree.body]
 
     def around(self, line: int) -> Span:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from traindx_tools.on_code.lookup import Lookup
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, names_in, written
 from traindx_tools.on_code.trained_sum import behind, trained
 
@@ -48,14 +49,14 @@ def ungraphed(look: Lookup) -> Iterator[Ungraphed]:
 
 def _judged(look: Lookup, code: Syntax, step: ast.FunctionDef) -> Ungraphed | None:
     losses = list({written(v): v for v in trained(code, step, look)}.values())
-    blocks = [n for n in ast.walk(step) if isinstance(n, ast.With) and any(_is_off(i.context_expr) for i in n.items)]
+    blocks = [n for n in below(step) if isinstance(n, ast.With) and any(_is_off(i.context_expr) for i in n.items)]
     if len(losses) != 1 or not blocks:
         return None
-    if any(last_name(n.func) in _NEW_LEAF for n in ast.walk(step) if isinstance(n, ast.Call)):
+    if any(last_name(n.func) in _NEW_LEAF for n in below(step) if isinstance(n, ast.Call)):
         return None
     names = behind(step, losses)
-    inside = {id(n) for b in blocks for n in ast.walk(b)}
-    for node in ast.walk(step):
+    inside = {id(n) for b in blocks for n in below(b)}
+    for node in below(step):
         part = _contributes(node, names)
         if part is not None and id(node) not in inside and _may_hold_graph(look, code, part):
             return None
@@ -87,7 +88,7 @@ def _contributes(node: ast.AST, names: set[str]) -> ast.expr | None:
 
 
 def _calls(node: ast.expr) -> list[ast.Call]:
-    return [n for n in ast.walk(node) if isinstance(n, ast.Call)]
+    return [n for n in below(node) if isinstance(n, ast.Call)]
 
 
 def _plain(look: Lookup, code: Syntax, call: ast.Call) -> bool:
@@ -114,7 +115,7 @@ def _forward(look: Lookup, code: Syntax, statement: ast.stmt) -> bool:
 
 def _parameter(code: Syntax, part: ast.expr) -> bool:
     """Whether an attribute of self that may be a parameter takes part: one that is made as one, or not in sight."""
-    for node in ast.walk(part):
+    for node in below(part):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self":
             made = [v for _, v in code.bindings(node)]
             called = isinstance(code.parent(node), ast.Call)

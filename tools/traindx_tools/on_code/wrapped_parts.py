@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from traindx_tools.on_code.lookup import Lookup
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, names_in, parameters, written
 
 _PREPARES = re.compile(
@@ -109,14 +110,14 @@ class Wrapping:
         if left <= 0 or any(text == written(a) for c in calls for a in (*c.args, *(k.value for k in c.keywords))):
             return True
         for statement, value in code.bindings(name):
-            if any(isinstance(n, ast.Call) and (n in calls or self._takes(code, n)) for n in ast.walk(value)):
+            if any(isinstance(n, ast.Call) and (n in calls or self._takes(code, n)) for n in below(value)):
                 return True
             if isinstance(name, ast.Name) and name.id in names_in(value):
                 return True  # wrapped by something else
             plain = isinstance(value, (ast.Name, ast.Attribute))
             if plain and (not code.bindings(value) or self._handed_over(code, value, calls, left - 1)):
                 return True
-            if plain is False and any(_takes_owner(n) for n in ast.walk(value)):
+            if plain is False and any(_takes_owner(n) for n in below(value)):
                 return True
             if isinstance(statement, (ast.With, ast.For)):
                 return True

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from traindx_tools.on_code.lookup import Lookup
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, names_in, written
 
 _MODULES = re.compile(r"(^|\.)(Module|LightningModule|PreTrainedModel)$")
@@ -44,9 +45,9 @@ def written_parts(look: Lookup) -> Iterator[Parts]:
 
 def _of_module(look: Lookup, code: Syntax, owner: ast.ClassDef) -> Parts:
     names: list[str] = []
-    returned = {id(n) for r in ast.walk(owner) if isinstance(r, ast.Return) and r.value for n in ast.walk(r.value)}
+    returned = {id(n) for r in below(owner) if isinstance(r, ast.Return) and r.value for n in below(r.value)}
     outputs: set[str] = set()
-    for call in (n for n in ast.walk(owner) if isinstance(n, ast.Call)):
+    for call in (n for n in below(owner) if isinstance(n, ast.Call)):
         if not _is_layer(look, code, call):
             continue
         given = argument(call, 99, "name")
@@ -58,7 +59,7 @@ def _of_module(look: Lookup, code: Syntax, owner: ast.ClassDef) -> Parts:
                 outputs.add(given.value)
         elif isinstance(target, ast.Attribute) and written(target.value) == "self":
             names.append(target.attr)
-    for attribute in (n for n in ast.walk(owner) if isinstance(n, ast.Attribute)):
+    for attribute in (n for n in below(owner) if isinstance(n, ast.Attribute)):
         up = code.parent(attribute)
         called = isinstance(up, ast.Call) and up.func is attribute and id(up) in returned
         if called and attribute.attr in names and written(attribute.value) == "self" and _is_last(code, up):

@@ -111,7 +111,7 @@ class Flow:
             if whole.level == CUT:
                 whole = _Value(FLOWS)  # one of several results: which one has a gradient is not known
             for part in target.elts:
-                for name in (n.id for n in ast.walk(part) if isinstance(n, ast.Name)):
+                for name in (n.id for n in below(part) if isinstance(n, ast.Name)):
                     env[name] = whole
             return
         env[written(target)] = self._of(code, value, env, left)
@@ -145,7 +145,7 @@ class Flow:
         if isinstance(node, ast.IfExp):
             return _most([self._of(code, node.body, env, left), self._of(code, node.orelse, env, left)])
         if isinstance(node, ast.Lambda):
-            return _most([env[n.id] for n in ast.walk(node.body) if isinstance(n, ast.Name) and n.id in env])
+            return _most([env[n.id] for n in below(node.body) if isinstance(n, ast.Name) and n.id in env])
         if isinstance(node, ast.Call):
             return self._call(code, node, env, left)
         return _most([self._of(code, c, env, left) for c in ast.iter_child_nodes(node) if isinstance(c, ast.expr)])

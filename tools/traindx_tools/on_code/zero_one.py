@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 
 from traindx_tools.on_code.lookup import Lookup
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, parameters, written
 
 _KEEPS = frozenset({
@@ -126,13 +127,13 @@ def _of_loop(code: Syntax, node: ast.expr) -> bool:
         return False
     targets = [loop.target for loop in code.loops(node) if isinstance(loop, ast.For)]
     return _in_comprehension(code, node) or any(
-        isinstance(n, ast.Name) and n.id == node.id for t in targets for n in ast.walk(t))  # fmt: skip
+        isinstance(n, ast.Name) and n.id == node.id for t in targets for n in below(t))  # fmt: skip
 
 
 def _in_comprehension(code: Syntax, node: ast.Name) -> bool:
     return any(isinstance(n, ast.Name) and n.id == node.id for up in code.above(node)
                if isinstance(up, (ast.GeneratorExp, ast.ListComp)) for g in up.generators
-               for n in ast.walk(g.target))  # fmt: skip
+               for n in below(g.target))  # fmt: skip
 
 
 def _filled(code: Syntax, node: ast.Name) -> bool:
@@ -196,7 +197,7 @@ def _is_object_of(code: Syntax, func: ast.expr, name: str) -> bool:
         for loop in code.loops(func):
             over = loop.iter if isinstance(loop, ast.For) else None
             target = loop.target if isinstance(loop, ast.For) else None
-            if target is not None and func.id in {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}:
+            if target is not None and func.id in {n.id for n in below(target) if isinstance(n, ast.Name)}:
                 if isinstance(over, ast.Call) and over.args:
                     over = over.args[0]
                 made = code.assigned(over) if over is not None else None
@@ -210,7 +211,7 @@ def _is_object_of(code: Syntax, func: ast.expr, name: str) -> bool:
     if last_name(made.func) == name:
         return True
     return last_name(made.func) in ("ModuleList", "Sequential") and any(
-        isinstance(n, ast.Call) and last_name(n.func) == name for n in ast.walk(made))  # fmt: skip
+        isinstance(n, ast.Call) and last_name(n.func) == name for n in below(made))  # fmt: skip
 
 
 def _by_name(look: Lookup, name: str, left: int) -> Source | None:

@@ -19,6 +19,7 @@ from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import keys
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.state_keys import Kept, kept_keys
 from traindx_tools.on_code.syntax import argument, last_name, names_in, written
 from traindx_tools.on_code.trace import Block, Event, Place
@@ -276,8 +277,8 @@ def _replaced(place: Place, loop: Block) -> bool:
     """Whether the loop binds anew a name that is handed to the call through which the key is used."""
     node = _in_loop(place, loop).node
     given = [*node.args, *(k.value for k in node.keywords)] if isinstance(node, ast.Call) else []
-    objects = {id(n.value) for a in given for n in ast.walk(a) if isinstance(n, ast.Attribute)}  # `rng.integers`
-    names = {n.id for a in given for n in ast.walk(a) if isinstance(n, ast.Name) and id(n) not in objects}
+    objects = {id(n.value) for a in given for n in below(a) if isinstance(n, ast.Attribute)}  # `rng.integers`
+    names = {n.id for a in given for n in below(a) if isinstance(n, ast.Name) and id(n) not in objects}
     keys = {n for n in names if _KEYS.search(n)}
     return not keys or bool(keys & _assigned(loop.node))
 
@@ -302,4 +303,4 @@ def _repeating(place: Place, key: Value) -> Block | None:
 
 
 def _assigned(loop: ast.AST) -> set[str]:
-    return {n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return {n.id for n in below(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import jax_values
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Tensor
 from traindx_tools.rules import Rule
@@ -125,7 +126,7 @@ def _resolved(event: Event, node: ast.expr) -> ast.expr:
     if not isinstance(node, ast.Name) or event.function is None:
         return node
     best: ast.expr | None = None
-    for inner in ast.walk(event.function.node):
+    for inner in below(event.function.node):
         if (
             isinstance(inner, ast.Assign)
             and inner.lineno < event.line
@@ -136,7 +137,7 @@ def _resolved(event: Event, node: ast.expr) -> ast.expr:
 
 
 def _names(node: ast.AST) -> set[str]:
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    return {n.id for n in below(node) if isinstance(n, ast.Name)}
 
 
 def _unsafe_part(branch: ast.expr, condition: ast.expr) -> ast.expr | None:
@@ -159,7 +160,7 @@ def _unsafe_part(branch: ast.expr, condition: ast.expr) -> ast.expr | None:
 
 
 def _guarded(node: ast.AST) -> bool:
-    for inner in ast.walk(node):
+    for inner in below(node):
         if isinstance(inner, ast.Call):
             name = inner.func.attr if isinstance(inner.func, ast.Attribute) else getattr(inner.func, "id", "")
             if name in _SAFE:

@@ -153,7 +153,7 @@ def _kept_state(file: SourceFile, node: ast.AST, steps: dict[int, FunctionNode])
     target, step = node.targets[0], steps.get(id(node.value))
     if step is None or isinstance(step, ast.Lambda) or not isinstance(target, ast.Tuple):
         return ()
-    updates = [(n.value, n.targets[0]) for n in ast.walk(step) if isinstance(n, ast.Assign)
+    updates = [(n.value, n.targets[0]) for n in below(step) if isinstance(n, ast.Assign)
                and isinstance(n.value, ast.Call) and last_name(n.value.func) == "update"]
     names = [a.arg for a in (*step.args.posonlyargs, *step.args.args)]
     made = updates[0][1] if len(updates) == 1 else None
@@ -161,7 +161,7 @@ def _kept_state(file: SourceFile, node: ast.AST, steps: dict[int, FunctionNode])
     if not isinstance(given, ast.Name) or given.id not in names or not isinstance(made, ast.Tuple):
         return ()
     went_in, new = argument(node.value, names.index(given.id), given.id), written(made.elts[-1])
-    returns = [n.value for n in ast.walk(step) if isinstance(n, ast.Return) and isinstance(n.value, ast.Tuple)]
+    returns = [n.value for n in below(step) if isinstance(n, ast.Return) and isinstance(n.value, ast.Tuple)]
     at = [i for r in returns for i, e in enumerate(r.elts) if written(e) == new]
     if len(at) != 1 or not isinstance(went_in, ast.Name):
         return ()

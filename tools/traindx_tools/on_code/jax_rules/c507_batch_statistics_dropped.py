@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import jax_states
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.tracing import differentiated
@@ -89,7 +90,7 @@ def _statistics(value: Value | None) -> str | None:
 
 def _carried(project: Project, name: str) -> bool:
     """Whether any value is put under that name: a keyword, an entry of a dict, or a whole mapping merged."""
-    return any(_carries(node, name, syntax(file)) for file in project.files for node in ast.walk(file.tree))
+    return any(_carries(node, name, syntax(file)) for file in project.files for node in below(file.tree))
 
 
 def _carries(node: ast.AST, name: str, code: Syntax) -> bool:

@@ -18,6 +18,7 @@ from traindx_tools.on_code.hand_applied import Applied, applied_by_hand
 from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import forms
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Const, Symbol, Thing, Value, number
@@ -136,7 +137,7 @@ def _positive(code: Syntax, node: ast.expr, depth: int = 0) -> bool:
         return False
     if any(isinstance(n, ast.USub) for n in ast.walk(node)):
         return False
-    names = [n for a in (*node.args, *(k.value for k in node.keywords)) for n in ast.walk(a) if isinstance(n, ast.Name)]
+    names = [n for a in (*node.args, *(k.value for k in node.keywords)) for n in below(a) if isinstance(n, ast.Name)]
     values = [code.assigned(n) for n in names]
     return not any(isinstance(n, ast.USub) for v in values if v is not None for n in ast.walk(v))
 

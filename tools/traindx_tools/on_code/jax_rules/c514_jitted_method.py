@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, syntax, written
 from traindx_tools.on_code.tracing import Traced, traced
 from traindx_tools.rules import Rule
@@ -53,12 +54,12 @@ def check(project: Project) -> Iterator[Finding]:
 
 
 def _stale(code: Syntax, one: Traced, owner: ast.ClassDef) -> Iterator[Finding]:
-    read = {n.attr: n for n in ast.walk(one.node) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load)
+    read = {n.attr: n for n in below(one.node) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load)
             and written(n.value) == "self"}  # fmt: skip
     for method in (m for m in owner.body if isinstance(m, ast.FunctionDef)):
         if method.name in ("__init__", "setup", "__post_init__") or method is one.node:
             continue
-        for node in ast.walk(method):
+        for node in below(method):
             stored = (
                 isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and written(node.value) == "self"
             )

@@ -14,6 +14,7 @@ from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.shared_keys import Shared, shared_keys
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, names_in, parameters, syntax, written
 from traindx_tools.on_code.tracing import calls_of, function_of
 from traindx_tools.rules import Rule
@@ -81,7 +82,7 @@ def _shared_key(code: Syntax, call: ast.Call, axes: ast.expr | None) -> Iterator
         fixed = isinstance(axis, ast.Constant) and axis.value is None
         if not fixed or not _KEY.fullmatch(name) or any(written(argument(u, position)) == "None" for u in calls):
             continue
-        for draw in (n for n in ast.walk(function) if isinstance(n, ast.Call)):
+        for draw in (n for n in below(function) if isinstance(n, ast.Call)):
             sampler = code.qualified(draw.func).startswith("jax.random.") and last_name(draw.func) != "fold_in"
             if sampler and draw.args and name in names_in(draw.args[0]):
                 why = f"gives every sample the same key {name}, and {function.name} draws from it at line {draw.lineno}"

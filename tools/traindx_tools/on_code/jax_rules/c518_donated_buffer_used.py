@@ -17,6 +17,7 @@ from traindx_tools.on_code.compiled_names import Compiled, compiled_names, meant
 from traindx_tools.on_code.donation import Reuse, reuses
 from traindx_tools.on_code.patching import replace_text
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, parameters, syntax, written
 from traindx_tools.rules import Rule
 
@@ -63,7 +64,7 @@ def _given(code: Syntax, call: ast.Call) -> tuple[int, ...] | None:
                 "all-except-first": tuple(range(1, 12))}.get(str(whole.value))  # fmt: skip
     if value is None and names is None:
         return None
-    texts = {c.value for c in ast.walk(names) if isinstance(c, ast.Constant)} if names is not None else set()
+    texts = {c.value for c in below(names) if isinstance(c, ast.Constant)} if names is not None else set()
     own = _signature(code, call)
     return (*_numbers(value), *(i for i, name in enumerate(own) if name in texts)) or None
 
@@ -149,5 +150,5 @@ def _copied(code: Syntax, one: Reuse) -> tuple[Patch, ...]:
 
 
 def _numbers(value: ast.expr | None) -> tuple[int, ...]:
-    return tuple(c.value for c in ast.walk(value) if isinstance(c, ast.Constant) and isinstance(c.value, int)) if (
+    return tuple(c.value for c in below(value) if isinstance(c, ast.Constant) and isinstance(c.value, int)) if (
         value is not None) else ()  # fmt: skip

@@ -14,6 +14,7 @@ from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.bootstrapping import suspended
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, names_in, syntax, written
 from traindx_tools.rules import Rule
 
@@ -80,7 +81,7 @@ def _of_these(code: Syntax, call: ast.Call) -> bool:
     updated, made = written(call.args[1]), code.origin(call.args[2])
     if not isinstance(made, ast.Call):
         return True
-    given = [written(n) for a in (*made.args, *(k.value for k in made.keywords)) for n in ast.walk(a)]
+    given = [written(n) for a in (*made.args, *(k.value for k in made.keywords)) for n in below(a)]
     return updated in given or not made.args or isinstance(code.origin(call.args[1]), ast.Call)
 
 

@@ -53,7 +53,7 @@ def check(project: Project) -> Iterator[Finding]:
         if "jax" not in file.text or not ("PRNGKey" in file.text or "random.key(" in file.text):
             continue
         code = syntax(file)
-        inside = {id(n) for one in traced(code) if "jit" in one.how or "pmap" in one.how for n in ast.walk(one.node)}
+        inside = {id(n) for one in traced(code) if "jit" in one.how or "pmap" in one.how for n in below(one.node)}
         for call in code.calls("PRNGKey", "key"):
             seed = argument(call, 0, "seed")
             constant = isinstance(seed, ast.Constant) and code.qualified(call.func) in (

@@ -14,6 +14,7 @@ from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import forms
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, parameters, syntax
 from traindx_tools.on_code.tracing import GRADIENTS, differentiated, function_of
 from traindx_tools.rules import Rule
@@ -86,7 +87,7 @@ def _result(
     code: Syntax, call: ast.expr, function: ast.FunctionDef, home: Syntax | None = None
 ) -> Iterator[Finding]:
     home = home or code
-    returns = [n for n in ast.walk(function) if isinstance(n, ast.Return) and home.function(n) is function]
+    returns = [n for n in below(function) if isinstance(n, ast.Return) and home.function(n) is function]
     aux = argument(call, 2, "has_aux") if isinstance(call, ast.Call) else None
     pairs = [n for n in returns if isinstance(n.value, ast.Tuple)]
     if returns and len(pairs) == len(returns) and aux is None:

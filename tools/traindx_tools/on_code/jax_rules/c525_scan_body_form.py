@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, names_in, parameters, syntax
 from traindx_tools.on_code.tracing import function_of
 from traindx_tools.rules import Rule
@@ -45,7 +46,7 @@ def check(project: Project) -> Iterator[Finding]:
 
 def _judged(code: Syntax, body: ast.FunctionDef) -> Iterator[Finding]:
     carry = next(iter(parameters(body)), "")
-    for node in (n for n in ast.walk(body) if isinstance(n, ast.Return) and code.function(n) is body):
+    for node in (n for n in below(body) if isinstance(n, ast.Return) and code.function(n) is body):
         value = node.value
         if isinstance(value, ast.Tuple) and len(value.elts) != 2:
             yield _finding(code, node, f"returns {len(value.elts)} values; scan needs (carry, y)", body, "pair")
@@ -54,7 +55,7 @@ def _judged(code: Syntax, body: ast.FunctionDef) -> Iterator[Finding]:
         elif isinstance(value, ast.Tuple):
             made = code.origin(value.elts[0])
             grows = isinstance(made, ast.Call) and last_name(made.func) in _GROWING and carry in names_in(made)
-            cut = any(isinstance(n, ast.Subscript) and isinstance(n.slice, ast.Slice) for n in ast.walk(made))
+            cut = any(isinstance(n, ast.Subscript) and isinstance(n.slice, ast.Slice) for n in below(made))
             library = isinstance(made, ast.Call) and code.qualified(made.func).startswith("jax.")
             if grows and library and not cut:
                 why = f"appends to its carry ({ast.unparse(made)[:60]}): its shape changes"

@@ -64,8 +64,8 @@ def check(project: Project) -> Iterator[Finding]:
         yield from _evaluations(code)
         for _, function in differentiated(code):
             trains = any(isinstance(n, ast.keyword) and n.arg in _EVALUATES and isinstance(n.value, ast.Constant)
-                         and n.value.value is not _EVALUATES[n.arg] for n in ast.walk(function))  # fmt: skip
-            for keyword in (n for n in ast.walk(function) if isinstance(n, ast.keyword)):
+                         and n.value.value is not _EVALUATES[n.arg] for n in below(function))  # fmt: skip
+            for keyword in (n for n in below(function) if isinstance(n, ast.keyword)):
                 value = keyword.value.value if isinstance(keyword.value, ast.Constant) else None
                 if keyword.arg in _EVALUATES and value is _EVALUATES[keyword.arg] and not trains:
                     yield RULE.finding(

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import (
     FunctionNode,
     Syntax,
@@ -179,13 +180,13 @@ def _singular(outer: str, inner: str) -> bool:
 def _meets(use: _Use, name: str, mapped: list[int]) -> bool:
     """Whether the function uses the target as a whole; not where it picks its own row of it."""
     body = use.function
-    picked = [n for n in ast.walk(body) if isinstance(n, ast.Subscript) and written(n.value) == name]
+    picked = [n for n in below(body) if isinstance(n, ast.Subscript) and written(n.value) == name]
     inside = {use.inside[i] for i in mapped}
-    reads = [n for n in ast.walk(body) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]
+    reads = [n for n in below(body) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]
     pairwise = _PAIRWISE.search(written(body)) is not None or any(
-        isinstance(n, ast.BinOp) and isinstance(n.op, ast.MatMult) and name in names_in(n) for n in ast.walk(body)
+        isinstance(n, ast.BinOp) and isinstance(n.op, ast.MatMult) and name in names_in(n) for n in below(body)
     )
-    own = any(isinstance(n, ast.Name) and n.id in inside for n in ast.walk(body))
+    own = any(isinstance(n, ast.Name) and n.id in inside for n in below(body))
     return bool(reads) and own and not picked and not pairwise
 
 
@@ -216,12 +217,12 @@ def _together(codes: list[Syntax], code: Syntax, one: ast.expr, other: ast.expr,
 def _unpacked(code: Syntax, one: ast.Name, other: ast.Name) -> bool:
     """Whether both names stand in one target: `x, y = batch`, `for x, y in loader`."""
     scope = code.scope(one)
-    for node in ast.walk(scope):
+    for node in below(scope):
         target = node.targets[0] if isinstance(node, ast.Assign) else node.target if isinstance(node, ast.For) else None
         if isinstance(target, ast.Tuple):
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple):
                 continue
-            names = [n.id for n in ast.walk(target) if isinstance(n, ast.Name)]
+            names = [n.id for n in below(target) if isinstance(n, ast.Name)]
             source = written(node.value if isinstance(node, ast.Assign) else node.iter)  # type: ignore[attr-defined]
             if one.id in names and other.id in names and not re.search(r"split|init|key", source):
                 return True

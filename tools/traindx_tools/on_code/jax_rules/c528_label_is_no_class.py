@@ -15,6 +15,7 @@ from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.id_ranges import Number, Range, Ranges, beyond
 from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, names_in, written
 from traindx_tools.rules import Rule
 
@@ -76,7 +77,7 @@ def _counted_from_one(code: Syntax, labels: ast.expr, size: Number, ranges: Rang
         low, high = (ranges.number(code, a) for a in source.args)
         if low != Number(1) or high != size.shifted(1) or not isinstance(loop.target, ast.Name):
             continue
-        for node in (n for s in loop.body for n in ast.walk(s) if isinstance(n, ast.Compare)):
+        for node in (n for s in loop.body for n in below(s) if isinstance(n, ast.Compare)):
             sides = [written(node.left), *(written(c) for c in node.comparators)]
             if loop.target.id in sides and any(_of_labels(s, labels) for s in sides if s != loop.target.id):
                 return True

@@ -81,7 +81,7 @@ def _static(one: Compiled, call: ast.Call) -> Iterator[tuple[ast.expr, str]]:
                     if not isinstance(a, ast.Starred))  # fmt: skip
         yield from ((k.value, k.arg) for k in call.keywords if k.arg is not None)
         return
-    constants = [c.value for k in given for c in ast.walk(options[k]) if isinstance(c, ast.Constant)]
+    constants = [c.value for k in given for c in below(options[k]) if isinstance(c, ast.Constant)]
     texts = {c for c in constants if isinstance(c, str)}
     places = {c for c in constants if isinstance(c, int)} | {own.index(t) for t in texts if t in own}
     texts |= {own[p] for p in places if p < len(own)}

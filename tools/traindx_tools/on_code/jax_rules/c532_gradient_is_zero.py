@@ -109,10 +109,10 @@ def _other_way(code: Syntax, function: ast.AST, node: ast.AST) -> bool:
     """Whether what the step is made of is used elsewhere too: in another term, or in an estimator."""
     if isinstance(node, ast.Call) and written(node.func).endswith("stop_gradient"):
         return True  # written on purpose
-    inner = {id(n) for n in ast.walk(node)}
+    inner = {id(n) for n in below(node)}
     used = names_in(node) & {n.id for n in below(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     if not used:
-        return not any(isinstance(n, ast.Call) for n in ast.walk(node))
+        return not any(isinstance(n, ast.Call) for n in below(node))
     return any(isinstance(n, ast.Name) and n.id in used and isinstance(n.ctx, ast.Load) and id(n) not in inner
                and getattr(n, "lineno", 0) >= getattr(node, "lineno", 0) for n in below(function))  # fmt: skip
 

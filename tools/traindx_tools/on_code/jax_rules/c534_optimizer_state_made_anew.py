@@ -66,7 +66,7 @@ def _updated_beside(look: Lookup, code: Syntax, call: ast.Call) -> ast.Call | No
     kept = statement.targets[0] if isinstance(statement, ast.Assign) else None
     if kept is None or not isinstance(kept, (ast.Name, ast.Tuple)):
         return None
-    names = {n.id for n in ast.walk(kept) if isinstance(n, ast.Name)}
+    names = {n.id for n in below(kept) if isinstance(n, ast.Name)}
     updates = [n for n in below(around) if isinstance(n, ast.Call) and last_name(n.func) == "update"]
     if not updates or not _with_state(look, code, owner):
         return None
@@ -152,7 +152,7 @@ def _long(look: Lookup, code: Syntax, loop: ast.AST, around: ast.AST) -> bool:
                and last_name(n.value.func) == "apply_updates"]  # fmt: skip
     for one in applied:
         target = written(one.targets[0])
-        given = {n.id for n in ast.walk(one.value) if isinstance(n, ast.Name)}
+        given = {n.id for n in below(one.value) if isinstance(n, ast.Name)}
         begun = [n for n in below(around) if isinstance(n, ast.Assign) and n is not one
                  and any(written(t) == target for t in n.targets)]  # fmt: skip
         if target in given and target in bound and not begun:
@@ -181,7 +181,7 @@ def _returned(body: ast.AST, names: set[str]) -> bool:
     """Whether the step hands its state back, to be kept by the caller."""
     for node in below(body):
         if isinstance(node, ast.Return) and node.value is not None:
-            inside = {n.id for n in ast.walk(node.value) if isinstance(n, ast.Name)}
+            inside = {n.id for n in below(node.value) if isinstance(n, ast.Name)}
             if inside & names:
                 return True
     return False

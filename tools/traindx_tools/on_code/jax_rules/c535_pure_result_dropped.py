@@ -16,6 +16,7 @@ from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.changes import source_of
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
 from traindx_tools.rules import Rule
 
@@ -83,7 +84,7 @@ def _computes(code: Syntax, node: ast.expr) -> bool:
         return True
     if not isinstance(node, ast.Lambda):
         return False
-    inner = [n for n in ast.walk(node.body) if isinstance(n, ast.Call)]
+    inner = [n for n in below(node.body) if isinstance(n, ast.Call)]
     return all(code.qualified(n.func).startswith(("jax.numpy.", "jax.nn.", "jax.lax."))
                or last_name(n.func) in ("astype", "reshape", "sum", "mean", "copy") for n in inner)
 

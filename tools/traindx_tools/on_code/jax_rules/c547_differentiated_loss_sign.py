@@ -144,7 +144,8 @@ def _penalty(code: Syntax, node: ast.expr) -> bool:
                   for n in below(total))  # fmt: skip
     over = any(isinstance(n, ast.Call) and last_name(n.func) in ("tree_leaves", "leaves", "global_norm", "tree_reduce")
                for n in below(total))  # fmt: skip
-    return squares and over and not any(isinstance(n, (ast.Sub, ast.USub)) for n in below(total))
+    return squares and over and not any(
+        isinstance(n, (ast.BinOp, ast.UnaryOp)) and isinstance(n.op, (ast.Sub, ast.USub)) for n in below(total))
 
 
 def _finding(code: Syntax, node: ast.AST, kind: str, why: str, patch: tuple[Patch, ...]) -> Finding:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
 from traindx_tools.rules import Rule
 
@@ -122,7 +123,7 @@ def _is_used(code: Syntax, whole: ast.expr) -> bool:
     return applied and any(
         (isinstance(n, ast.keyword) and n.arg == "tx" and written(n.value) == target.id)
         or (isinstance(n, ast.Call) and written(n.func) == f"{target.id}.init")
-        for n in ast.walk(scope)
+        for n in below(scope)
     )
 
 

@@ -59,7 +59,8 @@ def _judged(code: Syntax, owner: ast.ClassDef) -> Iterator[Finding]:
             and code.qualified(c.func).startswith(_FRAMEWORKS)]  # fmt: skip
     held = {written(a.targets[0]): a.value for m in methods.values() for a in code.inside(m, ast.Assign)
             if written(a.targets[0]).startswith("self.")}  # fmt: skip
-    if len(made) < 2 or any(isinstance(n, (ast.Pow, ast.MatMult, ast.Div, ast.Mult)) for n in below(forward)):
+    bends = (ast.Pow, ast.MatMult, ast.Div, ast.Mult)
+    if len(made) < 2 or any(isinstance(n, ast.BinOp) and isinstance(n.op, bends) for n in below(forward)):
         return
     if any(k.arg == "use_bias" for c in made for k in c.keywords) or _ON_PURPOSE.search(written(owner)):
         return
@@ -84,8 +85,8 @@ def _judged(code: Syntax, owner: ast.ClassDef) -> Iterator[Finding]:
 def _over_layers(code: Syntax, target: ast.Name, held: dict[str, ast.expr]) -> bool:
     """Whether a name runs over a list of dense layers that the module holds."""
     for loop in code.loops(target):
-        if isinstance(loop, ast.For) and target.id in {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}:
-            for part in ast.walk(loop.iter):
+        if isinstance(loop, ast.For) and target.id in {n.id for n in below(loop.target) if isinstance(n, ast.Name)}:
+            for part in below(loop.iter):
                 if isinstance(part, ast.Attribute) and _dense_list(held.get(written(part))):
                     return True
     return False

@@ -20,6 +20,7 @@ from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.lookup import Lookup, Where, lookup
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, parameters, written
 from traindx_tools.rules import Rule
 
@@ -88,7 +89,7 @@ def _in_a_model(look: Lookup, code: Syntax, owner: ast.ClassDef, kind: _Kind) ->
     """Whether a class has layers of its own, or another module has it as a part."""
     nested = [(c, k) for c in look.codes for k in c.of(ast.ClassDef)
               if k is not owner and any(c.qualified(b) in kind.bases for b in k.bases)]  # fmt: skip
-    parts = any(isinstance(n, ast.Name) and n.id == owner.name for _, k in nested for n in ast.walk(k))
+    parts = any(isinstance(n, ast.Name) and n.id == owner.name for _, k in nested for n in below(k))
     layers = re.compile(r"^(equinox\.nn|flax\.nnx|torch\.nn)\.[A-Z]\w+$")
     own = [c for c in code.inside(owner, ast.Call) if layers.match(code.qualified(c.func))]
     return parts or any(code.qualified(c.func) not in (kind.wrapper, "equinox.nn.State") for c in own)
@@ -112,12 +113,12 @@ def _judged(look: Lookup, code: Syntax, owner: ast.ClassDef, kind: _Kind) -> Ite
 
 
 def _read(owner: ast.ClassDef) -> set[str]:
-    return {n.attr for n in ast.walk(owner) if isinstance(n, ast.Attribute) and written(n.value) == "self"}
+    return {n.attr for n in below(owner) if isinstance(n, ast.Attribute) and written(n.value) == "self"}
 
 
 def _pairs(owner: ast.ClassDef) -> Iterator[tuple[str, str]]:
     """(center, spread) of `(x - self.mean) / self.std` and of `z * self.std + self.mean`."""
-    for node in (n for n in ast.walk(owner) if isinstance(n, ast.BinOp)):
+    for node in (n for n in below(owner) if isinstance(n, ast.BinOp)):
         center, spread = "", ""
         if isinstance(node.op, ast.Div) and isinstance(node.left, ast.BinOp) and isinstance(node.left.op, ast.Sub):
             center, spread = _field(node.left.right), _field(node.right)
@@ -193,7 +194,7 @@ def _is_data(look: Lookup, code: Syntax, value: ast.expr) -> bool:
     plain = re.fullmatch(r"(jnp\.|jax\.numpy\.)?a(s)?array\(\[?\(?(0|1)(\.0?)?\)?\]?(,.*)?\)", text)
     if _BEGINS.search(text) or plain is not None or re.match(r"(np|numpy)\.", text):
         return False
-    return any(isinstance(n, ast.Call) and last_name(n.func) in _DATA for n in ast.walk(inner))
+    return any(isinstance(n, ast.Call) and last_name(n.func) in _DATA for n in below(inner))
 
 
 def _patch(code: Syntax, owner: ast.ClassDef, kind: _Kind, values: list[Where]) -> tuple[Patch, ...]:
@@ -222,7 +223,7 @@ def _names(statement: ast.AST) -> str:
 def _finding(code: Syntax, owner: ast.ClassDef, kind: _Kind, names: list[str], what: str,
              patch: tuple[Patch, ...]) -> Finding:  # fmt: skip
     listed = " and ".join(f"`{n}`" for n in names)
-    node = next((s for s in ast.walk(owner) if _names(s) == names[0]), owner)
+    node = next((s for s in below(owner) if _names(s) == names[0]), owner)
     meant = "the constants of the standardisation" if what == "standardisation" else "a fixed mask"
     return RULE.finding(
         f"{listed} of {owner.name} ({code.at(node)}), {meant}, {'are' if len(names) > 1 else 'is'} {kind.constant} and "

@@ -19,6 +19,7 @@ from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.lookup import Lookup, Where, lookup
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.steps_of import SCHEDULE_LENGTHS, loops_around, steps
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, written
 from traindx_tools.rules import Rule
@@ -116,7 +117,7 @@ def _schedules(look: Lookup, inner: tuple[Where, ...]) -> Iterator[tuple[Syntax,
                 yield where, made, given
         found = look.called(where, made)
         if found is not None:
-            queue += [(found[0], r.value) for r in ast.walk(found[1]) if isinstance(r, ast.Return) and r.value]
+            queue += [(found[0], r.value) for r in below(found[1]) if isinstance(r, ast.Return) and r.value]
         for value in [*made.args, *(k.value for k in made.keywords)]:
             queue += [(where, v) for v in (value.elts if isinstance(value, (ast.List, ast.Tuple)) else [value])]
 
@@ -224,7 +225,7 @@ def _generated(look: Lookup, code: Syntax, call: ast.Call) -> list[str] | None:
     found = look.called(code, call)
     if found is None or isinstance(found[1], ast.Lambda):
         return None
-    yields = [n for n in ast.walk(found[1]) if isinstance(n, ast.Yield)]
+    yields = [n for n in below(found[1]) if isinstance(n, ast.Yield)]
     loops = found[0].loops(yields[0]) if len(yields) == 1 else []
     if len(loops) != 1 or not isinstance(loops[0], ast.For):
         return None

@@ -20,6 +20,7 @@ from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.lookup import Body, Lookup, lookup
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, names_in, parameters, written
 from traindx_tools.rules import Rule
 
@@ -121,8 +122,8 @@ def _judged(look: Lookup, one: _Mapped) -> Iterator[Finding]:
 
 def _drawn(look: Lookup, code: Syntax, inner: ast.AST, body: ast.AST | None) -> tuple[ast.Call, ast.expr] | None:
     """A call that is given a key from outside, with the key."""
-    local = {n.id for n in ast.walk(inner) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    for call in (n for n in ast.walk(inner) if isinstance(n, ast.Call)):
+    local = {n.id for n in below(inner) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    for call in (n for n in below(inner) if isinstance(n, ast.Call)):
         if _MAKES.match(code.qualified(call.func)) and not code.qualified(call.func).endswith(".split"):
             continue
         given = [*call.args, *(k.value for k in call.keywords)]

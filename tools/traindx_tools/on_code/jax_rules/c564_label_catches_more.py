@@ -21,6 +21,7 @@ from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, last_name, written
 from traindx_tools.on_code.written_parts import Parts, written_parts
 from traindx_tools.rules import Rule
@@ -182,7 +183,7 @@ def _is_let_out(piece: _Piece, name: str) -> bool:
     body = piece.code.function(piece.test)
     top = [up for up in piece.code.above(piece.test) if isinstance(piece.code.parent(up), ast.Module)]
     scope = body if body is not None else (top[0] if top else piece.test)
-    said = {n.value for n in ast.walk(scope) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+    said = {n.value for n in below(scope) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
     again = re.search(rf"\.{re.escape(name)}\b(\.\w+)*(\.parameters\(\)|\.requires_grad)", piece.code.file.text)
     return again is not None or any(s in name and len(s) > len(piece.text) for s in said) or any(
         s in name for s in said & {"head", "out", "cls"})  # fmt: skip
@@ -213,10 +214,10 @@ def _freezes(piece: _Piece) -> bool:
     for up in piece.code.above(test):
         if isinstance(up, ast.UnaryOp) and isinstance(up.op, ast.Not):
             turned = not turned
-        elif isinstance(up, ast.If) and any(n is test for n in ast.walk(up.test)):
+        elif isinstance(up, ast.If) and any(n is test for n in below(up.test)):
             body = " ".join(map(written, up.orelse if turned else up.body))
             return bool(re.search(r"requires_grad = False|requires_grad_\(False\)", body) or _FROZEN.search(body))
-        elif isinstance(up, ast.IfExp) and any(n is test for n in ast.walk(up.test)):
+        elif isinstance(up, ast.IfExp) and any(n is test for n in below(up.test)):
             return _FROZEN.search(written(up.orelse if turned else up.body)) is not None
         elif isinstance(up, ast.Assign):
             return last_name(up.targets[0]) == "requires_grad" and turned

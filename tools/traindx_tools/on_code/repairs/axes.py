@@ -6,7 +6,7 @@ import ast
 
 from traindx_tools.finding import Patch
 from traindx_tools.on_code.changes import Change
-from traindx_tools.on_code.source import SourceFile
+from traindx_tools.on_code.source import SourceFile, below
 from traindx_tools.on_code.syntax import argument, last_name, syntax
 
 _POOLS = ("sum", "mean", "amax", "max")
@@ -23,7 +23,7 @@ def pooled_over_time(file: SourceFile | None, line: int) -> tuple[Patch, ...]:
         return ()
     (statement,) = statements.values()
     change = Change(file, "pool over time, not over the batch")
-    for call in (n for n in ast.walk(statement) if isinstance(n, ast.Call) and last_name(n.func) in _POOLS):
+    for call in (n for n in below(statement) if isinstance(n, ast.Call) and last_name(n.func) in _POOLS):
         own = isinstance(call.func, ast.Attribute) and not code.qualified(call.func)
         axis = argument(call, 0 if own else 1, "dim", "axis")
         if isinstance(axis, ast.Constant) and axis.value == 0:

@@ -6,6 +6,7 @@ import ast
 
 from traindx_tools.finding import Patch
 from traindx_tools.on_code.changes import Change, source_of
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, names_in, written
 
 
@@ -64,7 +65,7 @@ def _kept_in_init(code: Syntax, change: Change, node: ast.stmt, rate: ast.Attrib
     if owner is None or function is None or function.name != "__init__":
         return None
     statement, value = others[0]
-    own = [n for n in ast.walk(owner) if isinstance(n, ast.Attribute) and written(n.value) == "self"]
+    own = [n for n in below(owner) if isinstance(n, ast.Attribute) and written(n.value) == "self"]
     stored = {n.attr: code.bindings(n) for n in own if isinstance(n.ctx, ast.Store) and n.attr != rate.attr}
     for name, bound in stored.items():
         if len(bound) == 1 and isinstance(value, ast.Name) and written(bound[0][1]) == value.id and \

@@ -8,7 +8,7 @@ import re
 from traindx_tools.finding import Patch
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.repairs.schedule import bound_between
-from traindx_tools.on_code.source import SourceFile
+from traindx_tools.on_code.source import SourceFile, below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, names_in, parameters, syntax, written
 from traindx_tools.on_code.values import Instance
 
@@ -167,7 +167,7 @@ def _same_place(scaled: ast.AST, raw: ast.AST, scaling: ast.AST) -> ast.expr | N
     if type(scaled) is not type(raw):
         return None
     for one, other in zip(ast.iter_child_nodes(scaled), ast.iter_child_nodes(raw), strict=False):
-        if any(n is scaling for n in ast.walk(one)):
+        if any(n is scaling for n in below(one)):
             return _same_place(one, other, scaling)
     return None
 
@@ -214,12 +214,12 @@ def packed_rows(file: SourceFile, owner: ast.AST, name: str) -> tuple[Patch, ...
     init = next((n for n in owner.body if isinstance(n, ast.FunctionDef) and n.name == "__init__"), None)
     if init is None or "PackedRows" in file.text:
         return ()
-    uses = [n for n in ast.walk(owner) if isinstance(n, ast.Attribute) and written(n) == f"self.{name}"]
+    uses = [n for n in below(owner) if isinstance(n, ast.Attribute) and written(n) == f"self.{name}"]
     outside = [n for n in code.of(ast.Attribute) if n.attr == name and not any(n is u for u in uses)]
     later = [u for u in uses if code.function(u) is not init]
     if outside or not later or not all(_counted_or_read(code, u) for u in later):
         return ()
-    filled = [s for s in init.body if any(n is u for u in uses for n in ast.walk(s))]
+    filled = [s for s in init.body if any(n is u for u in uses for n in below(s))]
     change = Change(file, f"keep the rows of {name} in one buffer that the workers share")
     imports = [s for s in file.tree.body if isinstance(s, (ast.Import, ast.ImportFrom))]
     if not filled or not imports:

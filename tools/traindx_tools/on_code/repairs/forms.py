@@ -7,7 +7,7 @@ import ast
 from traindx_tools.finding import Patch
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.repairs.schedule import reads
-from traindx_tools.on_code.source import SourceFile
+from traindx_tools.on_code.source import SourceFile, below
 from traindx_tools.on_code.syntax import argument, last_name, names_in, syntax, written
 from traindx_tools.on_code.triangles import Triangle, triangle
 
@@ -51,7 +51,7 @@ def negated(file: SourceFile, statement: ast.AST) -> tuple[Patch, ...]:
 def subtracted(file: SourceFile, statement: ast.AST, term: ast.expr) -> tuple[Patch, ...]:
     """The last `+ term` of a sum as `- term`, where nothing but blanks lies between its two sides."""
     value = getattr(statement, "value", None)
-    whole = next((n for n in ast.walk(value) if isinstance(n, ast.BinOp) and n.right is term), None) if isinstance(
+    whole = next((n for n in below(value) if isinstance(n, ast.BinOp) and n.right is term), None) if isinstance(
         value, ast.expr) else None  # fmt: skip
     if whole is None or not isinstance(whole.op, ast.Add):
         return ()
@@ -74,9 +74,9 @@ def causal(file: SourceFile, call: ast.Call, blocked: Triangle) -> tuple[Patch, 
     """The triangle that blocks the future, and not the position itself, in place of the one that is written."""
     code = syntax(file)
     found: list[ast.Call] = []
-    for node in ast.walk(call):
+    for node in below(call):
         origin = code.origin(node) if isinstance(node, (ast.Name, ast.Attribute)) else node
-        found += [n for n in ast.walk(origin) if isinstance(n, ast.Call) and last_name(n.func) in ("tril", "triu")]
+        found += [n for n in below(origin) if isinstance(n, ast.Call) and last_name(n.func) in ("tril", "triu")]
     unique = list({id(n): n for n in found}.values())
     if len(unique) != 1:
         return () if unique or blocked.made is None else _turned(*blocked.made, blocked)
@@ -119,7 +119,7 @@ def same_noise(file: SourceFile, target: ast.Call, mixed: ast.Call) -> tuple[Pat
 
 
 def _bound(statement: ast.stmt) -> set[str]:
-    return {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return {n.id for n in below(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
 def cumulative(file: SourceFile, schedule: ast.expr) -> tuple[Patch, ...]:
@@ -129,7 +129,7 @@ def cumulative(file: SourceFile, schedule: ast.expr) -> tuple[Patch, ...]:
     library = next((k for k, v in code.aliases.items() if v in ("torch", "jax.numpy")), None)
     if len(bound) != 1 or library is None:
         return ()
-    named = [n for n in ast.walk(file.tree) if isinstance(n, (ast.Name, ast.Attribute)) and isinstance(n.ctx, ast.Load)]
+    named = [n for n in below(file.tree) if isinstance(n, (ast.Name, ast.Attribute)) and isinstance(n.ctx, ast.Load)]
     uses = [n for n in named if written(n) == written(schedule)]
     if any("sqrt" not in written(code.statement(u)) and "** 0.5" not in written(code.statement(u)) for u in uses):
         return ()
@@ -209,7 +209,7 @@ def folded_in(file: SourceFile, key: ast.Call, loop: ast.AST) -> tuple[Patch, ..
 
 def opposite(file: SourceFile, call: ast.AST) -> tuple[Patch, ...]:
     """The factor of optax.scale with the other sign."""
-    for node in ast.walk(call):
+    for node in below(call):
         if isinstance(node, ast.Call) and last_name(node.func) == "scale" and node.args:
             first = node.args[0]
             atom = isinstance(first, (ast.Constant, ast.Name, ast.Attribute, ast.Call))

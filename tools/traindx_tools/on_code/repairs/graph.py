@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from traindx_tools.finding import Patch
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.quantizers import terms
-from traindx_tools.on_code.source import SourceFile
+from traindx_tools.on_code.source import SourceFile, below
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
 
 _ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
@@ -91,7 +91,7 @@ def stacked(file: SourceFile, made: ast.AST) -> tuple[Patch, ...]:
         return ()
     uses = [
         n
-        for n in ast.walk(code.scope(made))
+        for n in below(code.scope(made))
         if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)
     ]
     library = written(made.func.value) if isinstance(made.func, ast.Attribute) else ""

@@ -9,7 +9,7 @@ from traindx_tools.finding import Patch
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.repairs.schedule import bound_between
 from traindx_tools.on_code.repairs.written import operand
-from traindx_tools.on_code.source import SourceFile
+from traindx_tools.on_code.source import SourceFile, below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, names_in, syntax
 
 _HARMLESS = {
@@ -27,7 +27,7 @@ def safe_inside(file: SourceFile, where: ast.Call, unsafe: ast.expr, second: boo
     inner, value = _operand(code, unsafe)
     if inner is None or value is None:
         return ()
-    if not any(n is unsafe for n in ast.walk(branch)) and _moved(code, where, unsafe, condition):
+    if not any(n is unsafe for n in below(branch)) and _moved(code, where, unsafe, condition):
         return ()
     text = f"{source_of(file, where.func)}({source_of(file, condition)}, "
     before, after = (text, f", {value})") if not second else (f"{text}{value}, ", ")")
@@ -110,6 +110,6 @@ def _returned(code: Syntax, name: str) -> ast.expr | None:
     made = code.functions(name)
     if len(made) != 1:
         return None
-    returns = [n for n in ast.walk(made[0]) if isinstance(n, ast.Return)
+    returns = [n for n in below(made[0]) if isinstance(n, ast.Return)
                and next((a for a in code.above(n) if isinstance(a, FunctionNode)), None) is made[0]]  # fmt: skip
     return returns[0].value if len(returns) == 1 else None

@@ -6,7 +6,7 @@ import ast
 
 from traindx_tools.finding import Patch
 from traindx_tools.on_code.changes import Change
-from traindx_tools.on_code.source import SourceFile
+from traindx_tools.on_code.source import SourceFile, below
 from traindx_tools.on_code.syntax import FunctionNode, Loops, Syntax, names_in, parameters, syntax, written
 
 _COMPREHENSIONS = (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp, ast.Lambda, *FunctionNode)
@@ -26,13 +26,13 @@ def anew_in_loop(file: SourceFile, use: ast.AST, loop: ast.AST) -> tuple[Patch, 
     code = syntax(file)
     if not isinstance(loop, (ast.For, ast.While)) or not isinstance(use, ast.Call):
         return ()
-    inside = {id(n) for s in loop.body for n in ast.walk(s)}
+    inside = {id(n) for s in loop.body for n in below(s)}
     plain = [a for a in (*use.args, *(k.value for k in use.keywords)) if isinstance(a, ast.Name)]
     given = [a for a in plain if "key" in a.id.lower() or a.id in ("rng", "k")]
     if len(given) != 1 or id(use) not in inside or not _is_local(code, given[0]):
         return ()
     name = given[0].id
-    uses = [n for s in loop.body for n in ast.walk(s) if isinstance(n, ast.Name) and n.id == name]
+    uses = [n for s in loop.body for n in below(s) if isinstance(n, ast.Name) and n.id == name]
     statement = code.statement(use)
     module = _random_module(code)
     if len(uses) != 1 or not module or statement not in loop.body or _nested(code, given[0], loop):
@@ -52,8 +52,8 @@ def carried_on(code: Syntax, draw: ast.AST, key: ast.expr | None) -> tuple[Patch
     body, statement, module = code.function(draw), code.statement(draw), _random_module(code)
     if not isinstance(key, ast.Name) or body is None or statement not in body.body or not module:
         return ()
-    reads = [n for n in ast.walk(draw) if isinstance(n, ast.Name) and n.id == key.id]
-    after = [n for n in ast.walk(body) if isinstance(n, ast.Name) and n.id == key.id and isinstance(n.ctx, ast.Load)
+    reads = [n for n in below(draw) if isinstance(n, ast.Name) and n.id == key.id]
+    after = [n for n in below(body) if isinstance(n, ast.Name) and n.id == key.id and isinstance(n.ctx, ast.Load)
              and not isinstance(code.statement(n), ast.Return)]  # fmt: skip
     splits = written(getattr(draw, "func", None)).endswith(".split")
     if len(reads) != 1 or len(after) != 1 or splits or not _is_local(code, reads[0]):
@@ -75,13 +75,13 @@ def _index(loop: ast.AST) -> str | None:
 
 def _unused_children(code: Syntax, scope: ast.AST, key: str) -> tuple[Patch, ...]:
     """The children of the one split of this key (or beside it), handed to the draws in the order of both."""
-    splits = [a for a in ast.walk(scope) if isinstance(a, ast.Assign) and isinstance(a.targets[0], ast.Tuple)
+    splits = [a for a in below(scope) if isinstance(a, ast.Assign) and isinstance(a.targets[0], ast.Tuple)
               and isinstance(a.value, ast.Call) and code.qualified(a.value.func) == "jax.random.split"
               and key in names_in(a)]  # fmt: skip
     if len(splits) != 1 or code.loops(splits[0]):
         return ()
     targets = [t.id for t in splits[0].targets[0].elts if isinstance(t, ast.Name)]  # type: ignore[attr-defined]
-    reads = [n for n in ast.walk(scope) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
+    reads = [n for n in below(scope) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
     free = [t for t in targets if t != key and not any(n.id == t for n in reads)]
     end = splits[0].end_lineno or splits[0].lineno
     uses = sorted((n for n in reads if n.id == key and n.lineno > end), key=lambda n: (n.lineno, n.col_offset))
@@ -101,7 +101,7 @@ def _named(code: Syntax, change: Change, targets: ast.expr, child: str, key: str
     if not child.startswith("_"):
         return child
     name = _free(code, targets, f"other_{key}")
-    change.replace(next(t for t in ast.walk(targets) if isinstance(t, ast.Name) and t.id == child), name)
+    change.replace(next(t for t in below(targets) if isinstance(t, ast.Name) and t.id == child), name)
     return name
 
 
@@ -110,8 +110,8 @@ def _split_before(code: Syntax, first: ast.AST, second: ast.AST, key: str) -> tu
     one, two = code.statement(first), code.statement(second)
     if one is None or two is None or one is two or code.parent(one) is not code.parent(two) or code.loops(one):
         return ()
-    uses = [n for n in ast.walk(first) if isinstance(n, ast.Name) and n.id == key]
-    all_reads = [n for n in ast.walk(code.scope(first)) if isinstance(n, ast.Name) and n.id == key
+    uses = [n for n in below(first) if isinstance(n, ast.Name) and n.id == key]
+    all_reads = [n for n in below(code.scope(first)) if isinstance(n, ast.Name) and n.id == key
                  and isinstance(n.ctx, ast.Load)]  # fmt: skip
     module = _random_module(code)
     splits = isinstance(first, ast.Call) and code.qualified(first.func).endswith(".split")
@@ -136,7 +136,7 @@ def _is_local(code: Syntax, name: ast.Name) -> bool:
     if isinstance(scope, FunctionNode) and name.id in parameters(scope):
         return True
     return any(isinstance(n, ast.Name) and n.id == name.id and isinstance(n.ctx, ast.Store) and code.scope(n) is scope
-               for n in ast.walk(scope))  # fmt: skip
+               for n in below(scope))  # fmt: skip
 
 
 def _nested(code: Syntax, node: ast.AST, loop: ast.AST) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from traindx_tools.finding import Patch
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.repairs.written import operand
-from traindx_tools.on_code.source import SourceFile
+from traindx_tools.on_code.source import SourceFile, below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, last_name, syntax, written
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Tensor, Thing
@@ -59,7 +59,7 @@ def helper_left_out(
     body = [s for s in helper.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
     returned = body[0].value if len(body) == 1 and isinstance(body[0], ast.Return) else None
     inner = operand(syntax(home), squash)
-    calls = [n for n in ast.walk(function) if isinstance(n, ast.Call) and last_name(n.func) == helper.name]
+    calls = [n for n in below(function) if isinstance(n, ast.Call) and last_name(n.func) == helper.name]
     if returned is not squash or inner is None or len(calls) != 1 or calls[0].keywords or chained(file, calls[0]):
         return ()
     names = [a.arg for a in helper.args.args]
@@ -144,13 +144,13 @@ def _unshifted(code: Syntax, name: ast.Name) -> str | None:
     if not isinstance(call, ast.Call) or not isinstance(position, int) or call.keywords:
         return None
     helper = code.functions(last_name(call.func))
-    returns = [n.value for f in helper for n in ast.walk(f) if isinstance(n, ast.Return)]
+    returns = [n.value for f in helper for n in below(f) if isinstance(n, ast.Return)]
     if len(returns) != 1 or not isinstance(returns[0], ast.Tuple) or len(call.args) <= position:
         return None
     given = [a.arg for a in helper[0].args.args]
     part = returns[0].elts[position]
     sources = [code.origin(part)] if isinstance(part, ast.Name) else [part]
-    sliced = [n for s in sources for n in ast.walk(s) if isinstance(n, ast.Subscript) and _drops_one(n.slice)]
+    sliced = [n for s in sources for n in below(s) if isinstance(n, ast.Subscript) and _drops_one(n.slice)]
     bases = {written(s.value) for s in sliced}
     if len(bases) != 1 or given.index(next(iter(bases))) != position if bases <= set(given) else True:
         return None

@@ -6,6 +6,7 @@ import ast
 
 from traindx_tools.finding import Patch
 from traindx_tools.on_code.changes import Change, source_of
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, names_in, written
 
 
@@ -22,7 +23,7 @@ def without_ignored(code: Syntax, call: ast.Call, ignored: str) -> tuple[Patch, 
         return ()
     if not isinstance(hot, ast.Call) or last_name(hot.func) != "zeros_like" or not hot.args:
         return ()
-    probs, labels = hot.args[0], [n for n in ast.walk(index) if isinstance(n, ast.Name)] if index is not None else []
+    probs, labels = hot.args[0], [n for n in below(index) if isinstance(n, ast.Name)] if index is not None else []
     unsqueezed = f"{written(labels[0])}.unsqueeze(1)" if len(labels) == 1 else ""
     if not isinstance(probs, ast.Name) or written(index) != unsqueezed or not ignored.lstrip("-").isdigit():
         return ()

@@ -7,6 +7,7 @@ import ast
 from traindx_tools.finding import Patch
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.lookup import Lookup
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, parameters, written
 
 
@@ -49,7 +50,7 @@ def handed_in(look: Lookup, code: Syntax, body: ast.AST, node: ast.expr, held: S
 
 def _bound_to_name(code: Syntax, body: ast.FunctionDef, node: ast.expr) -> dict[str, ast.Assign]:
     """The names, bound once in the function, that the numbering is, or that it numbers."""
-    wanted = [node, *(n for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))]
+    wanted = [node, *(n for n in below(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))]
     found: dict[str, ast.Assign] = {}
     for statement in (s for s in body.body if isinstance(s, ast.Assign) and len(s.targets) == 1):
         target = statement.targets[0]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from traindx_tools.finding import Patch
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.repairs.schedule import bound_between, reads
-from traindx_tools.on_code.source import SourceFile
+from traindx_tools.on_code.source import SourceFile, below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
 from traindx_tools.on_code.trace import Event
 
@@ -34,7 +34,7 @@ def built_later(file: SourceFile, optimizer: ast.AST, change_node: ast.AST) -> t
         return ()
     made = {written(t) for t in statement.targets}
     between = [n for s in Change(file, "").block(statement) if statement.lineno < s.lineno <= grown.lineno
-               for n in ast.walk(s) if isinstance(n, (ast.Name, ast.Attribute))]  # fmt: skip
+               for n in below(s) if isinstance(n, (ast.Name, ast.Attribute))]  # fmt: skip
     if any(written(n) in made for n in between):
         return ()
     change = Change(file, "build the optimizer over what is trained")
@@ -48,7 +48,7 @@ def over_another(file: SourceFile, optimizer: ast.AST, trained: ast.AST) -> tupl
     if not isinstance(statement, ast.Assign) or not isinstance(model, ast.Assign):
         return ()
     new = written(model.targets[0])
-    owners = [c.func.value for c in ast.walk(statement) if isinstance(c, ast.Call)
+    owners = [c.func.value for c in below(statement) if isinstance(c, ast.Call)
               and last_name(c.func) == "parameters" and isinstance(c.func, ast.Attribute)]  # fmt: skip
     held = {written(o) for o in owners}
     if new in held:
@@ -84,7 +84,7 @@ def rebuilt_in_method(file: SourceFile, optimizer: ast.AST, method: ast.AST) -> 
 def _with_names(code: Syntax, statement: ast.Assign) -> list[str] | None:
     """The statement and the local names that it is made of, as text; None where they lead further than one step."""
     lines: list[str] = []
-    for name in sorted(n.id for n in ast.walk(statement.value) if isinstance(n, ast.Name)):
+    for name in sorted(n.id for n in below(statement.value) if isinstance(n, ast.Name)):
         bound = code.bindings(ast.copy_location(_name_of(code, statement, name), statement))
         if name in code.aliases or name == "self" or name in ("list", "filter", "dict", "chain"):
             continue
@@ -106,7 +106,7 @@ def _with_names(code: Syntax, statement: ast.Assign) -> list[str] | None:
 
 
 def _name_of(code: Syntax, statement: ast.stmt, name: str) -> ast.Name:
-    return next(n for n in ast.walk(statement) if isinstance(n, ast.Name) and n.id == name)
+    return next(n for n in below(statement) if isinstance(n, ast.Name) and n.id == name)
 
 
 def thawed(file: SourceFile, line: int, head: ast.AST, head_file: SourceFile) -> tuple[Patch, ...]:

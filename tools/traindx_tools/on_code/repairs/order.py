@@ -7,7 +7,7 @@ import ast
 from traindx_tools.finding import Patch
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.repairs.schedule import bound_between, reads
-from traindx_tools.on_code.source import SourceFile
+from traindx_tools.on_code.source import SourceFile, below
 from traindx_tools.on_code.syntax import last_name, syntax, written
 from traindx_tools.on_code.trace import Event
 
@@ -31,7 +31,7 @@ def _last_before_step(change: Change, backward: ast.stmt) -> ast.stmt:
     block = change.block(backward)
     last = backward
     for statement in block[block.index(backward) + 1 :]:
-        calls = {last_name(n.func) for n in ast.walk(statement) if isinstance(n, ast.Call)}
+        calls = {last_name(n.func) for n in below(statement) if isinstance(n, ast.Call)}
         if not calls & _BETWEEN or not isinstance(statement, (ast.Expr, ast.Assign)):
             break
         last = statement
@@ -58,7 +58,7 @@ def behind_backward(moved: Event, backward: Event, summary: str, nested: bool = 
         return ()
     change = Change(moved.file, summary)
     target = _last_before_step(change, other)
-    made = {n.id for n in ast.walk(one) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    made = {n.id for n in below(one) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     block = change.block(other)
     passed = [s for s in block if one.lineno < s.lineno <= target.lineno]
     if any(made & reads(s) for s in passed):
@@ -127,7 +127,7 @@ def out_of_loop(file: SourceFile, node: ast.AST, loop: ast.AST) -> tuple[Patch, 
     statement = code.statement(node)
     if not isinstance(statement, ast.Assign) or not isinstance(loop, ast.stmt) or code.parent(statement) is not loop:
         return ()
-    bound = {n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    bound = {n.id for n in below(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     if reads(statement) & bound:
         return ()
     return Change(file, "make it once, before the loop").move_before(statement, loop).patches()
@@ -145,7 +145,7 @@ def loaded_afterwards(file: SourceFile, load: ast.AST, made: ast.stmt) -> tuple[
 
 
 def _targets(statement: ast.stmt) -> set[str]:
-    return {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return {n.id for n in below(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
 def tied_again(file: SourceFile, made: ast.AST, tie: ast.Assign) -> tuple[Patch, ...]:
@@ -177,7 +177,7 @@ def in_eval_mode(file: SourceFile, call: ast.AST) -> tuple[Patch, ...]:
         or code.scope(region) is not code.scope(call)
     ):
         return ()
-    if any(isinstance(n, (ast.Return, ast.Break, ast.Continue, ast.Yield)) for n in ast.walk(region)):
+    if any(isinstance(n, (ast.Return, ast.Break, ast.Continue, ast.Yield)) for n in below(region)):
         return ()
     change = Change(file, "evaluate in eval mode")
     return change.before(region, f"{model}.eval()").after(region, f"{model}.train()").patches()

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from traindx_tools.finding import Patch
 from traindx_tools.on_code.changes import Change
-from traindx_tools.on_code.source import SourceFile
+from traindx_tools.on_code.source import SourceFile, below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, parameters, syntax, written
 
 _PADS = ("pad_sequence", "pad")
@@ -43,7 +43,7 @@ def cut_where_padded(files: Sequence[SourceFile], table: SourceFile, made: ast.A
 
 def _pads(function: ast.FunctionDef) -> bool:
     """Whether a function pads what it is given to the longest of them."""
-    inside = [n for n in ast.walk(function) if isinstance(n, ast.Call)]
+    inside = [n for n in below(function) if isinstance(n, ast.Call)]
     widest = any((last_name(c.func) == "max" and "len" in written(c)) or last_name(c.func) == "pad_sequence"
                  for c in inside)  # fmt: skip
     filled = any(last_name(c.func) in (*_PADS, "zeros", "full", "new_full", "new_zeros") for c in inside)
@@ -63,7 +63,7 @@ def _known_there(code: Syntax, table: SourceFile, size: ast.expr) -> str | None:
 def _elements(code: Syntax, function: ast.FunctionDef, items: str) -> tuple[str, ...] | None:
     """() where each item is a sequence by itself, the names of its parts where it is a tuple; None where unknown."""
     found: set[tuple[str, ...]] = set()
-    for use in (n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == items):
+    for use in (n for n in below(function) if isinstance(n, ast.Name) and n.id == items):
         if not isinstance(use.ctx, ast.Load):
             return None
         kind = _use(code, use)
@@ -108,7 +108,7 @@ def _item(code: Syntax, loop: ast.AST | None, target: ast.expr | None) -> tuple[
     if not isinstance(target, ast.Name) or loop is None:
         return None
     around = code.parent(loop) if isinstance(loop, ast.comprehension) else loop
-    reads = [n for n in ast.walk(around) if isinstance(n, ast.Name) and n.id == target.id
+    reads = [n for n in below(around) if isinstance(n, ast.Name) and n.id == target.id
              and isinstance(n.ctx, ast.Load)] if around is not None else []  # fmt: skip
     return () if reads and all(_whole(code, n) for n in reads) else None
 
@@ -132,7 +132,7 @@ def _names(target: ast.expr | None) -> tuple[str, ...] | None:
 
 def _is_padded(code: Syntax, function: ast.FunctionDef, name: str) -> bool:
     """Whether this part of an item, or the list of all of them, is padded."""
-    for call in (n for n in ast.walk(function) if isinstance(n, ast.Call) and last_name(n.func) in _PADS):
+    for call in (n for n in below(function) if isinstance(n, ast.Call) and last_name(n.func) in _PADS):
         for part in _read(code, call):
             if part == name:
                 return True
@@ -145,7 +145,7 @@ def _read(code: Syntax, call: ast.Call) -> Iterator[str]:
         return
     if isinstance(first, ast.Name):
         yield first.id
-    for node in ast.walk(code.origin(first)):
+    for node in below(code.origin(first)):
         if isinstance(node, ast.Name):
             yield node.id
             if isinstance(node.ctx, ast.Load):

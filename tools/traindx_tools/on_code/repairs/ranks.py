@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from traindx_tools.finding import Patch
 from traindx_tools.on_code.changes import Change, source_of
-from traindx_tools.on_code.source import SourceFile
+from traindx_tools.on_code.source import SourceFile, below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, names_in, syntax, written
 
 
@@ -103,7 +103,7 @@ def _on_some_ranks(code: Syntax, node: ast.AST) -> bool:
 
 def _known_everywhere(code: Syntax, node: ast.Call) -> bool:
     """Whether no name in the call is bound under a condition on the rank."""
-    names = [n for n in ast.walk(node) if isinstance(n, ast.Name)]
+    names = [n for n in below(node) if isinstance(n, ast.Name)]
     return not any(_on_some_ranks(code, s) for n in names for s, _ in code.bindings(n))
 
 

@@ -6,6 +6,7 @@ import ast
 
 from traindx_tools.finding import Patch
 from traindx_tools.on_code.changes import Change, source_of
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, names_in
 
 
@@ -20,11 +21,11 @@ def stored_before(code: Syntax, old: ast.expr, epochs: ast.AST) -> tuple[Patch, 
     if not isinstance(epochs, ast.For) or library is None or not isinstance(statement, ast.Assign):
         return ()
     rows = {n.id for loop in code.loops(old) if isinstance(loop, ast.For) and loop is not epochs
-            and epochs in code.above(loop) for n in ast.walk(loop.target) if isinstance(n, ast.Name)}  # fmt: skip
-    parts = [n for n in ast.walk(old) if isinstance(n, ast.Subscript) and isinstance(n.slice, ast.Name)
+            and epochs in code.above(loop) for n in below(loop.target) if isinstance(n, ast.Name)}  # fmt: skip
+    parts = [n for n in below(old) if isinstance(n, ast.Subscript) and isinstance(n.slice, ast.Name)
              and n.slice.id in rows and isinstance(n.value, ast.Name)]  # fmt: skip
     used = {n.slice.id for n in parts if isinstance(n.slice, ast.Name)}
-    inside = {n.id for s in ast.walk(epochs) for n in (s,) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    inside = {n.id for s in below(epochs) for n in (s,) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     if len(used) != 1 or (names_in(old) - used) & inside or old.lineno != old.end_lineno:
         return ()
     name = "log_probs_then"

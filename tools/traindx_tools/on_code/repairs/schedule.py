@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Patch
 from traindx_tools.on_code.changes import Change, source_of
-from traindx_tools.on_code.source import SourceFile
+from traindx_tools.on_code.source import SourceFile, below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, syntax, written
 from traindx_tools.on_code.trace import Block, Event, Place
 from traindx_tools.on_code.values import Thing
@@ -68,8 +68,8 @@ def for_all_epochs(file: SourceFile, scheduler: Thing, outer: Block) -> tuple[Pa
     made = code.bindings(given) if isinstance(given, ast.Name) else []
     length = made[0][1] if len(made) == 1 else given
     first = min(n.lineno for n in (length, node))
-    roots = [n for n in ast.walk(counts[0]) if isinstance(n, ast.Name)]
-    if any(isinstance(n, ast.Call) for n in ast.walk(counts[0])) or any(
+    roots = [n for n in below(counts[0]) if isinstance(n, ast.Name)]
+    if any(isinstance(n, ast.Call) for n in below(counts[0])) or any(
             s.lineno >= first for n in roots for s, _ in code.bindings(n) if code.scope(s) is code.scope(node)):
         return ()
     factor = f" * {source_of(file, counts[0])}"
@@ -112,7 +112,7 @@ def held_at_its_end(cosine: Event) -> tuple[Patch, ...]:
     if not isinstance(node, ast.Call) or len(node.args) != 1 or not cosine.name.startswith("math."):
         return ()
     pis = {
-        written(n) for n in ast.walk(node.args[0]) if isinstance(n, (ast.Attribute, ast.Name)) and last_name(n) == "pi"
+        written(n) for n in below(node.args[0]) if isinstance(n, (ast.Attribute, ast.Name)) and last_name(n) == "pi"
     }
     if len(pis) != 1:
         return ()
@@ -128,9 +128,9 @@ def from_the_groups_own_rate(store: Event, assigned: ast.expr | None) -> tuple[P
     if target is None or assigned is None or not isinstance(statement, ast.Assign):
         return ()
     group = written(target.value)
-    others = [n for n in ast.walk(assigned) if isinstance(n, ast.Subscript) and written(n.value) == group
+    others = [n for n in below(assigned) if isinstance(n, ast.Subscript) and written(n.value) == group
               and isinstance(n.slice, ast.Constant) and n.slice.value != "lr"]  # fmt: skip
-    rates = [n for n in ast.walk(assigned) if written(n) == written(target) and isinstance(n, ast.Subscript)]
+    rates = [n for n in below(assigned) if written(n) == written(target) and isinstance(n, ast.Subscript)]
     if not others or not rates:
         return ()  # a factor of the time, which may be meant
     change = Change(store.file, "apply the group's factor to the rate that it began with")
@@ -225,7 +225,7 @@ def _zero_then_loaded(code: Syntax, start: ast.Name) -> bool:
 def bound_between(code: Syntax, first: ast.stmt, last: ast.stmt, names: set[str]) -> bool:
     """Whether any of these names is bound on the lines from one statement up to, not including, another."""
     scope = code.scope(last)
-    for node in ast.walk(scope):
+    for node in below(scope):
         line = getattr(node, "lineno", 0)
         if not first.lineno <= line < last.lineno:
             continue
@@ -238,4 +238,4 @@ def bound_between(code: Syntax, first: ast.stmt, last: ast.stmt, names: set[str]
 
 def reads(statement: ast.stmt) -> set[str]:
     """The names that a statement reads."""
-    return {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    return {n.id for n in below(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}

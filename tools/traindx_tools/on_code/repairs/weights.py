@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from traindx_tools.finding import Patch
 from traindx_tools.on_code.changes import Change, source_of
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, written
 
 _COUNTS = ("bincount", "Counter", "value_counts", "unique")
@@ -32,7 +33,7 @@ def of_each_sample(every: Sequence[Syntax], code: Syntax, weights: ast.expr) -> 
 def _labels(every: Sequence[Syntax], code: Syntax, node: ast.expr, left: int) -> Iterator[str]:
     """What is counted on the way to the weights, as it is written where the sampler is made."""
     made = code.origin(node)
-    for call in (n for n in ast.walk(made) if isinstance(n, ast.Call)):
+    for call in (n for n in below(made) if isinstance(n, ast.Call)):
         if last_name(call.func) in _COUNTS:
             what = call.func.value if last_name(call.func) == "value_counts" and isinstance(
                 call.func, ast.Attribute) else call.args[0] if call.args else None  # fmt: skip
@@ -42,7 +43,7 @@ def _labels(every: Sequence[Syntax], code: Syntax, node: ast.expr, left: int) ->
         elif isinstance(call.func, ast.Attribute) and isinstance(call.func.value, (ast.Name, ast.Attribute)):
             owner = written(call.func.value)
             yield from (t.replace("self.", f"{owner}.", 1) for t in _counted_in(every, last_name(call.func), call))
-    for name in (n for n in ast.walk(made) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)):
+    for name in (n for n in below(made) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)):
         before = code.assigned(name) if left > 0 else None
         if before is not None and before is not made:
             yield from _labels(every, code, before, left - 1)
@@ -53,7 +54,7 @@ def _counted_in(every: Sequence[Syntax], name: str, call: ast.Call) -> Iterator[
     own = [(c, f) for c in every for f in c.functions(name) if c.owner(f) is not None]
     if len(own) != 1 or call.args or call.keywords:
         return
-    for inner in (n for n in ast.walk(own[0][1]) if isinstance(n, ast.Call) and last_name(n.func) in _COUNTS):
+    for inner in (n for n in below(own[0][1]) if isinstance(n, ast.Call) and last_name(n.func) in _COUNTS):
         text = _plain(inner.args[0] if inner.args else None)
         if text is not None and text.startswith("self."):
             yield text

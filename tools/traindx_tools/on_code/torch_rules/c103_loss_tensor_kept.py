@@ -16,6 +16,7 @@ from traindx_tools.on_code import patching
 from traindx_tools.on_code.binding import mixed_in
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project, TrainingLoop, location
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import argument, names_in, parameters, syntax
 from traindx_tools.on_code.trace import Block, Event, Place
 from traindx_tools.on_code.training import derives_from, sent_backward, sites_of
@@ -208,7 +209,7 @@ def _local(event: Event, node: ast.AST) -> ast.expr | None:
     """What is mixed in, unless it was passed in: a caller may pass numbers."""
     mixed = mixed_in(node) if isinstance(node, ast.Assign) else []
     arguments = event.function.node.args if event.function is not None else None
-    given = {a.arg for a in ast.walk(arguments) if isinstance(a, ast.arg)} if arguments is not None else set()
+    given = {a.arg for a in below(arguments) if isinstance(a, ast.arg)} if arguments is not None else set()
     return mixed[-1] if mixed and not (isinstance(mixed[-1], ast.Name) and mixed[-1].id in given) else None
 
 

@@ -15,6 +15,7 @@ from traindx_tools.on_code import patching
 from traindx_tools.on_code.layers import MODE_DEPENDENT
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import Project, TrainingLoop, location
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.trace import Block, Event, Place
 from traindx_tools.on_code.training import is_false, same, text_of
 from traindx_tools.on_code.values import Bag, Instance, Symbol, Tensor, Thing, Value, unwrap
@@ -207,7 +208,7 @@ def _name_in(loop: TrainingLoop, around: Block, model: Value) -> str | None:
                 )
                 if isinstance(target, (ast.Name, ast.Attribute)):
                     return ast.unparse(target)
-        for name in {n.id for n in ast.walk(around.node) if isinstance(n, ast.Name)}:
+        for name in {n.id for n in below(around.node) if isinstance(n, ast.Name)}:
             if around.function is None or not isinstance(model, (Thing, Instance)):
                 break
             if any(_argument_named(p, around, name, model) for p in loop.places):

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.project import Project, TrainingLoop, location
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, syntax, written
 from traindx_tools.on_code.trace import Block, Event, Place
 from traindx_tools.on_code.training import innermost, is_false, is_scaler, sent_backward
@@ -101,8 +102,8 @@ def _conditioned(place: Place, shared: list[Block]) -> bool:
 
 def _counts(code: Syntax, test: ast.expr) -> bool:
     """Whether a condition asks for a remainder: `step % every == 0`, by name or in place."""
-    texts = [test, *(v for n in ast.walk(test) if isinstance(n, ast.Name) for _, v in code.bindings(n))]
-    return any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod) for t in texts for n in ast.walk(t))
+    texts = [test, *(v for n in below(test) if isinstance(n, ast.Name) for _, v in code.bindings(n))]
+    return any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod) for t in texts for n in below(t))
 
 
 def _in_scaled_units(clip: Event) -> bool:
@@ -111,7 +112,7 @@ def _in_scaled_units(clip: Event) -> bool:
     bound = argument(node, 1, "max_norm", "clip_value") if isinstance(node, ast.Call) else None
     if bound is None:
         return False
-    texts = [written(bound), *(written(v) for n in ast.walk(bound) for _, v in code.bindings(n))]
+    texts = [written(bound), *(written(v) for n in below(bound) for _, v in code.bindings(n))]
     return any("get_scale" in t or "loss_scale" in t for t in texts)
 
 

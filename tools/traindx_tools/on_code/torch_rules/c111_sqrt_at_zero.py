@@ -16,6 +16,7 @@ from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.masked_spread import spreads
 from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, syntax, written
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Tensor, Value, number
@@ -104,7 +105,7 @@ def _judged(event: Event, value: Value | None) -> Iterator[Finding]:
 def _epsilon_outside(event: Event) -> str:
     """The small constant that is added to the root, as written."""
     tree: ast.AST = event.function.node if event.function else event.file.tree
-    for node in ast.walk(tree):
+    for node in below(tree):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and event.node in (node.left, node.right):
             other = node.right if node.left is event.node else node.left
             if isinstance(other, (ast.Constant, ast.Name, ast.Attribute)):

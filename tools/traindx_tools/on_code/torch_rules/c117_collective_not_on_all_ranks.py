@@ -14,6 +14,7 @@ from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.ranks import tests_rank
 from traindx_tools.on_code.repairs import ranks
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import syntax, written
 from traindx_tools.on_code.trace import Block, Event, Place, walk
 from traindx_tools.on_code.values import Bag, Tensor, Value
@@ -120,7 +121,7 @@ def _in_both_arms(block: Block, method: str) -> bool:
     if not isinstance(block.node, ast.If):
         return False
     return all(
-        any(isinstance(n, ast.Attribute) and n.attr == method for statement in arm for n in ast.walk(statement))
+        any(isinstance(n, ast.Attribute) and n.attr == method for statement in arm for n in below(statement))
         for arm in (block.node.body, block.node.orelse)
     )
 

@@ -15,6 +15,7 @@ from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.repairs import data
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import argument, last_name, parameters, syntax
 from traindx_tools.on_code.trace import Block
 from traindx_tools.on_code.values import Bag, Const, Instance, Tensor, Thing, Value, truth
@@ -118,7 +119,7 @@ def _by_class(project: Project, dataset: Value) -> str | None:
     file = project.file(dataset.site.path)
     if file is None or not isinstance(made, ast.Call):
         return None
-    turning = {n.id for n in ast.walk(over.target) if isinstance(n, ast.Name)}
+    turning = {n.id for n in below(over.target) if isinstance(n, ast.Name)}
     if _labelled(made, turning):
         return f"the parts that line {made.lineno} puts in a row have one label each"
     body = lookup(project).function(syntax(file), made.func)
@@ -127,7 +128,7 @@ def _by_class(project: Project, dataset: Value) -> str | None:
     given = zip(parameters(body[1]), made.args, strict=False)
     names = {name for name, a in given if isinstance(a, ast.Name) and a.id in turning}
     names |= {k.arg for k in made.keywords if k.arg and isinstance(k.value, ast.Name) and k.value.id in turning}
-    if any(_labelled(n, names) for n in ast.walk(body[1])):
+    if any(_labelled(n, names) for n in below(body[1])):
         return f"{body[1].name} makes a part with one label for each class, which line {made.lineno} puts in a row"
     return None
 

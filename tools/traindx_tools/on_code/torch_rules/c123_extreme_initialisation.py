@@ -20,6 +20,7 @@ from traindx_tools.on_code.initialised import Every, every
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import numbers
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import argument, syntax
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Symbol, Thing, Value, number
@@ -203,16 +204,16 @@ def _for_any_layer(event: Event) -> bool:
         return False
     spec = event.function.node.args
     names = {a.arg for a in (*spec.posonlyargs, *spec.args)} - {"self"}
-    for inner in ast.walk(event.function.node):
+    for inner in below(event.function.node):
         if isinstance(inner, ast.For):
-            names |= {n.id for n in ast.walk(inner.target) if isinstance(n, ast.Name)}
+            names |= {n.id for n in below(inner.target) if isinstance(n, ast.Name)}
     return written.id in names
 
 
 def _of_a_norm(name: str, event: Event) -> bool:
     """Whether the statement stands under a test that the layer is a normalisation, whose weight starts at 1."""
     line = event.line
-    tests = [n for n in ast.walk(event.function.node) if isinstance(n, ast.If)] if event.function else []
+    tests = [n for n in below(event.function.node) if isinstance(n, ast.If)] if event.function else []
     return any(
         n.body[0].lineno <= line <= (n.body[-1].end_lineno or line)
         and name in ast.unparse(n.test)
@@ -226,11 +227,11 @@ def _over_modules(event: Event) -> bool:
     """Whether the function runs over the modules of a model."""
     if event.function is None:
         return False
-    loops = [n for n in ast.walk(event.function.node) if isinstance(n, ast.For)]
+    loops = [n for n in below(event.function.node) if isinstance(n, ast.For)]
     return any(
         isinstance(n, ast.Call) and ast.unparse(n.func).endswith(("modules", "children"))
         for loop in loops
-        for n in ast.walk(loop.iter)
+        for n in below(loop.iter)
     )
 
 

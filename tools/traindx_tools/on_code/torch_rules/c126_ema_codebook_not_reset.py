@@ -14,6 +14,7 @@ from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.definitions import ClassInfo
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import codes
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.trace import Event
 from traindx_tools.rules import Rule
 
@@ -62,17 +63,17 @@ def _recomputed(info: ClassInfo) -> dict[str, str]:
     for method in _methods(info):
         local = {
             t.id: n.value
-            for n in ast.walk(method)
+            for n in below(method)
             if isinstance(n, ast.Assign)
             for t in n.targets
             if isinstance(t, ast.Name)
         }
-        for node in ast.walk(method):
+        for node in below(method):
             target, value = _whole_write(node)
             value = local.get(value.id) if isinstance(value, ast.Name) else value
             if target is None or value is None:
                 continue
-            for inner in ast.walk(value):
+            for inner in below(value):
                 if (
                     isinstance(inner, ast.BinOp)
                     and isinstance(inner.op, ast.Div)
@@ -94,7 +95,7 @@ def _whole_write(node: ast.AST) -> tuple[str | None, ast.expr | None]:
 def _is_average(info: ClassInfo, name: str) -> bool:
     """Whether a buffer is updated as a moving average: multiplied in place, lerped, or set from itself."""
     for method in _methods(info):
-        for node in ast.walk(method):
+        for node in below(method):
             if (
                 isinstance(node, ast.Call)
                 and isinstance(node.func, ast.Attribute)
@@ -105,7 +106,7 @@ def _is_average(info: ClassInfo, name: str) -> bool:
             if isinstance(node, (ast.Assign, ast.AugAssign)):
                 target = node.targets[0] if isinstance(node, ast.Assign) else node.target
                 if _own(target) == name and (
-                    isinstance(node, ast.AugAssign) or any(_own(n) == name for n in ast.walk(node.value))
+                    isinstance(node, ast.AugAssign) or any(_own(n) == name for n in below(node.value))
                 ):
                     return True
     return False
@@ -116,7 +117,7 @@ def _entry_writes(info: ClassInfo, name: str, only: ast.AST | None = None) -> It
     for method in _methods(info):
         if only is not None and method is not only:
             continue
-        for node in ast.walk(method):
+        for node in below(method):
             target = node.targets[0] if isinstance(node, ast.Assign) else _changed_in_place(node)
             entry = isinstance(target, ast.Subscript) and _own(target.value) == name
             if entry or (
@@ -161,7 +162,7 @@ def _counts(info: ClassInfo, book: str, average: str) -> tuple[str, ...]:
     """The other buffers that are moving averages: how many inputs each code got."""
     buffers = [
         str(n.args[0].value)
-        for n in ast.walk(info.node)
+        for n in below(info.node)
         if isinstance(n, ast.Call)
         and isinstance(n.func, ast.Attribute)
         and n.func.attr == "register_buffer"

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import numbers
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Const, Instance, Value, number
 from traindx_tools.rules import Rule, Threshold
@@ -46,7 +47,7 @@ def check(project: Project) -> Iterator[Finding]:
             continue
         instances = made.get(id(info), [])
         for method in info.methods.values():
-            for node in ast.walk(method.info.node):
+            for node in below(method.info.node):
                 if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
                     for factor, term in ((node.left, node.right), (node.right, node.left)):
                         if _commitment(term) and _has_partner(method.info.node, term):
@@ -60,7 +61,7 @@ def _distance(node: ast.AST) -> tuple[str, str] | None:
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         if name in _DISTANCES:
             return ast.unparse(node.args[0]), ast.unparse(node.args[1])
-    inner = next((n for n in ast.walk(node) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Sub)), None)
+    inner = next((n for n in below(node) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Sub)), None)
     return (ast.unparse(inner.left), ast.unparse(inner.right)) if inner is not None else None
 
 
@@ -78,7 +79,7 @@ def _has_partner(function: ast.AST, term: ast.AST) -> bool:
     assert mine is not None
     bare = {s.replace(".detach()", "") for s in mine}
     detached = {s.replace(".detach()", "") for s in mine if ".detach()" in s}
-    for node in ast.walk(function):
+    for node in below(function):
         other = _distance(node) if isinstance(node, (ast.Call, ast.BinOp)) else None
         if other is None or {s.replace(".detach()", "") for s in other} != bare:
             continue

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Thing
 from traindx_tools.rules import Rule
@@ -52,7 +53,7 @@ def _resolved(node: ast.expr, event: Event) -> ast.expr:
         return node
     bound = [
         s.value
-        for s in ast.walk(event.function.node)
+        for s in below(event.function.node)
         if isinstance(s, ast.Assign) and any(isinstance(t, ast.Name) and t.id == node.id for t in s.targets)
     ]
     return bound[0] if len(bound) == 1 else node

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import graph
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
 from traindx_tools.on_code.trace import Block, Place, walk
 from traindx_tools.on_code.values import Instance, Symbol, Thing, Value
@@ -83,7 +84,7 @@ def shallow(value: ast.expr) -> ast.Call | None:
 
 def _compares(code: Syntax, statement: ast.AST) -> bool:
     """Whether the state is kept where a score is better than the best one."""
-    return any(isinstance(up, ast.If) and any(isinstance(n, ast.Compare) for n in ast.walk(up.test))
+    return any(isinstance(up, ast.If) and any(isinstance(n, ast.Compare) for n in below(up.test))
                for up in code.above(statement))  # fmt: skip
 
 

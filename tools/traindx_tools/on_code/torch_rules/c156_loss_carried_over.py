@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project, location
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.trace import Block, Place
 from traindx_tools.on_code.training import innermost
 from traindx_tools.rules import Rule
@@ -49,10 +50,10 @@ def check(project: Project) -> Iterator[Finding]:
 def _bound_anew(inner: Block) -> frozenset[str]:
     """The names that are given a value in a loop which does not hold what they were."""
     found: set[str] = set()
-    for node in ast.walk(inner.node) if inner.node is not None else ():
+    for node in below(inner.node) if inner.node is not None else ():
         if isinstance(node, ast.Assign):
-            read = {m.id for m in ast.walk(node.value) if isinstance(m, ast.Name)}
-            found |= {t.id for x in node.targets for t in ast.walk(x) if isinstance(t, ast.Name)} - read
+            read = {m.id for m in below(node.value) if isinstance(m, ast.Name)}
+            found |= {t.id for x in node.targets for t in below(x) if isinstance(t, ast.Name)} - read
     return frozenset(found)
 
 

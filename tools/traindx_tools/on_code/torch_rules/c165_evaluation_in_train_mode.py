@@ -17,6 +17,7 @@ from traindx_tools.on_code.layers import MODE_DEPENDENT
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import BACKWARD, Project, location
 from traindx_tools.on_code.repairs import order
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import last_name, syntax
 from traindx_tools.on_code.trace import Event, Place, walk
 from traindx_tools.on_code.training import sent_backward
@@ -72,7 +73,7 @@ def _on_purpose(event: Event) -> bool:
     nobody uses it (running statistics are refreshed)."""
     code = syntax(event.file)
     scope = code.scope(event.node)
-    called = [n.func.attr for n in ast.walk(scope) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
+    called = [n.func.attr for n in below(scope) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
     if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)) and "train" in called and not BACKWARD & {*called}:
         return True
     if isinstance(code.parent(event.node), ast.Expr):
@@ -91,8 +92,8 @@ def _again(counted: ast.AST, loop: ast.AST, call: ast.AST) -> bool:
     """Whether a loop over a range repeats a call with the same inputs."""
     if not (isinstance(counted, ast.Call) and last_name(counted.func) == "range"):
         return False
-    bound = {n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    return not any(isinstance(n, ast.Name) and n.id in bound for n in ast.walk(call))
+    bound = {n.id for n in below(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return not any(isinstance(n, ast.Name) and n.id in bound for n in below(call))
 
 
 def _dependent(model: Value | None) -> Thing | None:

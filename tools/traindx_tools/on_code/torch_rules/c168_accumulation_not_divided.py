@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project, TrainingLoop, location
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import names_in, syntax, written
 from traindx_tools.on_code.trace import Place
 from traindx_tools.on_code.training import clears, innermost, stepped
@@ -61,7 +62,7 @@ def _window(step: Place) -> ast.expr | None:
     """k of the condition `... % k == 0` nearest to the step."""
     for block in reversed(step.branches):
         test = block.node.test if isinstance(block.node, ast.If) else None
-        for node in ast.walk(test) if test is not None else ():
+        for node in below(test) if test is not None else ():
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
                 return node.right
     return None
@@ -76,7 +77,7 @@ def _divided(loop: TrainingLoop, backward: Place, step: Place, count: ast.expr) 
     file = backward.event.file
     bodies: list[ast.AST] = [p.event.function.node for p in (backward, step) if p.event.function is not None]
     for body in bodies or [file.tree]:
-        for node in ast.walk(body):
+        for node in below(body):
             if isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, (ast.Div, ast.Mult)):
                 right = node.right if isinstance(node, ast.BinOp) else node.value
                 if written(right) == written(count) or names_in(count) & names_in(right):

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, names_in, syntax, written
 from traindx_tools.on_code.terms import addends, exponent
 from traindx_tools.rules import Rule
@@ -136,7 +137,7 @@ def _outside(code: Syntax, node: ast.AST) -> tuple[int, str, ast.AST]:
 
 
 def _contains(outer: ast.AST, node: ast.AST) -> bool:
-    return any(n is node for n in ast.walk(outer))
+    return any(n is node for n in below(outer))
 
 
 def _name_of(code: Syntax, top: ast.AST) -> str | None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
 from traindx_tools.rules import Rule
 
@@ -90,7 +91,7 @@ def _times_values(code: Syntax, call: ast.Call) -> bool:
         return True
     if isinstance(up, ast.Call) and last_name(up.func) in ("matmul", "bmm") and up.args and up.args[0] is call:
         return True
-    for node in ast.walk(code.scope(call)):
+    for node in below(code.scope(call)):
         left: ast.expr | None = None
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
             left = node.left
@@ -102,7 +103,7 @@ def _times_values(code: Syntax, call: ast.Call) -> bool:
                 if isinstance(node.func, ast.Attribute)
                 else None
             )
-        if left is not None and any(isinstance(n, ast.Name) and n.id in names for n in ast.walk(left)):
+        if left is not None and any(isinstance(n, ast.Name) and n.id in names for n in below(left)):
             return True
     return False
 

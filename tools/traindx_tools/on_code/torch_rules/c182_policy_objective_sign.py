@@ -17,6 +17,7 @@ from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.policy_entropy import is_entropy
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import forms
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
 from traindx_tools.on_code.terms import addends
 from traindx_tools.rules import Rule
@@ -106,7 +107,7 @@ def _is_surrogate(code: Syntax, node: ast.expr) -> bool:
 
 
 def _clipped(code: Syntax, node: ast.expr) -> bool:
-    parts = [n for n in ast.walk(node) if isinstance(n, (ast.Call, ast.Name))]
+    parts = [n for n in below(node) if isinstance(n, (ast.Call, ast.Name))]
     names = [
         last_name(p.func) if isinstance(p, ast.Call) else last_name(getattr(code.origin(p), "func", None))
         for p in parts
@@ -142,7 +143,7 @@ def _only_use(code: Syntax, statement: ast.AST) -> ast.Name | None:
     if not isinstance(target, ast.Name) or "loss" in target.id.lower() or len(code.bindings(target)) != 1:
         return None
     scope = code.scope(statement)
-    uses = [n for n in ast.walk(scope) if isinstance(n, ast.Name) and n.id == target.id and n is not target]
+    uses = [n for n in below(scope) if isinstance(n, ast.Name) and n.id == target.id and n is not target]
     later = [u for u in uses if u.lineno > (getattr(statement, "end_lineno", 0) or 0)]  # so that it comes to an end
     return uses[0] if len(uses) == 1 and later else None
 
@@ -154,7 +155,7 @@ def _is_loss(code: Syntax, statement: ast.AST) -> bool:
     name = last_name(statement.targets[0])
     if not _LOSS.search(name):
         return False
-    for use in (n for n in ast.walk(code.scope(statement)) if isinstance(n, ast.Name) and n.id == name):
+    for use in (n for n in below(code.scope(statement)) if isinstance(n, ast.Name) and n.id == name):
         up = code.parent(use)
         negated = isinstance(up, ast.UnaryOp) and isinstance(up.op, ast.USub)
         subtracted = isinstance(up, ast.BinOp) and isinstance(up.op, ast.Sub) and up.right is use

@@ -16,6 +16,7 @@ from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.quantizers import Term, looked_up_from, terms
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
 from traindx_tools.rules import Rule
 
@@ -88,8 +89,8 @@ def _both_sides(code: Syntax, function: ast.FunctionDef, found: list[Term]) -> b
 def _trained_otherwise(code: Syntax, function: ast.FunctionDef, found: list[Term]) -> bool:
     """Whether q also reaches something else uncut: another distance, or an output without the straight-through form."""
     names = {written(t.q) for t in found}
-    nodes = {id(n) for t in found for n in ast.walk(t.node)}
-    for node in ast.walk(function):
+    nodes = {id(n) for t in found for n in below(t.node)}
+    for node in below(function):
         if isinstance(node, ast.Return) and node.value is not None:
             parts = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
             if any(isinstance(p, ast.Name) and p.id in names and len(code.bindings(p)) == 1 for p in parts):

@@ -15,6 +15,7 @@ from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.quantizers import looked_up, terms
 from traindx_tools.on_code.repairs import graph
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, names_in, syntax, written
 from traindx_tools.rules import Rule
 
@@ -58,7 +59,7 @@ def check(project: Project) -> Iterator[Finding]:
 
 def _passed_on(code: Syntax, function: ast.FunctionDef, name: str) -> ast.stmt | None:
     """Where the value is returned or decoded, bound only once."""
-    for node in ast.walk(function):
+    for node in below(function):
         parts: list[ast.expr] = []
         if isinstance(node, ast.Return) and node.value is not None:
             parts = list(node.value.elts) if isinstance(node.value, ast.Tuple) else [node.value]
@@ -80,7 +81,7 @@ def _plain(node: ast.expr) -> ast.expr:
 
 def _estimated(function: ast.AST, name: str) -> bool:
     """Whether a difference with this value is cut somewhere: the straight-through form."""
-    for node in ast.walk(function):
+    for node in below(function):
         if isinstance(node, ast.Call) and last_name(node.func) in ("detach", "stop_gradient", "sg"):
             inner = node.args[0] if node.args else node.func.value if isinstance(node.func, ast.Attribute) else None
             difference = isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Sub)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import forms
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
 from traindx_tools.rules import Rule
 
@@ -60,7 +61,7 @@ def _judged(code: Syntax, function: ast.AST, draws: list[ast.Call]) -> Iterator[
         target = statement.targets[0]
         if not isinstance(target, ast.Name) or len(code.bindings(target)) != 1:
             continue
-        uses = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == target.id and n is not target]
+        uses = [n for n in below(function) if isinstance(n, ast.Name) and n.id == target.id and n is not target]
         compared = [u for u in uses if _in_loss(code, u)]
         keyed = code.qualified(call.func).startswith("jax.random")  # one key is one draw
         others = [c for c in draws if c is not call and not (keyed and _key(c) == _key(call))]

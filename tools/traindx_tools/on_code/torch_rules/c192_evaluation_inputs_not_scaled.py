@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import data
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, names_in, parameters, syntax, written
 from traindx_tools.rules import Rule
 
@@ -216,11 +217,11 @@ def _fits(code: Syntax, read: ast.Name, train: str) -> bool:
 def _differs_by_scaling(code: Syntax, scaled: ast.expr, raw: ast.expr) -> bool:
     """Whether the two are made alike but for a scaling that only the first has."""
     wanted = _form(code, raw, None)
-    if any(_inner(code, n) is not None for n in ast.walk(raw)):
+    if any(_inner(code, n) is not None for n in below(raw)):
         return False
     return any(
         (inner := _inner(code, node)) is not None and _form(code, scaled, (node, inner)) == wanted
-        for node in ast.walk(scaled)
+        for node in below(scaled)
         if isinstance(node, ast.expr)
     )
 
@@ -285,7 +286,7 @@ def _transforms(code: Syntax) -> Iterator[Finding]:
 
 def _patch(code: Syntax, scaled: ast.expr, raw: ast.expr) -> tuple[Patch, ...]:
     wanted = _form(code, raw, None)
-    for node in ast.walk(scaled):
+    for node in below(scaled):
         inner = _inner(code, node) if isinstance(node, ast.expr) else None
         if inner is not None and isinstance(node, ast.expr) and _form(code, scaled, (node, inner)) == wanted:
             return data.scaled_alike(code.file, raw, scaled, node, inner)

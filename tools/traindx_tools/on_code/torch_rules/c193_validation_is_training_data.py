@@ -15,6 +15,7 @@ from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.evaluated import on_purpose, overlap, pairs, part
 from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, names_in, syntax, written
 from traindx_tools.rules import Rule
 
@@ -127,17 +128,17 @@ def _samples(call: ast.Call) -> bool:
 def _trained_whole(code: Syntax, node: ast.Assign, name: str) -> bool:
     """Whether a training loop of the same scope draws from all of an array."""
     scope = code.scope(node)
-    for loop in (n for n in ast.walk(scope) if isinstance(n, (ast.For, ast.While))):
+    for loop in (n for n in below(scope) if isinstance(n, (ast.For, ast.While))):
         text = written(loop)
         if ".backward(" not in text and "value_and_grad" not in text and "update(" not in text:
             continue
-        for use in (n for n in ast.walk(loop) if isinstance(n, ast.Subscript) and _is(n.value, name)):
+        for use in (n for n in below(loop) if isinstance(n, ast.Subscript) and _is(n.value, name)):
             if not isinstance(use.slice, ast.Name):
                 continue
             drawn = code.origin(use.slice)
             over = loop.iter if isinstance(loop, ast.For) and _binds(loop, use.slice.id) else drawn
             if re.search(rf"len\({name}\)|{name}\.shape\[0\]|{name}\.size\(0\)", written(over)):
-                return sum(_is(n.value, name) and isinstance(n.slice, ast.Slice) for n in ast.walk(scope)
+                return sum(_is(n.value, name) and isinstance(n.slice, ast.Slice) for n in below(scope)
                            if isinstance(n, ast.Subscript)) == _counted(node, name)  # fmt: skip
     return False
 
@@ -160,8 +161,8 @@ def _subset_of(value: ast.expr) -> ast.Name | None:
 def _reduced(code: Syntax, node: ast.Assign, name: str) -> bool:
     """Whether the training set is cut as well: bound anew, sliced elsewhere, or parts of it dropped."""
     scope = code.scope(node)
-    own = {id(n) for n in ast.walk(node)}
-    for other in ast.walk(scope):
+    own = {id(n) for n in below(node)}
+    for other in below(scope):
         if id(other) in own:
             bound = isinstance(other, ast.Name) and isinstance(other.ctx, ast.Store) and other.id == name
             if bound or (isinstance(other, ast.Subscript) and _is(other.value, name) and _counted(node, name) > 1):
@@ -179,7 +180,7 @@ def _reduced(code: Syntax, node: ast.Assign, name: str) -> bool:
 
 
 def _counted(node: ast.AST, name: str) -> int:
-    return sum(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load) for n in ast.walk(node))
+    return sum(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load) for n in below(node))
 
 
 def _is(node: ast.AST, name: str) -> bool:
@@ -196,7 +197,7 @@ def _opened_for_training(code: Syntax, value: ast.Call) -> bool:
         return False
     scope = code.scope(value)
     cut = {"Subset", "random_split", "SubsetRandomSampler"}
-    return not any(isinstance(n, ast.Call) and last_name(n.func) in cut for n in ast.walk(scope))
+    return not any(isinstance(n, ast.Call) and last_name(n.func) in cut for n in below(scope))
 
 
 def _overlaps(code: Syntax, node: ast.Assign, value: ast.expr) -> tuple[str, str] | None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import draws
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
 from traindx_tools.rules import Rule
 
@@ -70,12 +71,12 @@ def _own_random(project: Project) -> bool:
     given = [k.value for code in codes for k in code.of(ast.keyword) if k.arg and re.search("transform|aug|tf", k.arg)]
     given += [a.value for code in codes for a in code.of(ast.Assign)
               if any(re.search("transform|aug", last_name(t)) for t in a.targets)]
-    return any(isinstance(n, ast.Call) and last_name(n.func) in names for g in given for n in ast.walk(g))
+    return any(isinstance(n, ast.Call) and last_name(n.func) in names for g in given for n in below(g))
 
 
 def _judged(code: Syntax, function: ast.FunctionDef, library: bool) -> Iterator[Finding]:
     used: dict[str, ast.Call] = {}
-    for call in (n for n in ast.walk(function) if isinstance(n, ast.Call)):
+    for call in (n for n in below(function) if isinstance(n, ast.Call)):
         callee = written(call.func)
         if not re.search(r"transform|augment|\btf\b|\baug\b", callee, re.IGNORECASE) or len(call.args) != 1:
             continue

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.loaders import has_workers
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
 from traindx_tools.rules import Rule
 
@@ -44,7 +45,7 @@ def check(project: Project) -> Iterator[Finding]:
             init, item = methods.get("__init__"), methods.get("__getitem__")
             if init is None or item is None:
                 continue
-            for node in (n for n in ast.walk(init) if isinstance(n, ast.Assign)):
+            for node in (n for n in below(init) if isinstance(n, ast.Assign)):
                 made, target = node.value, node.targets[0]
                 if not (isinstance(target, ast.Attribute) and isinstance(made, ast.Call)):
                     continue

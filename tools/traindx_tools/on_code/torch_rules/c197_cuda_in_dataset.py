@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.loaders import has_workers
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax
 from traindx_tools.rules import Rule
 
@@ -39,7 +40,7 @@ def check(project: Project) -> Iterator[Finding]:
         for function in code.of(ast.FunctionDef):
             if function.name != "__getitem__" and function.name not in collates:
                 continue
-            for call in (n for n in ast.walk(function) if isinstance(n, ast.Call)):
+            for call in (n for n in below(function) if isinstance(n, ast.Call)):
                 if _moves(code, call):
                     yield RULE.finding(
                         f"{file.segment(call)} at {code.at(call)} uses CUDA in {function.name}, which runs in a forked "

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
 from traindx_tools.rules import Rule
 
@@ -85,7 +86,7 @@ def _bare(code: Syntax, load: ast.Call) -> bool:
     made = code.bindings(model) if isinstance(model, ast.Name) else []
     return bool(made) and all(
         isinstance(value, ast.Call) and code.scope(statement) is code.scope(load)
-        and not any(isinstance(n, ast.Call) and last_name(n.func) in _WRAPPERS for n in ast.walk(value))
+        and not any(isinstance(n, ast.Call) and last_name(n.func) in _WRAPPERS for n in below(value))
         for statement, value in made
     )
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import argument, last_name, syntax
 from traindx_tools.rules import Rule
 
@@ -62,4 +63,4 @@ def check(project: Project) -> Iterator[Finding]:
 
 
 def _generates(scope: ast.AST) -> bool:
-    return any(isinstance(n, ast.Call) and last_name(n.func) == "generate" for n in ast.walk(scope))
+    return any(isinstance(n, ast.Call) and last_name(n.func) == "generate" for n in below(scope))

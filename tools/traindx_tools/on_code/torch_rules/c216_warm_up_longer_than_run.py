@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project, TrainingLoop, location
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax
 from traindx_tools.on_code.trace import Place
 from traindx_tools.on_code.values import Function, Thing, number
@@ -60,7 +61,7 @@ def _length(project: Project, scheduler: Thing) -> float | None:
 
 def _ramp(code: Syntax, node: ast.AST) -> float | None:
     """W of `min(1, (step + 1) / W)`."""
-    for call in (n for n in ast.walk(node) if isinstance(n, ast.Call) and last_name(n.func) == "min"):
+    for call in (n for n in below(node) if isinstance(n, ast.Call) and last_name(n.func) == "min"):
         ones = [a for a in call.args if code.number(a) == 1]
         ratios = [a for a in call.args if isinstance(a, ast.BinOp) and isinstance(a.op, ast.Div)]
         if len(call.args) == 2 and ones and ratios:

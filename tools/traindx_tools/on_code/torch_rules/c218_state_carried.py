@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import graph
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Loops, Syntax, last_name, syntax, written
 from traindx_tools.rules import Rule
 
@@ -49,7 +50,7 @@ def check(project: Project) -> Iterator[Finding]:
 
 
 def _in_loop(code: Syntax, backward: ast.Call, loop: ast.AST) -> Iterator[Finding]:
-    for node in (n for n in ast.walk(loop) if isinstance(n, ast.Assign)):
+    for node in (n for n in below(loop) if isinstance(n, ast.Assign)):
         name = _carried(node)
         if name is None or next(iter(code.loops(node)), None) is not loop or _handled(code, loop, node, name):
             continue
@@ -80,10 +81,10 @@ def _carried(node: ast.Assign) -> str | None:
 
 def _handled(code: Syntax, loop: ast.AST, node: ast.Assign, name: str) -> bool:
     """Whether the state is set back or cut in the loop, in the callee, or was never one that outlives the loop."""
-    simple = [s for s in ast.walk(loop) if isinstance(s, (ast.Assign, ast.Expr, ast.AugAssign))]
+    simple = [s for s in below(loop) if isinstance(s, (ast.Assign, ast.Expr, ast.AugAssign))]
     if any(_CUT.search(written(s)) and name in written(s) for s in simple):
         return True
-    stores = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)]
+    stores = [n for n in below(loop) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)]
     forwards = [
         f
         for f in code.of(ast.FunctionDef)

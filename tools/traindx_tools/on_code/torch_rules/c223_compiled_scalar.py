@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Loops, Syntax, last_name, names_in, syntax, written
 from traindx_tools.rules import Rule
 
@@ -68,15 +69,15 @@ def _compiled(code: Syntax) -> set[str]:
 def _changes(code: Syntax, given: ast.expr, loop: ast.AST) -> bool:
     """Whether a value is a Python float that is made anew in the loop."""
     origin = code.origin(given)
-    inside = any(n is origin for n in ast.walk(loop))
+    inside = any(n is origin for n in below(loop))
     if isinstance(origin, ast.Call) and code.qualified(origin.func).startswith("torch."):
         return False
     if _CHANGES.search(written(origin)) and inside:
         return not any(
-            isinstance(n, ast.Call) and last_name(n.func) in ("tensor", "as_tensor") for n in ast.walk(origin)
+            isinstance(n, ast.Call) and last_name(n.func) in ("tensor", "as_tensor") for n in below(origin)
         )
     index = (
         names_in(loop.target) if isinstance(loop, (ast.For, ast.AsyncFor)) and "range" in written(loop.iter) else set()
     )
-    divides = any(isinstance(n, ast.BinOp) and isinstance(n.op, (ast.Div, ast.Pow)) for n in ast.walk(origin))
+    divides = any(isinstance(n, ast.BinOp) and isinstance(n.op, (ast.Div, ast.Pow)) for n in below(origin))
     return inside and divides and bool(names_in(origin) & index) and isinstance(origin, ast.BinOp)

@@ -18,6 +18,7 @@ from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.hooks import Hook, carries, hooks
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import (
     FunctionNode,
     Loops,
@@ -72,8 +73,8 @@ def check(project: Project) -> Iterator[Finding]:
 
 def _keeps(hook: Hook) -> Iterator[_Kept]:
     """The places where a hook adds what it is given to something that exists outside of it."""
-    own = {n.id for n in ast.walk(hook.function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    for node in ast.walk(hook.function):
+    own = {n.id for n in below(hook.function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    for node in below(hook.function):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _KEEPING:
             container, value = node.func.value, node.args[-1] if node.args else None
         elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
@@ -124,7 +125,7 @@ def _trains(function: ast.AST | None, hook: Hook) -> bool:
     """Whether a loop with backward stands behind the registration in the same function."""
     return function is not None and any(
         isinstance(n, Loops) and n.lineno > hook.registration.lineno and "backward(" in written(n)
-        for n in ast.walk(function)
+        for n in below(function)
     )
 
 
@@ -159,24 +160,24 @@ def _outlives(codes: list[Syntax], hook: Hook, kept: _Kept) -> bool:
                 return True  # made by whoever made the hook
             return _trains(up, hook) or any(
                 isinstance(n, Loops) and n.lineno > hook.registration.lineno and _calls_training(codes, n)
-                for n in ast.walk(up)
+                for n in below(up)
             )
     return True
 
 
 def _binds(function: ast.AST, name: str) -> bool:
-    return any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for n in ast.walk(function))
+    return any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for n in below(function))
 
 
 def _calls_training(codes: list[Syntax], loop: ast.AST) -> bool:
-    called = {last_name(n.func) for n in ast.walk(loop) if isinstance(n, ast.Call)}
+    called = {last_name(n.func) for n in below(loop) if isinstance(n, ast.Call)}
     functions = (f for c in codes for f in c.of(ast.FunctionDef) if f.name in called)
     return any("backward(" in written(f) for f in functions)
 
 
 def _emptied(codes: list[Syntax], hook: Hook, kept: _Kept, name: str) -> bool:
     """Whether the container is bounded, or emptied or replaced anywhere but where it is first made."""
-    inside = {id(n) for n in ast.walk(hook.function)}
+    inside = {id(n) for n in below(hook.function)}
     for code in codes:
         for node, value in _stores(code, name):
             if "maxlen" in written(value):
@@ -230,14 +231,14 @@ def _runs(codes: list[Syntax], function: ast.AST | None) -> bool:
 
 def _bounded(hook: Hook, kept: _Kept) -> bool:
     """Whether the hook itself stops: it looks at the container's length, or at whether it is there already."""
-    tests = [n.test for n in ast.walk(hook.function) if isinstance(n, (ast.If, ast.IfExp, ast.While))]
+    tests = [n.test for n in below(hook.function) if isinstance(n, (ast.If, ast.IfExp, ast.While))]
     return any(kept.name in written(t) for t in tests)
 
 
 def _conditional(hook: Hook, kept: _Kept) -> bool:
     """Whether a switch decides if anything is kept at all."""
     usual = re.compile(r"isinstance|is_tensor|\.training|requires_grad|is not None|is None|hasattr|len\(")
-    tests = [n.test for n in ast.walk(hook.function) if isinstance(n, ast.If)]
+    tests = [n.test for n in below(hook.function) if isinstance(n, ast.If)]
     return any(not usual.search(written(t)) for t in tests)
 
 
@@ -279,7 +280,7 @@ def _patch(codes: list[Syntax], hook: Hook, kept: _Kept) -> tuple[Patch, ...]:
 
 def _only_newest(codes: list[Syntax], hook: Hook, kept: _Kept) -> bool:
     """Whether every function that reads the container reads only the last of what was appended."""
-    inside = {id(n) for n in ast.walk(hook.function)}
+    inside = {id(n) for n in below(hook.function)}
     readers: dict[int, ast.AST] = {}
     for code in codes:
         nodes: list[ast.expr] = [*code.of(ast.Attribute), *code.of(ast.Name)]

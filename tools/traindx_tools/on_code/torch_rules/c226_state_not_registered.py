@@ -18,6 +18,7 @@ from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.definitions import ClassInfo
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
 from traindx_tools.rules import Rule
 
@@ -115,7 +116,7 @@ def _states(code: Syntax, info: ClassInfo) -> Iterator[_State]:
 
 def _plain_tensors(code: Syntax, init: ast.AST) -> Iterator[tuple[ast.Assign | ast.AnnAssign, str]]:
     """`self.mean = torch.zeros(n)` in `__init__`; `self.mean = None` as well, where the name is one of a statistic."""
-    for node in ast.walk(init):
+    for node in below(init):
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             target: ast.expr = node.targets[0]
         elif isinstance(node, ast.AnnAssign) and node.value is not None:
@@ -150,7 +151,7 @@ def _is_new_tensor(code: Syntax, node: ast.expr | None) -> bool:
 
 def _registered(info: ClassInfo, name: str) -> bool:
     """Whether the class registers the name after all."""
-    for node in ast.walk(info.node):
+    for node in below(info.node):
         registers = isinstance(node, ast.Call) and last_name(node.func) in _REGISTER
         if registers and isinstance(node, ast.Call):
             said = node.args[0] if node.args else None
@@ -169,7 +170,7 @@ def _own(node: ast.AST | None) -> str | None:
 
 def _changes(method: ast.AST, name: str) -> Iterator[ast.AST]:
     """Updates of the attribute: made of itself, in place, by entries, or set anew from something else."""
-    for node in ast.walk(method):
+    for node in below(method):
         if isinstance(node, ast.AugAssign) and _own(node.target) == name:
             yield node
         elif isinstance(node, ast.Assign):
@@ -186,7 +187,7 @@ def _from_data(code: Syntax, change: ast.AST) -> bool:
     return value is not None and any(
         isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in _REDUCTIONS
         and "loss" not in written(n.func.value)
-        for n in ast.walk(value)
+        for n in below(value)
     )  # fmt: skip
 
 
@@ -200,7 +201,7 @@ def _only_moved(value: ast.expr, name: str) -> bool:
 
 def _is_reset(code: Syntax, method: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool:
     """Whether a method sets it back to a fresh tensor or a constant: a state of a sequence or an epoch."""
-    for node in ast.walk(method):
+    for node in below(method):
         if _method_on(node, name) in ("zero_", "fill_"):
             return True
         whole = isinstance(node, ast.Assign) and any(
@@ -214,7 +215,7 @@ def _is_reset(code: Syntax, method: ast.FunctionDef | ast.AsyncFunctionDef, name
 
 def _saves(method: ast.AST, name: str) -> bool:
     """Whether a method of the class itself puts the value under a key, or takes it from one."""
-    for node in ast.walk(method):
+    for node in below(method):
         if isinstance(node, ast.Dict) and any(_own(v) == name for v in node.values):
             return True
         if isinstance(node, ast.Assign):
@@ -241,7 +242,7 @@ def _reached(methods: list[ast.FunctionDef | ast.AsyncFunctionDef]) -> list[ast.
     known = {m.name: m for m in methods}
     queue = [m for m in methods if _RESULTS.fullmatch(m.name)]
     for method in queue:
-        for node in ast.walk(method):
+        for node in below(method):
             callee = _own(node.func) if isinstance(node, ast.Call) else None
             if callee in known and known[callee] not in queue:
                 queue.append(known[callee])
@@ -250,8 +251,8 @@ def _reached(methods: list[ast.FunctionDef | ast.AsyncFunctionDef]) -> list[ast.
 
 def _reads(method: ast.AST, name: str, changes: list[ast.AST]) -> bool:
     """Whether the value is used for anything but its own update."""
-    updating = {id(n) for c in changes for n in ast.walk(c)}
-    for node in ast.walk(method):
+    updating = {id(n) for c in changes for n in below(c)}
+    for node in below(method):
         loaded = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and node.attr == name
         if loaded and _own(node) == name and id(node) not in updating:
             return True
@@ -305,7 +306,7 @@ def _patch(code: Syntax, states: list[_State]) -> tuple[Patch, ...]:
     change = Change(code.file, "register it as a buffer: saved, loaded and moved with the module")
     for state in states:
         recurrent = not isinstance(state.changed, ast.Assign) or any(
-            _own(n) == state.name for n in ast.walk(state.changed.value)
+            _own(n) == state.name for n in below(state.changed.value)
         )
         if state.made.value is None or code.loops(state.made) or not recurrent or _is_empty(state.made.value):
             return ()  # a state that is set as a whole may have another shape when it is loaded

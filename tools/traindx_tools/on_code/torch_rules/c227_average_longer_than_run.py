@@ -19,6 +19,7 @@ from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.configured import literal
 from traindx_tools.on_code.project import BACKWARD, Project, location
 from traindx_tools.on_code.repairs.written import in_configuration
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
 from traindx_tools.on_code.trace import Block, Event, Place
 from traindx_tools.on_code.values import Const, Tensor, Thing, Value, number, whole
@@ -122,7 +123,7 @@ def _of_function(code: Syntax, function: ast.expr | None) -> float | None:
         given = argument(function, 0, "decay")
         return 0.999 if given is None else code.number(given)
     if isinstance(function, ast.Lambda):
-        for product in (n for n in ast.walk(function.body) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mult)):
+        for product in (n for n in below(function.body) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mult)):
             shares = [code.number(side) for side in (product.left, product.right)]
             known = [s for s in shares if s is not None and s > 0.5]
             if known:
@@ -240,7 +241,7 @@ def _turns(block: Block) -> float | None:
     test = loop.test if isinstance(loop, ast.While) else None
     if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], (ast.Lt, ast.LtE)):
         return None
-    steps = [n for n in ast.walk(loop) if isinstance(n, ast.AugAssign) and written(n.target) == written(test.left)]
+    steps = [n for n in below(loop) if isinstance(n, ast.AugAssign) and written(n.target) == written(test.left)]
     ones = len(steps) == 1 and isinstance(steps[0].value, ast.Constant) and steps[0].value.value == 1
     return syntax(block.file).number(test.comparators[0]) if ones else None
 

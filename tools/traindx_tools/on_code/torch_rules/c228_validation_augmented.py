@@ -18,6 +18,7 @@ from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.random_draws import Random, defined, drawn
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, parameters, syntax, written
 from traindx_tools.rules import Rule
 
@@ -233,7 +234,7 @@ def _random_part(codes: list[Syntax], code: Syntax, made: ast.Call) -> Random | 
 def _own_transform(codes: list[Syntax], code: Syntax, owner: ast.ClassDef) -> Random | None:
     """`self.tf = Compose([RandomCrop(...)])`, the only binding, which `__getitem__` calls."""
     fetch = next((m for m in owner.body if isinstance(m, ast.FunctionDef) and m.name == "__getitem__"), None)
-    for call in (n for n in ast.walk(fetch) if isinstance(n, ast.Call)) if fetch is not None else ():
+    for call in (n for n in below(fetch) if isinstance(n, ast.Call)) if fetch is not None else ():
         if isinstance(call.func, ast.Attribute) and written(call.func.value) == "self" and _always(code, call):
             bound = code.bindings(call.func)
             if len(bound) == 1 and _always(code, bound[0][0]) and isinstance(bound[0][1], (ast.Call, ast.List)):
@@ -256,7 +257,7 @@ def _switched(code: Syntax, owner: ast.ClassDef, made: ast.Call) -> Random | Non
     for name in (n for n in names if _AUGMENTED.fullmatch(n)):
         value = argument(made, names.index(name), name) or known[name]
         on = isinstance(value, ast.Constant) and value.value is True
-        for branch in (n for n in ast.walk(fetch) if isinstance(n, ast.If)) if on else ():
+        for branch in (n for n in below(fetch) if isinstance(n, ast.If)) if on else ():
             if re.search(rf"self\.(_)?{name}\b", written(branch.test)) and "not " not in written(branch.test):
                 random = _draw_below(code, branch)
                 if random is not None:
@@ -265,7 +266,7 @@ def _switched(code: Syntax, owner: ast.ClassDef, made: ast.Call) -> Random | Non
 
 
 def _draw_below(code: Syntax, branch: ast.If) -> ast.AST | None:
-    for call in (n for part in branch.body for n in ast.walk(part) if isinstance(n, ast.Call)):
+    for call in (n for part in branch.body for n in below(part) if isinstance(n, ast.Call)):
         full = code.qualified(call.func)
         if full.startswith(("random.", "numpy.random.", "torch.rand")) and "seed" not in full:
             return call

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
 from traindx_tools.rules import Rule
 
@@ -118,7 +119,7 @@ def _better_axis(code: Syntax, call: ast.Call) -> str | None:
         axis = argument(node, 1 if plain else 0, "dim", "axis")
         if not isinstance(summed, ast.BinOp) or not isinstance(summed.op, ast.Mult) or code.number(axis) is None:
             continue
-        if any(n is call or (isinstance(n, ast.Name) and n.id in names) for n in ast.walk(summed)):
+        if any(n is call or (isinstance(n, ast.Name) and n.id in names) for n in below(summed)):
             return written(axis)
     return None
 

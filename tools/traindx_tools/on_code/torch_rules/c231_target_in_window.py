@@ -17,6 +17,7 @@ from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.linear_forms import difference
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
 from traindx_tools.rules import Rule
 
@@ -115,36 +116,36 @@ def _aligned(code: Syntax, one: ast.AST, other: ast.AST) -> bool:
 
 def _is_target(code: Syntax, node: ast.AST) -> bool:
     """Whether a piece is named as a target: by its variable, the list that takes it, its key, its place in a pair."""
-    below: ast.AST = node
+    inner: ast.AST = node
     for up in code.above(node):
         if isinstance(up, (ast.Assign, ast.AnnAssign)):
             targets = up.targets if isinstance(up, ast.Assign) else [up.target]
             names = [t for t in targets if not isinstance(t, ast.Tuple)]
             for pair in (t for t in targets if isinstance(t, ast.Tuple)):
-                if isinstance(up.value, ast.Tuple) and below in up.value.elts and len(pair.elts) == len(up.value.elts):
-                    names.append(pair.elts[up.value.elts.index(below)])
+                if isinstance(up.value, ast.Tuple) and inner in up.value.elts and len(pair.elts) == len(up.value.elts):
+                    names.append(pair.elts[up.value.elts.index(inner)])
             return any(_TARGET.search(last_name(n.value if isinstance(n, ast.Subscript) else n)) for n in names)
         if isinstance(up, ast.Call) and last_name(up.func) in ("append", "add", "put") and \
                 isinstance(up.func, ast.Attribute):  # fmt: skip
-            if isinstance(below, ast.Tuple):
-                return len(below.elts) == 2 and any(n is node for n in ast.walk(below.elts[1]))
+            if isinstance(inner, ast.Tuple):
+                return len(inner.elts) == 2 and any(n is node for n in below(inner.elts[1]))
             return bool(_TARGET.search(last_name(up.func.value)))
-        if isinstance(up, ast.Dict) and below in up.values:
-            key = up.keys[up.values.index(below)]
+        if isinstance(up, ast.Dict) and inner in up.values:
+            key = up.keys[up.values.index(inner)]
             return isinstance(key, ast.Constant) and bool(_TARGET.search(str(key.value)))
         if isinstance(up, (ast.Return, ast.Yield)):
-            return isinstance(below, ast.Tuple) and len(below.elts) == 2 and \
-                any(n is node for n in ast.walk(below.elts[1]))  # fmt: skip
+            return isinstance(inner, ast.Tuple) and len(inner.elts) == 2 and \
+                any(n is node for n in below(inner.elts[1]))  # fmt: skip
         if isinstance(up, ast.stmt):
             return False
-        below = up
+        inner = up
     return False
 
 
 def _one_earlier(code: Syntax, lower: ast.expr, upper: ast.expr, index: str) -> tuple[Patch, ...]:
     """Both ends one earlier, where both are written with the same `pos + 1`: the window keeps its length."""
     text = written(upper)
-    later = [n for n in ast.walk(lower) if isinstance(n, ast.BinOp) and written(n) == text]
+    later = [n for n in below(lower) if isinstance(n, ast.BinOp) and written(n) == text]
     if text != f"{index} + 1" or len(later) != 1:
         return ()
     change = Change(code.file, "end the window before its target")

@@ -17,6 +17,7 @@ from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code import compounding
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import compounded
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Loops, Syntax, parameters, syntax, written
 from traindx_tools.on_code.trace import Place
 from traindx_tools.rules import Rule
@@ -101,12 +102,12 @@ def _factor(node: ast.Assign | ast.AugAssign) -> tuple[ast.expr, ast.expr] | Non
 
 def _counter(code: Syntax, node: ast.stmt, factor: ast.expr, left: int = 6) -> str | None:
     """The counter that a factor depends on: a loop's variable, a parameter or an attribute with a counter's name."""
-    turning = {n.id for up in code.loops(node) if isinstance(up, ast.For) for n in ast.walk(up.target)
+    turning = {n.id for up in code.loops(node) if isinstance(up, ast.For) for n in below(up.target)
                if isinstance(n, ast.Name)}  # fmt: skip
     function = code.function(node)
     given = set(parameters(function)) if function is not None else set()
-    looked_up = {id(n) for key in _keys(factor) for n in ast.walk(key)}
-    for n in ast.walk(factor):
+    looked_up = {id(n) for key in _keys(factor) for n in below(key)}
+    for n in below(factor):
         if id(n) in looked_up:
             continue
         if isinstance(n, ast.Name) and _COUNTER.match(n.id) and (n.id in turning or n.id in given):
@@ -124,7 +125,7 @@ def _counter(code: Syntax, node: ast.stmt, factor: ast.expr, left: int = 6) -> s
 
 def _keys(factor: ast.expr) -> Iterator[ast.expr]:
     """What a table of factors is asked for (`drops[step]`, `drops.get(step, 1.0)`): each stands for its one moment."""
-    for n in ast.walk(factor):
+    for n in below(factor):
         if isinstance(n, ast.Subscript):
             yield n.slice
         elif isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "get":
@@ -147,13 +148,13 @@ def _outlives(code: Syntax, node: ast.stmt, rate: ast.expr) -> bool:
 
 
 def _targets(loop: ast.AST) -> set[str]:
-    return {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)} if isinstance(loop, ast.For) else set()
+    return {n.id for n in below(loop.target) if isinstance(n, ast.Name)} if isinstance(loop, ast.For) else set()
 
 
 def _set_back(around: ast.AST, node: ast.stmt, rate: ast.expr) -> bool:
     """Whether the rate is assigned from something else in the same loop or function."""
     name = written(rate)
-    for other in ast.walk(around):
+    for other in below(around):
         if isinstance(other, ast.Assign) and other is not node and any(written(t) == name for t in other.targets):
             return True
         if other is not around and isinstance(other, (*FunctionNode, *Loops)) and other.lineno > node.lineno:

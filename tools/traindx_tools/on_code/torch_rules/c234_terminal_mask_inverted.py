@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
-from traindx_tools.on_code.source import SourceFile
+from traindx_tools.on_code.source import SourceFile, below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, last_name, syntax, written
 from traindx_tools.rules import Rule
 
@@ -146,7 +146,7 @@ def _unpacked(project: Project, code: Syntax, node: ast.Subscript) -> tuple[Synt
         for function in other.of(ast.FunctionDef):
             if function.name != name:
                 continue
-            for back in ast.walk(function):
+            for back in below(function):
                 value = back.value if isinstance(back, ast.Return) else None
                 if isinstance(value, ast.Name):
                     value = other.assigned(value)
@@ -170,7 +170,7 @@ def _stored(project: Project, code: Syntax, node: ast.Subscript) -> tuple[Source
 
 
 def _finding(code: Syntax, node: ast.expr, factor: ast.expr, file: SourceFile, raw: ast.expr) -> Finding:
-    here = file is code.file and any(n is raw for n in ast.walk(factor))
+    here = file is code.file and any(n is raw for n in below(factor))
     patch: tuple[Patch, ...] = ()
     change = Change(file, "count the next value where the episode goes on")
     if not here and isinstance(raw, ast.Call):

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, parameters, syntax, written
 from traindx_tools.rules import Rule
 
@@ -113,7 +114,7 @@ def _returned(code: Syntax, call: ast.Call) -> ast.expr | None:
     if owner is None or not isinstance(call.func, ast.Attribute) or written(call.func.value) != "self":
         return None
     method = next((f for f in owner.body if isinstance(f, ast.FunctionDef) and f.name == call.func.attr), None)
-    backs = [n for n in ast.walk(method) if isinstance(n, ast.Return)] if method is not None else []
+    backs = [n for n in below(method) if isinstance(n, ast.Return)] if method is not None else []
     return backs[0].value if len(backs) == 1 else None
 
 
@@ -192,7 +193,7 @@ def _single(code: Syntax, layer: _Layer) -> bool:
 def _before(code: Syntax, node: ast.expr) -> ast.expr | None:
     """What a name holds before its own statement: the parameter, for the right side of `x, _ = self.rnn(x)`."""
     found = code.assigned(node)
-    return None if found is None or any(n is node for n in ast.walk(found)) else found
+    return None if found is None or any(n is node for n in below(found)) else found
 
 
 def _input(layer: _Layer) -> ast.expr | None:
@@ -243,7 +244,7 @@ def _layout(code: Syntax, layer: _Layer, loaded: bool) -> str | None:
 def _unpacked(function: ast.AST) -> dict[str, str]:
     """Tensors whose shape is unpacked with the batch first or second: `b, t, f = x.shape`, `n = x.size(0)`."""
     found: dict[str, str] = {}
-    for node in ast.walk(function):
+    for node in below(function):
         if not isinstance(node, ast.Assign) or len(node.targets) != 1:
             continue
         match = re.match(r"^(\w+)\.(?:shape|size\(\))(?:\[:(?:2|3|-1)\])?$", written(node.value))
@@ -263,7 +264,7 @@ def _neighbours_batch_first(code: Syntax, layer: _Layer) -> bool:
     owner = code.owner(layer.call)
     return owner is not None and any(
         k.arg == "batch_first" and isinstance(k.value, ast.Constant) and k.value.value is True
-        for c in ast.walk(owner) if isinstance(c, ast.Call) and c is not layer.made for k in c.keywords
+        for c in below(owner) if isinstance(c, ast.Call) and c is not layer.made for k in c.keywords
     )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
 from traindx_tools.rules import Rule
 
@@ -150,7 +151,7 @@ def _is_tensor(code: Syntax, node: ast.expr, left: int) -> bool:
         return _is_tensor(code, node.left, left - 1) or _is_tensor(code, node.right, left - 1)
     if isinstance(node, (ast.Name, ast.Attribute)):
         made = code.assigned(node)
-        if made is None or any(n is node for n in ast.walk(made)):
+        if made is None or any(n is node for n in below(made)):
             return isinstance(node, ast.Name) and _from_loader(code, node)
         return _is_tensor(code, made, left - 1)
     if isinstance(node, ast.Subscript):

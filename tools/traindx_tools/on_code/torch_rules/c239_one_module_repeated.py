@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Loops, Syntax, last_name, names_in, parameters, syntax, written
 from traindx_tools.rules import Rule
 
@@ -86,7 +87,7 @@ def _appended(code: Syntax, name: ast.Name) -> tuple[ast.expr, ast.expr, ast.exp
         if not isinstance(loop, ast.For) or not call.args or not isinstance(call.args[0], ast.Name):
             continue
         one = call.args[0]
-        within = list(ast.walk(loop))
+        within = list(below(loop))
         inside = any(isinstance(n, ast.Name) and n.id == one.id and isinstance(n.ctx, ast.Store) for n in within)
         before = [s for s, _ in code.bindings(one) if s.lineno < loop.lineno]
         branch = any(isinstance(a, (ast.If, *Loops)) for a in code.above(call) if a is not loop and a in within)
@@ -119,7 +120,7 @@ def _learns(project: Project, code: Syntax, made: ast.Call, left: int) -> bool |
         return None
     if code.qualified(made.func).startswith("torch.nn."):
         if name in _HOLDERS:
-            calls = [n for a in made.args for n in ast.walk(a) if isinstance(n, ast.Call)]
+            calls = [n for a in made.args for n in below(a) if isinstance(n, ast.Call)]
             inner = [_learns(project, code, n, left - 1) for n in calls]
             return True if True in inner else None if None in inner else False
         return bool(_LEARNS.match(name))
@@ -127,7 +128,7 @@ def _learns(project: Project, code: Syntax, made: ast.Call, left: int) -> bool |
         other = syntax(file)
         for kind in other.of(ast.ClassDef):
             if kind.name == name:
-                calls = [n for n in ast.walk(kind) if isinstance(n, ast.Call)]
+                calls = [n for n in below(kind) if isinstance(n, ast.Call)]
                 weights = any(_LEARNS.match(last_name(c.func)) or last_name(c.func) == "Parameter" for c in calls)
                 return True if weights else None
     return None if not _LIKELY.search(name) or not name[:1].isupper() else True
@@ -167,7 +168,7 @@ def _patch(code: Syntax, whole: ast.expr, one: ast.expr, made: ast.expr | None,
     change = Change(code.file, "make a module for each place")
     change.replace(whole, f"[{source_of(code.file, made)} for _ in range({source_of(code.file, count)})]")
     if isinstance(one, ast.Name):
-        reads = [n for n in ast.walk(code.scope(one)) if isinstance(n, ast.Name) and n.id == one.id]
+        reads = [n for n in below(code.scope(one)) if isinstance(n, ast.Name) and n.id == one.id]
         if len(reads) != 2:
             return ()
         change.delete(code.statement(next(n for n in reads if isinstance(n.ctx, ast.Store))))

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, last_name, names_in, parameters, syntax, written
 from traindx_tools.rules import Rule
 
@@ -137,7 +138,7 @@ def _ensemble_loop(code: Syntax, call: ast.Call) -> ast.For | None:
         return None
     if re.search(r"bootstrap|resampl|subset|choice", written(loop)):
         return None  # the members differ by their data
-    turn = {n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    turn = {n.id for n in below(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     own = {k.name for k in code.of(ast.ClassDef)}
     around = getattr(code.function(call), "name", "")
     for kept in (c for c in code.calls("append") if c.lineno > call.lineno and loop in code.loops(c)):
@@ -159,7 +160,7 @@ def _training_loop(code: Syntax, call: ast.Call, training: set[str]) -> ast.For 
         if not isinstance(loop, (ast.For, ast.While)):
             continue
         head = written(loop.target) if isinstance(loop, ast.For) else ""
-        calls = [n for n in ast.walk(loop) if isinstance(n, ast.Call)]
+        calls = [n for n in below(loop) if isinstance(n, ast.Call)]
         steps = [c for c in calls if last_name(c.func) in {"backward", "manual_backward", *training}]
         rebuilt = any(_rebuilds(code, c) for c in calls)
         moved = any(last_name(c.func) in {"step", *training} for c in calls)
@@ -191,13 +192,13 @@ def _constant(code: Syntax, call: ast.Call, around: ast.AST, given: set[str]) ->
         return own is not None and all(isinstance(d, ast.Constant) and isinstance(d.value, int) for d in defaults)
     if isinstance(seed, ast.Constant):
         return isinstance(seed.value, int)
-    if any(isinstance(n, (ast.Call, ast.Subscript)) for n in ast.walk(seed)):
+    if any(isinstance(n, (ast.Call, ast.Subscript)) for n in below(seed)):
         return False
-    stored = {n.id for n in ast.walk(around) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    changed = {written(t) for n in ast.walk(code.file.tree) if isinstance(n, (ast.AugAssign, ast.Assign))
+    stored = {n.id for n in below(around) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    changed = {written(t) for n in below(code.file.tree) if isinstance(n, (ast.AugAssign, ast.Assign))
                for t in (n.targets if isinstance(n, ast.Assign) else [n.target])
                if isinstance(t, ast.Attribute) and not _in_constructor(code, n)}  # fmt: skip
-    attributes = {n.attr for n in ast.walk(seed) if isinstance(n, ast.Attribute)}
+    attributes = {n.attr for n in below(seed) if isinstance(n, ast.Attribute)}
     moving = any(c.rpartition(".")[2] in attributes for c in changed)
     counted = re.search(r"step|epoch|iter|idx|index|count|worker|rank|round", written(seed))
     return not names_in(seed) & (stored | (given - {"self"})) and not moving and not counted

@@ -23,6 +23,7 @@ from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.metric_direction import Direction, by_name, by_value
 from traindx_tools.on_code.metric_flow import by_flow
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, parameters, syntax, written
 from traindx_tools.on_code.written_options import entry
 from traindx_tools.rules import Rule
@@ -197,10 +198,10 @@ def _built_in(owner: ast.ClassDef) -> Direction | None:
     found: set[Direction] = set()
     for method in (m for m in owner.body if isinstance(m, ast.FunctionDef) and m.name in _ASKED):
         first = next((n for n in parameters(method) if n != "self"), None)
-        for branch in (n for n in ast.walk(method) if isinstance(n, ast.If)):
+        for branch in (n for n in below(method) if isinstance(n, ast.If)):
             kept = [written(t) for s in branch.body if isinstance(s, ast.Assign) and written(s.value) == first
                     for t in s.targets if isinstance(t, ast.Attribute)]  # fmt: skip
-            for test in (n for n in ast.walk(branch.test) if isinstance(n, ast.Compare) and len(n.ops) == 1):
+            for test in (n for n in below(branch.test) if isinstance(n, ast.Compare) and len(n.ops) == 1):
                 left, right = written(test.left), written(test.comparators[0])
                 less = isinstance(test.ops[0], (ast.Lt, ast.LtE))
                 if not less and not isinstance(test.ops[0], (ast.Gt, ast.GtE)):
@@ -215,7 +216,7 @@ def _built_in(owner: ast.ClassDef) -> Direction | None:
 def _compares(owner: ast.ClassDef) -> bool:
     """Whether the class asks for "min" or "max"."""
     return any(isinstance(n, ast.Compare) and any(isinstance(c, ast.Constant) and c.value in ("min", "max")
-               for c in n.comparators) for n in ast.walk(owner))  # fmt: skip
+               for c in n.comparators) for n in below(owner))  # fmt: skip
 
 
 def _direction(look: Lookup, code: Syntax, given: ast.expr) -> Direction | None:
@@ -314,7 +315,7 @@ def _studies(code: Syntax) -> Iterator[Finding]:
             if not isinstance(run.func, ast.Attribute) or code.origin(run.func.value) is not made:
                 continue
             bodies = [f for f in code.of(ast.FunctionDef) if isinstance(objective, ast.Name) and f.name == objective.id]
-            given = [n.value for f in bodies for n in ast.walk(f)
+            given = [n.value for f in bodies for n in below(f)
                      if isinstance(n, ast.Return) and n.value is not None and code.function(n) is f]  # fmt: skip
             ways = {by_value(code, v) for v in given}
             direction = ways.pop() if len(ways) == 1 else None

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, syntax, written
 from traindx_tools.rules import Rule
 
@@ -101,7 +102,7 @@ def _albumentations(code: Syntax) -> Iterator[Finding]:
 
 def _by_255(node: ast.AST) -> ast.BinOp | None:
     """x / 255 somewhere below a node."""
-    for n in ast.walk(node):
+    for n in below(node):
         if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Div) and isinstance(n.right, ast.Constant) and \
                 n.right.value in (255, 256):  # fmt: skip
             return n
@@ -176,7 +177,7 @@ def _from_batch(code: Syntax, node: ast.AST, name: str) -> bool:
     if not isinstance(function, FunctionNode) or function.name not in ("training_step", "validation_step"):
         return False
     return any(isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Tuple) and written(s.value) == "batch"
-               and written(s.targets[0].elts[0]) == name for s in ast.walk(function))  # fmt: skip
+               and written(s.targets[0].elts[0]) == name for s in below(function))  # fmt: skip
 
 
 def _divided_before_processor(code: Syntax) -> Iterator[Finding]:

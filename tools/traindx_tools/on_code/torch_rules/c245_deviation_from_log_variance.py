@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
 from traindx_tools.on_code.terms import addends, exponent
 from traindx_tools.rules import Rule
@@ -151,7 +152,7 @@ def _for_its_shape(code: Syntax, name: ast.Name) -> bool:
 def _patch(code: Syntax, used: ast.expr, power: ast.Call, x: ast.expr) -> tuple[Patch, ...]:
     """Half of the exponent; a root at the place of use where the variance itself is used elsewhere."""
     change = Change(code.file, "take the standard deviation")
-    others = [n for n in ast.walk(code.scope(used)) if isinstance(n, ast.Name) and isinstance(used, ast.Name)
+    others = [n for n in below(code.scope(used)) if isinstance(n, ast.Name) and isinstance(used, ast.Name)
               and n.id == used.id and n is not used and isinstance(n.ctx, ast.Load)
               and not _for_its_shape(code, n)]  # fmt: skip
     if others or isinstance(used, ast.Attribute):

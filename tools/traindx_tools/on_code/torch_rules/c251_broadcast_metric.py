@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
 from traindx_tools.on_code.values import Tensor
 from traindx_tools.rules import Rule
@@ -161,7 +162,7 @@ def _bare(code: Syntax, node: ast.expr) -> _Bare | None:
 def _binder(code: Syntax, name: ast.Name) -> ast.AST:
     """The loop that binds a name, or its function."""
     for up in code.above(name):
-        if isinstance(up, (ast.For, ast.AsyncFor)) and name.id in {n.id for n in ast.walk(up.target)
+        if isinstance(up, (ast.For, ast.AsyncFor)) and name.id in {n.id for n in below(up.target)
                                                                    if isinstance(n, ast.Name)}:  # fmt: skip
             return up
     return code.scope(name)

@@ -17,6 +17,7 @@ from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.flows import places_of
 from traindx_tools.on_code.normalised import SOFT, Normalised, axis_is_zero, normalised
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, names_in, parameters, written
 from traindx_tools.rules import Rule
 
@@ -118,7 +119,7 @@ def _batched(code: Syntax, target: ast.expr) -> bool:
     names = names_in(target)
     for loop in (n for n in code.above(target) if isinstance(n, (ast.For, ast.AsyncFor))):
         bound = names_in(loop.target)
-        batch = {t for s in ast.walk(loop) if isinstance(s, ast.Assign) and names_in(s.value) & bound
+        batch = {t for s in below(loop) if isinstance(s, ast.Assign) and names_in(s.value) & bound
                  for t in (n for part in s.targets for n in names_in(part))}  # fmt: skip
         over = code.origin(loop.iter)
         if names & (bound | batch) and (_LOADERS.search(written(loop.iter)) or "DataLoader(" in written(over)):

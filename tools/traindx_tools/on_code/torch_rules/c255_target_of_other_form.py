@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, method_of, names_in, syntax, written
 from traindx_tools.on_code.value_sets import Values, values_of
 from traindx_tools.rules import Rule
@@ -196,10 +197,10 @@ def _agrees(code: Syntax, sigmoid: ast.Call, target: ast.expr) -> bool:
     scope = code.scope(sigmoid)
     own = _named(code, sigmoid)
     compares = [c for c in code.of(ast.Compare) if code.scope(c) is scope and code.number(c.comparators[0]) is not None
-                and (names_in(c.left) & own or any(n is sigmoid for n in ast.walk(c.left)))]  # fmt: skip
+                and (names_in(c.left) & own or any(n is sigmoid for n in below(c.left)))]  # fmt: skip
     guesses = own.union(*(_named(code, c) for c in compares))
     for other in _agreements(code):
-        judged = names_in(other) & guesses or any(n is c for n in ast.walk(other) for c in compares)
+        judged = names_in(other) & guesses or any(n is c for n in below(other) for c in compares)
         if compares and code.scope(other) is scope and names_in(other) & names_in(target) and judged:
             return True
     return False

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, parameters, syntax, written
 from traindx_tools.on_code.tokenized import moved, padded, pads, part_of, pretrained
 from traindx_tools.rules import Rule
@@ -134,8 +135,8 @@ def _states_of(code: Syntax, node: ast.expr) -> ast.Call | None:
 
 def _uses_mask(code: Syntax, model: ast.Call) -> bool:
     """Whether the function does something with a mask beside giving it to the model."""
-    inside = {id(n) for n in ast.walk(model)}
-    for node in ast.walk(code.scope(model)):
+    inside = {id(n) for n in below(model)}
+    for node in below(code.scope(model)):
         named = isinstance(node, (ast.Name, ast.Attribute)) and "mask" in last_name(node).lower()
         keyed = isinstance(node, ast.Constant) and isinstance(node.value, str) and "mask" in node.value
         if (named or keyed) and id(node) not in inside and not isinstance(getattr(node, "ctx", None), ast.Store):

@@ -17,6 +17,7 @@ from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.bootstrapping import suspended
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import ratios
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Loops, Syntax, last_name, names_in, parameters, syntax, written
 from traindx_tools.on_code.terms import exponent
 from traindx_tools.rules import Rule
@@ -82,7 +83,7 @@ def _alike(code: Syntax, new: ast.expr, old: ast.expr) -> bool:
 def _expanded(code: Syntax, node: ast.expr, left: int) -> str:
     """An expression with the local names of networks' outputs and distributions put in."""
     text = written(node)
-    for name in [n for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]:
+    for name in [n for n in below(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]:
         made = code.assigned(name) if left else None
         if not isinstance(made, (ast.Call, ast.Subscript)) or made is node:
             continue
@@ -97,7 +98,7 @@ def _epochs(code: Syntax, node: ast.expr) -> tuple[ast.AST, float | None] | None
     for loop in code.loops(node):
         if not isinstance(loop, Loops) or not _steps(code, loop):
             continue
-        if any(_DRAWS.search(written(c)) for c in ast.walk(loop) if isinstance(c, ast.Call)):
+        if any(_DRAWS.search(written(c)) for c in below(loop) if isinstance(c, ast.Call)):
             return None
         if not isinstance(loop, ast.For) or not isinstance(loop.iter, ast.Call) or last_name(loop.iter.func) != "range":
             continue
@@ -131,9 +132,9 @@ def _unread(code: Syntax, node: ast.expr) -> str | None:
     function = code.function(node)
     if function is None:
         return None
-    names = [n for n in ast.walk(function) if isinstance(n, ast.Name)]
+    names = [n for n in below(function) if isinstance(n, ast.Name)]
     read = {n.id for n in names if isinstance(n.ctx, ast.Load)}
-    unpacked = {n.id for part in ast.walk(function) if isinstance(part, ast.Tuple) for n in part.elts
+    unpacked = {n.id for part in below(function) if isinstance(part, ast.Tuple) for n in part.elts
                 if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}  # fmt: skip
     given = [n for n in (*parameters(function), *sorted(unpacked)) if _STORED.search(n)]
     return next((n for n in given if n not in read), None)

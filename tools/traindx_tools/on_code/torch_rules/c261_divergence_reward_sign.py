@@ -183,8 +183,8 @@ def _scored_later(code: Syntax, name: str) -> bool:
 
 
 def _words(node: ast.expr) -> list[str]:
-    return [last_name(n) for n in ast.walk(node) if isinstance(n, (ast.Name, ast.Attribute))] + [
-        str(n.value) for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)]  # fmt: skip
+    return [last_name(n) for n in below(node) if isinstance(n, (ast.Name, ast.Attribute))] + [
+        str(n.value) for n in below(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)]  # fmt: skip
 
 
 def _loss(code: Syntax, name: str, whole: ast.expr, at: ast.AST) -> Finding | None:
@@ -205,7 +205,7 @@ def _has_reference(code: Syntax) -> bool:
 
 def _turned_later(code: Syntax, name: str, at: ast.AST) -> bool:
     """Whether the value is negated where it is used: an objective that is called a loss."""
-    for use in ast.walk(code.scope(at)):
+    for use in below(code.scope(at)):
         if not isinstance(use, (ast.Name, ast.Attribute)) or last_name(use) != name or isinstance(use.ctx, ast.Store):
             continue
         for up in code.above(use):
@@ -213,7 +213,7 @@ def _turned_later(code: Syntax, name: str, at: ast.AST) -> bool:
                 break
             if isinstance(up, ast.UnaryOp) and _minus(up):
                 return True
-            if isinstance(up, ast.BinOp) and isinstance(up.op, ast.Sub) and any(n is use for n in ast.walk(up.right)):
+            if isinstance(up, ast.BinOp) and isinstance(up.op, ast.Sub) and any(n is use for n in below(up.right)):
                 return True
     return isinstance(at, ast.Return)
 

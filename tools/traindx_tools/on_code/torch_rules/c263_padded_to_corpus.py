@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, last_name, parameters, syntax, written
 from traindx_tools.rules import Rule
 
@@ -57,7 +58,7 @@ def check(project: Project) -> Iterator[Finding]:
 
 def _widest(look: Lookup, code: Syntax, body: ast.FunctionDef) -> tuple[ast.AST, Syntax, ast.Call] | None:
     """(where it is padded, where the width is made): a width that does not come from the batch."""
-    for node in ast.walk(body):
+    for node in below(body):
         for width in _widths(node):
             made = _corpus_maximum(look, code, body, width, _DEEP)
             if made is not None:
@@ -79,7 +80,7 @@ def _corpus_maximum(look: Lookup, code: Syntax, body: ast.FunctionDef, node: ast
     """The `max` over all rows that a width comes from."""
     if left <= 0:
         return None
-    for part in ast.walk(node):
+    for part in below(node):
         if isinstance(part, ast.Call) and _takes_maximum(code, part):
             return None if _of_parameter(code, body, part) else (code, part)
         if not isinstance(part, (ast.Name, ast.Attribute)) or written(part) in code.aliases:

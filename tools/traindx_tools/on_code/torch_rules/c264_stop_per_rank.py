@@ -17,6 +17,7 @@ from traindx_tools.on_code.call_paths import reached_calls
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import ranks
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, names_in, syntax, written
 from traindx_tools.rules import Rule
 
@@ -86,7 +87,7 @@ def _of_gradients(look: Lookup, code: Syntax, call: ast.Call) -> bool:
     if call.args and re.search(r"\.grad(\.data)?$", written(call.args[0])):
         return True
     own = look.function(code, call.func)
-    calls = [n for n in ast.walk(own[1]) if isinstance(n, ast.Call)] if own is not None else []
+    calls = [n for n in below(own[1]) if isinstance(n, ast.Call)] if own is not None else []
     shared = [n for n in calls if _SHARED.search(last_name(n.func))]
     return own is not None and bool(shared) and all(
         n.args and re.search(r"\.grad(\.data)?$", written(n.args[0])) for n in shared)  # fmt: skip
@@ -118,13 +119,13 @@ def _branches(code: Syntax) -> list[tuple[ast.If, list[ast.AST]]]:
 
 
 def _not_finite(test: ast.expr) -> bool:
-    return any(isinstance(n, ast.Call) and last_name(n.func) in ("isnan", "isfinite", "isinf") for n in ast.walk(test))
+    return any(isinstance(n, ast.Call) and last_name(n.func) in ("isnan", "isfinite", "isinf") for n in below(test))
 
 
 def _judged(look: Lookup, code: Syntax, loop: ast.For | ast.While, branch: ast.If) -> Finding | None:
     out = branch.body[-1]
     verb = "skips the batch" if isinstance(out, ast.Continue) else "leaves the training loop"
-    named = [n for n in ast.walk(branch.test) if isinstance(n, (ast.Name, ast.Attribute, ast.Call))]
+    named = [n for n in below(branch.test) if isinstance(n, (ast.Name, ast.Attribute, ast.Call))]
     if any(_RANK.search(written(n)) for n in named):
         return _finding(code, branch, f"only the rank that {written(branch.test)[:60]} asks for {verb}", "rank", True)
     nodes = list(_sources(look, code, loop, branch.test))
@@ -206,7 +207,7 @@ def _fed(look: Lookup, code: Syntax, name: ast.AST, loop: ast.AST) -> Iterator[t
         if step is not None and not _wraps(step[1]):
             yield step
     text = written(name)
-    for call in (n for n in ast.walk(loop) if isinstance(n, ast.Call)):
+    for call in (n for n in below(loop) if isinstance(n, ast.Call)):
         told = isinstance(call.func, ast.Attribute) and written(call.func.value) == text and not _REPORTS.search(
             call.func.attr)  # fmt: skip
         if (told or written(call.func) == text) and call.args and "print" not in text:
@@ -241,7 +242,7 @@ def _of_own_part(look: Lookup, code: Syntax, loader: ast.Call) -> bool:
     queue: list[tuple[Syntax, ast.AST, int]] = [(code, loader, 5)]
     seen: set[str] = set()
     for owner, node, left in queue:
-        for part in ast.walk(node):
+        for part in below(node):
             if isinstance(part, (ast.Name, ast.Attribute, ast.Call)) and _OWN_PART.search(written(part)[:200]):
                 return True
             if left > 0 and isinstance(part, ast.Name) and part.id not in seen and part.id not in owner.aliases:

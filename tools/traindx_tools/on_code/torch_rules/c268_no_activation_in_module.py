@@ -13,6 +13,7 @@ from itertools import pairwise
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
 from traindx_tools.rules import Rule
 
@@ -54,7 +55,7 @@ def _module(code: Syntax, owner: ast.ClassDef) -> Iterator[Finding]:
         return
     if _ON_PURPOSE.search(written(owner)):
         return
-    if any(isinstance(n, (ast.BinOp, ast.AugAssign, ast.For, ast.If, ast.IfExp)) for n in ast.walk(forward)):
+    if any(isinstance(n, (ast.BinOp, ast.AugAssign, ast.For, ast.If, ast.IfExp)) for n in below(forward)):
         return
     held = {written(a.targets[0]): a.value for a in code.inside(methods["__init__"], ast.Assign)}
     applied: list[tuple[ast.Call, ast.Call]] = []

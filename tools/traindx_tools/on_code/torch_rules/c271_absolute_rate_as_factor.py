@@ -19,6 +19,7 @@ from traindx_tools.on_code.lookup import Body, Lookup, lookup, returned
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.rate_power import key, power_of
 from traindx_tools.on_code.sampled import values as sampled_values
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, parameters, written
 from traindx_tools.rules import Rule
 
@@ -137,7 +138,7 @@ def _base(optimizer: tuple[Syntax, ast.Call] | None) -> tuple[Syntax, ast.expr] 
     rate = argument(optimizer[1], 1, "lr")
     if rate is None:
         groups = argument(optimizer[1], 0, "params")
-        found = [v for d in ast.walk(groups) if isinstance(d, ast.Dict) for k, v in zip(d.keys, d.values, strict=True)
+        found = [v for d in below(groups) if isinstance(d, ast.Dict) for k, v in zip(d.keys, d.values, strict=True)
                  if isinstance(k, ast.Constant) and k.value == "lr"] if groups is not None else []  # fmt: skip
         rate = found[0] if len(found) == 1 else None
     return (optimizer[0], rate) if rate is not None else None
@@ -209,6 +210,6 @@ def _factor_only(
     """A base rate of 1.0: the product is then what the function returns. Only where one optimizer has one rate."""
     if base is None or optimizer is None or argument(optimizer[1], 1, "lr") is not base[1]:
         return ()
-    if any(isinstance(n, ast.Dict) for a in optimizer[1].args[:1] for n in ast.walk(a)):
+    if any(isinstance(n, ast.Dict) for a in optimizer[1].args[:1] for n in below(a)):
         return ()
     return Change(base[0].file, "the function returns the rate: a base rate of 1.0").replace(base[1], "1.0").patches()

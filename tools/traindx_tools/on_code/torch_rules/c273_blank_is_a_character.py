@@ -18,6 +18,7 @@ from traindx_tools.on_code.alphabets import DATA, Table, tables
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import numberings
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, written
 from traindx_tools.on_code.values import whole
 from traindx_tools.rules import Rule
@@ -156,7 +157,7 @@ def _shifted(look: Lookup, code: Syntax, call: ast.Call) -> bool:
 
 def _moved(code: Syntax, use: ast.Call) -> bool:
     for value in (*use.args, *(k.value for k in use.keywords)):
-        for part in ast.walk(code.origin(value)):
+        for part in below(code.origin(value)):
             if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Add) and code.number(part.right) == 1:
                 return True
     return False

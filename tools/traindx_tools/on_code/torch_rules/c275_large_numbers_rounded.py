@@ -17,6 +17,7 @@ from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.large_numbers import Rounded, rounded
 from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, written
 from traindx_tools.rules import Rule
 
@@ -115,7 +116,7 @@ def _in_float64(code: Syntax, node: ast.expr, known: Rounded) -> tuple[Patch, ..
 
 def _only_in(code: Syntax, target: ast.expr, node: ast.expr, left: int) -> bool:
     """Whether everything that is read from a target ends in one expression."""
-    text, inside = written(target), {id(n) for n in ast.walk(node)}
+    text, inside = written(target), {id(n) for n in below(node)}
     kinds: list[ast.expr] = [*code.of(ast.Attribute), *code.of(ast.Name)]
     reads = [n for n in kinds if written(n) == text and isinstance(getattr(n, "ctx", None), ast.Load)]
     if isinstance(target, ast.Name):

@@ -32,6 +32,7 @@ from traindx_tools.on_code.named_parts import (
 )
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.repairs import optimizers
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.training import is_optimizer, sent_backward, sites_of, stepped
@@ -247,7 +248,7 @@ def _is_read(whole: Instance, path: str) -> bool:
         return False
     for info in whole.klass.info.lineage():
         for name, method in info.methods.items():
-            read = [n for n in ast.walk(method.info.node)
+            read = [n for n in below(method.info.node)
                     if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load)]
             if name != "__init__" and any(n.attr == path for n in read):
                 return not any(n.attr == "data" and written(n.value) == f"self.{path}" for n in read)
@@ -316,7 +317,7 @@ def _reached(project: Project, event: Event, model: str) -> str | None:
     """How a model's parts are reached: `net`, `net.module` where it is wrapped; None where that is unknown."""
     if not any(f.mentions(re.compile(r"DataParallel|\bDDP\b|\.prepare\(|fully_shard")) for f in project.files):
         return model
-    used = [n for n in ast.walk(event.file.tree) if isinstance(n, ast.Name) and n.id == model]
+    used = [n for n in below(event.file.tree) if isinstance(n, ast.Name) and n.id == model]
     made = syntax(event.file).assigned(used[-1]) if used else None
     wrapped = isinstance(made, ast.Call) and last_name(made.func) in ("DistributedDataParallel", "DDP", "DataParallel")
     return f"{model}.module" if wrapped else None

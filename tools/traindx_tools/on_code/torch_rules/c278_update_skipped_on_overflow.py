@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, syntax, written
 from traindx_tools.rules import Rule
 
@@ -86,7 +87,7 @@ def _around(code: Syntax, update: ast.Call) -> ast.If | None:
 def _of_gradients(code: Syntax, test: ast.expr) -> bool:
     """Whether a condition asks if gradients are finite; a question about the loss is another matter."""
     parts = [test]
-    for node in ast.walk(test):
+    for node in below(test):
         named = isinstance(node, (ast.Name, ast.Attribute)) and "loss" not in last_name(node).lower()
         made = code.assigned(node) if named else None
         parts += [made] if made is not None else []
@@ -98,7 +99,7 @@ def _beside(code: Syntax, guard: ast.If, scaler: ast.expr) -> bool:
     """Whether the guard sees to the scale itself, on one of its sides or by a call that is given the scaler."""
     name = written(scaler)
     update = 0
-    for node in ast.walk(guard):
+    for node in below(guard):
         if not isinstance(node, ast.Call):
             continue
         if last_name(node.func) == "update" and isinstance(node.func, ast.Attribute):

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
 from traindx_tools.rules import Rule
 
@@ -51,7 +52,7 @@ def _scaler_of(code: Syntax, backward: ast.Call) -> ast.expr | None:
     node = backward.func.value if isinstance(backward.func, ast.Attribute) else backward
     parts = [node, *([v for _, v in code.bindings(node)] if isinstance(node, (ast.Name, ast.Attribute)) else [])]
     for part in parts:
-        for call in (n for n in ast.walk(part) if isinstance(n, ast.Call) and n.args):
+        for call in (n for n in below(part) if isinstance(n, ast.Call) and n.args):
             scales = isinstance(call.func, ast.Attribute) and call.func.attr == "scale"
             if scales and isinstance(call.func, ast.Attribute) and _is_scaler(code, call.func.value):
                 return call.func.value

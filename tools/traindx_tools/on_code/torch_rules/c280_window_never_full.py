@@ -123,7 +123,7 @@ def _judged(look: Lookup, window: _Window) -> Finding | None:
 
 def _steps_besides(look: Lookup, window: _Window, inner: Loop, loops: list[Loop]) -> bool:
     """Whether the same optimizer steps outside the condition as well, in this loop or one around it."""
-    guarded = {id(n) for part in window.guarded for n in ast.walk(part)}
+    guarded = {id(n) for part in window.guarded for n in below(part)}
     called = written(window.step.func)
     return any(
         call is not window.step and id(call) not in guarded
@@ -139,7 +139,7 @@ def _backs(look: Lookup, code: Syntax, loop: ast.AST) -> bool:
 def _counters(code: Syntax, test: ast.expr) -> list[ast.expr]:
     """The names of a condition that change: targets of loops, and what is counted up."""
     found: dict[str, ast.expr] = {}
-    for node in ast.walk(test):
+    for node in below(test):
         if isinstance(node, (ast.Name, ast.Attribute)) and not isinstance(code.parent(node), ast.Attribute):
             text = written(node)
             added = _changes(code, node)
@@ -223,11 +223,11 @@ def _values(look: Lookup, window: _Window, counter: ast.expr, inner: Loop, loops
 
 def _size(look: Lookup, window: _Window) -> tuple[float | None, bool]:
     """The window's length, and whether it is known: the divisor of the remainder, or what is compared with."""
-    for node in ast.walk(window.test):
+    for node in below(window.test):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
             number = Counter(look).number(Spot(window.code, node.right))
             return (number, True) if number is not None else (None, False)
-    for node in ast.walk(window.test):
+    for node in below(window.test):
         if isinstance(node, ast.Compare):
             number = Counter(look).number(Spot(window.code, node.comparators[0]))
             return (number, True) if number is not None else (None, False)
@@ -260,7 +260,7 @@ _SUPPOSED = 8.0
 
 
 def _first_index(code: Syntax, loop: ast.For) -> float | None:
-    calls = [n for n in ast.walk(loop.iter) if isinstance(n, ast.Call)]
+    calls = [n for n in below(loop.iter) if isinstance(n, ast.Call)]
     call = next((c for c in calls if last_name(c.func) in ("enumerate", "range")), None)
     if call is None:
         return None
@@ -391,8 +391,8 @@ def _lost(window: _Window, size: float | None, inner: Loop, loops: list[Loop], w
     if at + 1 >= len(loops) or isinstance(window.test, ast.BoolOp):
         return None
     code, epoch = loops[at + 1]
-    inside = {id(n) for n in ast.walk(inner[1])}
-    clears = [n for n in ast.walk(epoch) if isinstance(n, ast.Call) and last_name(n.func) == "zero_grad"
+    inside = {id(n) for n in below(inner[1])}
+    clears = [n for n in below(epoch) if isinstance(n, ast.Call) and last_name(n.func) == "zero_grad"
               and id(n) not in inside and code.loops(n)[:1] == [epoch]]  # fmt: skip
     loader = _LOADER.search(written(getattr(inner[1], "iter", None)))
     if not clears or loader is None or any(isinstance(up, ast.If) for up in code.above(clears[0])):

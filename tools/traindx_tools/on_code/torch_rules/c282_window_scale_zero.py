@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
 from traindx_tools.rules import Rule
 
@@ -80,9 +81,9 @@ def _asked(code: Syntax, division: ast.BinOp) -> bool:
     """Whether a condition in the function speaks of the level."""
     name = last_name(division.right)
     body = code.function(division)
-    inside = list(ast.walk(body)) if body is not None else []
+    inside = list(below(body)) if body is not None else []
     tests = [n.test for n in inside if isinstance(n, (ast.If, ast.IfExp, ast.While, ast.Assert))]
-    return any(isinstance(n, ast.Name) and n.id == name for t in tests for n in ast.walk(t)) or any(
+    return any(isinstance(n, ast.Name) and n.id == name for t in tests for n in below(t)) or any(
         isinstance(up, (ast.If, ast.IfExp)) for up in code.above(division))  # fmt: skip
 
 

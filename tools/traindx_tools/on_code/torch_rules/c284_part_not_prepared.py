@@ -112,7 +112,7 @@ def _in_updates(code: Syntax, value: ast.expr) -> bool:
     """Whether the length that a scheduler is given was divided by the accumulation steps."""
     seen: list[ast.expr] = [value]
     for node in seen:  # grows while it is walked, to a bound
-        for part in ast.walk(node):
+        for part in below(node):
             if isinstance(part, ast.BinOp) and isinstance(part.op, (ast.FloorDiv, ast.Div)) and (
                     _COUNTS.search(written(part.right))):  # fmt: skip
                 return True

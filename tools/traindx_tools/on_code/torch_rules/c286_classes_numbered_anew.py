@@ -19,6 +19,7 @@ from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.refits import both_parts, guarded, named
 from traindx_tools.on_code.repairs import numberings
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.splits import HELD, TRAIN, part_of
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
 from traindx_tools.rules import Rule
@@ -157,10 +158,10 @@ def _used(body: ast.AST, statement: ast.stmt) -> bool:
     targets = [written(t) for t in getattr(statement, "targets", ())]
     if any(t.startswith("self.") for t in targets):
         return True
-    reads = {written(n.value) for n in ast.walk(body) if isinstance(n, ast.Subscript)}
-    reads |= {written(n.func.value) for n in ast.walk(body) if isinstance(n, ast.Call)
+    reads = {written(n.value) for n in below(body) if isinstance(n, ast.Subscript)}
+    reads |= {written(n.func.value) for n in below(body) if isinstance(n, ast.Call)
               and isinstance(n.func, ast.Attribute) and n.func.attr == "get"}  # fmt: skip
-    mapped = {written(a) for n in ast.walk(body) if isinstance(n, ast.Call) and last_name(n.func) in ("map", "replace")
+    mapped = {written(a) for n in below(body) if isinstance(n, ast.Call) and last_name(n.func) in ("map", "replace")
               for a in n.args}  # fmt: skip
     return bool(set(targets) & (reads | mapped)) or not isinstance(getattr(statement, "value", None), ast.DictComp)
 

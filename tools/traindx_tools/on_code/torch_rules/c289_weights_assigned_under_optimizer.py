@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
 from traindx_tools.rules import Rule
 
@@ -70,7 +71,7 @@ def _reached(code: Syntax, built: ast.Call, load: ast.Call) -> bool:
 
 
 def _apart(branch: ast.If, one: ast.AST, other: ast.AST) -> bool:
-    inside = [{id(n) for s in part for n in ast.walk(s)} for part in (branch.body, branch.orelse)]
+    inside = [{id(n) for s in part for n in below(s)} for part in (branch.body, branch.orelse)]
     return any((id(one) in a) != (id(other) in a) for a in inside)
 
 
@@ -84,7 +85,7 @@ def _optimizer(call: ast.Call) -> bool:
 def _holds(code: Syntax, call: ast.Call, model: str) -> bool:
     """Whether an optimizer was given this model's parameters (or those of a part), or the model itself."""
     given = [*call.args, *(k.value for k in call.keywords)]
-    parts = [n for a in given for n in ast.walk(code.origin(a) if isinstance(a, ast.Name) else a)]
+    parts = [n for a in given for n in below(code.origin(a) if isinstance(a, ast.Name) else a)]
     asked = [p.func.value for p in parts if isinstance(p, ast.Call) and isinstance(p.func, ast.Attribute)
              and p.func.attr in ("parameters", "named_parameters")]  # fmt: skip
     texts = [written(a) for a in asked]

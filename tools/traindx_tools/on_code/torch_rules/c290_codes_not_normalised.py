@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
 from traindx_tools.rules import Rule
 
@@ -216,7 +217,7 @@ def _finding(code: Syntax, call: ast.Call, product: ast.expr, raw: ast.expr, tab
 def _patch(code: Syntax, product: ast.expr, raw: ast.expr, table: ast.expr) -> tuple[Patch, ...]:
     """Normalise the table where it is multiplied, over the axis of its components."""
     name = next((n for n, full in code.aliases.items() if full == "torch.nn.functional"), None)
-    here = next((n for n in ast.walk(raw) if written(n) == written(table) and isinstance(n, type(table))), None)
+    here = next((n for n in below(raw) if written(n) == written(table) and isinstance(n, type(table))), None)
     turned = isinstance(product, ast.Call) and last_name(product.func) == "linear"
     turned = turned or re.search(r"\.(t\(\)|T|mT)$|transpose\(", written(raw)) is not None
     if name is None or here is None or not isinstance(product, ast.BinOp) or not turned:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, parameters, written
 from traindx_tools.rules import Rule
 
@@ -82,7 +83,7 @@ def check(project: Project) -> Iterator[Finding]:
 def _kinds(code: Syntax) -> Iterator[_Kind]:
     for owner in code.of(ast.ClassDef):
         bodies = [b for b in owner.body if isinstance(b, ast.FunctionDef)]
-        first = {t.attr for b in bodies if b.name in ("__init__", "reset") for t in ast.walk(b)
+        first = {t.attr for b in bodies if b.name in ("__init__", "reset") for t in below(b)
                  if isinstance(t, ast.Attribute) and isinstance(t.ctx, ast.Store)}  # fmt: skip
         changed: set[str] = set()
         for body in bodies:
@@ -90,11 +91,11 @@ def _kinds(code: Syntax) -> Iterator[_Kind]:
                 continue
             given = set(parameters(body)) - {"self"}
             if given:
-                stored = [t for t in ast.walk(body) if isinstance(t, ast.Attribute) and isinstance(t.ctx, ast.Store)]
+                stored = [t for t in below(body) if isinstance(t, ast.Attribute) and isinstance(t.ctx, ast.Store)]
                 changed |= {t.attr for t in stored if written(t.value) == "self"}
         kept = tuple(sorted(a for a in changed & first if _STATISTIC.search(a)))
         applies = frozenset(b.name for b in bodies if _normalises(b))
-        buffers = any(isinstance(n, ast.Call) and last_name(n.func) == "register_buffer" for n in ast.walk(owner))
+        buffers = any(isinstance(n, ast.Call) and last_name(n.func) == "register_buffer" for n in below(owner))
         if kept and applies and not (buffers and not any("Module" in last_name(b) for b in owner.bases)):
             yield _Kind(code, owner, kept, applies)
 
@@ -102,10 +103,10 @@ def _kinds(code: Syntax) -> Iterator[_Kind]:
 def _normalises(body: ast.FunctionDef) -> bool:
     """Whether a method returns `(x - self.mean) / ...` of its parameter."""
     given = set(parameters(body)) - {"self"}
-    for node in ast.walk(body):
+    for node in below(body):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and isinstance(node.left, ast.Name):
-            own = any(isinstance(n, ast.Attribute) and _STATISTIC.search(n.attr) for n in ast.walk(node.right))
-            inside = any(isinstance(n, ast.Return) for n in ast.walk(body))
+            own = any(isinstance(n, ast.Attribute) and _STATISTIC.search(n.attr) for n in below(node.right))
+            inside = any(isinstance(n, ast.Return) for n in below(body))
             if node.left.id in given and own and inside and isinstance(_quotient(body, node), ast.BinOp):
                 return True
     return False
@@ -113,7 +114,7 @@ def _normalises(body: ast.FunctionDef) -> bool:
 
 def _quotient(body: ast.AST, difference: ast.AST) -> ast.AST | None:
     """The division that a difference is the top of."""
-    for node in ast.walk(body):
+    for node in below(body):
         if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Div, ast.Mult)):
             top = node.left
             while isinstance(top, ast.Call) and isinstance(top.func, ast.Attribute):

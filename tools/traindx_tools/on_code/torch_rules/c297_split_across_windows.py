@@ -17,6 +17,7 @@ from traindx_tools.on_code.linear_forms import linear
 from traindx_tools.on_code.lookup import Lookup, lookup, returned
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.row_counts import Counter, Spot
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, parameters, syntax, written
 from traindx_tools.rules import Rule
 
@@ -146,7 +147,7 @@ def _window(look: Lookup, code: Syntax, node: ast.AST) -> tuple[Syntax, ast.AST,
     roots: list[ast.AST] = [node]
     if not isinstance(node, (ast.ListComp, ast.GeneratorExp, ast.Call, ast.FunctionDef)):
         return None
-    for part in (p for r in roots for p in ast.walk(r)):
+    for part in (p for r in roots for p in below(r)):
         if isinstance(part, ast.Call) and last_name(part.func) in _CUTS:
             found = _library_cut(look, code, part)
             if found:
@@ -196,7 +197,7 @@ def _sum(look: Lookup, code: Syntax, at: ast.AST, width: dict[str, float]) -> fl
     """The number of a width of several names."""
     total = width.get("", 0.0)
     for name, factor in width.items():
-        part = next((n for n in ast.walk(at) if isinstance(n, ast.expr) and written(n) == name), None) if name else None
+        part = next((n for n in below(at) if isinstance(n, ast.expr) and written(n) == name), None) if name else None
         number = Counter(look).number(Spot(code, part)) if part is not None else None
         if name and number is None:
             return None
@@ -235,7 +236,7 @@ def _collected(code: Syntax, node: ast.AST) -> tuple[Syntax, ast.AST, str] | Non
     if len(over) < 2:
         return None
     for target in over[:-1]:
-        for name in (n for n in ast.walk(target) if isinstance(n, ast.Name)):
+        for name in (n for n in below(target) if isinstance(n, ast.Name)):
             if _GROUPS.match(name.id):
                 return code, node, f"rows of each {name.id}"
     return None

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import (
     FunctionNode,
     Loops,
@@ -145,7 +146,7 @@ def _reached(find: Lookup, code: Syntax, node: ast.Call, root: str, left: int) -
 
 def _made_in(loop: ast.AST) -> set[str]:
     """The names that a loop binds, its own targets as well."""
-    return {n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return {n.id for n in below(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
 def _outside(body: ast.FunctionDef | ast.AsyncFunctionDef, call: ast.Call, root: str) -> str:
@@ -175,7 +176,7 @@ def _conditional(code: Syntax, node: ast.AST) -> bool:
 
 def _turns(find: Lookup, code: Syntax, loop: ast.AST) -> str | None:
     """ "step" for a loop that itself calls what trains, "epoch" for one around such a loop."""
-    inside = [c for c in ast.walk(loop) if isinstance(c, ast.Call)]
+    inside = [c for c in below(loop) if isinstance(c, ast.Call)]
     direct = [c for c in inside if next(iter(code.loops(c)), None) is loop]
     if any(_trains(find, code, c, _DEEP) for c in direct):
         return "step"
@@ -191,7 +192,7 @@ def _trains(find: Lookup, code: Syntax, call: ast.Call, left: int, loops: bool =
     if called is None or isinstance(called[1], ast.Lambda) or "backward" not in called[0].file.text:
         return False
     where, body = called
-    return any(_trains(find, where, c, left - 1, loops) for c in ast.walk(body)
+    return any(_trains(find, where, c, left - 1, loops) for c in below(body)
                if isinstance(c, ast.Call) and (loops or not where.loops(c)))  # fmt: skip
 
 

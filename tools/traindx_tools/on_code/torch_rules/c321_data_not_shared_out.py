@@ -16,6 +16,7 @@ from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project, at
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
 from traindx_tools.on_code.trace import Block
 from traindx_tools.on_code.values import Const, Thing, Value
@@ -126,7 +127,7 @@ def _by_rank(code: Syntax) -> bool:
 def _ranked(node: ast.expr) -> bool:
     return any((isinstance(n, (ast.Name, ast.Attribute)) and _RANK.search(last_name(n).lower()))
                or (isinstance(n, ast.Call) and last_name(n.func) in ("get_rank", "get_world_size"))
-               for n in ast.walk(node))  # fmt: skip
+               for n in below(node))  # fmt: skip
 
 
 def _seeded(project: Project) -> bool:

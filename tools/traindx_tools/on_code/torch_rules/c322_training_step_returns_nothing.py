@@ -16,6 +16,7 @@ from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.lookup import Lookup, lookup, returned
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, last_name, names_in, written
 from traindx_tools.rules import Rule
 
@@ -55,7 +56,7 @@ def check(project: Project) -> Iterator[Finding]:
 
 def _automatic(look: Lookup, code: Syntax, owner: ast.ClassDef, left: int) -> bool:
     """Whether it is certainly a LightningModule, and Lightning optimizes it."""
-    switched = any("automatic_optimization" in written(t) for n in ast.walk(owner) if isinstance(n, ast.Assign)
+    switched = any("automatic_optimization" in written(t) for n in below(owner) if isinstance(n, ast.Assign)
                    for t in n.targets)  # fmt: skip
     hooks = {f.name for f in owner.body if isinstance(f, FunctionNode)} & {
         "optimizer_step", "backward", "optimize", "training_step_end"}  # fmt: skip
@@ -71,7 +72,7 @@ def _automatic(look: Lookup, code: Syntax, owner: ast.ClassDef, left: int) -> bo
 def _unusable(code: Syntax, owner: ast.ClassDef, step: ast.FunctionDef) -> Iterator[Finding]:
     """Returned values that hold no loss to send back: the only one of a step, that optimizes nothing by hand."""
     values = list(returned(step))
-    by_hand = any(last_name(n.func) in ("backward", "manual_backward") for n in ast.walk(step)
+    by_hand = any(last_name(n.func) in ("backward", "manual_backward") for n in below(step)
                   if isinstance(n, ast.Call))  # fmt: skip
     if len(values) != 1 or by_hand:
         return
@@ -102,15 +103,15 @@ def _unusable(code: Syntax, owner: ast.ClassDef, step: ast.FunctionDef) -> Itera
 def _changed(code: Syntax, step: ast.FunctionDef, name: str) -> bool:
     """Whether a dictionary gets more entries later."""
     stores = any(code.function(s) is step for s in code.item_stores.get(name, []))
-    calls = [n for n in ast.walk(step) if isinstance(n, ast.Call)]
+    calls = [n for n in below(step) if isinstance(n, ast.Call)]
     return stores or any(written(c.func) == f"{name}.update" or (
         last_name(c.func) not in _LOGS and any(written(a) == name for a in c.args)) for c in calls)  # fmt: skip
 
 
 def _gives(step: ast.FunctionDef) -> bool:
     """Whether it returns or yields something, optimizes by hand, or only raises."""
-    own = [n for n in ast.walk(step) if isinstance(n, (ast.Yield, ast.YieldFrom, ast.Raise))]
-    calls = {last_name(n.func) for n in ast.walk(step) if isinstance(n, ast.Call)}
+    own = [n for n in below(step) if isinstance(n, (ast.Yield, ast.YieldFrom, ast.Raise))]
+    calls = {last_name(n.func) for n in below(step) if isinstance(n, ast.Call)}
     values = [v for v in returned(step) if not (isinstance(v, ast.Constant) and v.value is None)]
     return bool(values or own or calls & {"backward", "manual_backward", "step", "optimizers", "toggle_optimizer"})
 
@@ -118,9 +119,9 @@ def _gives(step: ast.FunctionDef) -> bool:
 def _loss(code: Syntax, step: ast.FunctionDef) -> ast.stmt | None:
     """The last statement that makes a loss, or hands the batch to a method that returns one."""
     found: ast.stmt | None = None
-    for statement in (s for s in ast.walk(step) if isinstance(s, (ast.Assign, ast.AugAssign, ast.Expr))):
+    for statement in (s for s in below(step) if isinstance(s, (ast.Assign, ast.AugAssign, ast.Expr))):
         value = statement.value
-        calls = [n for n in ast.walk(value) if isinstance(n, ast.Call)]
+        calls = [n for n in below(value) if isinstance(n, ast.Call)]
         if isinstance(statement, ast.Expr):
             named = any(_LOGS & {last_name(c.func)} and _LOSS.search(written(c)) for c in calls)
             helper = isinstance(value, ast.Call) and written(value.func).startswith("self.") and (

@@ -17,6 +17,7 @@ from traindx_tools.finding import Finding, Patch, Severity, Strength
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.lookup import Lookup, lookup, returned
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, written
 from traindx_tools.rules import Rule
 
@@ -73,7 +74,7 @@ def check(project: Project) -> Iterator[Finding]:
 
 def _by_hand(look: Lookup, owner: ast.ClassDef, left: int) -> bool:
     """Whether the class steps its schedulers itself, or something that it inherits from may."""
-    for node in ast.walk(owner):
+    for node in below(owner):
         if isinstance(node, ast.FunctionDef) and node.name in ("lr_scheduler_step", "lr_schedulers"):
             return True
         if isinstance(node, ast.Attribute) and node.attr in ("lr_schedulers", "automatic_optimization"):
@@ -152,7 +153,7 @@ def _judged(look: Lookup, one: _Returned) -> Iterator[Finding]:
 def _spelled(look: Lookup, code: Syntax, node: ast.expr, left: int) -> str:
     """How a length is written, with what its names were made of."""
     texts = [written(node)]
-    for part in ast.walk(node) if left > 0 else ():
+    for part in below(node) if left > 0 else ():
         if isinstance(part, (ast.Name, ast.Attribute)):
             made = code.assigned(part)
             if made is not None and made is not node:

@@ -18,6 +18,7 @@ from traindx_tools.on_code.call_paths import reached_calls
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Loops, Syntax, last_name, names_in, written
 from traindx_tools.rules import Rule
 
@@ -60,7 +61,7 @@ def _left(look: Lookup, code: Syntax, loop: ast.For) -> Finding | None:
     function = code.function(loop)
     if function is not None and (_ON_PURPOSE.search(function.name) or _yields(code, function)):
         return None
-    if any(isinstance(n, ast.Continue) and _in_loop(code, n) is loop for n in ast.walk(loop)):
+    if any(isinstance(n, ast.Continue) and _in_loop(code, n) is loop for n in below(loop)):
         return None
     block = code.block(loop)
     if any(isinstance(s, Loops) for s in block[block.index(loop) + 1 :]):
@@ -125,15 +126,15 @@ def _of_last_batch(code: Syntax, loop: ast.For, loss: ast.Name, until: ast.stmt)
 
 def _carried(code: Syntax, loop: ast.For) -> bool:
     """Whether something goes from one iteration to the next: a state, a sum."""
-    bound: set[str] = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
+    bound: set[str] = {n.id for n in below(loop.target) if isinstance(n, ast.Name)}
     stored = {n.id for n in code.inside(loop, ast.Name) if isinstance(n.ctx, ast.Store)}
     for statement in loop.body:
-        read = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+        read = {n.id for n in below(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
         if isinstance(statement, ast.AugAssign):
             read |= names_in(statement.target)
         if (read & stored) - bound:
             return True
-        bound |= {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        bound |= {n.id for n in below(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     kept = {last_name(c.func) for c in code.inside(loop, ast.Call)}
     return bool(kept & {"append", "extend", "add", "update"})
 
@@ -142,7 +143,7 @@ def _over_batches(code: Syntax, loop: ast.For) -> bool:
     text = written(loop.iter)
     if _BATCHES.search(text):
         return True
-    origins = [code.origin(n) for n in ast.walk(loop.iter) if isinstance(n, (ast.Name, ast.Attribute))]
+    origins = [code.origin(n) for n in below(loop.iter) if isinstance(n, (ast.Name, ast.Attribute))]
     return any(isinstance(o, ast.Call) and "DataLoader" in written(o.func) for o in origins)
 
 
@@ -159,7 +160,7 @@ def _yields(code: Syntax, function: ast.AST) -> bool:
 def _in_loop(code: Syntax, node: ast.AST) -> ast.AST | None:
     """The loop that `continue` goes on with: of a loop's `else` it is the one around."""
     for loop in code.loops(node):
-        if not any(node is n for s in getattr(loop, "orelse", ()) for n in ast.walk(s)):
+        if not any(node is n for s in getattr(loop, "orelse", ()) for n in below(s)):
             return loop
     return None
 

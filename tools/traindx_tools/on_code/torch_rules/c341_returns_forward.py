@@ -93,7 +93,7 @@ def _carries(value: ast.expr, name: str) -> bool:
 
 def _item(code: Syntax, loop: ast.For, value: ast.expr, carried: str) -> str | None:
     """The reward (or temporal difference) of the step that a loop over rewards is at."""
-    targets = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
+    targets = {n.id for n in below(loop.target) if isinstance(n, ast.Name)}
     for node in below(value):
         if isinstance(node, ast.Name) and node.id in targets and node.id != carried:
             source = written(loop.iter)

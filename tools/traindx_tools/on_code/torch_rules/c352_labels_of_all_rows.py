@@ -15,6 +15,7 @@ from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.label_statistics import Statistic, is_label, label_columns, split_after, statistics
 from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, names_in, written
 from traindx_tools.rules import Rule
 
@@ -89,7 +90,7 @@ def _used(code: Syntax, read: ast.Name) -> bool:
             return False
         if isinstance(up, ast.Call) and last_name(up.func) in _USES:
             return True
-        if isinstance(up, ast.Subscript) and not isinstance(up.ctx, ast.Store) and read in ast.walk(up.slice):
+        if isinstance(up, ast.Subscript) and not isinstance(up.ctx, ast.Store) and read in below(up.slice):
             return True
         if isinstance(up, (ast.ListComp, ast.DictComp)) and isinstance(code.parent(up), ast.Call):
             return True

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from traindx_tools.finding import Finding, Severity, Strength
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
+from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, written
 from traindx_tools.rules import Rule
 
@@ -110,7 +111,7 @@ def _counted_by(code: Syntax, node: ast.AST, name: str) -> int:
     for up in code.above(node):
         targets = [up.target] if isinstance(up, ast.For) else (
             [g.target for g in up.generators] if isinstance(up, (ast.ListComp, ast.GeneratorExp)) else [])  # fmt: skip
-        if any(isinstance(n, ast.Name) and n.id == name for t in targets for n in ast.walk(t)):
+        if any(isinstance(n, ast.Name) and n.id == name for t in targets for n in below(t)):
             return id(up)
     return id(code.scope(node))
 
@@ -173,7 +174,7 @@ def _expanded(look: Lookup, code: Syntax, node: ast.expr, left: int) -> str:
         return text
     if isinstance(node, ast.List) and not node.elts:
         return text
-    for part in ast.walk(node):
+    for part in below(node):
         if isinstance(part, (ast.Name, ast.Attribute)) and isinstance(part.ctx, ast.Load):
             step = look.one_step(code, part)
             if step is not None and step[1] is not node and len(written(step[1])) < 600:
