@@ -45,9 +45,9 @@ def written_parts(look: Lookup) -> Iterator[Parts]:
 
 def _of_module(look: Lookup, code: Syntax, owner: ast.ClassDef) -> Parts:
     names: list[str] = []
-    returned = {id(n) for r in below(owner) if isinstance(r, ast.Return) and r.value for n in below(r.value)}
+    returned = {id(n) for r in code.inside(owner, ast.Return) if r.value for n in below(r.value)}
     outputs: set[str] = set()
-    for call in (n for n in below(owner) if isinstance(n, ast.Call)):
+    for call in code.inside(owner, ast.Call):
         if not _is_layer(look, code, call):
             continue
         given = argument(call, 99, "name")
@@ -59,7 +59,7 @@ def _of_module(look: Lookup, code: Syntax, owner: ast.ClassDef) -> Parts:
                 outputs.add(given.value)
         elif isinstance(target, ast.Attribute) and written(target.value) == "self":
             names.append(target.attr)
-    for attribute in (n for n in below(owner) if isinstance(n, ast.Attribute)):
+    for attribute in code.inside(owner, ast.Attribute):
         up = code.parent(attribute)
         called = isinstance(up, ast.Call) and up.func is attribute and id(up) in returned
         if called and attribute.attr in names and written(attribute.value) == "self" and _is_last(code, up):

@@ -181,17 +181,23 @@ def _arguments(look: Lookup, code: Syntax, body: ast.FunctionDef, name: str) -> 
 
 def _layer_calls(look: Lookup, name: str) -> list[tuple[Syntax, ast.Call]]:
     """The calls of objects of a class: `self.attention(x, m)`, `for block in self.blocks: block(x, m)`."""
-    found: list[tuple[Syntax, ast.Call]] = []
-    for code in look.codes:
-        if name not in code.file.text:
-            continue
+    return [(code, call) for code in look.codes if name in code.file.text for call in _object_calls(code).get(name, ())]
+
+
+def _object_calls(code: Syntax) -> dict[str, list[ast.Call]]:
+    """The calls of objects, by the name of the class that an object was made of."""
+    known: dict[str, list[ast.Call]] | None = code.__dict__.get("_object_calls")
+    if known is None:
+        known = code.__dict__["_object_calls"] = {}
         for call in code.of(ast.Call):
-            if isinstance(call.func, (ast.Name, ast.Attribute)) and _is_object_of(code, call.func, name):
-                found.append((code, call))
-    return found
+            if isinstance(call.func, (ast.Name, ast.Attribute)):
+                for name in _classes_of(code, call.func):
+                    known.setdefault(name, []).append(call)
+    return known
 
 
-def _is_object_of(code: Syntax, func: ast.expr, name: str) -> bool:
+def _classes_of(code: Syntax, func: ast.expr) -> set[str]:
+    """The classes that the called object may be of: one, or those that a ModuleList or Sequential is made of."""
     made = code.assigned(func)
     if made is None and isinstance(func, ast.Name):
         for loop in code.loops(func):
@@ -203,15 +209,14 @@ def _is_object_of(code: Syntax, func: ast.expr, name: str) -> bool:
                 made = code.assigned(over) if over is not None else None
                 break
     if not isinstance(made, ast.Call):
-        return False
+        return set()
     for _ in range(3):  # model = Net(...).to(device)
         if isinstance(made, ast.Call) and last_name(made.func) in ("to", "cuda", "double") and isinstance(
                 made.func, ast.Attribute) and isinstance(made.func.value, ast.Call):  # fmt: skip
             made = made.func.value
-    if last_name(made.func) == name:
-        return True
-    return last_name(made.func) in ("ModuleList", "Sequential") and any(
-        isinstance(n, ast.Call) and last_name(n.func) == name for n in below(made))  # fmt: skip
+    if last_name(made.func) in ("ModuleList", "Sequential"):
+        return {last_name(n.func) for n in below(made) if isinstance(n, ast.Call)}
+    return {last_name(made.func)}
 
 
 def _by_name(look: Lookup, name: str, left: int) -> Source | None:

@@ -96,11 +96,14 @@ def _in_a_model(look: Lookup, code: Syntax, owner: ast.ClassDef, kind: _Kind) ->
 
 
 def _judged(look: Lookup, code: Syntax, owner: ast.ClassDef, kind: _Kind) -> Iterator[Finding]:
+    pairs = list(_pairs(owner))
+    if not pairs and kind is not _EQUINOX:
+        return
     text = "\n".join(code.file.lines[owner.lineno - 1 : owner.end_lineno])
     if _LEARNED.search(owner.name) or (kind is _TORCH and _FROZEN.search(text)):
         return
     made = {n: v for n in _read(owner) if (v := _value(look, code, owner, n, kind)) is not None}
-    for center, spread in _pairs(owner):
+    for center, spread in pairs:
         if center in made and spread in made and _CENTERS.search(center) and _SPREADS.search(spread):
             both = [made[center], made[spread]]
             if all(_is_data(look, *v) for v in both):
