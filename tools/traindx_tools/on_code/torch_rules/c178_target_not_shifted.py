@@ -102,7 +102,8 @@ def _copied(look: Lookup, code: Syntax, call: ast.Call) -> ast.expr | None:
     logits, target = argument(call, 0, "input", "logits"), plain(argument(call, 1, "target", "labels"))
     if logits is None or not isinstance(target, ast.Name):
         return None
-    read = list(read_by(look, code, logits))[1:]
+    own = plain(logits)
+    read = (one for one in read_by(look, code, logits) if one is not own)
     return target if any(same_value(code, one, target) for one in read) else None
 
 
