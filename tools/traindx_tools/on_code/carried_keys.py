@@ -20,7 +20,9 @@ from traindx_tools.on_code.tracing import GRADIENTS
 _LOOPS = {"jax.lax.scan": (0, 0), "jax.lax.fori_loop": (2, 1), "jax.lax.while_loop": (1, 0)}
 """Where the body stands among the arguments, and the carry among the body's."""
 _STARTS = {"scan": 1, "fori_loop": 3, "while_loop": 2}
-_WRAPS = frozenset({"partial", "checkpoint", "remat", "jit"})
+_WRAPS = frozenset({"partial", "checkpoint", "remat", "jit", "filter_jit", "grad", "value_and_grad", "filter_grad",
+                    "filter_value_and_grad"})  # fmt: skip
+"""What takes a function and gives one with the same arguments."""
 _NO_DRAW = frozenset({"PRNGKey", "key", "fold_in", "key_data", "wrap_key_data", "clone", "key_impl", "seed"})
 _TRAINS = re.compile(r"apply_updates|apply_gradients|optim\w*\.update|\btx\.update|\bopt\.update")
 _CALM = re.compile(r"eval|valid|(^|_)test|sampl|generat|fixed|init|plot|render", re.IGNORECASE)
@@ -259,6 +261,17 @@ def _drawn_from(look: Lookup, code: Syntax, body: Body, name: str, left: int) ->
     return known[id(body), name]
 
 
+def _is_key(code: Syntax, key: ast.expr | None, name: str) -> bool:
+    """Whether a key is the parameter itself, or folded with what each call has alike: a number, a layer's place."""
+    if isinstance(key, ast.Call) and code.qualified(key.func) == "jax.random.fold_in" and len(key.args) == 2:
+        key, data = key.args
+        around = [a for a in code.above(data) if isinstance(a, ast.For)]
+        places = {n.id for loop in around for n in below(loop.target) if isinstance(n, ast.Name)}
+        if not isinstance(data, ast.Constant) and not (isinstance(data, ast.Name) and data.id in places):
+            return False
+    return isinstance(key, ast.Name) and key.id == name
+
+
 def _drawn_inside(look: Lookup, code: Syntax, body: Body, name: str, left: int) -> ast.Call | None:
     stored = _stores(code, body, name)
     if any("fold_in" in written(v) for v in stored):
@@ -268,7 +281,7 @@ def _drawn_inside(look: Lookup, code: Syntax, body: Body, name: str, left: int) 
         full = code.qualified(call.func)
         if full.startswith("jax.random."):
             key = argument(call, 0, "key")
-            if last_name(call.func) not in _NO_DRAW and isinstance(key, ast.Name) and key.id == name:
+            if last_name(call.func) not in _NO_DRAW and _is_key(code, key, name):
                 return call
             continue
         if full in _LOOPS:
