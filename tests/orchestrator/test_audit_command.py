@@ -281,6 +281,26 @@ def test_a_commit_is_judged_by_what_it_stages(repository: Path, capsys: pytest.C
     assert {line.split(":")[0] for line in out.splitlines() if "C101" in line} == {"train.py"}
 
 
+def test_a_diff_says_what_it_leaves_open(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    endless = "\ndef stop(loader):\n    for x in loader:\n        if torch.distributed.get_rank() == 0:\n            " \
+              "torch.distributed.barrier()\n"
+    (repository / "train.py").write_text(BAD + endless)
+    code, out, err = said(capsys, "train.py", "--patch")
+    assert code == 1
+    assert "zero_grad" in out
+    assert "1 without a certain change (C117)" in err
+    (repository / "train.py").write_text(BAD)
+    assert "without a certain change" not in said(capsys, "train.py", "--patch")[2]
+
+
+def test_a_comment_with_an_unknown_rule_is_told_the_right_one(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = GOOD.replace("losses.append(loss.item())", "losses.append(loss)  # traindx: ignore[C999] few")
+    (repository / "train.py").write_text(kept)
+    assert "write `# traindx: ignore[C103] the reason`" in said(capsys, "train.py")[1]
+
+
 def test_names_that_git_quotes(repository: Path) -> None:
     names = ["caf\u00e9.py", 'a"b.py', "tab\there.py", "with space.py", "new\nline.py", "back\\slash.py"]
     for name in names:

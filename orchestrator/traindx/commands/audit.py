@@ -71,6 +71,12 @@ def _home() -> Path:
 FORMATS: dict[str, Callable[[AuditReport], str]] = {"text": _text, "json": _json, "sarif": _sarif, "github": _github}
 
 
+def _without_change(report: AuditReport) -> str:
+    """What a diff leaves open."""
+    left = [f.rule for f in report.findings if not f.patch]
+    return f"; {len(left)} without a certain change ({', '.join(sorted(set(left)))})" if left else ""
+
+
 def _summary(report: AuditReport, chosen: Selection) -> str:
     """How much was found in how much, and, where the exit code is 0 all the same, why."""
     count, files = len(report.findings), report.judged
@@ -130,7 +136,7 @@ def command(paths: tuple[str, ...], base: str | None, staged: bool, shape: str |
         how = "is staged against" if staged else "differs from"
         click.echo(f"traindx: no Python file in {' '.join(paths)} {how} {base}", err=True)
     else:
-        click.echo(f"traindx: {_summary(report, chosen)}", err=True)
+        click.echo(f"traindx: {_summary(report, chosen)}{_without_change(report) if as_patch else ''}", err=True)
     return int(any(chosen.fails(f) for f in report.findings))
 
 

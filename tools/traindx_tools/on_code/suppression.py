@@ -100,14 +100,20 @@ def _comment(token: tokenize.TokenInfo, target: int) -> Comment:
 def heeded(findings: Iterable[Finding], texts: Iterable[Text], known: Collection[str],
            ) -> tuple[list[Finding], list[Suppressed]]:
     """The findings that remain, with those about comments that do not count; and those that comments took out."""
+    findings = list(findings)
     excused: dict[tuple[str, int, str], str] = {}
     begins: dict[str, dict[int, int]] = {}
     kept: list[Finding] = []
+    lines: dict[str | None, list[tuple[int, str]]] = {}
+    for finding in findings:
+        lines.setdefault(finding.where.file, []).append((finding.where.line or 0, finding.rule))
     for text in texts:
         comments, begins[text.path] = comments_in(text)
         for comment in comments:
             faults = list(_faults(comment, known))
-            named = next((r for r in comment.rules if r in known), "C104")
+            here = [rule for line, rule in lines.get(text.path, ())
+                    if begins[text.path].get(line, line) == comment.target]
+            named = next((r for r in (*comment.rules, *here) if r in known), "C104")
             counts = bool(_WORD.search(comment.reason)) and any(r in known for r in comment.rules)
             kept += [_complaint(text, comment, " and ".join(faults), counts, named)] if faults else []
             if counts:
