@@ -195,6 +195,9 @@ def _length(
     code: Syntax, place: ast.expr, up: ast.AST | None, lengths: list[ast.expr]
 ) -> tuple[str, Strength] | None:
     """`a @ b.T`, `matmul(a, b.t())`, `einsum("nd,md->nm", a, b)` of two sides normalised over axis 0."""
+    if isinstance(up, ast.BinOp) and isinstance(up.op, ast.Mult) and not any(
+            _one_of(code, side, lengths) for side in (up.left, up.right) if side is not place):  # fmt: skip
+        place, up = up, code.parent(up)  # a temperature in front: scale.exp() * a @ b.t()
     if isinstance(up, ast.BinOp) and isinstance(up.op, ast.MatMult):
         left, right = up.left, up.right
     elif isinstance(up, ast.Call) and last_name(up.func) in ("matmul", "mm", "dot") and up.args:
