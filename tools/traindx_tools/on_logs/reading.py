@@ -14,14 +14,24 @@ from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_logs.artifacts import Discovery, Source, discover, is_binary, refusal
 from traindx_tools.on_logs.configs import read_config, read_config_lines
 from traindx_tools.on_logs.readers import delimited, head_of, json_records, sniff
+from traindx_tools.on_logs.readers.names import identify
 from traindx_tools.on_logs.readers.text_log import lines_of
-from traindx_tools.on_logs.renaming import checked, renamed_series, renamed_source
+from traindx_tools.on_logs.renaming import (
+    FEWEST_ROWS,
+    LabelledSource,
+    RenamedSource,
+    checked,
+    renamed_series,
+    renamed_source,
+    rows_of,
+)
 from traindx_tools.on_logs.roles import assign_roles, trusted_names, unresolved
 from traindx_tools.on_logs.run import Run, merge
 from traindx_tools.on_logs.tracebacks import read_errors
 from traindx_tools.on_torch.cuda_memory.snapshot import is_memory_snapshot
 
 if TYPE_CHECKING:
+    from traindx_tools.on_code.bare_prints import BarePrint
     from traindx_tools.on_code.printed import Printed
 
 _CODE = {".py": "python", ".ipynb": "notebook", ".sh": "shell", ".slurm": "shell", ".sbatch": "shell",
@@ -53,7 +63,8 @@ def read_run(paths: Sequence[str | Path] | str | Path, *, stdin: bytes | None = 
     found = discover([paths] if isinstance(paths, (str, Path)) else list(paths), stdin=stdin)
     sources = [renamed_source(s, own) for s in found.sources]
     parts = [renamed_series(_read_source(source), own) for source in sources]
-    printed = _printed(found.sources) if unresolved(merge(parts)) else ()
+    parts, columns = _with_columns(sources, parts, found.sources)
+    printed = (*columns, *_printed(found.sources)) if unresolved(merge(parts)) else columns
     parts = _with_ranks([_read_again(s, p, trusted_names(printed)) for s, p in zip(sources, parts, strict=True)])
     run = merge([*parts, Run(artifacts=tuple(found.left_out))])
     _require_something(run, found)
@@ -61,14 +72,45 @@ def read_run(paths: Sequence[str | Path] | str | Path, *, stdin: bytes | None = 
     return assign_roles(replace(run, config={**run.config, **written}), printed)
 
 
+def _with_columns(sources: Sequence[Source], parts: list[Run],
+                  every: Sequence[Source]) -> tuple[list[Run], tuple[Printed, ...]]:
+    """Texts of numbers alone, read under the names of the one print of the code that writes so many values."""
+    bare = [not p.series and bool(p.artifacts) and p.artifacts[0].format == "free_text" for p in parts]
+    if not any(bare):
+        return parts, ()
+    from traindx_tools.on_code.bare_prints import bare_prints
+
+    prints = bare_prints(_code_texts(every))
+    used: dict[tuple[str, int], BarePrint] = {}
+    told = list(parts)
+    for at, source in enumerate(sources):
+        fits = [p for p in prints if bare[at] and rows_of(source, len(p.names)) >= FEWEST_ROWS]
+        if len({p.names for p in fits}) != 1:
+            continue
+        names = source.names if isinstance(source, RenamedSource) else {}
+        read = _read_source(LabelledSource(source.name, source.local, source.data, source.filesystem, names=names,
+                                           columns=fits[0].names))  # fmt: skip
+        if any(identify(s.original).known for s in read.series) or (read.series and fits[0].printed):
+            why = f"columns are {', '.join(fits[0].names)}, as {fits[0].file}:{fits[0].line} prints them"
+            first = replace(read.artifacts[0], note="; ".join(filter(None, (read.artifacts[0].note, why))))
+            told[at] = replace(read, artifacts=(first, *read.artifacts[1:]))
+            used[fits[0].file, fits[0].line] = fits[0]
+    return told, tuple(p for one in used.values() for p in one.printed)
+
+
 def _printed(sources: Sequence[Source]) -> tuple[Printed, ...]:
     """What the Python files among the sources print; where there are none, those beside the files that were named."""
     from traindx_tools.on_code.printed import printed_names
 
+    return printed_names(_code_texts(sources))
+
+
+def _code_texts(sources: Sequence[Source]) -> Iterator[tuple[str, str]]:
+    """The Python files among the sources; where there are none, those beside the files that were named."""
     named = [s for s in sources if s.name.endswith(".py")]
     folders = dict.fromkeys(s.local.parent for s in sources if s.local is not None)
     beside = [Source(str(p), local=p) for folder in folders for p in sorted(folder.glob("*.py")) if p.is_file()]
-    return printed_names(_texts((named or beside)[:MAX_CODE_FILES]))
+    return _texts((named or beside)[:MAX_CODE_FILES])
 
 
 def _texts(sources: Sequence[Source]) -> Iterator[tuple[str, str]]:

@@ -98,6 +98,35 @@ def renamed_source(source: Source, names: Mapping[str, str]) -> Source:
     return RenamedSource(source.name, source.local, source.data, source.filesystem, names=names)
 
 
+_NUMBER = rb"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf)"
+_BARE = re.compile(rb"^[ \t]*" + _NUMBER + rb"(?:[ \t,;|]+" + _NUMBER + rb")+[ \t,;|]*\r?$",
+                   re.MULTILINE | re.IGNORECASE)
+_PARTS = re.compile(rb"[^ \t,;|\r]+")
+FEWEST_ROWS = 3
+"""Lines of numbers alone from which on they are rows that a print wrote."""
+
+
+@dataclass(frozen=True)
+class LabelledSource(RenamedSource):
+    """A source whose lines of so many numbers get names: "9 0.53" reads "epoch 9 loss 0.53"."""
+
+    columns: tuple[str, ...] = ()
+
+    def _replaced(self, data: bytes) -> bytes:
+        return _BARE.sub(self._labelled, super()._replaced(data) if self.names else data)
+
+    def _labelled(self, row: re.Match[bytes]) -> bytes:
+        values = _PARTS.findall(row.group())
+        if len(values) != len(self.columns):
+            return row.group()
+        return b" ".join(b"%s=%s" % (n.encode(), v) for n, v in zip(self.columns, values, strict=True))
+
+
+def rows_of(source: Source, count: int) -> int:
+    """How many lines at the head of a source are so many numbers and nothing else. Raises OSError."""
+    return sum(len(_PARTS.findall(row.group())) == count for row in _BARE.finditer(source.head))
+
+
 def renamed_series(run: Run, names: Mapping[str, str]) -> Run:
     """The run whose series have the names that a person gave them: those of binary files, which keep their own."""
     return replace(run, series=tuple(_renamed(s, names) for s in run.series)) if names else run
