@@ -160,9 +160,8 @@ def _finding(event: Event, module: Thing | Instance, patch: tuple[Patch, ...]) -
 
 def _patch(project: Project, found: Sequence[tuple[Event, Thing | Instance]]) -> tuple[Patch, ...]:
     """The parameters of all that is left out in the one optimizer, where they stand in one function with it."""
-    made = [e for e in project.events if e.kind == "call" and isinstance(e.result, Thing) and is_optimizer(e.result)
-            and e.name == e.result.type]  # fmt: skip
-    if not found or len({id(e.node) for e in made}) != 1:
+    made = _optimizers(project) if found else []
+    if len({id(e.node) for e in made}) != 1:
         return ()
     for event, module in found:
         if made[0].file is not event.file or made[0].function is not event.function:
@@ -170,3 +169,13 @@ def _patch(project: Project, found: Sequence[tuple[Event, Thing | Instance]]) ->
         if module.site.path != event.file.path or module.site.line >= made[0].line:
             return ()
     return optimizers.holding_too(made[0].file, made[0].node, [text_of(event, "callee") for event, _ in found])
+
+
+def _optimizers(project: Project) -> list[Event]:
+    """Where optimizers are made; looked for once."""
+    known: list[Event] | None = project.__dict__.get("_optimizers_made")
+    if known is None:
+        known = project.__dict__["_optimizers_made"] = [
+            e for e in project.events if e.kind == "call" and isinstance(e.result, Thing) and is_optimizer(e.result)
+            and e.name == e.result.type]  # fmt: skip
+    return known
