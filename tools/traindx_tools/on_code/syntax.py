@@ -208,12 +208,17 @@ class Syntax:
 
     def block(self, statement: ast.AST) -> list[ast.stmt]:
         """The list of statements in which a statement stands; empty where it stands in none."""
-        up = self.parent(statement)
-        for name in ("body", "orelse", "finalbody"):
-            found = getattr(up, name, None)
-            if isinstance(found, list) and any(s is statement for s in found):
-                return found
-        return []
+        return self._blocks.get(id(statement), [])
+
+    @cached_property
+    def _blocks(self) -> dict[int, list[ast.stmt]]:
+        found: dict[int, list[ast.stmt]] = {}
+        for kind, nodes in self._walked[0].items():
+            names = [n for n in ("finalbody", "orelse", "body") if n in getattr(kind, "_fields", ())]
+            for held in (getattr(node, name) for node in nodes for name in names):
+                if isinstance(held, list):
+                    found.update((id(s), held) for s in held)
+        return found
 
     @cached_property
     def item_stores(self) -> dict[str, list[ast.Assign]]:

@@ -39,8 +39,9 @@ def check(project: Project) -> Iterator[Finding]:
         code = syntax(file)
         calls = [c for c in code.calls("backward") if isinstance(c.func, ast.Attribute)]
         scaled = [(c, s) for c in calls if (s := _scaler_of(code, c)) is not None]
+        known = {id(c) for c, _ in scaled}
         for plain in calls:
-            if any(c is plain for c, _ in scaled) or not _is_loss(code, plain):
+            if id(plain) in known or not _is_loss(code, plain):
                 continue
             beside = next(((c, s) for c, s in scaled if _together(code, plain, c, s)), None)
             if beside is not None:
