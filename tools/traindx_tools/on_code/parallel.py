@@ -36,8 +36,8 @@ WORTH_FORKING = 20_000
 LARGE_PROGRAM = 20_000
 """Lines below which a program is one process's work."""
 LARGE_SHARE = 1.25
-"""How much more than an equal share of all lines a program may hold and still be one process's work: to share its rules
-costs what parsing and following it in one process costs, about a third of the work."""
+"""How much more than an equal share of all lines a program may hold and still be one process's work: while it is parsed
+and followed for all, the other processes have less to do."""
 WORTH_SHARING = 5_000
 """Lines of small programs from which on they are shared out."""
 

@@ -21,6 +21,7 @@ _KINDS = re.compile(r"Scaler|Normali[sz]er$|Standardi[sz]er|Encoder$|Vectorizer|
                     r"|Binarizer|Discretizer|QuantileTransformer|PowerTransformer|Skalier")  # fmt: skip
 _PICTURES = re.compile(r"plot|visual|draw|tsne|umap|zeichne", re.IGNORECASE)
 _FITS = ("fit_transform", "fit")
+_FITTED = re.compile(r"\.fit(_transform)?\(|\.std\(")
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def refits(project: Project) -> tuple[Refit, ...]:
 
 
 def _found(project: Project) -> Iterator[Refit]:
-    if not any(f.mentions(re.compile(r"\.fit(_transform)?\(|\.std\(")) for f in project.files):
+    if not any(f.mentions(_FITTED) for f in project.files):
         return
     look = lookup(project)
     fits = list(_fits(look))

@@ -38,12 +38,13 @@ _BOOK = re.compile(r"book|code|embed|vq|dict|q_?latent|quant", re.IGNORECASE)
 
 _STARTS = re.compile(r"\.data\.(uniform_|normal_|fill_|zero_|copy_)\(")
 """How tables are initialised, which moves no code during training."""
+_QUANTIZES = re.compile(r"argmin|codebook|embed|quant")
 
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at every function with a distance to a quantized value."""
     for file in project.files:
-        if not any(w in file.text for w in _WORDS) or not file.mentions(re.compile(r"argmin|codebook|embed|quant")):
+        if not any(w in file.text for w in _WORDS) or not file.mentions(_QUANTIZES):
             continue
         code = syntax(file)
         for function in code.of(ast.FunctionDef):

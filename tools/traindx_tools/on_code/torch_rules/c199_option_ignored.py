@@ -55,6 +55,7 @@ _NAMES = frozenset(n for group in _SAME for n in group)
 _WHOLE = re.compile(
     r"vars\(|__dict__|asdict|\*\*|setattr\(|getattr\(|OmegaConf|hydra|instantiate|parse_args_into|dataclass"
 )
+_PASSES_ALL = re.compile(r"\*\*|setattr\(|OmegaConf|hydra|from_dict|parse_obj")
 
 
 def check(project: Project) -> Iterator[Finding]:
@@ -62,7 +63,7 @@ def check(project: Project) -> Iterator[Finding]:
     options = [f for f in project.files if "add_argument" in f.text]
     read_names = _read(project) if any(not f.mentions(_WHOLE) for f in options) else set()
     known: set[str] | None = None
-    spread = any(f.mentions(re.compile(r"\*\*|setattr\(|OmegaConf|hydra|from_dict|parse_obj")) for f in project.files)
+    spread = any(f.mentions(_PASSES_ALL) for f in project.files)
     for file in project.files:
         if not spread and (".yaml" in file.text or ".yml" in file.text or ".json" in file.text):
             known = _words(project) if known is None else known

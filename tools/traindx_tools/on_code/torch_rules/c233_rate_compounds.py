@@ -38,6 +38,7 @@ _RATE = re.compile(r"(^|_)(lr|learning_?rate|step_?size|eta|alpha)$", re.IGNOREC
 _COUNTER = re.compile(
     r"^(epoch|ep|step|steps_done|global_step|it|itr|iteration|t|i|n_iter|num_updates|update|k|n|round)$", re.IGNORECASE
 )
+_RATES = re.compile(r"lr|rate|eta|step_?size|alpha")
 
 
 def check(project: Project) -> Iterator[Finding]:
@@ -47,7 +48,7 @@ def check(project: Project) -> Iterator[Finding]:
         for place in compounding.multiplied(loop):
             told[place.event.file.path, place.event.line] = _in_each_step(place)
     for file in project.files:
-        if not file.mentions(re.compile(r"lr|rate|eta|step_?size|alpha")):
+        if not file.mentions(_RATES):
             continue
         code = syntax(file)
         assigned: list[ast.Assign | ast.AugAssign] = [*code.of(ast.Assign), *code.of(ast.AugAssign)]

@@ -43,6 +43,7 @@ _VALUE = re.compile(r"(^|_)q\d?(_|$|s$|f)|(^|_)(min|target|next)_?q|qf\d?|critic
 _TEMPERATURE = re.compile(r"alpha|ent(ropy)?_?coef|temperature|(^|_)temp$", re.IGNORECASE)
 _KEEPS = frozenset({"mean", "sum", "clamp", "clip", "float", "detach", "masked_mean", "unsqueeze", "squeeze", "to",
                     "view", "clone", "cpu", "numpy", "stop_gradient"})  # fmt: skip
+_FINE_TUNED = re.compile(r"\bref_|reference|ref_model|sft")
 
 
 def check(project: Project) -> Iterator[Finding]:
@@ -200,7 +201,7 @@ def _loss(code: Syntax, name: str, whole: ast.expr, at: ast.AST) -> Finding | No
 
 
 def _has_reference(code: Syntax) -> bool:
-    return code.file.mentions(re.compile(r"\bref_|reference|ref_model|sft"))
+    return code.file.mentions(_FINE_TUNED)
 
 
 def _turned_later(code: Syntax, name: str, at: ast.AST) -> bool:

@@ -43,6 +43,7 @@ _SAME = frozenset({"to", "float", "half", "type_as", "cuda", "cpu", "view", "res
                    "unsqueeze", "astype", "clone", "contiguous", "detach", "stop_gradient"})  # fmt: skip
 _SQUARES = frozenset({"square", "abs", "pow", "norm"})
 _DEEP = 60
+_DRAWS_NOISE = re.compile(r"randn|random\.(normal|uniform)|rand_like|standard_normal")
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class _End:
 def check(project: Project) -> Iterator[Finding]:
     """Look at every draw that ends in losses alone."""
     files = project.files
-    if not any(f.mentions(re.compile(r"randn|random\.(normal|uniform)|rand_like|standard_normal")) for f in files):
+    if not any(f.mentions(_DRAWS_NOISE) for f in files):
         return
     look = lookup(project)
     for code in look.codes:

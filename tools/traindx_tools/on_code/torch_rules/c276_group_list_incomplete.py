@@ -59,6 +59,7 @@ _ON_PURPOSE = re.compile(r"lora|adapter|prompt|prefix|ia3|bias|norm", re.IGNOREC
 """Pieces of names that choose few parameters on purpose."""
 _READ_ONLY = re.compile(r"teacher|(^|[_.])ref(erence)?(_|$|\.)|(^|[_.])target|frozen|(^|[_.])ema(_|$|\.)|oracle"
                         r"|perceptual|pretrained|momentum|fixed|(^|[_.])lpips|(^|[_.])vgg", re.IGNORECASE)  # fmt: skip
+_WRAPPED_BY = re.compile(r"DataParallel|\bDDP\b|\.prepare\(|fully_shard")
 
 
 @dataclass
@@ -315,7 +316,7 @@ def _patch(project: Project, held: _Held, out: list[tuple[str, Value]]) -> tuple
 
 def _reached(project: Project, event: Event, model: str) -> str | None:
     """How a model's parts are reached: `net`, `net.module` where it is wrapped; None where that is unknown."""
-    if not any(f.mentions(re.compile(r"DataParallel|\bDDP\b|\.prepare\(|fully_shard")) for f in project.files):
+    if not any(f.mentions(_WRAPPED_BY) for f in project.files):
         return model
     used = [n for n in below(event.file.tree) if isinstance(n, ast.Name) and n.id == model]
     made = syntax(event.file).assigned(used[-1]) if used else None

@@ -47,6 +47,7 @@ _DRAWS = frozenset({"manual_seed", "seed", "manual_seed_all", "seed_everything",
 _SAMPLERS = ("sampler", "batch_sampler")
 _GIVES_PART = re.compile(r"data|_set$|loader|sampl|batch|shard|split|stream|feed|corpus|iter|part|rows", re.IGNORECASE)
 _WRAPPERS = frozenset({"DistributedDataParallel", "FullyShardedDataParallel", "DDP", "DataParallel"})
+_SAYS_RANK = re.compile(r"rank|world|replica|shard|process_index|dp_size|node")
 
 
 def check(project: Project) -> Iterator[Finding]:
@@ -111,7 +112,7 @@ def _own_sampler(project: Project) -> bool:
 
 def _by_rank(code: Syntax) -> bool:
     """Whether anything about the data is chosen by rank: a slice, a seed, a range, an argument of a data set."""
-    if not code.file.mentions(re.compile(r"rank|world|replica|shard|process_index|dp_size|node")):
+    if not code.file.mentions(_SAYS_RANK):
         return False
     for node in code.of(ast.Subscript):
         if not isinstance(node.slice, (ast.Constant, ast.Name)) and _ranked(node.slice):

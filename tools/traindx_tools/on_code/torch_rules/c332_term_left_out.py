@@ -38,6 +38,7 @@ _WEIGHT = re.compile(
 _TERM = re.compile(r"kl|kld|divergence|loss|penalty|reg|commit|recon|rec$|aux|nll|bce|term|tv|ce$|mse", re.IGNORECASE)
 _LOSS_CALLS = re.compile(r"loss|cross_entropy|kl_div|mse|bce|nll|penalty|divergence|huber|criterion")
 _VARIATIONAL = re.compile(r"decod|reparam|latent|recon", re.IGNORECASE)
+_ADDS_TERMS = re.compile(r"exp\(|kl_divergence|loss|entropy")
 
 
 def check(project: Project) -> Iterator[Finding]:
@@ -46,7 +47,7 @@ def check(project: Project) -> Iterator[Finding]:
         return
     look = lookup(project)
     for file in project.files:
-        if not file.mentions(re.compile(r"exp\(|kl_divergence|loss|entropy")):
+        if not file.mentions(_ADDS_TERMS):
             continue
         code = syntax(file)
         for name, statement, kind, weight in _terms(code):
