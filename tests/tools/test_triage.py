@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from traindx_tools.catalog.catalog import FailureMode, FixPlan, LookAlike, Speaks, Step
 from traindx_tools.catalog.condition import Condition
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.symptoms import blind_spots
 from traindx_tools.triage import CONFIDENT, PROVEN, judge, rank, timeline
 
@@ -29,10 +29,10 @@ def mode(name: str, *speaks: Speaks, symptoms: tuple[str, ...] = ("divergence",)
         sources=())
 
 
-def finding(rule: str, *, strength: Strength = Strength.CIRCUMSTANTIAL, severity: Severity = Severity.HIGH,
+def finding(rule: str, *, bearing: Bearing = Bearing.SIGN, severity: Severity = Severity.HIGH,
             step: float | None = 10.0, **measured: object) -> Finding:
     where = Location(file="log.txt", line=3, step=step)
-    return Finding(rule, rule, severity, strength, f"{rule} saw it", where, "log.txt", measured)  # type: ignore[arg-type]
+    return Finding(rule, rule, severity, bearing, f"{rule} saw it", where, "log.txt", measured)  # type: ignore[arg-type]
 
 
 def catalog(*modes: FailureMode) -> dict[str, FailureMode]:
@@ -47,16 +47,16 @@ def test_confidence_is_the_logistic_of_the_score_when_nothing_competes() -> None
 
 
 @pytest.mark.parametrize(("strength", "cap"), [("direct", 0.97), ("circumstantial", 0.90), ("pattern", 0.70)])
-def test_the_best_evidence_caps_the_confidence(strength: str, cap: float) -> None:
-    top = rank([finding("L102", strength=Strength(strength))], catalog(mode("a", Speaks("L102", 50.0))))[0]
+def test_the_best_evidence_caps_the_confidence(bearing: str, cap: float) -> None:
+    top = rank([finding("L102", bearing=Bearing(bearing))], catalog(mode("a", Speaks("L102", 50.0))))[0]
     assert top.confidence == cap
 
 
 def test_an_entry_can_only_weaken_a_finding() -> None:
-    weak = Speaks("L102", 50.0, strength=Strength.PATTERN)
-    assert rank([finding("L102", strength=Strength.DIRECT)], catalog(mode("a", weak)))[0].confidence == 0.70
-    strong = Speaks("L102", 50.0, strength=Strength.DIRECT)
-    assert rank([finding("L102", strength=Strength.PATTERN)], catalog(mode("a", strong)))[0].confidence == 0.70
+    weak = Speaks("L102", 50.0, bearing=Bearing.COMPANION)
+    assert rank([finding("L102", bearing=Bearing.CAUSE)], catalog(mode("a", weak)))[0].confidence == 0.70
+    strong = Speaks("L102", 50.0, bearing=Bearing.CAUSE)
+    assert rank([finding("L102", bearing=Bearing.COMPANION)], catalog(mode("a", strong)))[0].confidence == 0.70
 
 
 def test_modes_of_one_symptom_compete_and_others_do_not() -> None:
@@ -69,11 +69,11 @@ def test_modes_of_one_symptom_compete_and_others_do_not() -> None:
     assert found["c"].confidence == pytest.approx(alone)
 
 
-@pytest.mark.parametrize("strength", [Strength.DIRECT, Strength.CIRCUMSTANTIAL])
-def test_one_fact_has_one_cause(strength: Strength) -> None:
+@pytest.mark.parametrize("strength", [Bearing.CAUSE, Bearing.SIGN])
+def test_one_fact_has_one_cause(bearing: Bearing) -> None:
     """Two modes that rest on the same finding compete, whatever their symptoms and however well it was seen."""
     stranger = mode("c", Speaks("C101", 6.0), symptoms=("memory",))
-    found = rank([finding("C101", strength=strength)], catalog(mode("a", Speaks("C101", 9.0)), stranger))
+    found = rank([finding("C101", bearing=bearing)], catalog(mode("a", Speaks("C101", 9.0)), stranger))
     assert [h.mode.id for h in found[:2]] == ["a", "c"]
     assert found[0].confidence > 0.89
     assert found[1].confidence < 0.1
@@ -81,7 +81,7 @@ def test_one_fact_has_one_cause(strength: Strength) -> None:
 
 def test_two_faults_that_were_both_seen_do_not_argue_each_other_away() -> None:
     modes = catalog(mode("a", Speaks("C101", 6.0)), mode("b", Speaks("C102", 6.0)))
-    both = [finding("C101", strength=Strength.DIRECT), finding("C102", strength=Strength.DIRECT)]
+    both = [finding("C101", bearing=Bearing.CAUSE), finding("C102", bearing=Bearing.CAUSE)]
     assert [h.confidence > 0.9 for h in rank(both, modes) if h.speaks_for] == [True, True]
 
 
@@ -142,7 +142,7 @@ def test_the_verdict_is_healthy_only_when_something_was_read() -> None:
 
 def test_a_minor_finding_can_explain_what_a_person_saw() -> None:
     modes = catalog(mode("a", Speaks("C137", 6.0), symptoms=("collapse",)))
-    minor = [finding("C137", severity=Severity.LOW, strength=Strength.DIRECT)]
+    minor = [finding("C137", severity=Severity.LOW, bearing=Bearing.CAUSE)]
     assert judge(minor, modes, records=20).status == "healthy"
     assert judge(minor, modes, "mode collapse: all outputs are the same", records=20).status == "diagnosis_complete"
 
@@ -161,7 +161,7 @@ def test_the_timeline_starts_with_the_earliest_and_leaves_out_remarks() -> None:
 
 RULES = st.sampled_from(["L101", "L102", "L103", "C101"])
 FINDINGS = st.lists(st.builds(
-    finding, RULES, strength=st.sampled_from(list(Strength)), severity=st.sampled_from(list(Severity)),
+    finding, RULES, bearing=st.sampled_from(list(Bearing)), severity=st.sampled_from(list(Severity)),
     step=st.one_of(st.none(), st.floats(0, 1e6))), max_size=12)
 WEIGHTS = st.lists(st.builds(Speaks, RULES, st.floats(0.1, 60)), min_size=1, max_size=3)
 
@@ -171,14 +171,14 @@ WEIGHTS = st.lists(st.builds(Speaks, RULES, st.floats(0.1, 60)), min_size=1, max
 def test_confidences_are_probabilities_that_leave_room_for_the_unknown(
         findings: list[Finding], one: list[Speaks], two: list[Speaks]) -> None:
     found = rank(findings, catalog(mode("a", *one), mode("b", *two)))
-    assert all(0.0 <= h.confidence <= h.strength.cap for h in found)
+    assert all(0.0 <= h.confidence <= h.bearing.cap for h in found)
     told = [min(h.confidence, PROVEN) for h in found if h.speaks_for]
     assert told == sorted(told, reverse=True)
 
 
 def test_of_causes_that_are_proven_the_one_that_explains_what_was_seen_comes_first() -> None:
-    code = finding("C501", strength=Strength.DIRECT, step=None)
-    live = finding("J101", strength=Strength.DIRECT, step=11)
+    code = finding("C501", bearing=Bearing.CAUSE, step=None)
+    live = finding("J101", bearing=Bearing.CAUSE, step=11)
     modes = catalog(mode("a", Speaks("C501", 9.0)), mode("b", Speaks("J101", 8.9), symptoms=("nonfinite",)))
     assert [h.mode.id for h in rank([code, live], modes)[:2]] == ["b", "a"]
     assert [h.mode.id for h in rank([code], modes)[:1]] == ["a"]

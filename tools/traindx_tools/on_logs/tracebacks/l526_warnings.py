@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength, Value
+from traindx_tools.finding import Bearing, Finding, Severity, Value
 from traindx_tools.on_logs.configs.names import lookup
 from traindx_tools.on_logs.run import ErrorEvent, Run
 from traindx_tools.on_logs.tracebacks.incidents import Incident, incidents
@@ -37,20 +37,20 @@ RULE = Rule(
 class _Meaning:
     words: str
     severity: Severity = Severity.INFO
-    strength: Strength = Strength.PATTERN
+    bearing: Bearing = Bearing.COMPANION
 
 
 _MEANINGS = {
     "scheduler-before-optimizer": _Meaning(
         "lr_scheduler.step() was called before the first optimizer.step(), so the first value of the schedule is "
         "skipped",
-        Severity.MEDIUM, Strength.CIRCUMSTANTIAL),
+        Severity.MEDIUM, Bearing.SIGN),
     "target-size-broadcast": _Meaning(
         "the loss broadcasts a target of size {target} against an input of size "
-        "{input}", Severity.HIGH, Strength.DIRECT),
+        "{input}", Severity.HIGH, Bearing.CAUSE),
     "no-input-requires-grad": _Meaning(
         "gradient checkpointing got no input that requires a gradient: parameters inside get none",
-        Severity.MEDIUM, Strength.CIRCUMSTANTIAL),
+        Severity.MEDIUM, Bearing.SIGN),
     "sequence-longer-than-limit": _Meaning("a sequence of {length} tokens is longer than the model's {limit}"),
     "weights-newly-initialized": _Meaning("some weights were not in the checkpoint and start at random"),
     "weights-not-used": _Meaning("some weights of the checkpoint were not used"),
@@ -102,8 +102,8 @@ def _judged(run: Run, incident: Incident) -> Finding:
         words = meaning.words.format(**numbers)
     except KeyError:
         words = f"{kind.replace('-', ' ')}: {short(incident.text)}"
-    found = report(RULE, incident, words, strength=meaning.strength, measured={"kind": kind, **numbers})
-    return RULE.finding(found.statement, found.where, found.source, strength=meaning.strength,
+    found = report(RULE, incident, words, bearing=meaning.bearing, measured={"kind": kind, **numbers})
+    return RULE.finding(found.statement, found.where, found.source, bearing=meaning.bearing,
                         severity=_severity(run, kind, meaning), measured=found.measured)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import Rule, Threshold
 
 LOOKS = 3
@@ -41,9 +41,9 @@ def check(looks: Sequence[tuple[int, Mapping[str, float]]], detached: frozenset[
         where = Location(file=file, line=line, step=looks[0][0], end_step=last, rank=rank)
         if all(v == 0 for v in values):
             yield RULE.finding(f"the term {name} is exactly 0 at each of {len(values)} looks between steps "
-                               f"{looks[0][0]} and {last}", where, source, strength=Strength.DIRECT,
+                               f"{looks[0][0]} and {last}", where, source, bearing=Bearing.CAUSE,
                                measured={"term": name, "kind": "zero"})
         elif name in detached:
             yield RULE.finding(f"no gradient flows through the term {name} (value {values[-1]:.3g} at step {last}): it "
-                               "is in the loss and trains nothing", where, source, strength=Strength.DIRECT,
+                               "is in the loss and trains nothing", where, source, bearing=Bearing.CAUSE,
                                measured={"term": name, "kind": "detached"})

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_torch.rules.activations import SOURCE, Courses, NormCourse
 from traindx_tools.rules import Rule, Threshold
 
@@ -50,7 +50,7 @@ def check(seen: Courses) -> Iterator[Finding]:
         f"factor of {np.exp(ratio):.3g} (medians over the channels and {int(_late(c).sum())} sampled {when}; momentum "
         f"{c.momentum}); {len({n.path for n in bad})} of {len({n.path for n in seen.norms})} layers are like that",
         Location(module=c.path, step=float(c.steps[0]), end_step=float(c.steps[-1]), rank=c.rank), SOURCE,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"distance": distance, "ratio": float(np.exp(ratio)), "module": c.path, "layers": len(bad),
                   "momentum": c.momentum, "evaluated": c.evaluated})
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import Rule, Threshold
 
 SHARE, STEPS, SECONDS = 0.3, 20, 2e-3
@@ -45,6 +45,6 @@ def check(steps: Sequence[int], seconds: Sequence[float], waits: Sequence[float]
     yield RULE.finding(
         f"{share:.0%} of the time of steps {steps[0]} to {steps[-1]} is spent waiting for the DataLoader (median "
         f"{1000 * median:.1f} ms of {1000 * float(np.median(seconds)):.1f} ms a step)",
-        Location(step=int(steps[0]), end_step=int(steps[-1]), rank=rank), source, strength=Strength.DIRECT,
+        Location(step=int(steps[0]), end_step=int(steps[-1]), rank=rank), source, bearing=Bearing.CAUSE,
         measured={"share": round(share, 3), "wait_ms": round(1000 * median, 2),
                   "step_ms": round(1000 * float(np.median(seconds)), 2)})
