@@ -47,14 +47,14 @@ class Counts:
         self.judged[key] += 1
         self.right[key] += int(right)
 
-    def rate(self, key: Key, pooled: float) -> float:
+    def rate(self, key: Key, pooled: float, drawn: float = 5.0) -> float:
         """The share that was right, drawn to what is pooled."""
-        return (self.right[key] + 0.5 + SHRINK * pooled) / (self.judged[key] + 1.0 + SHRINK)
+        return (self.right[key] + 0.5 + drawn * pooled) / (self.judged[key] + 1.0 + drawn)
 
     def bound(self, key: Key, pooled: float) -> float:
         """The Jeffreys lower bound, drawn to what is pooled."""
         wrong = self.judged[key] - self.right[key]
-        drawn = SHRINK * max(0.0, 1.0 - self.judged[key] / SHRINK) if len(key) == 2 else SHRINK
+        drawn = max(0.0, SHRINK - self.judged[key])
         found = beta.ppf(TAIL, self.right[key] + 0.5 + drawn * pooled, wrong + 0.5 + drawn * (1.0 - pooled))
         return max(float(found), LEAST)
 

@@ -43,8 +43,8 @@ _PLACES = {"C": "code", "L": "log"}
 
 
 def place_of(rule: str) -> str:
-    """Where a rule looks: "code", "log", or "live" for processes, files, weights, ranks and experiments."""
-    return _PLACES.get(rule[0], "live")
+    """Where a rule looks: "code", "log" (curves), "error" (messages), or "live" (processes, files, ranks, experiments)."""
+    return "error" if rule.startswith("L5") else _PLACES.get(rule[0], "live")
 
 
 @dataclass(frozen=True)
