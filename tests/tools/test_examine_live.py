@@ -38,7 +38,7 @@ def test_the_origin_of_a_nan_is_the_cause_with_its_line(tmp_path: Path) -> None:
     folder = folder_of_a_run(tmp_path, [1.0, 0.9, math.inf, math.nan], log_of_zero(tmp_path / "train.py"))
     seen = examine([folder], root=tmp_path)
     first = seen.verdict.hypotheses[0]
-    assert (first.mode.id, first.bearing.value) == ("loss.log-of-zero", "direct")
+    assert (first.mode.id, first.strength.value) == ("loss.log-of-zero", "ran")
     assert first.location is not None
     assert first.location.code == "train.py:2"
     assert seen.code == (tmp_path / "train.py",)

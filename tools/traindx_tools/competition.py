@@ -19,11 +19,14 @@ from functools import cached_property
 from traindx_tools.catalog.catalog import FailureMode
 from traindx_tools.catalog.observations import shows
 from traindx_tools.catalog.precision import PRIOR
-from traindx_tools.finding import Bearing
+from traindx_tools.finding import Bearing, Strength
 from traindx_tools.weighing import Weighed
 
 UNKNOWN = 0.1
 """What the unknown keeps at least, of 1 before any evidence: no list of causes is complete."""
+
+MOST = 500.0
+"""Log-odds beyond which nothing is surer: exp() stays finite."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,8 @@ class Candidate:
         """What the rival gains by evidence that this mode does not account for, in log-odds."""
         total = 0.0
         for w in (*rival.pro, *rival.con, *rival.through):
+            if w.weight > 0.0 and w.strength is Strength.GUESSED:
+                continue  # a guess makes no hypothesis, so it argues none away
             mine = self.gains.get(id(w.finding))
             if mine is None and self.predicts(w):
                 mine = 0.0
@@ -84,11 +89,11 @@ def rivals_of(one: Candidate, others: Sequence[Candidate]) -> dict[str, float]:
     against = [c for c in others if c is not one and compete(one, c)]
     base = math.exp(PRIOR)
     base = min(base, (1.0 - UNKNOWN) / len(against)) if against else base
-    masses = {c.mode.id: base * math.exp(one.credit(c)) for c in against}
-    return {"": 1.0 - base * len(against), **masses}
+    masses = {c.mode.id: math.exp(min(math.log(base) + one.credit(c), MOST)) for c in against}
+    return {"": max(UNKNOWN, 1.0 - base * len(against)), **masses}
 
 
 def share(score: float, rivals: Mapping[str, float]) -> float:
     """exp(score) beside its rivals, 0 to 1."""
-    own = math.exp(min(score, 500.0))
+    own = math.exp(min(score, MOST))
     return own / (own + sum(rivals.values()))

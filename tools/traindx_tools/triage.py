@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from traindx_tools.catalog.catalog import FailureMode
 from traindx_tools.catalog.fitting import Circumstances, fitted
 from traindx_tools.catalog.observations import shows
-from traindx_tools.catalog.precision import BASE_RATE, PRIOR, load_precision
+from traindx_tools.catalog.precision import BASE_RATE, PRIOR, ROLES, load_precision
 from traindx_tools.competition import Candidate, rivals_of, share
 from traindx_tools.finding import Bearing, Finding, Severity, Strength
 from traindx_tools.symptoms import observed_symptoms
@@ -87,14 +87,13 @@ def _has_a_place(mode: FailureMode, pro: Sequence[Weighed], domains: frozenset[s
     return any(w.finding.rule[0] != "L" or w.finding.rule.startswith("L6") for w in pro)
 
 
-def _candidates(findings: Sequence[Finding], modes: Mapping[str, FailureMode], words: str, seen: frozenset[str],
+def _candidates(findings: Sequence[Finding], modes: Mapping[str, FailureMode], words: str,
                 domains: frozenset[str] | None) -> list[Candidate]:
     """Every mode that a finding speaks for, with what speaks for the effects that it causes."""
     weighed = {k: netted(matched(m.speaks_for, findings, words), matched(m.speaks_against, findings, words))
                for k, m in modes.items()}  # fmt: skip
     return [Candidate(m, tuple(weighed[k][0]), tuple(weighed[k][1]), _through(m, weighed))
-            for k, m in modes.items()
-            if _has_a_place(m, weighed[k][0], domains) and _supported(m, weighed[k][0], seen)]
+            for k, m in modes.items() if weighed[k][0] and _has_a_place(m, weighed[k][0], domains)]
 
 
 def _through(mode: FailureMode, weighed: Mapping[str, tuple[list[Weighed], list[Weighed]]]) -> tuple[Weighed, ...]:
@@ -158,10 +157,15 @@ def _unsupported(mode: FailureMode, confidence: float) -> Hypothesis:
     return Hypothesis(told, PRIOR, confidence, (), (), claim, issue, mechanism, None)
 
 
-def _before(one: Hypothesis) -> tuple[float, int, float, float, str]:
-    """The order of hypotheses: the surest first; of proven ones the one that explains the worst that was seen."""
+def _before(one: Hypothesis) -> tuple[float, int, float, int, float, str]:
+    """The order of hypotheses: the surest first; of proven ones the one that explains the worst that was seen.
+
+    Of equals the one first of which a finding is a nearer sign.
+    """
     sure = share(one.score, one.rivals) if one.rivals else one.confidence
-    return (-min(one.confidence, PROVEN), -one.seen if one.confidence >= PROVEN else 0, -sure, -one.score, one.mode.id)
+    nearest = min((ROLES.index(w.role) for w in one.speaks_for if w.role in ROLES), default=len(ROLES))
+    return (-round(min(one.confidence, PROVEN), 6), -one.seen if one.confidence >= PROVEN else 0, -round(sure, 6), nearest,
+            -one.score, one.mode.id)
 
 
 def rank(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom: str = "",
@@ -171,13 +175,15 @@ def rank(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom:
     `domains`: the special parts that the run has (see `domains.py`); None where nobody looked.
     """
     seen = observed_symptoms(symptom)
-    candidates = _candidates(findings, modes, symptom, seen, domains)
-    found = {c.mode.id: _hypothesis(c, candidates, findings, seen) for c in candidates}
+    candidates = _candidates(findings, modes, symptom, domains)
+    found = {c.mode.id: _hypothesis(c, candidates, findings, seen) for c in candidates
+             if _supported(c.mode, c.pro, seen)}
     ordered = sorted(found.values(), key=_before)
     if not ordered:
         return ()
     shown = ordered[:MOST_SHOWN]
-    spare = iter(_look_alikes(shown[0], {h.mode.id for h in shown}, modes, found, shown[-1].confidence))
+    here = {k: m for k, m in modes.items() if k in found or _has_a_place(m, (), domains)}
+    spare = iter(_look_alikes(shown[0], {h.mode.id for h in shown}, here, found, shown[-1].confidence))
     while len(shown) < 3 and (extra := next(spare, None)) is not None:
         shown.append(extra)
     return tuple(shown)
@@ -212,6 +218,16 @@ def _explains(anomalies: Sequence[Finding], symptom: str) -> bool:
     return bool(anomalies) and bool(observed_symptoms(symptom))
 
 
+def _open(hypotheses: Sequence[Hypothesis]) -> str:
+    """What the first hypothesis lacks, where it is more than evidence of its own kind."""
+    first = hypotheses[0] if hypotheses else None
+    if first is None or not first.held:
+        return ""
+    if first.mode.effect:
+        return f" What is seen is an effect ({first.claim}): its cause is not shown by this evidence."
+    return f" Suspected: {first.claim} ({first.held})."
+
+
 def judge(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom: str = "", *, records: int = 0,
           unseen: Sequence[str] = (), unjudged: Sequence[str] = (), strangers: Sequence[str] = (),
           domains: frozenset[str] | None = None) -> Verdict:
@@ -229,7 +245,7 @@ def judge(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom
         return Verdict("diagnosis_complete", hypotheses, anomalies, hypotheses[0].issue)
     if serious:
         reason = (f"Something is wrong ({serious[0].statement.rstrip('.')}), but no cause reaches a confidence of "
-                  f"{CONFIDENT:.2f} on this evidence.")
+                  f"{CONFIDENT:.2f} on this evidence.{_open(hypotheses)}")
         return Verdict("needs_more_data", hypotheses, anomalies, reason)
     if strangers and records == 0:
         told = ", ".join(strangers[:6]) + (f" and {len(strangers) - 6} more" if len(strangers) > 6 else "")

@@ -19,6 +19,8 @@ class Weighed:
     bearing: Bearing
     """How near the finding is to this very cause."""
     note: str = ""
+    role: str = ""
+    """What it is for the mode: one of `precision.ROLES`, or of `COUNTER_ROLES`."""
 
     @property
     def strength(self) -> Strength:
@@ -94,7 +96,7 @@ def matched(entries: Iterable[Speaks], findings: Sequence[Finding], words: str) 
         found = [f for f in findings if entry.matches(f)] if entry.counts(rules, words) else []
         if found:
             best = max(found, key=lambda f: (min(f.strength.cap, entry.bearing_of(f).cap), f.severity.rank, -onset(f)))
-            out.append(Weighed(best, entry.weight_of(best), entry.bearing_of(best), entry.note))
+            out.append(Weighed(best, entry.weight_of(best), entry.bearing_of(best), entry.note, entry.role))
     return sorted(out, key=lambda w: (w.cap, abs(w.weight)), reverse=True)
 
 
@@ -117,7 +119,7 @@ def netted(pro: Sequence[Weighed], con: Sequence[Weighed]) -> tuple[list[Weighed
             notes = ["; ".join(dict.fromkeys(w.note for w in side if w.note)) for side in (
                 told, [w for w in mine if w not in told])]
             out.append(Weighed(mine[0].finding, total, max((w.bearing for w in told), key=lambda b: b.cap),
-                               ", but ".join(n for n in notes if n)))
+                               ", but ".join(n for n in notes if n), told[0].role))
     out.sort(key=lambda w: (w.cap, abs(w.weight)), reverse=True)
     return [w for w in out if w.weight >= 0], [w for w in out if w.weight < 0]
 

@@ -71,7 +71,11 @@ class Precision:
     against: Mapping[str, float]
 
     def of(self, rule: str, role: str, bearing: Bearing) -> Measured:
-        """The figures of a check in this role, else of its kind, else of the role."""
+        """The figures of a check in this role or a weaker one, whichever is better: a sign is no less than a companion."""
+        return max((self._in(rule, r, bearing) for r in ROLES[ROLES.index(role):]), key=lambda m: m.bound)
+
+    def _in(self, rule: str, role: str, bearing: Bearing) -> Measured:
+        """The figures of a check in exactly this role, else of its kind, else of the role."""
         found = self.checks.get((rule, role)) or self.kinds.get((place_of(rule), role, bearing.value))
         return found or self.roles[role]
 

@@ -63,7 +63,7 @@ _MEANINGS = {
     "loss-type-unrecognised": _Meaning("the configuration's loss type is not known; a default is used"),
     "find-unused-without-need": _Meaning("find_unused_parameters=True costs time and found nothing unused"),
     "mean-of-empty": _Meaning("the mean of nothing was taken, which is nan"),
-    "numpy-nonfinite": _Meaning("NumPy met a non-finite value ({what})"),
+    "numpy-nonfinite": _Meaning("NumPy met a non-finite value ({what})", bearing=Bearing.CAUSE),
     "gradient-overflow": _Meaning("steps were skipped because scaled gradients overflowed"),
     "nonfinite-gradients-skipped": _Meaning("steps were skipped because gradients were not finite"),
     "dataloader-workers-excess": _Meaning("the loader has more workers than the host has cores"),
