@@ -33,6 +33,9 @@ BELOW = 0.69
 STATED = 0.80
 """The most that text may claim with which only the person's words agree."""
 
+LIKELY_CAUSE = 0.10
+"""From here on a cause stands before its effect, however sure the effect is: twice what a mode has before evidence."""
+
 PROVEN = 0.95
 """From here on a cause counts as proven: of several, the one that explains the worst that was seen comes first."""
 
@@ -97,13 +100,13 @@ def _candidates(findings: Sequence[Finding], modes: Mapping[str, FailureMode], w
 
 
 def _through(mode: FailureMode, weighed: Mapping[str, tuple[list[Weighed], list[Weighed]]]) -> tuple[Weighed, ...]:
-    """What speaks for the effects of a mode and not for itself: of each finding as much as a hint is worth."""
+    """What speaks for the effects of a mode and not for itself: all of it predicted, together worth one hint."""
     own = {id(w.finding) for side in weighed[mode.id] for w in side}
     told: dict[int, Weighed] = {}
     for w in (w for effect in mode.causes if effect in weighed for w in weighed[effect][0]):
         if w.in_run and id(w.finding) not in own:
-            hint = load_precision().weight(w.finding.rule, "hint", w.finding.bearing)
-            told[id(w.finding)] = Weighed(w.finding, hint, Bearing.COMPANION, "an effect of it")
+            hint = 0.0 if told else load_precision().weight(w.finding.rule, "hint", w.finding.bearing)
+            told.setdefault(id(w.finding), Weighed(w.finding, hint, Bearing.COMPANION, "an effect of it"))
     return tuple(told.values())
 
 
@@ -168,6 +171,21 @@ def _before(one: Hypothesis) -> tuple[float, int, float, int, float, str]:
             -one.score, one.mode.id)
 
 
+def _causes_first(ordered: Sequence[Hypothesis]) -> list[Hypothesis]:
+    """The hypotheses with each effect behind a cause of it that has evidence of its own: people ask why, not what."""
+    out: list[Hypothesis] = []
+    waiting: list[Hypothesis] = []
+    for h in ordered:
+        causes = [c for c in ordered if h.mode.id in c.mode.causes and c.confidence >= LIKELY_CAUSE]
+        if h.mode.effect and any(c not in out for c in causes):
+            waiting.append(h)
+            continue
+        out.append(h)
+        out += [w for w in waiting if w.mode.id in h.mode.causes]
+        waiting = [w for w in waiting if w not in out]
+    return [*out, *waiting]
+
+
 def rank(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom: str = "",
          domains: frozenset[str] | None = None) -> tuple[Hypothesis, ...]:
     """All hypotheses that a finding speaks for, the most likely first, filled up to three with look-alikes.
@@ -178,7 +196,7 @@ def rank(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom:
     candidates = _candidates(findings, modes, symptom, domains)
     found = {c.mode.id: _hypothesis(c, candidates, findings, seen) for c in candidates
              if _supported(c.mode, c.pro, seen)}
-    ordered = sorted(found.values(), key=_before)
+    ordered = _causes_first(sorted(found.values(), key=_before))
     if not ordered:
         return ()
     shown = ordered[:MOST_SHOWN]
