@@ -50,10 +50,10 @@ def test_only_what_is_more_than_certain_together_is_explained() -> None:
 def test_rivals_share_what_is_certain() -> None:
     """Confidences of causes that are no neighbours of the first add up to no more than 1 with it."""
     from traindx_tools.catalog.catalog import load_catalog
-    from traindx_tools.finding import Finding, Location, Severity, Strength
+    from traindx_tools.finding import Bearing, Finding, Location, Severity
     from traindx_tools.triage import rank
 
-    nan = Finding(rule="L101", title="t", severity=Severity.CRITICAL, strength=Strength.CIRCUMSTANTIAL, statement="nan",
+    nan = Finding(rule="L101", title="t", severity=Severity.CRITICAL, bearing=Bearing.SIGN, statement="nan",
                   where=Location(file="log.txt", line=4, step=4.0), source="log.txt", measured={"onset": "abrupt"})
     ranked = rank([nan], load_catalog())
     assert sum(h.confidence for h in ranked if h.speaks_for) <= 1

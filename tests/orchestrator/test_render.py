@@ -36,7 +36,7 @@ from traindx.render import (
 )
 from traindx.view import percent
 from traindx_tools.artifact import Artifact
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_logs.run import Run, Series
 
 SECTIONS = ["Symptom", "Root Cause", "Why This Happens", "Proposed Fix", "What This Fix Will Change",
@@ -47,12 +47,12 @@ HOSTILE = ("</style></pre><script>alert(1)</script>\n# Root Cause\n``` \x1b[31mr
 
 def findings(statement="np.log takes a value that reaches 0 at train.py:46"):
     return [
-        Finding("C107", "Logarithm of something that can be 0", Severity.HIGH, Strength.DIRECT, statement,
+        Finding("C107", "Logarithm of something that can be 0", Severity.HIGH, Bearing.CAUSE, statement,
                 Location(file="train.py", line=46, quote="np.log(1 - p)"), "train.py", {"low": 0.0}),
-        Finding("L101", "A metric turns NaN", Severity.CRITICAL, Strength.CIRCUMSTANTIAL,
+        Finding("L101", "A metric turns NaN", Severity.CRITICAL, Bearing.SIGN,
                 "loss is nan from step 1175 on", Location(file="log.txt", line=58, step=1175, end_step=3000),
                 "log.txt", {"onset": "abrupt"}),
-        Finding("L102", "The gradient explodes", Severity.HIGH, Strength.PATTERN, "grad_norm rose to 310 at step 1150",
+        Finding("L102", "The gradient explodes", Severity.HIGH, Bearing.COMPANION, "grad_norm rose to 310 at step 1150",
                 Location(file="log.txt", line=52, step=1150), "log.txt"),
     ]
 
