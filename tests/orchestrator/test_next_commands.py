@@ -20,6 +20,7 @@ def standing(status: str, workspace: Path) -> SessionResult:
         "workspace": str(workspace), "status": status, "phase": "gate", "reason": "because", "next_step": "decide"})
 
 
+@pytest.mark.usefixtures("sure_figures")
 @pytest.mark.parametrize("status", get_args(Status))
 def test_every_command_that_is_printed_is_one_with_these_options(status: str, tmp_path: Path,
                                                                  monkeypatch: pytest.MonkeyPatch) -> None:

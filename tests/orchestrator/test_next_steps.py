@@ -51,6 +51,8 @@ def known(command: str) -> bool:
     return program == "traindx" and filled and all(a in options for a in arguments if a.startswith("--"))
 
 
+@pytest.mark.usefixtures("sure_figures")
+@pytest.mark.usefixtures("sure_figures")
 @pytest.mark.parametrize(("log", "symptom"), [
     (FLAT, ""), ("hello\nworld\n", "loss is nan"), ("step 0 loss 3.1\nstep 1 loss 3.0\n", ""),
     ("".join(f"step {i} loss {3 * 0.9**i:.4f}\n" for i in range(40)), "generated samples are garbled"),

@@ -71,6 +71,7 @@ done = True
 """
 
 
+@pytest.mark.usefixtures("sure_figures")
 @pytest.mark.parametrize(("line", "last"), [(1, 4), (3, 4), (5, 7), (8, 8), (9, 9), (40, None)])
 def test_a_change_of_a_line_is_one_of_its_statement(tmp_path: Path, line: int, last: int | None) -> None:
     (tmp_path / "fit.py").write_text(STATEMENTS)
@@ -87,7 +88,7 @@ def test_an_approval_of_a_change_by_hand_covers_the_whole_call(tmp_path: Path) -
     text, changed = re.subn(r"AdamW\(\[.*\], lr=1e-3\)", one_list, fixture.read_text())
     assert changed == 1  # one list for both groups: no place for a third is certain
     (tmp_path / "train.py").write_text(text)
-    report = diagnose([tmp_path / "train.py"])
+    report = diagnose([tmp_path / "train.py"], symptom="the loss does not improve")
     assert report.diagnosis is not None
     option = report.diagnosis.options[0]
     (told,) = option.instructions

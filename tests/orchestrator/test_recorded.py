@@ -34,6 +34,7 @@ def test_the_last_command_is_taken(root: Path) -> None:
     assert recorded_command(root, [root / "traindx-run" / "3"]) == "python fit.py --rate 0.1"
 
 
+@pytest.mark.usefixtures("sure_figures")
 @pytest.mark.parametrize("record", [
     {"command": ["rm", "-rf", "fit.py"]},
     {"command": ["python", "-c", "print(1)", "fit.py"]},
@@ -63,6 +64,6 @@ def test_a_diagnosis_offers_it(root: Path, monkeypatch: pytest.MonkeyPatch) -> N
     (root / "fit.py").write_text(fixture.read_text())
     (root / "train.py").write_text("import fit\n")
     run_at(root, "1")
-    assert "traindx debug . --verify 'python fit.py --rate 0.1'" in diagnose(["."]).next_checks
+    assert "traindx debug . --verify 'python fit.py --rate 0.1'" in diagnose(["."], symptom="it is not learning").next_checks
     (root / "traindx-run" / "1" / "run.json").unlink()
-    assert "traindx debug . --verify 'python train.py'" in diagnose(["."]).next_checks
+    assert "traindx debug . --verify 'python train.py'" in diagnose(["."], symptom="it is not learning").next_checks

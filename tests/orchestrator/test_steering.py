@@ -26,6 +26,8 @@ def read(comment: str, workspace: Path = Path()) -> steering.Steer:
     return steers([f"at the gate: {comment}"], workspace, load_catalog())[0]
 
 
+@pytest.mark.usefixtures("sure_figures")
+@pytest.mark.usefixtures("sure_figures")
 @pytest.mark.parametrize(("comment", "mode", "shift"), [
     ("I raised the learning rate yesterday", "lr.too-high", HINT),
     ("It is not the learning rate, we have used it for a year", "lr.too-high", -HINT),
