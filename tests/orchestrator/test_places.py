@@ -71,7 +71,6 @@ done = True
 """
 
 
-@pytest.mark.usefixtures("sure_figures")
 @pytest.mark.parametrize(("line", "last"), [(1, 4), (3, 4), (5, 7), (8, 8), (9, 9), (40, None)])
 def test_a_change_of_a_line_is_one_of_its_statement(tmp_path: Path, line: int, last: int | None) -> None:
     (tmp_path / "fit.py").write_text(STATEMENTS)
@@ -82,6 +81,7 @@ def test_a_change_of_a_line_is_one_of_its_statement(tmp_path: Path, line: int, l
     assert places.last_line("gone.py", 1) is None
 
 
+@pytest.mark.usefixtures("sure_figures")
 def test_an_approval_of_a_change_by_hand_covers_the_whole_call(tmp_path: Path) -> None:
     fixture = Path(__file__).parent.parent / "tools/on_code/fixtures/c276/bad_by_name.py"
     one_list = "AdamW(\n    slow\n    + fast,\n    lr=1e-3,\n)"

@@ -34,7 +34,6 @@ def test_the_last_command_is_taken(root: Path) -> None:
     assert recorded_command(root, [root / "traindx-run" / "3"]) == "python fit.py --rate 0.1"
 
 
-@pytest.mark.usefixtures("sure_figures")
 @pytest.mark.parametrize("record", [
     {"command": ["rm", "-rf", "fit.py"]},
     {"command": ["python", "-c", "print(1)", "fit.py"]},
@@ -58,6 +57,7 @@ def test_a_broken_record_is_no_record(root: Path) -> None:
     assert recorded_command(root / "gone") is None
 
 
+@pytest.mark.usefixtures("sure_figures")
 def test_a_diagnosis_offers_it(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(root)
     fixture = Path(__file__).parent.parent / "tools/on_code/fixtures/c276/bad_by_name.py"

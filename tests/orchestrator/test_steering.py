@@ -26,8 +26,6 @@ def read(comment: str, workspace: Path = Path()) -> steering.Steer:
     return steers([f"at the gate: {comment}"], workspace, load_catalog())[0]
 
 
-@pytest.mark.usefixtures("sure_figures")
-@pytest.mark.usefixtures("sure_figures")
 @pytest.mark.parametrize(("comment", "mode", "shift"), [
     ("I raised the learning rate yesterday", "lr.too-high", HINT),
     ("It is not the learning rate, we have used it for a year", "lr.too-high", -HINT),
@@ -93,6 +91,7 @@ def test_it_is_said_what_the_words_did(comment: str, did: str):
         ", `reject` excludes it." if "against" in did else ".")
 
 
+@pytest.mark.usefixtures("sure_figures")
 def test_a_revision_steers_the_session_and_is_answered(work: Path):
     waiting = run_debug_session_sync("loss is nan", work, report=False)
     assert waiting.diagnosis is not None
@@ -137,6 +136,7 @@ def test_a_wish_about_the_fix_moves_no_cause_and_stands_with_the_option(work: Pa
     assert broader.instructions[-1].text == f'As you asked: "{wish}"'
 
 
+@pytest.mark.usefixtures("sure_figures")
 def test_the_same_words_again_and_again_end_at_the_gate(work: Path):
     asked: list[Diagnosis] = []
 
