@@ -1,0 +1,79 @@
+"""What is asked about the scope of a run, and the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+SHOWN = 4
+"""Names of a list that are told; the others are counted."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a person said of the run's files."""
+
+    entry: tuple[str, ...] = ()
+    """Files that they call the entry point (`--entry`)."""
+    everything: bool = False
+    """Judge all files that were given (`--all`)."""
+    commands: tuple[str, ...] = ()
+    """Commands that start the run, as they were typed (`--run`, `--verify`)."""
+    code: tuple[Path, ...] | None = None
+    """Python files among which the run's own lie, where the paths that were given do not say so; never all of them."""
+
+
+@dataclass(frozen=True)
+class LogLines:
+    """The lines of one log, numbered from 1, in bounded number: its head and its end."""
+
+    name: str
+    lines: tuple[tuple[int, str], ...]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The files of one run. Everything else that was found lies beside it and is not judged."""
+
+    entry: tuple[Path, ...] = ()
+    how: str = ""
+    """How the entry point is known, in words; "" where it is not known."""
+    judged: tuple[Path, ...] = ()
+    beside: tuple[Path, ...] = ()
+    configs_beside: tuple[Path, ...] = ()
+    """Configuration files that were found and that the run does not name."""
+    code_known: bool = True
+    """Whether there was Python code to choose from at all."""
+
+    def to_json(self, name: Callable[[str], str]) -> dict[str, Any]:
+        """Plain values; `name` tells a path as seen from the root."""
+        return {"entry": [name(str(p)) for p in self.entry], "how": self.how or self._unknown,
+                "judged": [name(str(p)) for p in self.judged],
+                "beside": [name(str(p)) for p in (*self.beside, *self.configs_beside)]}
+
+    @property
+    def _unknown(self) -> str:
+        return "the entry point is not known" if self.code_known else "no code was given"
+
+
+def listed(names: list[str]) -> str:
+    """Names as a list in words, the rest of a long one counted."""
+    rest = len(names) - SHOWN
+    return ", ".join(names) if rest <= 1 else f"{', '.join(names[:SHOWN])} and {rest} more"
+
+
+def in_words(scope: dict[str, Any]) -> list[str]:
+    """The scope, from its JSON, in one or two sentences for a person; none where there was no code."""
+    judged, beside = list(scope["judged"]), list(scope["beside"])
+    if not judged and not beside:
+        return []
+    count = f"{len(judged)} files: " if len(judged) > 1 else ""
+    entry = f"entry point {listed(list(scope['entry']))}: {scope['how']}" if scope["entry"] else (
+        f"{scope['how']}, so that all code that was given is judged; --entry FILE names it")
+    said = [f"Judged {count}{listed(judged)} ({entry})."]
+    if beside:
+        files = "1 file beside it was" if len(beside) == 1 else f"{len(beside)} files beside it were"
+        said.append(f"{files} not judged: {listed(beside)}. --entry FILE or --all changes this.")
+    return said
