@@ -82,9 +82,11 @@ class DiagnosisResult(Model):
     quick_fixes: tuple[str, ...] = ()
     next_checks: tuple[str, ...] = ()
     analysis_artifacts: dict[str, str] = Field(default_factory=dict)
+    scope: dict[str, JsonValue] | None = None
+    """The files of the run: `entry`, `how` it is known, `judged`, and `beside`, which were not judged."""
     comparison: dict[str, JsonValue] | None = None
     """The run beside one that works (`--against`): see `traindx_tools.against`."""
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; `comparison` only where there is one."""
-        return {k: v for k, v in super().to_json().items() if k != "comparison" or v is not None}
+        """Plain values; `scope` and `comparison` only where there is one."""
+        return {k: v for k, v in super().to_json().items() if k not in ("scope", "comparison") or v is not None}

@@ -111,7 +111,8 @@ def diagnose_run(reach: Reach, given: asked.DiagnoseRun, say: Say) -> str:
 
     admitted = _logs(reach, given.paths, say)
     say("judging curves, errors and code, weighing failure modes")
-    report = replace(diagnose(admitted.files, symptom=given.symptom, root=reach.root), subject=" ".join(given.paths))
+    made = diagnose(admitted.files, symptom=given.symptom, root=reach.root, asked=reach.asked(given))
+    report = replace(made, subject=" ".join(given.paths))
     if given.against:
         from traindx.against import with_comparison
 
@@ -139,6 +140,7 @@ def _brief(report: Report) -> dict[str, Any]:
         "findings": [f"[{report.exhibits[f]}] {f.severity.value}, {f.strength.value}: {f.statement} "
                      f"({report.places.describe(f)})" for f in report.seen.findings],
         "next_checks": result["next_checks"],
+        "scope": result["scope"],
         **({"comparison": _brief_comparison(result["comparison"])} if "comparison" in result else {}),
     }
 

@@ -14,6 +14,7 @@ from typing import Any
 from traindx.model import Diagnosis
 from traindx_tools.finding import Finding
 from traindx_tools.on_logs.run import Run
+from traindx_tools.scope.model import in_words
 from traindx_tools.triage import CONFIDENT, timeline
 
 VERDICTS = {
@@ -181,6 +182,11 @@ class View:
         """This run beside one that works; None where none was given."""
         found: Mapping[str, Any] | None = self.result.get("comparison")
         return found
+
+    @property
+    def scope(self) -> list[str]:
+        """Which files were judged and which lie beside them, in sentences; none where there was no code."""
+        return in_words(self.result["scope"]) if self.result.get("scope") else []
 
     @property
     def remarks(self) -> list[str]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from traindx_tools.artifact import Artifact
 from traindx_tools.catalog.catalog import load_catalog
 from traindx_tools.catalog.fitting import Circumstances
 from traindx_tools.domains import domains_of
@@ -17,15 +18,16 @@ from traindx_tools.finding import Finding
 from traindx_tools.live.reading import LiveRun, read_files
 from traindx_tools.on_code import audit
 from traindx_tools.on_code.renaming import without_names
-from traindx_tools.on_logs import read_run
 from traindx_tools.on_logs.curves.outcomes import main_loss
 from traindx_tools.on_logs.judge import judge_run
 from traindx_tools.on_logs.readers.live_records import FORMAT as LIVE
-from traindx_tools.on_logs.reading import MEMORY_SNAPSHOT
+from traindx_tools.on_logs.reading import MEMORY_SNAPSHOT, joined, read_parts
 from traindx_tools.on_logs.roles import is_known
 from traindx_tools.on_logs.run import Run
 from traindx_tools.on_logs.several_runs import told_apart
 from traindx_tools.on_torch.cuda_memory import findings_of, read_memory_snapshot
+from traindx_tools.scope import NOTHING_ASKED, UNKNOWN, Asked, Scope
+from traindx_tools.scope.sources import outside, scope_of
 from traindx_tools.symptoms import blind_spots, observed_symptoms, unseen_symptoms
 from traindx_tools.triage import FEWEST, Verdict, fitting, judge, without_effect
 
@@ -45,6 +47,8 @@ class Examination:
     findings: tuple[Finding, ...]
     verdict: Verdict
     notes: tuple[str, ...]
+    scope: Scope = UNKNOWN
+    """Which files belong to the run, and which lie beside it."""
 
     def joined(self, more: Sequence[Finding], records: int = 0) -> Examination:
         """With findings of instruments that ran elsewhere, all weighed anew in one triage."""
@@ -80,9 +84,9 @@ def _refuted(run: Run, symptom: str) -> dict[str, str]:
     return {"nonfinite": f"{loss} is finite in all {len(loss)} records"} if finite else {}
 
 
-def code_files(paths: Sequence[str | Path], run: Run) -> tuple[Path, ...]:
+def code_files(paths: Sequence[str | Path], artifacts: Iterable[Artifact]) -> tuple[Path, ...]:
     """The Python files among the artifacts, and those that lie beside a log that was given by itself."""
-    named = [Path(a.path) for a in run.artifacts if a.format == "python" and "://" not in a.path]
+    named = [Path(a.path) for a in artifacts if a.format == "python" and "://" not in a.path]
     logs = [Path(p) for p in paths if str(p) != "-" and "://" not in str(p) and os.path.isfile(p)]
     beside = [p for log in logs if log.suffix != ".py" for p in sorted(log.parent.glob("*.py")) if _stays(p)]
     return tuple(dict.fromkeys([*named, *beside]))[:MOST_CODE_FILES]
@@ -169,23 +173,29 @@ def _each_error_once(run: Run) -> Run:
 
 
 def examine(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | None = None, root: Path | None = None,
-            names: Mapping[str, str] | None = None) -> Examination:
+            names: Mapping[str, str] | None = None, asked: Asked = NOTHING_ASKED) -> Examination:
     """Reads the artifacts and weighs every failure mode against what is seen in them.
 
     `paths`: files, folders, globs, fsspec URLs or "-" (then `stdin` holds the bytes). `root`: the folder that paths in
-    statements are shown from. `names`: what the log's own names stand for (see `read_run`). Raises UnreadableInput.
+    statements are shown from. `names`: what the log's own names stand for (see `read_run`). `asked`: which files are
+    said to be the run's own. Only the run's own files are judged, see `traindx_tools.scope`. Raises UnreadableInput;
+    BadUsage for an entry point that is no Python file.
     """
-    run = _each_error_once(read_run(paths, stdin=stdin, names=names))
+    reading = read_parts(paths, stdin=stdin, names=names)
+    artifacts = tuple(a for p in reading.parts for a in p.artifacts)
+    recorded_live = frozenset(a.path for a in artifacts if a.format == LIVE)
+    live = read_files(a.path for a in artifacts if a.format == LIVE)
+    base = (root or Path.cwd()).resolve()
+    told = live.seen_from(base)
+    given = code_files(paths, artifacts) if asked.code is None else asked.code
+    near = _each_once([*given, *(() if given else _started_with(live, base))])
+    scope = scope_of(reading, near, paths, asked, live, base)
+    files = _each_once([*scope.judged, *named_code(told, base)])
+    run = _each_error_once(joined(reading.without(outside(scope)), files))
     apart = told_apart(run)
     failures: list[str] = []
     on_logs = judge_run(run, failures)
-    recorded_live = frozenset(a.path for a in run.artifacts if a.format == LIVE)
     on_logs = tuple(f for f in on_logs if f.source not in recorded_live or not _of_the_course(f.rule))
-    live = read_files(a.path for a in run.artifacts if a.format == LIVE)
-    base = (root or Path.cwd()).resolve()
-    told = live.seen_from(base)
-    given = code_files(paths, run)
-    files = _each_once([*given, *named_code(told, base), *(() if given else _started_with(live, base))])
     code = audit(files)
     memory, unread = _memory_snapshots(run)
     here = _prefixes(base)
@@ -197,4 +207,4 @@ def examine(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | No
     verdict = _verdict(findings, run, files, symptom, sum(len(s) for s in run.series))
     files_apart = (_inside(apart, here),) if apart else ()
     notes = (*files_apart, *(f"{_inside(a.path, here)}: {a.note}" for a in read if a.note), *failures)
-    return Examination(tuple(str(p) for p in paths), symptom, run, files, findings, verdict, notes)
+    return Examination(tuple(str(p) for p in paths), symptom, run, files, findings, verdict, notes, scope)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,15 +60,47 @@ def read_run(paths: Sequence[str | Path] | str | Path, *, stdin: bytes | None = 
     Raises UnreadableInput where a path names nothing, where nothing of what it names could be read, or where a name
     stands for nothing that is known.
     """
+    return joined(read_parts(paths, stdin=stdin, names=names))
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """What each file told by itself, before it is joined to one run."""
+
+    found: Discovery
+    sources: tuple[Source, ...]
+    """The sources as they were read, with the user's own names replaced."""
+    parts: tuple[Run, ...]
+    """What each source told, in the same order."""
+
+    def without(self, paths: Container[str]) -> Reading:
+        """The same without some files, by their real path."""
+        every = self.found.sources
+        kept = [i for i, s in enumerate(every) if s.local is None or os.path.realpath(s.local) not in paths]
+        return Reading(replace(self.found, sources=[every[i] for i in kept]),
+                       tuple(self.sources[i] for i in kept), tuple(self.parts[i] for i in kept))
+
+
+def read_parts(paths: Sequence[str | Path] | str | Path, *, stdin: bytes | None = None,
+               names: Mapping[str, str] | None = None) -> Reading:
+    """Finds the files and reads each by itself; arguments and errors as of `read_run`."""
     own = checked(names or {})
     found = discover([paths] if isinstance(paths, (str, Path)) else list(paths), stdin=stdin)
-    sources = [renamed_source(s, own) for s in found.sources]
-    parts = [renamed_series(_read_source(source), own) for source in sources]
-    parts, columns = _with_columns(sources, parts, found.sources)
-    printed = (*columns, *_printed(found.sources)) if unresolved(merge(parts)) else columns
+    sources = tuple(renamed_source(s, own) for s in found.sources)
+    parts = tuple(renamed_series(_read_source(source), own) for source in sources)
+    _require_something([a for p in parts for a in p.artifacts] + found.left_out, found)
+    return Reading(found, sources, parts)
+
+
+def joined(reading: Reading, code: Sequence[Path] | None = None) -> Run:
+    """One run of what its files told. `code`: the Python files that say what the names in the logs mean; by default
+    those among the files, else those beside them."""
+    sources = reading.sources
+    every = reading.found.sources if code is None else [Source(str(p), local=p) for p in code]
+    parts, columns = _with_columns(sources, list(reading.parts), every)
+    printed = (*columns, *_printed(every)) if unresolved(merge(parts)) else columns
     parts = _with_ranks([_read_again(s, p, trusted_names(printed)) for s, p in zip(sources, parts, strict=True)])
-    run = merge([*parts, Run(artifacts=tuple(found.left_out))])
-    _require_something(run, found)
+    run = merge([*parts, Run(artifacts=tuple(reading.found.left_out))])
     written = {k: v for p in parts if _is_config(p) for k, v in p.config.items()}
     return assign_roles(replace(run, config={**run.config, **written}), printed)
 
@@ -213,11 +246,11 @@ def _config_of(source: Source) -> dict[str, Any]:
     return read_config(source.name, data.decode("utf-8-sig", errors="replace"))
 
 
-def _require_something(run: Run, found: Discovery) -> None:
+def _require_something(artifacts: Sequence[Artifact], found: Discovery) -> None:
     """Raises UnreadableInput where every source was refused, so that nobody takes silence for health."""
     useless = ("refused", "not read", "an empty file", "only blanks")
-    if found.sources and not all(a.note.startswith(useless) for a in run.artifacts):
+    if found.sources and not all(a.note.startswith(useless) for a in artifacts):
         return
-    reasons = "; ".join(f"{a.path}: {a.note}" for a in run.artifacts[:5])
+    reasons = "; ".join(f"{a.path}: {a.note}" for a in artifacts[:5])
     raise UnreadableInput(f"Nothing could be read. {reasons}. Give a text log, CSV, JSON lines, trainer_state.json or "
                           "TensorBoard event files.")

@@ -1,7 +1,7 @@
-"""Which script a command starts: `python train.py`, `torchrun -m pkg.train`, `bash run.sh`, and what stands before them.
+"""Which script a command starts: `python train.py`, `torchrun -m pkg.train`, `env A=1 bash run.sh`.
 
-A command is text: it is taken apart and looked up among files, and never run. Launchers differ in their options, and
-what they start is told the same way by all: the first word that is a Python file of the project, or the module after -m.
+A command is text: it is taken apart and looked up among files, and never run. Launchers differ in their options, but
+all name what they start in one way: the first word that is a Python file of the project, or the module after -m.
 """
 
 from __future__ import annotations

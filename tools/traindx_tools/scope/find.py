@@ -81,7 +81,8 @@ def _once(files: Iterable[Path]) -> tuple[Path, ...]:
 
 def _entry(asked: Asked, found: Found, tree: Tree) -> Entry:
     if asked.entry:
-        return Entry(tuple(_said(e, found.root, tree) for e in asked.entry), "named with --entry")
+        said = [entry_file(e, found.root) for e in asked.entry]
+        return Entry(tuple(tree.file(str(f), found.root) or f for f in said), "named with --entry")
     for command in asked.commands:
         started = launches(command, tree, found.root)
         if started:
@@ -92,13 +93,13 @@ def _entry(asked: Asked, found: Found, tree: Tree) -> Entry:
     return _by_logs(found, tree) or _by_files(found, tree)
 
 
-def _said(name: str, root: Path, tree: Tree) -> Path:
-    """The file of `--entry`: as seen from the current directory, else from the root."""
+def entry_file(name: str, root: Path) -> Path:
+    """The file of `--entry`, absolute: as seen from the current directory, else from the root. Raises BadUsage."""
     for path in (Path(name), root / name):
         if path.is_file():
             if path.suffix not in (".py", ".ipynb"):
                 raise BadUsage(f"--entry {name} is no Python file: give the script (.py) that starts the training")
-            return tree.file(str(path.absolute()), root) or path
+            return path.absolute()
     what = "is a folder" if Path(name).is_dir() or (root / name).is_dir() else "does not exist"
     raise BadUsage(f"--entry {name} {what}: give the Python file that starts the training, as seen from here or from "
                    f"{root}")
@@ -117,8 +118,8 @@ def _by_logs(found: Found, tree: Tree) -> Entry | None:
     scripts = _once(s for e in each for s in e.scripts)
     if not scripts:
         return None
-    return Entry(scripts, "; ".join(dict.fromkeys(e.how for e in each if e.how)), tuple(c for e in each for c in e.configs),
-                 _once(f for e in each for f in e.ran))
+    how = "; ".join(dict.fromkeys(e.how for e in each if e.how))
+    return Entry(scripts, how, tuple(c for e in each for c in e.configs), _once(f for e in each for f in e.ran))
 
 
 def _by_log(log: LogLines, found: Found, tree: Tree) -> Entry | None:
@@ -165,7 +166,8 @@ def _same_name(script: Path, log: str) -> bool:
 def _by_files(found: Found, tree: Tree) -> Entry:
     """What the files say without a log."""
     scripts = _outermost(_scripts(found, tree), tree)
-    if found.named and scripts and all(os.path.realpath(s) in {os.path.realpath(n) for n in found.named} for s in scripts):
+    named = {os.path.realpath(n) for n in found.named}
+    if scripts and all(os.path.realpath(s) in named for s in scripts):
         return Entry(scripts, "you named it" if len(scripts) == 1 else "you named them")
     if len(scripts) == 1:
         return Entry(scripts, "the only script here")
@@ -186,7 +188,8 @@ def _loose(tree: Tree) -> tuple[Path, ...]:
     return tuple(f for f in tree.given if f not in used and f not in scripts)
 
 
-def _configs(judged: Sequence[Path], entry: Entry, found: Found, tree: Tree) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+def _configs(judged: Sequence[Path], entry: Entry, found: Found,
+             tree: Tree) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
     """Configuration files that the run names, and those beside them; all belong to it where it names none."""
     given = {os.path.realpath(c) for c in entry.configs}
     texts = "\n".join(tree.text(f) for f in judged) if found.configs else ""

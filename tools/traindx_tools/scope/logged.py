@@ -17,12 +17,14 @@ from traindx_tools.scope.tree import Tree
 
 HEAD = 400
 """Lines at the beginning of a log among which the command that started it is looked for."""
+_PROMPT = r"(?:[\w.@~/:-]{0,60}[$#>%] +|\++ +|\[[^\]]{0,40}\] *)?"
+_LABEL = (r"(?:(?:the )?(?:command(?: line)?|cmd|launch(?:ed|ing)?(?: with| command)?|run(?:ning)?(?: command)?|"
+          r"executing|exec|invoked(?: as| with)?|started with)\b[^:=]{0,20}[:=] *)?")
+_STARTER = (r"(?:/\S*/)?(?:python[\d.]*|torchrun|accelerate +launch|deepspeed|srun|mpirun|mpiexec|horovodrun|bash|sh|"
+            r"uv +run|poetry +run|nohup|time|env|nice)\b")
 _SHOWN_COMMAND = re.compile(
-    r"^\W{0,3}(?:[\w.@~/-]{0,60}[$#>%] +|\++ +|\[[^\]]{0,40}\] *|(?:the )?(?:command|cmd|command line|launch(?:ed|ing)?(?: with| command)?|"
-    r"running|run command|executing|exec|invoked(?: as| with)?|started with)\b[^:=]{0,20}[:=] *)?['\"`]?"
-    r"(?P<command>(?:\w+=\S+ +)*(?:/\S*/)?(?:python[\d.]*|torchrun|accelerate +launch|deepspeed|srun|mpirun|mpiexec|"
-    r"horovodrun|bash|sh|uv +run|poetry +run|nohup|time|env|nice)\b[^\n]*(?:\.py|\.sh|\s-m\s)\b?[^\n]*)",
-    re.IGNORECASE)
+    rf"\W{{0,3}}{_PROMPT}{_LABEL}['\"`]?(?P<command>(?:\w+=\S+ +)*{_STARTER}.*(?:\.py|\.sh|\s-m\s).*)", re.IGNORECASE)
+"""A line that shows a command: after a prompt, after a label, or alone."""
 _ARGV = re.compile(r"\[\s*['\"](?P<script>[^'\"\s]+\.py)['\"]\s*[,\]]")
 _USAGE = re.compile(r"^(?:usage: )?(?P<script>[\w./-]+\.py)(?:: error: | \[-h\])")
 _FRAME = re.compile(r"File \"(?P<file>[^\"]+\.py)\", line (?P<line>\d+)(?:, in (?P<name>\S+))?")

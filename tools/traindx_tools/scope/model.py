@@ -22,7 +22,9 @@ class Asked:
     commands: tuple[str, ...] = ()
     """Commands that start the run, as they were typed (`--run`, `--verify`)."""
     code: tuple[Path, ...] | None = None
-    """Python files among which the run's own lie, where the paths that were given do not say so; never all of them."""
+    """Python files among which the run's own lie, where the paths that were given do not say so."""
+    named: tuple[Path, ...] | None = None
+    """Python files that they named one by one; None: those among the paths."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,11 @@ class Scope:
     @property
     def _unknown(self) -> str:
         return "the entry point is not known" if self.code_known else "no code was given"
+
+
+NOTHING_ASKED = Asked()
+UNKNOWN = Scope(code_known=False)
+"""The scope of what has no code."""
 
 
 def listed(names: list[str]) -> str:

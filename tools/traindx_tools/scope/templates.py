@@ -19,7 +19,8 @@ FEWEST_LETTERS = 3
 """Letters of fixed text that a pattern needs: with fewer it says nothing."""
 _ANY = r".{0,300}?"
 _WORDS = re.compile(r"[A-Za-z][\w/@.-]*[A-Za-z0-9]")
-_PERCENT = re.compile(r"%(?:\([^)]*\))?[#0\- +]*(?:\*|\d+)?(?:\.(?P<digits>\*|\d+))?[hlL]?(?P<kind>[diouxXeEfFgGcrsa%])")
+_PERCENT = re.compile(r"%(?:\([^)]*\))?[#0\- +]*(?:\*|\d+)?(?:\.(?P<digits>\*|\d+))?[hlL]?"
+                      r"(?P<kind>[diouxXeEfFgGcrsa%])")
 _SPEC = re.compile(r"[^\d.,]*?\d*,?(?:\.(?P<digits>\d+))?(?P<kind>[bcdeEfFgGnosxX%]?)")
 _NUMBER = r" *[+-]?"
 
@@ -100,8 +101,8 @@ def _text(node: ast.expr) -> str | None:
 
 
 def _of_print(call: ast.Call) -> list[Piece]:
-    separator = next((str(k.value.value) for k in call.keywords if k.arg == "sep" and isinstance(k.value, ast.Constant)),
-                     " ")
+    given = [k.value for k in call.keywords if k.arg == "sep"]
+    separator = str(given[0].value) if given and isinstance(given[0], ast.Constant) else " "
     pieces: list[Piece] = []
     for argument in call.args:
         pieces += [(separator, False)] if pieces else []
@@ -184,7 +185,7 @@ def _template(pieces: Sequence[Piece]) -> Template | None:
         letters = sum(c.isalpha() for text in fixed for c in text)
         if letters < FEWEST_LETTERS or len(line) > MOST_PIECES or sum(map(len, fixed)) > LONGEST:
             continue
-        made = "".join(f"({text})" if text is _ANY else text if is_value else re.escape(text) for text, is_value in line)
+        made = "".join((f"({t})" if t is _ANY else t) if is_value else re.escape(t) for t, is_value in line)
         return Template(re.compile(made), max(fixed, key=len).strip())
     return None
 

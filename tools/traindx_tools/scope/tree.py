@@ -6,6 +6,7 @@ Only files that were found or that an import leads to are read; a large tree is 
 from __future__ import annotations
 
 import ast
+import itertools
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -19,6 +20,8 @@ from traindx_tools.on_code.source import Unparsed
 
 MOST_FILES = 400
 """Files of one run that are followed."""
+MOST_FOLDERS = 1_000
+"""Folders below a package that are looked into: a folder of data may have the name of a package."""
 _SKIPPED = frozenset({"__pycache__", "node_modules", "venv", "env", "site-packages", "build", "dist", "scratch"})
 _FIRST_NAMES = re.compile(r"^[ \t]*(?:from[ \t]+([A-Za-z_]\w*)|import[ \t]+([A-Za-z_][\w., \t]*))", re.MULTILINE)
 _DYNAMIC = re.compile(r"import_module|__import__|_target_|class_path|run_module|locate\(")
@@ -42,7 +45,7 @@ def read_text(path: Path) -> str:
 def python_files(folder: Path, most: int = MOST_FILES) -> Iterator[Path]:
     """The Python files below a folder, in a stable order and bounded; links are not followed."""
     left = most
-    for here, below, names in os.walk(folder, followlinks=False):
+    for here, below, names in itertools.islice(os.walk(folder, followlinks=False), MOST_FOLDERS):
         below[:] = sorted(n for n in below if n not in _SKIPPED and not n.startswith("."))
         for name in sorted(n for n in names if n.endswith(".py") and not n.startswith(".")):
             if left == 0:
@@ -234,7 +237,7 @@ def _texts(file: Unparsed) -> Iterator[str]:
 
 
 def _called(function: ast.expr) -> str:
-    return function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
 def _tail(one: tuple[str, ...], other: tuple[str, ...]) -> int:
