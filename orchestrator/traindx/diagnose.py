@@ -159,6 +159,8 @@ class Report:
             quick_fixes=self.quick_fixes(),
             next_checks=self.next_checks,
             analysis_artifacts={**self._analyses(), **(artifacts or {})},
+            runs=tuple(r.to_json() for r in self.seen.runs) if len(self.seen.runs) > 1 else None,
+            judged_run=self.seen.which if len(self.seen.runs) > 1 else None,
             scope=self.seen.scope.to_json(self.places.name),
             comparison=self.comparison.to_json() if self.comparison is not None else None,
         )

@@ -156,7 +156,7 @@ def diagnose_rerun(rerun: Rerun, old: Report) -> Report:
     """The diagnosis of the new run: its output, the metrics it wrote and the code it ran."""
     code = tuple(f for f in _files(rerun.copy) if f.suffix == ".py")
     entry = tuple(str(rerun.copy / old.places.name(str(f))) for f in old.seen.scope.entry) if old.asked.entry else ()
-    asked = replace(old.asked, entry=entry, commands=(rerun.command,), code=code, named=())
+    asked = replace(old.asked, entry=entry, commands=(rerun.command,), code=code, named=(), which=None)
     paths = [rerun.log, *rerun.written]
     report = diagnose([p for p in paths if p.is_file()], symptom=old.seen.symptom, root=rerun.copy, asked=asked)
     return replace(report, subject=typed([rerun.log]))

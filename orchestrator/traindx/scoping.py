@@ -23,11 +23,18 @@ def scope_options(command: Command) -> Command:
     return entry(whole(command))
 
 
-def asked_of(entry: Sequence[str], everything: bool, *commands: str | Sequence[str] | None) -> Asked:
+def which_option(command: Command) -> Command:
+    """`--which N`: the run that is judged, where a log holds several."""
+    return click.option("--which", type=click.IntRange(min=1), metavar="N",
+                        help="The run to judge where a log holds several, from 1 (default: the last).")(command)
+
+
+def asked_of(entry: Sequence[str], everything: bool, *commands: str | Sequence[str] | None,
+             which: int | None = None) -> Asked:
     """What was said of the run's files. `commands`: those that start the run, as a text or as arguments."""
     import shlex
 
     from traindx_tools.scope import Asked
 
     typed = (c if isinstance(c, str) else shlex.join(c) for c in commands if c)
-    return Asked(tuple(entry), everything, tuple(typed))
+    return Asked(tuple(entry), everything, tuple(typed), which=which)

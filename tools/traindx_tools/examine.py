@@ -19,6 +19,7 @@ from traindx_tools.live.reading import LiveRun, read_files
 from traindx_tools.on_code import audit
 from traindx_tools.on_code.renaming import without_names
 from traindx_tools.on_logs.curves.outcomes import main_loss
+from traindx_tools.on_logs.each_run import OneRun, each_run
 from traindx_tools.on_logs.judge import judge_run
 from traindx_tools.on_logs.readers.live_records import FORMAT as LIVE
 from traindx_tools.on_logs.reading import MEMORY_SNAPSHOT, joined, read_parts
@@ -27,6 +28,7 @@ from traindx_tools.on_logs.run import Run
 from traindx_tools.on_logs.several_runs import told_apart
 from traindx_tools.on_torch.cuda_memory import findings_of, read_memory_snapshot
 from traindx_tools.scope import NOTHING_ASKED, UNKNOWN, Asked, Scope
+from traindx_tools.scope.runs import JudgedRun, choose
 from traindx_tools.scope.sources import outside, scope_of
 from traindx_tools.symptoms import blind_spots, observed_symptoms, unseen_symptoms
 from traindx_tools.triage import FEWEST, Verdict, fitting, judge, without_effect
@@ -49,6 +51,10 @@ class Examination:
     notes: tuple[str, ...]
     scope: Scope = UNKNOWN
     """Which files belong to the run, and which lie beside it."""
+    runs: tuple[JudgedRun, ...] = ()
+    """Every run that was read, each judged by itself; `findings` and `verdict` are those of one of them."""
+    which: int = 1
+    """The number of that one."""
 
     def joined(self, more: Sequence[Finding], records: int = 0) -> Examination:
         """With findings of instruments that ran elsewhere, all weighed anew in one triage."""
@@ -150,14 +156,14 @@ def _short(finding: Finding, prefixes: tuple[str, ...]) -> Finding:
                    patch=tuple(replace(p, file=_inside(p.file, prefixes)) for p in finding.patch))
 
 
-def _memory_snapshots(run: Run) -> tuple[tuple[Finding, ...], dict[str, str]]:
+def _memory_snapshots(artifacts: Sequence[Artifact]) -> tuple[tuple[Finding, ...], dict[str, str]]:
     """Findings of CUDA memory snapshots among the artifacts; why one could not be read, by its path."""
     read, unread = [], {}
-    for path in (a.path for a in run.artifacts if a.format == MEMORY_SNAPSHOT):
+    for path in (a.path for a in artifacts if a.format == MEMORY_SNAPSHOT):
         try:
             read.append((path, read_memory_snapshot(path)))
         except UnreadableInput as error:
-            if len(run.artifacts) == 1:  # silence would be taken for health
+            if len(artifacts) == 1:  # silence would be taken for health
                 raise
             unread[path] = str(error).removeprefix(f"{path}: ")
     return findings_of(read), unread
@@ -191,20 +197,27 @@ def examine(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | No
     near = _each_once([*given, *(() if given else _started_with(live, base))])
     scope = scope_of(reading, near, paths, asked, live, base)
     files = _each_once([*scope.judged, *named_code(told, base)])
-    run = _each_error_once(joined(reading.without(outside(scope)), files))
-    apart = told_apart(run)
-    failures: list[str] = []
-    on_logs = judge_run(run, failures)
-    on_logs = tuple(f for f in on_logs if f.source not in recorded_live or not _of_the_course(f.rule))
     code = audit(files)
-    memory, unread = _memory_snapshots(run)
+    memory, unread = _memory_snapshots(artifacts)
     here = _prefixes(base)
-    findings = tuple(_short(f, here) for f in (*on_logs, *without_names(code.findings, files), *told, *memory))
-    run = replace(run, artifacts=tuple(replace(a, note=unread.get(a.path, a.note)) for a in run.artifacts))
-    read = (*run.artifacts, *code.notes)
-    run = replace(run, artifacts=tuple(replace(a, path=_inside(a.path, here)) for a in run.artifacts))
-    findings = without_effect(findings, load_catalog(), _refuted(run, symptom))
-    verdict = _verdict(findings, run, files, symptom, sum(len(s) for s in run.series))
+    failures: list[str] = []
+    common = (*without_names(code.findings, files), *told, *memory)
+
+    def judged(one: OneRun) -> JudgedRun:
+        run = _each_error_once(joined(one.reading, files))
+        on_logs = (f for f in judge_run(run, failures) if f.source not in recorded_live or not _of_the_course(f.rule))
+        findings = tuple(_short(f, here) for f in (*on_logs, *common))
+        run = replace(run, artifacts=tuple(replace(a, note=unread.get(a.path, a.note)) for a in run.artifacts))
+        findings = without_effect(findings, load_catalog(), _refuted(run, symptom))
+        verdict = _verdict(findings, run, files, symptom, sum(len(s) for s in run.series))
+        return JudgedRun(replace(one, file=_inside(one.file, here)), run, findings, verdict)
+
+    runs = tuple(judged(one) for one in each_run(reading.without(outside(scope))))
+    chosen = choose(runs, asked.which, symptom)
+    apart = told_apart(chosen.run)
+    read = (*chosen.run.artifacts, *code.notes)
+    run = replace(chosen.run, artifacts=tuple(replace(a, path=_inside(a.path, here)) for a in chosen.run.artifacts))
     files_apart = (_inside(apart, here),) if apart else ()
-    notes = (*files_apart, *(f"{_inside(a.path, here)}: {a.note}" for a in read if a.note), *failures)
-    return Examination(tuple(str(p) for p in paths), symptom, run, files, findings, verdict, notes, scope)
+    notes = (*files_apart, *(f"{_inside(a.path, here)}: {a.note}" for a in read if a.note), *dict.fromkeys(failures))
+    return Examination(tuple(str(p) for p in paths), symptom, run, files, chosen.findings, chosen.verdict, notes, scope,
+                       runs, chosen.one.number)

@@ -87,7 +87,7 @@ def read_parts(paths: Sequence[str | Path] | str | Path, *, stdin: bytes | None 
     own = checked(names or {})
     found = discover([paths] if isinstance(paths, (str, Path)) else list(paths), stdin=stdin)
     sources = tuple(renamed_source(s, own) for s in found.sources)
-    parts = tuple(renamed_series(_read_source(source), own) for source in sources)
+    parts = tuple(renamed_series(read_source(source), own) for source in sources)
     _require_something([a for p in parts for a in p.artifacts] + found.left_out, found)
     return Reading(found, sources, parts)
 
@@ -121,7 +121,7 @@ def _with_columns(sources: Sequence[Source], parts: list[Run],
         if len({p.names for p in fits}) != 1:
             continue
         names = source.names if isinstance(source, RenamedSource) else {}
-        read = _read_source(LabelledSource(source.name, source.local, source.data, source.filesystem, names=names,
+        read = read_source(LabelledSource(source.name, source.local, source.data, source.filesystem, names=names,
                                            columns=fits[0].names))  # fmt: skip
         if any(identify(s.original).known for s in read.series) or (read.series and fits[0].printed):
             why = f"columns are {', '.join(fits[0].names)}, as {fits[0].file}:{fits[0].line} prints them"
@@ -184,7 +184,7 @@ def _of_rank(run: Run, rank: int) -> Run:
                    notes=tuple(n if n.rank is not None else replace(n, rank=rank) for n in run.notes))
 
 
-def _read_source(source: Source) -> Run:
+def read_source(source: Source) -> Run:
     try:
         return _read(source)
     except OSError as failed:

@@ -23,6 +23,8 @@ class Asked:
     """Commands that start the run, as they were typed (`--run`, `--verify`)."""
     code: tuple[Path, ...] | None = None
     """Python files among which the run's own lie, where the paths that were given do not say so."""
+    which: int | None = None
+    """The number of the run that is asked about, where several were read, from 1; None: the last one."""
     named: tuple[Path, ...] | None = None
     """Python files that they named one by one; None: those among the paths."""
 
