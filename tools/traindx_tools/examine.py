@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -19,13 +19,13 @@ from traindx_tools.live.reading import LiveRun, read_files
 from traindx_tools.on_code import audit
 from traindx_tools.on_code.renaming import without_names
 from traindx_tools.on_logs.curves.outcomes import main_loss
-from traindx_tools.on_logs.each_run import OneRun, each_run
+from traindx_tools.on_logs.each_run import OneRun, each_run, run_of_each_file
 from traindx_tools.on_logs.judge import judge_run
 from traindx_tools.on_logs.readers.live_records import FORMAT as LIVE
-from traindx_tools.on_logs.reading import MEMORY_SNAPSHOT, joined, read_parts
+from traindx_tools.on_logs.reading import MEMORY_SNAPSHOT, Reading, joined, read_parts
 from traindx_tools.on_logs.roles import is_known
 from traindx_tools.on_logs.run import Run
-from traindx_tools.on_logs.several_runs import told_apart
+from traindx_tools.on_logs.several_runs import files_apart, told_apart
 from traindx_tools.on_torch.cuda_memory import findings_of, read_memory_snapshot
 from traindx_tools.scope import NOTHING_ASKED, UNKNOWN, Asked, Scope
 from traindx_tools.scope.runs import JudgedRun, choose
@@ -189,7 +189,6 @@ def examine(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | No
     """
     reading = read_parts(paths, stdin=stdin, names=names)
     artifacts = tuple(a for p in reading.parts for a in p.artifacts)
-    recorded_live = frozenset(a.path for a in artifacts if a.format == LIVE)
     live = read_files(a.path for a in artifacts if a.format == LIVE)
     base = (root or Path.cwd()).resolve()
     told = live.seen_from(base)
@@ -199,25 +198,49 @@ def examine(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | No
     files = _each_once([*scope.judged, *named_code(told, base)])
     code = audit(files)
     memory, unread = _memory_snapshots(artifacts)
-    here = _prefixes(base)
-    failures: list[str] = []
-    common = (*without_names(code.findings, files), *told, *memory)
-
-    def judged(one: OneRun) -> JudgedRun:
-        run = _each_error_once(joined(one.reading, files))
-        on_logs = (f for f in judge_run(run, failures) if f.source not in recorded_live or not _of_the_course(f.rule))
-        findings = tuple(_short(f, here) for f in (*on_logs, *common))
-        run = replace(run, artifacts=tuple(replace(a, note=unread.get(a.path, a.note)) for a in run.artifacts))
-        findings = without_effect(findings, load_catalog(), _refuted(run, symptom))
-        verdict = _verdict(findings, run, files, symptom, sum(len(s) for s in run.series))
-        return JudgedRun(replace(one, file=_inside(one.file, here)), run, findings, verdict)
-
-    runs = tuple(judged(one) for one in each_run(reading.without(outside(scope))))
+    every = _EveryRun(files, (*without_names(code.findings, files), *told, *memory), symptom, _prefixes(base), unread)
+    runs, apart = every.of(reading.without(outside(scope)))
     chosen = choose(runs, asked.which, symptom)
-    apart = told_apart(chosen.run)
-    read = (*chosen.run.artifacts, *code.notes)
-    run = replace(chosen.run, artifacts=tuple(replace(a, path=_inside(a.path, here)) for a in chosen.run.artifacts))
-    files_apart = (_inside(apart, here),) if apart else ()
-    notes = (*files_apart, *(f"{_inside(a.path, here)}: {a.note}" for a in read if a.note), *dict.fromkeys(failures))
-    return Examination(tuple(str(p) for p in paths), symptom, run, files, chosen.findings, chosen.verdict, notes, scope,
-                       runs, chosen.one.number)
+    shown = every.shown
+    notes = (shown(apart), *(f"{shown(a.path)}: {a.note}" for a in (*chosen.run.artifacts, *code.notes) if a.note),
+             *dict.fromkeys(every.failures))
+    run = replace(chosen.run, artifacts=tuple(replace(a, path=shown(a.path)) for a in chosen.run.artifacts))
+    return Examination(tuple(str(p) for p in paths), symptom, run, files, chosen.findings, chosen.verdict,
+                       tuple(n for n in notes if n), scope, runs, chosen.one.number)
+
+
+@dataclass(frozen=True)
+class _EveryRun:
+    """Judges each run that was read by itself, together with what was seen elsewhere."""
+
+    code: tuple[Path, ...]
+    seen: tuple[Finding, ...]
+    """Findings of the code, of a live process and of memory snapshots: they hold for every run."""
+    symptom: str
+    prefixes: tuple[str, ...]
+    unread: Mapping[str, str]
+    failures: list[str] = field(default_factory=list)
+
+    def of(self, reading: Reading) -> tuple[tuple[JudgedRun, ...], str]:
+        """The runs, and a sentence for a person where files are those of several."""
+        runs = tuple(map(self.judged, each_run(reading)))
+        several = files_apart(runs[0].run) if len(runs) == 1 else ()
+        if not several:
+            return runs, ""
+        return (tuple(map(self.judged, run_of_each_file(reading, several))),
+                told_apart(several, str(runs[0].run.loss)))
+
+    def judged(self, one: OneRun) -> JudgedRun:
+        """One run: its log by the log rules, then all that was seen in one triage."""
+        run = _each_error_once(joined(one.reading, self.code))
+        live = frozenset(a.path for a in run.artifacts if a.format == LIVE)
+        on_logs = (f for f in judge_run(run, self.failures) if f.source not in live or not _of_the_course(f.rule))
+        findings = tuple(_short(f, self.prefixes) for f in (*on_logs, *self.seen))
+        run = replace(run, artifacts=tuple(replace(a, note=self.unread.get(a.path, a.note)) for a in run.artifacts))
+        findings = without_effect(findings, load_catalog(), _refuted(run, self.symptom))
+        verdict = _verdict(findings, run, self.code, self.symptom, sum(len(s) for s in run.series))
+        return JudgedRun(replace(one, file=self.shown(one.file)), run, findings, verdict)
+
+    def shown(self, text: str) -> str:
+        """A text with paths as seen from the root."""
+        return _inside(text, self.prefixes)

@@ -1,19 +1,20 @@
 """The runs among what was read, each as a reading of its own: several in one file are cut apart at their lines.
 
-A file that holds one run and is read together with a file that holds several belongs to the last one: a table of metrics
-is written anew at each start, a console log is appended to. Code and configuration belong to all.
+A file that holds one run and is read together with a file that holds several belongs to the last one: a table of
+metrics is written anew at each start, a console log is appended to. Code and configuration belong to all.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 
-from traindx_tools.artifact import Artifact
 from traindx_tools.on_logs.artifacts import Source, encoding_of, is_binary
 from traindx_tools.on_logs.readers.text_log import lines_of
-from traindx_tools.on_logs.reading import Reading, read_source
+from traindx_tools.on_logs.reading import Reading, joined, read_source
 from traindx_tools.on_logs.restarts import Segment, segments
 from traindx_tools.on_logs.run import ErrorEvent, Run, Series
 
@@ -39,8 +40,11 @@ class OneRun:
     @property
     def place(self) -> str:
         """Where it stands, in words: "run 2 of 2, log.txt from line 310"."""
-        lines = f"from line {self.start}" if self.end is None else f"lines {self.start} to {self.end}"
-        return f"run {self.number} of {self.of}, {self.file} {lines}" if self.of > 1 else "the only run"
+        if self.of == 1:
+            return "the only run"
+        lines = f"lines {self.start} to {self.end}" if self.end is not None else f"from line {self.start}"
+        whole = self.start == 1 and self.end is None
+        return f"run {self.number} of {self.of}, {self.file}{'' if whole else f', {lines}'}"
 
 
 def each_run(reading: Reading) -> tuple[OneRun, ...]:
@@ -53,6 +57,41 @@ def each_run(reading: Reading) -> tuple[OneRun, ...]:
     main = next(i for i, c in enumerate(cut) if len(c) == count)
     return tuple(OneRun(k + 1, count, _reading(reading, cut, k, count), reading.sources[main].name,
                         cut[main][k].start, cut[main][k].end, cut[main][k].resumes) for k in range(count))
+
+
+def run_of_each_file(reading: Reading, files: Sequence[str]) -> tuple[OneRun, ...]:
+    """Files of several runs, each with what lies in its folder or has its name alone; the newest is the last one."""
+    names = [s.name for s in reading.sources]
+    kept = sorted({names.index(f) for f in files if f in names}, key=lambda i: _age(reading.sources[i]))
+    groups = {i: [i] for i in kept}
+    last = kept[-1]
+    for i, part in enumerate(reading.parts):
+        if i not in groups:
+            homes = _homes(names, i, kept) if _is_of_a_run(part) else kept
+            for home in homes or [last]:
+                groups[home].append(i)
+    return tuple(OneRun(k + 1, len(kept), reading.only(sorted(groups[i])), names[i]) for k, i in enumerate(kept))
+
+
+def _homes(names: Sequence[str], i: int, kept: Sequence[int]) -> list[int]:
+    """The one file of a run beside which another lies, or whose name it has."""
+    path = PurePath(names[i])
+    same = [k for k in kept if PurePath(names[k]).stem == path.stem] or [
+        k for k in kept if PurePath(names[k]).parent == path.parent]
+    return same if len(same) == 1 else []
+
+
+def _age(source: Source) -> tuple[float, list[tuple[int, str]]]:
+    """When a file was last written, in whole seconds, then its name with the numbers in it as numbers."""
+    written = 0.0
+    with suppress(OSError):
+        written = float(int(source.local.stat().st_mtime)) if source.local is not None else 0.0
+    return written, [(int(p) if p.isdigit() else -1, p) for p in re.split(r"(\d+)", source.name)]
+
+
+def last_run(reading: Reading) -> Run:
+    """The run that was written last, joined from its files."""
+    return joined(each_run(reading)[-1].reading)
 
 
 def _cut(source: Source, part: Run) -> tuple[Segment, ...]:
@@ -74,8 +113,8 @@ def _reading(reading: Reading, cut: Sequence[Sequence[Segment]], run: int, count
             sources[i], parts[i] = _piece(reading.sources[i], pieces[at])
         if at >= 0 or not _is_of_a_run(parts[i]):
             kept.append(i)
-    found = replace(reading.found, sources=[sources[i] if len(cut[i]) > 1 else reading.found.sources[i] for i in kept])
-    return Reading(found, tuple(sources[i] for i in kept), tuple(parts[i] for i in kept))
+    every = [s if len(c) > 1 else old for s, c, old in zip(sources, cut, reading.found.sources, strict=True)]
+    return Reading(replace(reading.found, sources=every), tuple(sources), tuple(parts)).only(kept)
 
 
 def _is_of_a_run(part: Run) -> bool:
@@ -118,8 +157,3 @@ def _moved_error(error: ErrorEvent, by: int) -> ErrorEvent:
     last = error.last_line + by if error.last_line else 0
     return replace(error, line=error.line + by, end_line=error.end_line + by, last_line=last,
                    cause=None if error.cause is None else _moved_error(error.cause, by))
-
-
-def artifacts_of(reading: Reading) -> tuple[Artifact, ...]:
-    """The artifacts that were read, as they stand."""
-    return tuple(a for p in reading.parts for a in p.artifacts)

@@ -77,7 +77,11 @@ class Reading:
         """The same without some files, by their real path."""
         every = self.found.sources
         kept = [i for i, s in enumerate(every) if s.local is None or os.path.realpath(s.local) not in paths]
-        return Reading(replace(self.found, sources=[every[i] for i in kept]),
+        return self.only(kept)
+
+    def only(self, kept: Sequence[int]) -> Reading:
+        """The same with the sources of these indices alone."""
+        return Reading(replace(self.found, sources=[self.found.sources[i] for i in kept]),
                        tuple(self.sources[i] for i in kept), tuple(self.parts[i] for i in kept))
 
 

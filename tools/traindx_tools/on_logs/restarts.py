@@ -28,8 +28,8 @@ REPEATED = 0.5
 RETURNED = 0.6
 """Share of the way from its end to its start that the loss has gone back."""
 _NUMBER = re.compile(r"[-+]?\d[\d.,:]*(?:[eE][-+]?\d+)?")
-_STARTS = re.compile(r"Namespace\(|^\W{0,3}(?:\S*[$>#%] +|\++ +)?(?:\w+=\S+ +)*(?:\S*/)?(?:python[\d.]*|torchrun|accelerate|"
-                     r"deepspeed|srun)\s.*(?:\.py|-m\s)")
+_STARTS = re.compile(r"Namespace\(|^\W{0,3}(?:\S*[$>#%] +|\++ +)?(?:\w+=\S+ +)*(?:\S*/)?"
+                     r"(?:python[\d.]*|torchrun|accelerate|deepspeed|srun)\s.*(?:\.py|-m\s)")
 """A line that a run writes once, when it starts."""
 _STAGE = re.compile(r"\b(?:stage|phase|task|curriculum|warm.?restart|cycle|fine-?tun)", re.IGNORECASE)
 
@@ -67,10 +67,10 @@ def segments(part: Run, read: Callable[[], Iterable[tuple[int, str]]]) -> tuple[
     begins, resumes = [1], []
     for i in falls:
         at = _boundary(part, track, i, begins[-1], lines, head)
-        if at is None:
-            resumes.append(int(track.line[i]))
-        else:
+        if at is not None:
             begins.append(at)
+        elif not _at_start(track, begins[-1], i):
+            resumes.append(int(track.line[i]))
     begins = sorted({*begins, *_without_records(lines, track, head, begins)})
     if len(begins) > MOST_RUNS:
         return (Segment(1, None),)
@@ -114,24 +114,31 @@ def form_of(text: str) -> str:
 def _boundary(part: Run, track: Series, i: int, begin: int, lines: Lines, head: Head) -> int | None:
     """The line at which a new run begins before record `i`; None where the run goes on."""
     above, here = int(track.line[i - 1]), int(track.line[i])
-    start = int(np.searchsorted(track.line, begin))
+    start = _first(track, begin)
     gap = [(n, t) for n, t in _between(lines, above, here)]
     again = [n for n, t in gap if form_of(t) in head.forms]
     repeats = bool(head.forms) and len({form_of(t) for _, t in gap} & head.forms) >= REPEATED * len(head.forms)
-    if not _at_start(track, start, i) or _goes_on(part.notes, above, here, lines, head):
+    if not _at_start(track, begin, i) or _goes_on(part.notes, above, here, lines, head):
         return None
     if not repeats and any(_STAGE.search(t) for _, t in gap):
         return None
     epochs = track.unit == "epoch" or np.isfinite(track.epoch).all()
     fell = epochs and track.epoch[i] < track.epoch[i - 1]
     reached = len(np.unique(_places(track)[0 if fell else 1][start:i]))
-    if repeats or (fell and reached >= FEWEST) or (not epochs and reached >= FEWEST and _returned(part, track, start, i)):
+    anew = reached >= FEWEST and (fell or (not epochs and _returned(part, track, start, i)))
+    if repeats or anew:
         return again[0] if again else here
     return None
 
 
-def _at_start(track: Series, start: int, i: int) -> bool:
+def _first(track: Series, begin: int) -> int:
+    """The first record of the run that begins at a line."""
+    return int(np.searchsorted(track.line, begin))
+
+
+def _at_start(track: Series, begin: int, i: int) -> bool:
     """Whether record `i` is where the run before it began, or within its first interval."""
+    start = _first(track, begin)
     epoch, step = _places(track)
     if epoch[i] != epoch[start]:
         return bool(epoch[i] < epoch[start])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 from traindx_tools.errors import BadUsage
@@ -48,16 +50,25 @@ class JudgedRun:
 def choose(runs: Sequence[JudgedRun], which: int | None, symptom: str) -> JudgedRun:
     """The run that the verdict is for: the one that is asked for, else the last one.
 
-    With a symptom it is the last one in which something is wrong. Raises BadUsage where there is no run of this number.
+    With a symptom it is the one whose file the symptom names, else the last one in which something is wrong. Raises
+    BadUsage where there is no run of this number.
     """
     if which is not None:
         found = next((r for r in runs if r.one.number == which), None)
         if found is None:
             said = "one run was" if len(runs) == 1 else f"{len(runs)} runs were"
-            raise BadUsage(f"there is no run {which}: {said} found in what was read; give a number from 1 to {len(runs)}")
+            raise BadUsage(f"there is no run {which}: {said} found in what was read; --which takes 1 to {len(runs)}")
         return found
+    named = [r for r in runs if _named(r.one.file, symptom)]
     wrong = [r for r in runs if r.serious] if symptom else []
-    return (wrong or list(runs))[-1]
+    return named[0] if len(named) == 1 else (wrong or list(runs))[-1]
+
+
+def _named(file: str, symptom: str) -> bool:
+    """Whether the words of a symptom hold the name of a file: its last folder or what stands before its suffix."""
+    said = set(re.findall(r"\w+", symptom.lower()))
+    path = PurePath(file.lower())
+    return any(set(re.findall(r"\w+", name)) <= said for name in (path.stem, path.parent.name, path.name) if name)
 
 
 def in_sentences(runs: Sequence[dict[str, Any]], which: int, line: Callable[[str], str]) -> list[str]:
@@ -66,8 +77,9 @@ def in_sentences(runs: Sequence[dict[str, Any]], which: int, line: Callable[[str
         return []
 
     def place(run: dict[str, Any]) -> str:
-        lines = f"lines {run['from_line']} to {run['to_line']}" if run["to_line"] else f"from line {run['from_line']}"
-        return f"Run {run['number']} of {run['of']} ({run['file']}, {lines})"
+        start, end = run["from_line"], run["to_line"]
+        lines = f", lines {start} to {end}" if end else f", from line {start}" if start > 1 else ""
+        return f"Run {run['number']} of {run['of']} ({run['file']}{lines})"
 
     chosen = next(r for r in runs if r["number"] == which)
     others = [r for r in runs if r is not chosen]
