@@ -51,6 +51,8 @@ class Report:
     """This run beside one that works, where one was given."""
     names: CodeNames = NO_NAMES
     """The names that the code which was read gives to things."""
+    made: Path | None = None
+    """The folder of a new run's output: it is gone when the command ends, and never shown."""
     asked: Asked = NOTHING_ASKED
     """What was said of the run's own files."""
     unnamed: Path | None = None
@@ -76,8 +78,10 @@ class Report:
         return replace(self.seen.run, artifacts=(*named, *beside))
 
     def _shown(self, text: str) -> str:
-        """The text without the folder that is nobody's."""
-        return text if self.unnamed is None else text.replace(f"{self.unnamed}{os.sep}", "")
+        """The text without the folders that are nobody's."""
+        for folder in (self.unnamed, self.made):
+            text = text if folder is None else text.replace(f"{folder}{os.sep}", "")
+        return text
 
     @property
     def exit_code(self) -> int:
@@ -96,7 +100,9 @@ class Report:
         if self.status != "diagnosis_complete":
             return None
         made = proposal.diagnosis(self.seen.verdict.hypotheses[0], self.seen, self.exhibits, self.places, self.command)
-        return made if self.unnamed is None else Diagnosis.model_validate_json(self._shown(made.model_dump_json()))
+        if self.unnamed is None and self.made is None:
+            return made
+        return Diagnosis.model_validate_json(self._shown(made.model_dump_json()))
 
     @cached_property
     def next_checks(self) -> tuple[str, ...]:

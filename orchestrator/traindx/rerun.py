@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from traindx.diagnose import Report, diagnose, typed
+from traindx.diagnose import Report, diagnose
 from traindx.sandbox import find_sandbox
 from traindx.verify import Outcome, clean_environment, specification, supervised, verify_from
 from traindx_tools.errors import BadUsage, UnreadableInput
@@ -158,8 +158,7 @@ def diagnose_rerun(rerun: Rerun, old: Report) -> Report:
     entry = tuple(str(rerun.copy / old.places.name(str(f))) for f in old.seen.scope.entry) if old.asked.entry else ()
     asked = replace(old.asked, entry=entry, commands=(rerun.command,), code=code, named=(), which=None)
     paths = [rerun.log, *rerun.written]
-    report = diagnose([p for p in paths if p.is_file()], symptom=old.seen.symptom, root=rerun.copy, asked=asked)
-    return replace(report, subject=typed([rerun.log]))
+    return diagnose([p for p in paths if p.is_file()], symptom=old.seen.symptom, root=rerun.copy, asked=asked)
 
 
 def _serious(findings: Iterable[Finding]) -> frozenset[str]:
@@ -225,7 +224,7 @@ def with_rerun(old: Report, command: str, workspace: Path, folder: Path, timeout
     if better.status != "diagnosis_complete":
         anew = _joined(new, rerun.seen, 0)
         better = anew if anew.status == "diagnosis_complete" else better
-    return replace(better, remarks=(*old.remarks, note))
+    return replace(better, remarks=(*old.remarks, note), subject=old.subject, made=folder)
 
 
 def _joined(report: Report, more: Sequence[Finding], records: int) -> Report:

@@ -95,7 +95,7 @@ def code_files(paths: Sequence[str | Path], artifacts: Iterable[Artifact]) -> tu
     named = [Path(a.path) for a in artifacts if a.format == "python" and "://" not in a.path]
     logs = [Path(p) for p in paths if str(p) != "-" and "://" not in str(p) and os.path.isfile(p)]
     beside = [p for log in logs if log.suffix != ".py" for p in sorted(log.parent.glob("*.py")) if _stays(p)]
-    return tuple(dict.fromkeys([*named, *beside]))[:MOST_CODE_FILES]
+    return tuple(dict.fromkeys([*named, *beside]))
 
 
 def named_code(findings: Sequence[Finding], root: Path) -> tuple[Path, ...]:
@@ -110,7 +110,7 @@ def _each_once(files: Sequence[Path]) -> tuple[Path, ...]:
     found: dict[str, Path] = {}
     for file in files:
         found.setdefault(os.path.realpath(file), file)
-    return tuple(found.values())[:MOST_CODE_FILES]
+    return tuple(found.values())
 
 
 def _started_with(live: LiveRun, root: Path) -> tuple[Path, ...]:
@@ -195,7 +195,7 @@ def examine(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | No
     given = code_files(paths, artifacts) if asked.code is None else asked.code
     near = _each_once([*given, *(() if given else _started_with(live, base))])
     scope = scope_of(reading, near, paths, asked, live, base)
-    files = _each_once([*scope.judged, *named_code(told, base)])
+    files = _each_once([*scope.judged, *named_code(told, base)])[:MOST_CODE_FILES]
     code = audit(files)
     memory, unread = _memory_snapshots(artifacts)
     every = _EveryRun(files, (*without_names(code.findings, files), *told, *memory), symptom, _prefixes(base), unread)

@@ -51,6 +51,8 @@ class Head:
     """The forms of the lines before the first record that are not written again and again."""
 
     forms: frozenset[str]
+    banner: str | None
+    """The form of the first command or argument dump in the file."""
     first: int
     """Line of the first record."""
 
@@ -71,7 +73,7 @@ def segments(part: Run, read: Callable[[], Iterable[tuple[int, str]]]) -> tuple[
             begins.append(at)
         elif not _at_start(track, begins[-1], i):
             resumes.append(int(track.line[i]))
-    begins = sorted({*begins, *_without_records(lines, track, head, begins)})
+    begins = sorted({*begins, *_without_records(part, lines, track, head, begins)})
     if len(begins) > MOST_RUNS:
         return (Segment(1, None),)
     noted = [n.line for n in part.notes if n.kind == "resume" and n.line > track.line[0]]
@@ -102,8 +104,12 @@ def _falls(track: Series) -> list[int]:
 
 def _head(lines: Lines, first: int, falls: int) -> Head:
     counts = Counter(form_of(t) for _, t in lines)
-    forms = [form_of(t) for n, t in lines[:MOST_HEAD] if n < first]
-    return Head(frozenset(f for f in forms if sum(c.isalpha() for c in f) >= 3 and counts[f] <= 4 * (falls + 2)), first)
+    above = [t for n, t in lines[:MOST_HEAD] if n < first]
+    banner = next((form_of(t) for t in above if _STARTS.search(t)), None)
+    tries = [i for i, t in enumerate(above) if form_of(t) == banner]
+    forms = [form_of(t) for t in above[tries[-1] if tries else 0:]]  # those of a try before it may be of its error
+    often = 4 * (falls + 2 + len(tries))
+    return Head(frozenset(f for f in forms if sum(c.isalpha() for c in f) >= 3 and counts[f] <= often), banner, first)
 
 
 def form_of(text: str) -> str:
@@ -172,14 +178,17 @@ def _returned(part: Run, track: Series, start: int, i: int) -> bool:
     return fallen > 0.1 * abs(first) and float(after[0]) - last >= RETURNED * fallen
 
 
-def _without_records(lines: Lines, track: Series, head: Head, begins: Sequence[int]) -> Iterator[int]:
-    """Starts of tries that ended before their first record: the command or the arguments come again, and no record."""
-    banners = {form_of(t) for n, t in lines[:MOST_HEAD] if n < head.first and _STARTS.search(t)}
-    if not banners:
-        return
-    seen = [n for n, t in lines if n > head.first and form_of(t) in banners]
+def _without_records(part: Run, lines: Lines, track: Series, head: Head, begins: Sequence[int]) -> Iterator[int]:
+    """Where a try begins that ended in an error before its first record, and where the next one does.
+
+    The first command or arguments of the file come again. Ranks write them once each, without an error between.
+    """
+    seen = [n for n, t in lines if form_of(t) == head.banner] if head.banner is not None else []
+    broken = sorted({*(e.line for e in part.errors), *(n for n, t in lines if t.startswith("Traceback (most recent"))})
+    failed = False
     for at, line in enumerate(seen):
         until = seen[at + 1] if at + 1 < len(seen) else lines[-1][0] + 1
         records = ((track.line >= line) & (track.line < until)).any()
-        if not records and all(abs(line - b) > len(head.forms) + 2 for b in begins):
+        before, failed = failed, not records and any(line <= n < until for n in broken)
+        if at and (before or failed) and not any(seen[at - 1] < b <= line for b in begins):
             yield line

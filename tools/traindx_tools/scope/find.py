@@ -22,7 +22,9 @@ from traindx_tools.scope.written import written_by
 
 _TEST = re.compile(r"^(?:test_.*|.*_test|conftest)$")
 _TRAINS = re.compile(r"\.backward\(|value_and_grad|\.fit\(|\.train\(\s*\)|apply_gradients|jax\.grad|GradientTape")
-_OPEN_IMPORT = re.compile(r"import_module\(|__import__\(|spec_from_file_location|_target_|instantiate\(")
+_OPEN_IMPORT = re.compile(r"(?:import_module|__import__)\(\s*(?!f?[\"'][\w.])|spec_from_file_location|_target_|"
+                          r"instantiate\(")
+"""An import whose module is computed: no text of the program says which."""
 
 
 @dataclass(frozen=True)

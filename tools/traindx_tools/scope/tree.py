@@ -16,7 +16,7 @@ from pathlib import Path, PurePath
 from traindx_tools.on_code.files import MAX_BYTES
 from traindx_tools.on_code.imports import ModuleIndex, imported
 from traindx_tools.on_code.programs import runs_by_itself
-from traindx_tools.on_code.source import Unparsed
+from traindx_tools.on_code.source import SourceFile, Unparsed
 
 MOST_FILES = 400
 """Files of one run that are followed."""
@@ -219,11 +219,8 @@ class Tree:
 
 def _texts(file: Unparsed) -> Iterator[str]:
     """The texts of a program that are neither docstrings nor written for a person."""
-    try:
-        tree = ast.parse(file.text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    stack: list[ast.AST] = [tree]
+    parsed = file.parsed
+    stack: list[ast.AST] = [parsed.tree] if isinstance(parsed, SourceFile) else []
     while stack:
         node = stack.pop()
         if isinstance(node, ast.Call) and _called(node.func) in _SAID:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from traindx_tools.on_code.source import SourceFile
 from traindx_tools.on_logs.readers.prefixes import parse_prefix
 from traindx_tools.scope.model import LogLines
 from traindx_tools.scope.templates import label_words, templates, words_of_line
@@ -53,7 +54,7 @@ def written_by(log: LogLines, tree: Tree, scripts: Sequence[Path]) -> Written | 
     """The scripts that can have written a log; None where its lines tell none from another."""
     forms = forms_of(log)
     parts = {s: tree.closure([s]) for s in scripts}
-    parsed = {f: _parsed(tree.text(f)) for f in dict.fromkeys(f for p in parts.values() for f in p)}
+    parsed = {f: _syntax(f, tree) for f in dict.fromkeys(f for p in parts.values() for f in p)}
     for share, least in ((_by_print(parsed), LEAST_SHARE), (_by_words(parsed), LEAST_WORDS)):
         winners = [_winners(form, parts, share, least) for form in forms]
         found = _told_apart(scripts, winners)
@@ -127,8 +128,6 @@ def _told_apart(scripts: Sequence[Path], winners: Sequence[frozenset[Path]]) -> 
     return (best, *(s for s in scripts if s != best and not ruled_out(s)))
 
 
-def _parsed(text: str) -> ast.Module | None:
-    try:
-        return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+def _syntax(file: Path, tree: Tree) -> ast.Module | None:
+    parsed = tree.source(file).parsed
+    return parsed.tree if isinstance(parsed, SourceFile) else None
