@@ -140,9 +140,14 @@ def _brief(report: Report) -> dict[str, Any]:
         "findings": [f"[{report.exhibits[f]}] {f.severity.value}, {f.strength.value}: {f.statement} "
                      f"({report.places.describe(f)})" for f in report.seen.findings],
         "next_checks": result["next_checks"],
-        "scope": result["scope"],
+        **{k: result[k] for k in ("scope", "judged_run") if k in result},
+        **({"runs": [_without_findings(r) for r in result["runs"]]} if "runs" in result else {}),
         **({"comparison": _brief_comparison(result["comparison"])} if "comparison" in result else {}),
     }
+
+
+def _without_findings(run: dict[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in run.items() if k != "findings"}
 
 
 def _brief_comparison(comparison: dict[str, Any]) -> dict[str, Any]:
