@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -214,3 +215,29 @@ def test_a_log_without_code(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_read_does_no_harm(text: str, tmp_path: Path) -> None:
     project(tmp_path, a_dot_py=OTHER, b_dot_py=text, out_dot_txt=log("it {i}: objective {x:.3f}"))
     assert "a.py" in names(scope(tmp_path).judged)
+
+
+def test_a_line_that_is_put_together_of_parts(tmp_path: Path) -> None:
+    say = 'm = f"step {i}"; m += f" loss {loss.item():.4f}"; print(m)'
+    project(tmp_path, a_dot_py=LOOP.format(say=say), b_dot_py=OTHER, out_dot_txt=log("step {i} loss {x:.4f}"))
+    assert names(scope(tmp_path).entry) == ["a.py"]
+
+
+def test_words_that_any_library_writes_tell_nothing(tmp_path: Path) -> None:
+    form = "{{'loss': {x:.4f}, 'grad_norm': 1.0, 'learning_rate': 0.1, 'epoch': {i}}}"
+    project(tmp_path, fit_dot_py="from transformers import Trainer\nTrainer().train()\n",
+            evaluate_dot_py='print("loss of the last epoch", 1, "learning_rate", 2)\n', out_dot_txt=log(form))
+    assert "fit.py" in names(scope(tmp_path).judged)
+
+
+def test_the_log_of_another_script_lies_beside_the_run(tmp_path: Path) -> None:
+    project(tmp_path, a_dot_py=LOOP.format(say='print(f"step {i} loss {loss.item():.4f}")'), old__b_dot_py=OTHER,
+            out_dot_txt=log("step {i} loss {x:.4f}"), old__out_dot_txt=log("it {i}: objective {x:.3f}"))
+    for age, path in ((2_000, "out.txt"), (1_000, "old/out.txt")):
+        os.utime(tmp_path / path, (age, age))
+    seen = examine([tmp_path], root=tmp_path)
+    assert names(seen.scope.judged) == ["a.py"]
+    assert [p.relative_to(tmp_path).as_posix() for p in seen.scope.logs_beside] == ["old/out.txt"]
+    assert {s.source for s in seen.run.series} == {str(tmp_path / "out.txt")}
+    both = scope(tmp_path, "out.txt", "old/out.txt", asked=Asked(code=(tmp_path / "a.py", tmp_path / "old" / "b.py")))
+    assert names(both.judged) == ["a.py", "b.py"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +21,8 @@ from traindx_tools.scope.tree import Tree, read_text
 from traindx_tools.scope.written import written_by
 
 _TEST = re.compile(r"^(?:test_.*|.*_test|conftest)$")
-_TRAINS = re.compile(r"\.backward\(|value_and_grad|\.fit\(|\.train\(\s*\)|apply_gradients|jax\.grad|GradientTape")
+_TRAINS = re.compile(r"\.backward\(|value_and_grad|\.fit\(|\.train\(\s*\)|\.learn\(|apply_gradients|jax\.grad|"
+                     r"GradientTape")
 _OPEN_IMPORT = re.compile(r"(?:import_module|__import__)\(\s*(?!f?[\"'][\w.])|spec_from_file_location|_target_|"
                           r"instantiate\(")
 """An import whose module is computed: no text of the program says which."""
@@ -52,6 +53,7 @@ class Entry:
     ran: tuple[Path, ...] = ()
     certain: bool = True
     """Whether what the scripts do not use lies outside of the run."""
+    logs_beside: tuple[Path, ...] = ()
 
 
 def find_scope(asked: Asked, found: Found) -> Scope:
@@ -74,7 +76,7 @@ def find_scope(asked: Asked, found: Found) -> Scope:
         judged = _once((*judged, *_modules_in(named, judged[0], tree)))
     keys = {os.path.realpath(f) for f in judged}
     beside = tuple(f for f in tree.given if os.path.realpath(f) not in keys)
-    return Scope(entry.scripts, entry.how, judged, beside, configs)
+    return Scope(entry.scripts, entry.how, judged, beside, configs, entry.logs_beside)
 
 
 def _once(files: Iterable[Path]) -> tuple[Path, ...]:
@@ -115,13 +117,44 @@ def _scripts(found: Found, tree: Tree) -> tuple[Path, ...]:
 
 
 def _by_logs(found: Found, tree: Tree) -> Entry | None:
-    """What the logs say, each of its own run: all entry points together."""
-    each = [e for log in found.logs if (e := _by_log(log, found, tree)) is not None]
-    scripts = _once(s for e in each for s in e.scripts)
-    if not scripts:
+    """What the logs say, each of its own run. Of logs that different scripts wrote, those of one script are chosen."""
+    each = {log: e for log in found.logs if (e := _by_log(log, found, tree)) is not None}
+    if not each:
         return None
-    how = "; ".join(dict.fromkeys(e.how for e in each if e.how))
-    return Entry(scripts, how, tuple(c for e in each for c in e.configs), _once(f for e in each for f in e.ran))
+    chosen = _of_one_script(each, tree)
+    own = [e for log, e in each.items() if log in chosen]
+    how = "; ".join(dict.fromkeys(e.how for e in own))
+    return Entry(_once(s for e in own for s in e.scripts), how, tuple(c for e in own for c in e.configs),
+                 _once(f for e in own for f in e.ran), logs_beside=_logs_beside(found.logs, each, chosen))
+
+
+def _of_one_script(each: Mapping[LogLines, Entry], tree: Tree) -> frozenset[LogLines]:
+    """The logs of the script that trains, was run last and lies nearest; all logs where that does not tell them apart.
+
+    Logs that the person named one by one are all meant.
+    """
+    groups: dict[tuple[Path, ...], list[LogLines]] = {}
+    for log, entry in each.items():
+        groups.setdefault(tuple(sorted(entry.scripts)), []).append(log)
+    if len(groups) < 2 or any(log.chosen for log in each):
+        return frozenset(each)
+
+    def rank(scripts: tuple[Path, ...]) -> tuple[bool, int, int]:
+        logs = groups[scripts]
+        return (_trains(scripts, tree), max(x.written for x in logs), -min(len(Path(x.name).parts) for x in logs))
+
+    best = max(map(rank, groups))
+    first = [s for s in groups if rank(s) == best]
+    return frozenset(groups[first[0]]) if len(first) == 1 else frozenset(each)
+
+
+def _logs_beside(logs: Sequence[LogLines], each: Mapping[LogLines, Entry],
+                 chosen: frozenset[LogLines]) -> tuple[Path, ...]:
+    """The logs of other scripts, and what lies in a folder that holds such logs alone."""
+    homes = {Path(x.name).parent for x in chosen}
+    others = {Path(x.name).parent for x in each if x not in chosen} - homes
+    return tuple(Path(x.name) for x in logs
+                 if x not in chosen and (x in each or Path(x.name).parent in others))
 
 
 def _by_log(log: LogLines, found: Found, tree: Tree) -> Entry | None:
@@ -177,10 +210,14 @@ def _by_files(found: Found, tree: Tree) -> Entry:
     if len(started) == 1:
         script, shell = next(iter(started.items()))
         return Entry((script,), f"{shell.name} starts it")
-    train = [s for s in scripts if any(_TRAINS.search(tree.text(f)) for f in tree.closure([s]))]
+    train = [s for s in scripts if _trains([s], tree)]
     if len(train) == 1:
         return Entry((train[0],), "the only script here that trains; what the others do is judged too", certain=False)
     return Entry()
+
+
+def _trains(scripts: Sequence[Path], tree: Tree) -> bool:
+    return any(_TRAINS.search(tree.text(f)) for f in tree.closure(scripts))
 
 
 def _loose(tree: Tree) -> tuple[Path, ...]:

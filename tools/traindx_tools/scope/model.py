@@ -29,12 +29,16 @@ class Asked:
     """Python files that they named one by one; None: those among the paths."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LogLines:
     """The lines of one log, numbered from 1, in bounded number: its head and its end."""
 
     name: str
     lines: tuple[tuple[int, str], ...]
+    written: int = 0
+    """When the file was last written, in seconds; 0 where that is not known."""
+    chosen: bool = False
+    """The person named this very file."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,8 @@ class Scope:
     beside: tuple[Path, ...] = ()
     configs_beside: tuple[Path, ...] = ()
     """Configuration files that were found and that the run does not name."""
+    logs_beside: tuple[Path, ...] = ()
+    """Logs that another script wrote."""
     code_known: bool = True
     """Whether there was Python code to choose from at all."""
 
@@ -55,7 +61,7 @@ class Scope:
         """Plain values; `name` tells a path as seen from the root."""
         return {"entry": [name(str(p)) for p in self.entry], "how": self.how or self._unknown,
                 "judged": [name(str(p)) for p in self.judged],
-                "beside": [name(str(p)) for p in (*self.beside, *self.configs_beside)]}
+                "beside": [name(str(p)) for p in (*self.beside, *self.configs_beside, *self.logs_beside)]}
 
     @property
     def _unknown(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -33,19 +33,26 @@ def scope_of(reading: Reading, code: Sequence[Path], paths: Sequence[str | Path]
         files = tuple(p for p in map(Path, paths) if p.suffix in (".py", ".ipynb") and p.is_file())
     local = [s.local for s in reading.found.sources if s.local is not None]
     return find_scope(asked, Found(
-        tuple(code), files, _logs(reading),
+        tuple(code), files, _logs(reading, {os.path.realpath(p) for p in paths}),
         () if files else live.scripts(root), tuple(p for p in local if p.suffix.lower() in _CONFIG),
         tuple(p for p in local if p.suffix.lower() in _SHELL), root))
 
 
 def outside(scope: Scope) -> frozenset[str]:
     """The real paths of the files that lie beside the run."""
-    return frozenset(os.path.realpath(p) for p in (*scope.beside, *scope.configs_beside))
+    return frozenset(os.path.realpath(p) for p in (*scope.beside, *scope.configs_beside, *scope.logs_beside))
 
 
-def _logs(reading: Reading) -> tuple[LogLines, ...]:
+def _logs(reading: Reading, named: Container[str]) -> tuple[LogLines, ...]:
     pairs = zip(reading.sources, reading.parts, strict=True)
-    return tuple(LogLines(s.name, lines) for s, part in pairs if _is_log(part) and (lines := _lines(s)))
+    return tuple(LogLines(s.name, lines, _written(s), s.local is None or os.path.realpath(s.local) in named)
+                 for s, part in pairs if _is_log(part) and (lines := _lines(s)))
+
+
+def _written(source: Source) -> int:
+    with suppress(OSError):
+        return int(source.local.stat().st_mtime) if source.local is not None else 0
+    return 0
 
 
 def _is_log(part: Run) -> bool:

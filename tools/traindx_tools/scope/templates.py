@@ -17,6 +17,8 @@ LONGEST = 600
 """Characters of one pattern's fixed text."""
 FEWEST_LETTERS = 3
 """Letters of fixed text that a pattern needs: with fewer it says nothing."""
+PARTS = 0.8
+"""What a line that is put together of several texts counts, beside one that a single template writes."""
 _ANY = r".{0,300}?"
 _WORDS = re.compile(r"[A-Za-z][\w/@.-]*[A-Za-z0-9]")
 _PERCENT = re.compile(r"%(?:\([^)]*\))?[#0\- +]*(?:\*|\d+)?(?:\.(?P<digits>\*|\d+))?[hlL]?"
@@ -27,20 +29,39 @@ _NUMBER = r" *[+-]?"
 
 @dataclass(frozen=True)
 class Template:
-    """One form of a line. `anchor`: its longest fixed text, which every such line holds."""
+    """One form of a line: its fixed text, with a group for each value. `anchor`: a fixed text that every line holds."""
 
     pattern: re.Pattern[str]
     anchor: str
 
-    def share(self, line: str) -> float:
-        """How much of a line it explains, from 0 to 1: its fixed text and the numbers whose digits are fixed."""
-        if self.anchor not in line:
-            return 0.0
-        found = self.pattern.search(line)
+    def told(self, line: str) -> frozenset[int]:
+        """The characters of a line that it fixes: its text, and the digits whose number a format gives."""
+        found = self.pattern.search(line) if self.anchor in line else None
         if found is None:
-            return 0.0
-        told = len(found.group()) - sum(len(v) for v in found.groups() if v)
-        return told / max(1, len(line))
+            return frozenset()
+        at = set(range(*found.span()))
+        for group in range(1, self.pattern.groups + 1):
+            at.difference_update(range(*found.span(group)))
+        return frozenset(at)
+
+
+def share(made: Sequence[Template], line: str) -> float:
+    """How much of a line a program's templates explain, from 0 to 1: nearly all is its text, a little its digits.
+
+    Parts that are put together to one line before it is written count for less than one template of the whole line.
+    """
+    told = [t for t in (one.told(line) for one in made) if t]
+    if not told:
+        return 0.0
+    together = frozenset().union(*told)
+    return max(max(_share(t, line) for t in told), PARTS * _share(together, line))
+
+
+def _share(told: frozenset[int], line: str) -> float:
+    text = [i for i, c in enumerate(line) if not (c.isdigit() or c.isspace() or c in "+-.")]
+    digits = [i for i, c in enumerate(line) if c.isdigit()]
+    of_text = sum(i in told for i in text) / len(text) if text else 0.0
+    return 0.9 * of_text + (0.1 * sum(i in told for i in digits) / len(digits) if digits else 0.0)
 
 
 def templates(tree: ast.Module) -> tuple[Template, ...]:

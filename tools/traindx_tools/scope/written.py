@@ -17,20 +17,25 @@ from traindx_tools.on_code.source import SourceFile
 from traindx_tools.on_logs.readers.prefixes import parse_prefix
 from traindx_tools.scope.model import LogLines
 from traindx_tools.scope.templates import label_words, templates, words_of_line
+from traindx_tools.scope.templates import share as of_line
 from traindx_tools.scope.tree import Tree
 
 MOST_FORMS = 250
 """Forms of lines that are looked at: lines that differ in numbers only are of one form."""
 EXAMPLES = 3
 """Lines of a form that are compared."""
-LEAST_SHARE = 0.3
-"""Share of a line that a print has to explain."""
+LEAST_SHARE = 0.6
+"""Share of a line that a print has to explain: a remark within a longer line is no sign of it."""
 LEAST_WORDS = 0.5
 """Share of a line's words that a script has to hold."""
 NEARLY = 0.9
 """A script that explains this share of what the best one explains of a line may have written it as well."""
 TIMES = 3
 """A script is out where another explains so many times more of the lines that only one of both can have written."""
+_USUAL = frozenset({"loss", "epoch", "step", "steps", "iter", "iteration", "batch", "train", "val", "valid", "test",
+                    "validation", "training", "acc", "accuracy", "learning_rate", "grad_norm", "time", "eval", "eta",
+                    "info"})
+"""Words that any log has: a library writes them as well."""
 _NUMBER = re.compile(r"[-+]?\d[\d.,]*(?:[eE][-+]?\d+)?")
 
 
@@ -89,7 +94,7 @@ def _by_print(parsed: Mapping[Path, ast.Module | None]) -> Share:
 
     @cache
     def share(file: Path, line: str) -> float:
-        return max((t.share(line) for t in known[file]), default=0.0)
+        return of_line(known[file], line)
 
     return share
 
@@ -99,8 +104,8 @@ def _by_words(parsed: Mapping[Path, ast.Module | None]) -> Share:
 
     @cache
     def share(file: Path, line: str) -> float:
-        words = words_of_line(line)
-        return len(words & known[file]) / len(words) if len(words) > 1 else 0.0
+        words = frozenset(w for w in words_of_line(line) if w.lower() not in _USUAL)
+        return len(words & known[file]) / len(words) if words else 0.0
 
     return share
 
