@@ -86,8 +86,11 @@ class Reach:
     def asked(self, given: DiagnoseRun) -> Asked:
         """What was said of the run's files. Raises Refused and BadUsage for an entry point that may not be read."""
         entry = tuple(str(f) for e in given.entry for f in self.code([str(entry_file(e, self.root))]).files)
-        named = tuple(f for p in given.paths if p.endswith(".py") for f in self.code([p]).files)
-        return Asked(entry, given.everything, which=given.which, named=named)
+        return Asked(entry, given.everything, which=given.which, named=self.named(given.paths))
+
+    def named(self, paths: Sequence[str]) -> tuple[Path, ...]:
+        """The Python files that were named one by one. Raises Refused."""
+        return tuple(f for p in paths if p.endswith(".py") for f in self.code([p]).files)
 
     def session(self, session: str) -> SessionFolder:
         """A session below the root by its id or the beginning of it. Raises Refused, NoSuchSession."""

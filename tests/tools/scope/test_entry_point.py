@@ -241,3 +241,10 @@ def test_the_log_of_another_script_lies_beside_the_run(tmp_path: Path) -> None:
     assert {s.source for s in seen.run.series} == {str(tmp_path / "out.txt")}
     both = scope(tmp_path, "out.txt", "old/out.txt", asked=Asked(code=(tmp_path / "a.py", tmp_path / "old" / "b.py")))
     assert names(both.judged) == ["a.py", "b.py"]
+
+
+def test_the_only_script_beside_the_log_where_nothing_else_tells(tmp_path: Path) -> None:
+    project(tmp_path, a_dot_py=OTHER, old__b_dot_py=OTHER, old__c_dot_py=OTHER, out_dot_txt="step 1 loss 0.5\n" * 9)
+    found = scope(tmp_path)
+    assert names(found.entry) == ["a.py"]
+    assert names(found.beside) == ["b.py", "c.py"]

@@ -7,14 +7,14 @@ metrics is written anew at each start, a console log is appended to. Code and co
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from traindx_tools.on_logs.artifacts import Source, encoding_of, is_binary
 from traindx_tools.on_logs.readers.text_log import lines_of
-from traindx_tools.on_logs.reading import Reading, joined, read_source
+from traindx_tools.on_logs.reading import Reading, joined, read_parts, read_source
 from traindx_tools.on_logs.restarts import Segment, segments
 from traindx_tools.on_logs.run import ErrorEvent, Run, Series
 
@@ -89,9 +89,9 @@ def _age(source: Source) -> tuple[float, list[tuple[int, str]]]:
     return written, [(int(p) if p.isdigit() else -1, p) for p in re.split(r"(\d+)", source.name)]
 
 
-def last_run(reading: Reading) -> Run:
-    """The run that was written last, joined from its files."""
-    return joined(each_run(reading)[-1].reading)
+def read_last_run(paths: Sequence[str | Path] | str | Path, *, names: Mapping[str, str] | None = None) -> Run:
+    """Reads the run that was written last, where files hold several; arguments and errors as of `read_run`."""
+    return joined(each_run(read_parts(paths, names=names))[-1].reading)
 
 
 def _cut(source: Source, part: Run) -> tuple[Segment, ...]:

@@ -206,6 +206,10 @@ def _by_files(found: Found, tree: Tree) -> Entry:
         return Entry(scripts, "you named it" if len(scripts) == 1 else "you named them")
     if len(scripts) == 1:
         return Entry(scripts, "the only script here")
+    homes = {os.path.realpath(Path(log.name).parent) for log in found.logs}
+    near = [s for s in scripts if os.path.realpath(s.parent) in homes]
+    if len(near) == 1:
+        return Entry((near[0],), "the only script in the folder of the log")
     started = {x.script: s for s in found.shell for x in launches(read_text(s), tree, s.parent)}
     if len(started) == 1:
         script, shell = next(iter(started.items()))
