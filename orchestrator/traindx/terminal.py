@@ -76,6 +76,8 @@ def _headline(view: View, page: _Page) -> Iterator[str]:
         about = [f"{percent(cause['confidence'])} confident", cause.get("severity"), cause.get("location")]
         yield page.heading(view.verdict, line(", ".join(str(a) for a in about if a)))
     yield from page.wrap(view.headline, "  ")
+    for sentence in view.scope:
+        yield from (page.paint(text, "quiet") for text in page.wrap(sentence, "  "))
 
 
 def _told(view: View) -> dict[str, str]:

@@ -12,8 +12,11 @@ from functools import cached_property
 from typing import Any
 
 from traindx.model import Diagnosis
+from traindx.safe_text import line as clip
 from traindx_tools.finding import Finding
 from traindx_tools.on_logs.run import Run
+from traindx_tools.scope.model import in_words
+from traindx_tools.scope.runs import in_sentences
 from traindx_tools.triage import CONFIDENT, timeline
 
 VERDICTS = {
@@ -181,6 +184,12 @@ class View:
         """This run beside one that works; None where none was given."""
         found: Mapping[str, Any] | None = self.result.get("comparison")
         return found
+
+    @property
+    def scope(self) -> list[str]:
+        """Which files and which run were judged, and what lies beside them, in sentences."""
+        runs = in_sentences(self.result.get("runs") or (), int(self.result.get("judged_run") or 1), clip)
+        return [*(in_words(self.result["scope"]) if self.result.get("scope") else []), *runs]
 
     @property
     def remarks(self) -> list[str]:

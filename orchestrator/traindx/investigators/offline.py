@@ -88,11 +88,12 @@ def _examine(case: Case) -> Report:
     paths += [f for s in said for f in s.files if f not in paths]
     symptom = " ".join((case.symptom.observed, *(s.comment for s in said)))
     try:
-        report = diagnose(paths, symptom=symptom, missing=given.missing, root=case.workspace)
+        report = diagnose(paths, symptom=symptom, missing=given.missing, root=case.workspace, asked=case.asked)
     except UnreadableInput:
         if given.paths:
             raise
-        report = diagnose([case.workspace], symptom=symptom, missing=given.missing, root=case.workspace)
+        report = diagnose([case.workspace], symptom=symptom, missing=given.missing, root=case.workspace,
+                          asked=case.asked)
     return replace(report, seen=replace(steering.steered(report.seen, said), symptom=case.symptom.observed))
 
 
