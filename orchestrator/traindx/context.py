@@ -84,7 +84,10 @@ class DiagnosisResult(Model):
     analysis_artifacts: dict[str, str] = Field(default_factory=dict)
     comparison: dict[str, JsonValue] | None = None
     """The run beside one that works (`--against`): see `traindx_tools.against`."""
+    symptom_answer: tuple[dict[str, JsonValue], ...] = ()
+    """What became of each symptom that a person stated: see `traindx_tools.symptom.SymptomAnswer.to_json`."""
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; `comparison` only where there is one."""
-        return {k: v for k, v in super().to_json().items() if k != "comparison" or v is not None}
+        """Plain values; `comparison` and `symptom_answer` only where there is one."""
+        asked = ("comparison", "symptom_answer")
+        return {k: v for k, v in super().to_json().items() if k not in asked or v}

@@ -157,6 +157,7 @@ class Report:
             next_checks=self.next_checks,
             analysis_artifacts={**self._analyses(), **(artifacts or {})},
             comparison=self.comparison.to_json() if self.comparison is not None else None,
+            symptom_answer=tuple(a.to_json() for a in self.seen.symptom_answers),
         )
 
     @property

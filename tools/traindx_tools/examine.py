@@ -26,7 +26,8 @@ from traindx_tools.on_logs.roles import is_known
 from traindx_tools.on_logs.run import Run
 from traindx_tools.on_logs.several_runs import told_apart
 from traindx_tools.on_torch.cuda_memory import findings_of, read_memory_snapshot
-from traindx_tools.symptoms import blind_spots, observed_symptoms, unseen_symptoms
+from traindx_tools.symptom import Cause, SymptomAnswer, answers_to, explained, left_open
+from traindx_tools.symptoms import blind_spots, observed_symptoms
 from traindx_tools.triage import FEWEST, Verdict, fitting, judge, without_effect
 
 MOST_CODE_FILES = 400
@@ -45,12 +46,23 @@ class Examination:
     findings: tuple[Finding, ...]
     verdict: Verdict
     notes: tuple[str, ...]
+    prefixes: tuple[str, ...] = ()
+    """The root as a path may begin with it; what is told of places is told without it."""
 
     def joined(self, more: Sequence[Finding], records: int = 0) -> Examination:
         """With findings of instruments that ran elsewhere, all weighed anew in one triage."""
         findings = tuple({(f.rule, str(f.where), f.statement): f for f in (*self.findings, *more)}.values())
         verdict = _verdict(findings, self.run, self.code, self.symptom, self.records + records)
         return replace(self, findings=findings, verdict=verdict)
+
+    @cached_property
+    def symptom_answers(self) -> tuple[SymptomAnswer, ...]:
+        """The answer to each symptom that was stated, with the sure cause that predicts it."""
+        sure = self.verdict.causes if self.verdict.status == "diagnosis_complete" else ()
+        found = explained(answers_to(self.symptom, self.run, self.findings),
+                          [Cause(h.mode.id, h.mode.symptoms) for h in sure])
+        return tuple(replace(a, where=_inside(a.where, self.prefixes), statement=_inside(a.statement, self.prefixes))
+                     for a in found)
 
     @cached_property
     def records(self) -> int:
@@ -66,7 +78,7 @@ def _verdict(findings: Sequence[Finding], run: Run, code: Sequence[Path], sympto
     elif strangers:
         records -= sum(len(s) for s in run.series)
     verdict = judge(findings, load_catalog(), symptom, records=records, strangers=strangers,
-                    unseen=unseen_symptoms(symptom, recorded), unjudged=blind_spots(recorded, bool(code)),
+                    unseen=left_open(answers_to(symptom, run, findings)), unjudged=blind_spots(recorded, bool(code)),
                     domains=domains_of(run, code, symptom))
     return fitting(verdict, Circumstances.of(code, findings, (e.message for e in run.errors)))
 
@@ -197,4 +209,4 @@ def examine(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | No
     verdict = _verdict(findings, run, files, symptom, sum(len(s) for s in run.series))
     files_apart = (_inside(apart, here),) if apart else ()
     notes = (*files_apart, *(f"{_inside(a.path, here)}: {a.note}" for a in read if a.note), *failures)
-    return Examination(tuple(str(p) for p in paths), symptom, run, files, findings, verdict, notes)
+    return Examination(tuple(str(p) for p in paths), symptom, run, files, findings, verdict, notes, here)

@@ -99,6 +99,12 @@ def _cut(part: list[Token], asked: bool) -> Iterator[tuple[list[Token], bool]]:
                 yield part[:i], bool(_ASKS.match(part[0].text) or _WHY.match(part[0].text))
                 yield rest, True
                 return
+        last = max((i for i, w in enumerate(part) if w.kind == "mark" and w.base in (":", ",", "-", "--", "\u2013", "\u2014")),
+                   default=-1)
+        if 0 < last < len(part) - 1 and len(part) - last <= 7 and not _ASKS.match(part[0].text):
+            yield part[:last], False
+            yield part[last + 1:], True
+            return
     yield part, asked
 
 

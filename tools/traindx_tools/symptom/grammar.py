@@ -28,6 +28,8 @@ _AT = {"at": "at", "near": "at", "around": "at", "about": "at", "to": "at", "of"
        "is": "at", "be": "at", "below": "below", "under": "below", "above": "above", "over": "above", "<": "below",
        ">": "above", "than": "at"}
 _FORMED = ("error", "exception")
+_UNITS = frozenset("it/s s ms mb gb mib gib kb bit nat point nat db k m steps/s samples/s so less more respectively dead overall "
+                   "although is be".split())
 _TIME = frozenset("step epoch iteration iter update batch episode hour second minute day month process rank gpu worker time "
                   "code fold token".split())
 
@@ -48,6 +50,10 @@ class Read:
     """Whether the value is named loosely: "close to zero"."""
     near: str = ""
     """The words around the predicate, where its place is looked for first."""
+    firm: bool = False
+    """Whether the value is said of a stretch of the run: "always", "for the first 200 steps"."""
+    lead: str = ""
+    """The words before the first predicate of the clause: a place there is that of all of them."""
 
 
 class Names:
@@ -186,8 +192,9 @@ def _subjects(words: Sequence[Token], names: Names) -> Iterator[tuple[Subject, i
         row, end = (_OWN, i + 1) if own else hits.get(i, (None, i + 1))
         if row is not None and row.key == "step_time" and _numbered(words, i, end):
             row = None
-        if row is None and words[i].base in SPLITS and words[i].kind == "word" and not _verb(words, i):
-            nxt = hits.get(i + 1)
+        nxt = hits.get(i + 1)
+        if words[i].base in SPLITS and words[i].kind == "word" and not _verb(words, i) and (
+                row is None or (row.family == "run" and nxt is not None and nxt[0].family != "run")):
             row, end = nxt if nxt is not None else (_SPLIT, i + 1)
         if row is not None:
             yield _subject(words, i, end, row, own), i, end
@@ -288,10 +295,17 @@ def _read_one(hit: Hit[Predicate], floor: int, words: Sequence[Token], found: Se
     about = any(w.base in _LOOSELY for w in words[hit.end:ends])
     stop = next((i for i in range(hit.end, ends) if words[i].base in (",", "and")), ends)
     near = " ".join(w.text for w in words[floor:stop])
+    lead = _lead(words, hits)
     for subject in chosen or [None]:
         behind = any(f.subject is subject and f.start >= hit.end for f in found)
+        firm = (place_in(near).kind or place_in(lead).kind) in ("always", "first", "start", "end", "each")
         yield Read(predicate, subject, direction, value, relation if value is not None or direction == "stays" else "",
-                   hit.phrase, not behind, about, near)
+                   hit.phrase, not behind, about, near, firm, lead)
+
+
+def _lead(words: Sequence[Token], hits: Sequence[Hit[Predicate]]) -> str:
+    """The words before the first predicate; the whole clause where there is one predicate alone."""
+    return " ".join(w.text for w in (words if len(hits) == 1 else words[:hits[0].start]))
 
 
 def _chosen(hit: Hit[Predicate], found: Sequence[_Found], floor: int, words: Sequence[Token],
@@ -323,6 +337,9 @@ def _subjects_of(predicate: Predicate, hit: Hit[Predicate], found: Sequence[_Fou
     for group in ([f for f in free if f.subject.family not in ("run", "setting")], free):
         if group:
             return _joined(group, words, near)
+    others = [f for f in found if floor <= f.start and f.end <= hit.start and not f.governed and f not in fitting]
+    if others and not near:
+        return []  # it is said of something else: "the seed and the data are the same"
     if near and carried is None:
         return [near[-1].subject]
     if right and (carried is None or not _verbal(hit)):
@@ -392,7 +409,9 @@ def _value(words: Sequence[Token], start: int, end: int) -> tuple[float | None, 
             relation = _AT[w.base]
         if w.number is not None or w.kind == "number":
             around = [t.base for t in words[max(i - 1, 0):i + 2] if t.kind == "word"]
-            if w.number is not None and not _TIME.intersection(around):
+            following = words[i + 1] if i + 1 < len(words) else None
+            counted = following is not None and following.kind == "word" and following.base not in _AFTER | _UNITS
+            if w.number is not None and not counted and not _TIME.intersection(around):
                 return w.number, relation or "at"
             return None, relation
     return None, relation
@@ -421,14 +440,14 @@ _EMPTY = frozenset({"be", "show", "read", "print", "report", "equal", "become", 
 def _symptom(clause: Clause, read: Read) -> StatedSymptom:
     against = against_in(clause.text)
     subject, direction = read.subject, _meant(read, against.kind)
-    made = StatedSymptom(clause.text[:MOST_SAID], direction, subject, _place(clause, read), read.value, read.relation,
+    made = StatedSymptom(clause.text[:MOST_SAID], direction, subject, _place(read), read.value, read.relation,
                          against)
     return replace(made, kinds=kinds_of(made))
 
 
-def _place(clause: Clause, read: Read) -> Place:
+def _place(read: Read) -> Place:
     near = place_in(read.near)
-    return near if near.kind else place_in(clause.text)
+    return near if near.kind else place_in(read.lead)
 
 
 _GOOD_WAY: Mapping[str, frozenset[str]] = {
@@ -445,6 +464,8 @@ def _meant(read: Read, against: str) -> str:
     family = read.subject.family if read.subject is not None else "run"
     if read.predicate.only and read.subject is None and not read.predicate.alone:
         return NOTHING
+    if family == "lr" and read.direction == "is" and read.value and read.about is False and not read.firm:
+        return NOTHING  # "learning_rate is 1e-3": a setting
     if read.direction in ("less", "more", "better", "worse"):
         return _compared(read, family, against)
     if read.direction in _GOOD_WAY and family in _GOOD_WAY[read.direction]:

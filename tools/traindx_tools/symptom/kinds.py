@@ -110,3 +110,16 @@ def fits(mode_symptoms: Iterable[str], stated: Iterable[StatedSymptom]) -> str:
         return "explains"
     apart = all(bool(s.kinds & _LEARNING) != bool(of_mode & _LEARNING) or not s.kinds & _LEARNING for s in seen)
     return "unrelated" if apart else "unknown"
+
+
+UNRELATED_CAP = 0.69
+"""The most that a mode may claim as the cause of a stated symptom that it cannot explain: below `triage.CONFIDENT`."""
+
+
+def cap_for(mode_symptoms: Iterable[str], stated: Iterable[StatedSymptom]) -> float:
+    """The highest confidence of a mode as the cause of what was stated: 1.0 where it explains any of it.
+
+    Where nothing was stated, or nothing that is understood, no mode is held down.
+    """
+    seen = [s for s in stated if s.understood and s.kinds and not s.asked]
+    return 1.0 if not seen or fits(mode_symptoms, seen) == "explains" else UNRELATED_CAP

@@ -46,7 +46,7 @@ _AGAINST: tuple[tuple[str, str], ...] = (
     ("chance", r"\bchance\b|\bcoin flip|\brandom(?:ly)?\b(?! seed| crop| augment| split| shuff| sampl)|\bguess\w*|\bmajority|"
                r"predicting the (?:mean|average)|variance of the|uniform|\bln ?\(?\d+\)?|\blog ?\(\d+\)|base rate|"
                r"standard deviation of the|ln\(?vocab\)?|always showing the same"),
-    ("others", r"\bothers?\b (?:\w+ )?(?:get|methods?|people|report)|\bthe paper|\breported\b|\bpublished (?:number|result|score|value)s?|"
+    ("others", r"\bthat of (?:a|the)\b|\bothers?\b (?:\w+ )?(?:get|methods?|people|report)|\bthe paper|\breported\b|\bpublished (?:number|result|score|value)s?|"
                r"\breference\b|\btutorial\b|\bthe sweep\b|\bis usual\b|\bother methods\b|\bbaseline|linear model|"
                r"logistic regression|gradient boosting|\bleaderboard\b|\bthe repo(?:sitory)?\b|\boriginal (?:code|impl)"),
     ("before", r"\blast (?:month|week|year|time|version)|\bbefore (?:the )?(?:up(?:date|grade)|change)|\bused to\b|"

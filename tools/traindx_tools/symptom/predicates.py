@@ -57,8 +57,8 @@ _TABLE: tuple[tuple[Predicate, str], ...] = (
      "look flat, same in every epoch, same in each epoch, same value in every epoch, same every epoch, same number, "
      "exactly the same, same six digit, same value, same number in every epoch, get stuck, stay at first value, stay at start value, stay near start value, stay at initial value, "
      "move around the same, hover around the same, stick at, stick to, "
-     "stick near, same from epoch to epoch, not a single bit, same to all printed digit, do nothing, be the same, "
-     "stay the same, remain the same, stay where, stay where it be, same before and after, be identical, stop short, "
+     "stick near, same from epoch to epoch, not a single bit, same to all printed digit, do nothing, same, "
+     "stay the same, remain the same, stay where, stay where it be, same before and after, identical, stop short, "
      "refuse to fall, refuse to go, refuse to move, refuse to go below, refuse to learn, fail to learn, fail to "
      "converge, fail to improve, fail to train, stop improving, flat line, flatline, bottom out, identical in"),
     (Predicate("stays", NORMAL, _METRIC),
@@ -97,7 +97,7 @@ _TABLE: tuple[tuple[Predicate, str], ...] = (
     (Predicate("less", NORMAL, (*_METRIC, "output")),
      "lower than, smaller than, below, far below, clearly below, under, be below, clearly lower than, much lower than"),
     (Predicate("more", NORMAL, (*_METRIC, "output")),
-     "higher than, larger than, above, far above, clearly above, be above, greater than, over the, many time, time that"),
+     "higher than, larger than, above, far above, clearly above, be above, greater than, times that, many times the"),
     (Predicate("better", "poor", (*_METRIC, "output")), "better than, clearly better than, far better than"),
     (Predicate("worse", NORMAL, (*_METRIC, "output")), "worse than, far worse than, much worse than, clearly worse than"),
     (Predicate("low", NORMAL, _MEASURED), "low, tiny, small, lower, smaller, very low, little, close to nothing, negligible"),
@@ -118,10 +118,11 @@ _TABLE: tuple[tuple[Predicate, str], ...] = (
     (Predicate("identical", NORMAL, (), alone=True),
      "always predict, always output, only predict, predict a single, predict one, predict only, predict the majority, "
      "predict the same, output the same, answer the same, give the same answer, generate the same, predict constant, "
-     "predict always, only ever predict, always answer, same for all input, same for every input, ignore the input"),
+     "predict always, only ever predict, always answer, identical output, constant output, constant prediction, "
+     "identical prediction, same token, same class, same answer, same image for, same word, same label for, same output for, "
+     "same for all input, same for every input, ignore the input"),
     (Predicate("identical", NORMAL, ("output", "run")),
-     "identical, same, same for all, all the same, same class, same token, same value, constant, same for every input, "
-     "same answer, same image, same ad, look the same, always predict, always output, always answer, only predict, "
+     "identical, same, same for all, all the same, same value, constant, same image, same ad, look the same, always predict, always output, always answer, only predict, "
      "predict a single, predict one, predict only, predict the majority, predict the mean, output the same, "
      "name the same, only ever predict, ignore the input, predict constant, output the mean, nearly the same, "
      "predict the same, answer the same, give the same, generate the same, predict always, output a constant, "

@@ -96,7 +96,8 @@ _TABLE: tuple[tuple[Row, str], ...] = (
     (Row("data", "setting", ()),
      "data, batch size, batch, setting, seed, dropout, weight decay, hyperparameter, config, configuration, mask, "
      "input, target, dataset, loader, clipping, gradient clipping, augmentation, sampler, shape, key, vocabulary, "
-     "beta, temperature, mixed precision, half precision, full precision, single precision, scan step, gradient penalty, "
+     "beta, temperature, mixed precision, half precision, full precision, single precision, scan step, gradient penalty, linear decay, "
+     "cosine decay, lr decay, effective batch, learning rate schedule, "
      "optimizer, optimiser, bigger gpu, larger network, bigger model, larger model, resolution"),
 )  # fmt: skip
 
