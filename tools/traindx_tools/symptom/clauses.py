@@ -113,7 +113,7 @@ def _parts(sentence: Sequence[Token]) -> Iterator[tuple[list[Token], str]]:
     part: list[Token] = []
     opener = ""
     for i, w in enumerate(sentence):
-        divides = w.kind == "mark" and w.base in (":", "--", "-", "–", "—", "(", ")")
+        divides = w.kind == "mark" and w.base in (":", "--", "-", "–", "—", "(", ")") and not _logarithm(w, part)
         if w.kind == "mark" and w.base == ",":
             divides = _begins_anew(sentence, i + 1) or opener in _CONCEDES and bool(part)
         divides = divides or _goes_on(sentence, i, part) or (w.base == "as" and _begins_anew(sentence, i))
@@ -130,6 +130,12 @@ def _parts(sentence: Sequence[Token]) -> Iterator[tuple[list[Token], str]]:
             part.append(w)
     if part:
         yield part, opener
+
+
+def _logarithm(mark: Token, part: Sequence[Token]) -> bool:
+    """Whether a bracket is one of "ln(10)"."""
+    bases = [t.base for t in part]
+    return bool(bases) and ((mark.base == "(" and bases[-1] in ("ln", "log")) or (mark.base == ")" and "(" in bases))
 
 
 _ANEW = re.compile(r"(?:and |but |so |which |it |this |that )*(?:i|we|others?|a (?:\w+ )?colleague|probably|maybe|perhaps|"

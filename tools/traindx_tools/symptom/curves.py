@@ -63,6 +63,9 @@ def _can_refute(symptom: StatedSymptom, series: Series) -> bool:
         return False
     if symptom.against.kind in ("run", "others", "before"):
         return False
+    if symptom.direction in ("explodes", "rises", "falls", "spikes", "oscillates") and symptom.place.kind in (
+            "start", "soon", "each", "sometimes"):
+        return False  # what is short may lie between two records
     group = symptom.subject.group if symptom.subject is not None else None
     return bool(np.isfinite(series.values[-1])) and (group in (None, series.group) or group in HELD_OUT and (
         series.group in HELD_OUT))
@@ -165,13 +168,32 @@ def _explodes(s: StatedSymptom, w: Window, run: Run) -> Measured:
 def _valued(s: StatedSymptom, w: Window, run: Run) -> Measured:
     """What was said with a value, else whether it stays where it is."""
     if s.value is None:
-        return measure.ending(w) if s.direction in ("poor", "low", "high", "is") else measure.flat(w)
+        return measure.ending(w) if s.direction in ("poor", "low", "high", "is") else _flat(s, w)
+    if s.direction == "still" and s.relation in ("above", "below"):
+        return measure.bound(w, s.value, s.relation == "below", _family(s) == "score")
     found = measure.near_value(w, s.value, s.relation, _family(s) == "score")
     if found.holds or s.direction not in ("still", "stays"):
         return found
     level = measure.flat(w)
     told = f"{level.statement} (not {number(s.value)})"
     return Measured(level.holds, level.against, told, {**level.values, "said": s.value}, level.index, level.until)
+
+
+def _flat(s: StatedSymptom, w: Window) -> Measured:
+    """Whether it stays where it is; one that goes the wrong way does not do what it should either."""
+    found = measure.flat(w)
+    first, last = found.values.get("first"), found.values.get("last")
+    if found.holds or not isinstance(first, float) or not isinstance(last, float):
+        return found
+    better = (last > first) == (w.series.name.split("/")[0] in _UPWARDS)
+    judged = _family(s) in ("loss", "score", "reward", "run", "term")
+    if judged and not better and s.direction == "still":
+        return replace(found, holds=True, against=False)
+    return found
+
+
+_UPWARDS = frozenset({"accuracy", "accuracy_top5", "reward", "f1", "auc", "iou", "map", "dice", "r2", "recall", "precision",
+                      "bleu", "hits", "auprc", "psnr", "ssim", "explained_variance"})
 
 
 def _poor(s: StatedSymptom, w: Window, run: Run) -> Measured:
@@ -224,6 +246,7 @@ _JUDGES: Mapping[str, Callable[[StatedSymptom, Window, Run], Measured]] = {
     "low": _poor,
     "high": _poor,
     "slow-learning": lambda s, w, run: measure.flat(w, slow=True),
+    "unstarted": lambda s, w, run: measure.zero(w),
     "spikes": lambda s, w, run: measure.spike(w),
     "jumps": _jumps,
     "oscillates": lambda s, w, run: measure.rough(w),
@@ -232,7 +255,6 @@ _JUDGES: Mapping[str, Callable[[StatedSymptom, Window, Run], Measured]] = {
     "too-good": lambda s, w, run: measure.ending(w),
     "collapse": lambda s, w, run: measure.moves(w, False),
     "unused": lambda s, w, run: measure.ending(w),
-    "unstarted": _valued,
 }
 
 

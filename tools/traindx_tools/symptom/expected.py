@@ -142,6 +142,14 @@ def _scale_search(answer: SymptomAnswer, run: Run) -> str:
             f"and the loss falls from {number(first)} to {number(last)}")
 
 
+def _levels_off(answer: SymptomAnswer, run: Run) -> str:
+    """Memory that grows at first and stays for the second half of the record."""
+    since = answer.values.get("levels_off")
+    if answer.symptom.subject is None or answer.symptom.subject.family != "memory" or not isinstance(since, float):
+        return ""
+    return "caches, workers and the allocator fill at first; for the second half of the record it does not grow"
+
+
 def _grad_only(answer: SymptomAnswer, run: Run) -> str:
     return _scale_search(answer, run) if "grad" in answer.metric or "norm" in answer.metric else ""
 
@@ -149,7 +157,7 @@ def _grad_only(answer: SymptomAnswer, run: Run) -> str:
 _Reason = Callable[[SymptomAnswer, Run], str]
 _REASONS: Mapping[str, tuple[_Reason, ...]] = {
     "still": (_adversaries, _converged), "stays": (_adversaries, _converged), "oscillates": (_adversaries, _reinforced),
-    "unsettled": (_adversaries,), "rises": (_warm_up, _adversaries, _reinforced), "falls": (_warm_up,),
+    "unsettled": (_adversaries,), "rises": (_levels_off, _warm_up, _adversaries, _reinforced), "falls": (_warm_up,),
     "jumps": (_schedule_restarts,), "spikes": (_schedule_restarts, _brief, _reinforced), "negative": (_unbounded, _adversaries),
     "is": (_adversaries,), "high": (_adversaries, _reinforced), "explodes": (_reinforced,),
     "overflow": (_scale_search,), "nonfinite": (_grad_only,),

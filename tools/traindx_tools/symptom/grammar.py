@@ -15,10 +15,10 @@ from traindx_tools.symptom import predicates, subjects
 from traindx_tools.symptom.clauses import Clause
 from traindx_tools.symptom.kinds import kinds_of
 from traindx_tools.symptom.places import against_in, place_in
-from traindx_tools.symptom.predicates import NORMAL, NOTHING, Predicate
+from traindx_tools.symptom.predicates import NORMAL, NOTHING, UNPLACED, Predicate
 from traindx_tools.symptom.stated import Place, StatedSymptom, Subject
 from traindx_tools.symptom.subjects import SPLITS, Row
-from traindx_tools.symptom.words import Hit, Token
+from traindx_tools.symptom.words import SKIPPED, Hit, Token
 
 MOST_SAID = 200
 _OWN = Row("own", "own")
@@ -28,8 +28,13 @@ _AT = {"at": "at", "near": "at", "around": "at", "about": "at", "to": "at", "of"
        "is": "at", "be": "at", "below": "below", "under": "below", "above": "above", "over": "above", "<": "below",
        ">": "above", "than": "at"}
 _FORMED = ("error", "exception")
-_UNITS = frozenset("it/s s ms mb gb mib gib kb bit nat point nat db k m steps/s samples/s so less more respectively dead overall "
-                   "although is be".split())
+def _counts(following: Token) -> bool:
+    """Whether a number counts things: "2 codes", "28 px" are no values of a metric."""
+    word = following.text.lower()
+    return word in ("px", "k") or (len(word) > 3 and word.endswith("s") and word not in _UNITS)
+
+
+_UNITS = frozenset({"steps/s", "samples/s", "tokens/s", "nats", "bits", "points", "less", "across", "always", "plus", "this"})
 _TIME = frozenset("step epoch iteration iter update batch episode hour second minute day month process rank gpu worker time "
                   "code fold token".split())
 
@@ -157,6 +162,9 @@ def _idle(hit: Hit[Predicate], words: Sequence[Token], found: Sequence[_Found]) 
             following.base not in _AFTER and not any(f.start - 2 <= hit.end <= f.start for f in found)
             or (hit.phrase in ("same", "constant", "identical") and following.base not in _AFTER)):
         return True
+    owner = next((f.subject for f in found if f.start == hit.end), None)
+    if owner is not None and owner.family in ("lr", "setting") and not _fits(hit.entry, owner):
+        return True  # "the peak learning rate"
     back = words[max(hit.start - 2, 0):hit.start]
     if back and back[-1].base in ("than", "beat"):
         return True
@@ -221,7 +229,7 @@ def _own_name(words: Sequence[Token], i: int, names: Names) -> str | None:
         return None
     known = names.of(text)
     if known is not None and (len(text) > 2 or not text.isalpha()):
-        return known if words[i].base not in _ORDINARY else None
+        return known if words[i].base not in _ORDINARY and words[i].base not in SPLITS else None
     scoped = "/" in text and bool(SPLITS.keys() & text.lower().split("/"))
     return text if ("_" in text or "@" in text or scoped) and any(c.isalpha() for c in text) else None
 
@@ -289,18 +297,29 @@ def _read_one(hit: Hit[Predicate], floor: int, words: Sequence[Token], found: Se
     denial = _denial(words, hit, floor)
     direction = NOTHING if denial == "instead" else predicate.denied if denial else predicate.direction
     direction = NORMAL if denial == "no" and predicate.direction in ("rises", "falls") else direction
-    ends = min([h.start for h in hits if h.start >= hit.end] or [len(words)])
+    ends = min([h.start for h in hits if h.start >= hit.end and h is not hit] or [len(words)])
     value, relation = _value(words, hit.end, min(max(ends, hit.end + 1), hit.end + 9))
-    relation = relation or next((_AT[w] for w in hit.phrase.split() if w in _AT and w not in ("be", "to")), "")
+    bound = next((_AT[w] for w in hit.phrase.split() if w in ("above", "below", "under")), "")
+    relation = bound or relation
     about = any(w.base in _LOOSELY for w in words[hit.end:ends])
-    stop = next((i for i in range(hit.end, ends) if words[i].base in (",", "and")), ends)
-    near = " ".join(w.text for w in words[floor:stop])
+    stop = next((i for i in range(hit.end, ends) if words[i].base in (",", "and")
+                 and not (i + 1 < len(words) and words[i + 1].kind == "number")), ends)
+    begin = max([i + 1 for i in range(floor, hit.start) if words[i].base in (",", "and")] or [floor])
+    near = " ".join(w.text for w in words[begin:stop])
     lead = _lead(words, hits)
+    chosen = chosen or [f.subject for f in found if predicate.alone and f.start < hit.end and hit.start < f.end]
+    chosen = chosen or _pronoun(predicate, words, hit.start)
     for subject in chosen or [None]:
         behind = any(f.subject is subject and f.start >= hit.end for f in found)
         firm = (place_in(near).kind or place_in(lead).kind) in ("always", "first", "start", "end", "each")
         yield Read(predicate, subject, direction, value, relation if value is not None or direction == "stays" else "",
                    hit.phrase, not behind, about, near, firm, lead)
+
+
+def _pronoun(predicate: Predicate, words: Sequence[Token], end: int) -> list[Subject]:
+    """The run as a whole, where "it" does something that can be said of a run and nothing else was spoken of."""
+    said = [w.text for w in words[:end] if w.base in ("it", "this", "everything")]
+    return [Subject("run", "run", said[0])] if said and "run" in predicate.only else []
 
 
 def _lead(words: Sequence[Token], hits: Sequence[Hit[Predicate]]) -> str:
@@ -334,12 +353,14 @@ def _subjects_of(predicate: Predicate, hit: Hit[Predicate], found: Sequence[_Fou
     near = [f for f in fitting if floor <= f.start and f.end <= hit.start]
     right = [f for f in fitting if hit.end <= f.start <= hit.end + 3 and not _marked(words, hit.end, f.start)]
     free = [f for f in near if not f.governed]
+    others = [f for f in found if floor <= f.start and f.end <= hit.start and not f.governed and f not in fitting]
+    if others and (not near or (near[-1].end <= others[-1].start and _marked(words, near[-1].end, others[-1].start))):
+        return []  # it is said of something else: "loss is logged, the seed and the data are the same"
     for group in ([f for f in free if f.subject.family not in ("run", "setting")], free):
         if group:
             return _joined(group, words, near)
-    others = [f for f in found if floor <= f.start and f.end <= hit.start and not f.governed and f not in fitting]
-    if others and not near:
-        return []  # it is said of something else: "the seed and the data are the same"
+    if _stranger(words, floor, hit.start, near):
+        return []  # "the teacher gets no gradient": no table knows what a teacher is
     if near and carried is None:
         return [near[-1].subject]
     if right and (carried is None or not _verbal(hit)):
@@ -350,6 +371,17 @@ def _subjects_of(predicate: Predicate, hit: Hit[Predicate], found: Sequence[_Fou
         return [(near[-1:] or right[:1])[0].subject]
     left = [f for f in fitting if f.end <= hit.start]
     return [left[-1].subject] if left else []
+
+
+def _stranger(words: Sequence[Token], start: int, end: int, near: Sequence[_Found]) -> bool:
+    """Whether a noun that no table knows stands before the predicate as its subject: behind an article, free."""
+    known = [f.start for f in near]
+    for i in range(start, end - 1):
+        if words[i].base in ("the", "a", "an", "my", "our") and (i == 0 or words[i - 1].base not in _PREPOSITIONS):
+            inside = words[i + 1:end]
+            if inside and inside[0].kind == "word" and not any(i < k <= i + 3 for k in known):
+                return inside[0].base not in _SMALL and inside[0].base not in SKIPPED
+    return False
 
 
 def _verbal(hit: Hit[Predicate]) -> bool:
@@ -389,6 +421,8 @@ def _denial(words: Sequence[Token], hit: Hit[Predicate], floor: int) -> str:
         w = words[i]
         if w.kind == "mark" or w.base in ("and", "or", "then"):
             return ""
+        if w.base in ("without", "no") and hit.start - i > 2:
+            return ""  # "without accumulation it is stable"
         if w.base in predicates.NEGATIONS:
             return "" if w.base == "not" and i + 1 < len(words) and words[i + 1].base == "only" else w.base
     early = any(w.base == "neither" for w in words[:hit.start])
@@ -410,7 +444,7 @@ def _value(words: Sequence[Token], start: int, end: int) -> tuple[float | None, 
         if w.number is not None or w.kind == "number":
             around = [t.base for t in words[max(i - 1, 0):i + 2] if t.kind == "word"]
             following = words[i + 1] if i + 1 < len(words) else None
-            counted = following is not None and following.kind == "word" and following.base not in _AFTER | _UNITS
+            counted = following is not None and following.kind == "word" and _counts(following)
             if w.number is not None and not counted and not _TIME.intersection(around):
                 return w.number, relation or "at"
             return None, relation
@@ -425,6 +459,8 @@ def _merged(reads: Sequence[Read]) -> list[Read]:
         empty = r.direction in ("stays", "is") and r.value is None
         if empty and (following is not None or r.phrase in _EMPTY) and r.relation not in ("above", "below"):
             continue
+        if out and r.phrase.startswith("same") and out[-1].direction == "identical":
+            continue  # "predicts the same value" is one symptom
         if out and r.phrase in _LEVELS and out[-1].direction in ("still", "stays", "poor", "falls"):
             continue  # "never rises above chance" is one symptom
         out.append(r)
@@ -452,7 +488,7 @@ def _place(read: Read) -> Place:
 
 _GOOD_WAY: Mapping[str, frozenset[str]] = {
     "rises": frozenset({"score", "reward", "speed"}),
-    "falls": frozenset({"loss", "time", "adversary", "term"}),
+    "falls": frozenset({"loss", "time", "term"}),
     "high": frozenset({"score", "reward", "speed"}),
     "low": frozenset({"loss", "time", "adversary", "gradient", "memory"}),
     "still": frozenset({"memory"}),
@@ -463,7 +499,7 @@ def _meant(read: Read, against: str) -> str:
     """The direction that is meant: a loss that falls is in order, one that "is 0.5" is only an observation of sorts."""
     family = read.subject.family if read.subject is not None else "run"
     if read.predicate.only and read.subject is None and not read.predicate.alone:
-        return NOTHING
+        return read.predicate.direction if read.predicate.direction == NOTHING else UNPLACED
     if family == "lr" and read.direction == "is" and read.value and read.about is False and not read.firm:
         return NOTHING  # "learning_rate is 1e-3": a setting
     if read.direction in ("less", "more", "better", "worse"):

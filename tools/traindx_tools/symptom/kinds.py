@@ -16,7 +16,7 @@ _BY_DIRECTION: Mapping[str, str] = {
     "oom": "memory", "slow": "slow", "slow-learning": "not-learning", "gap": "generalization",
     "collapse": "collapse", "unused": "collapse", "identical": "collapse", "garbled": "wrong-output",
     "missing": "wrong-output", "unstarted": "not-learning", "unsettled": "divergence not-learning",
-    "overflow": "nonfinite", "ends-early": "crash", "disagrees": "wrong-output generalization",
+    "overflow": "nonfinite", "ends-early": "schedule crash", "disagrees": "wrong-output generalization",
     "inverted": "generalization", "negative": "divergence",
     "too-good": "wrong-output generalization", "mismatch": "wrong-output generalization",
 }  # fmt: skip
@@ -27,7 +27,7 @@ _BY_BOTH: Mapping[tuple[str, str], str] = {
     ("rises", "codes"): "", ("rises", "entropy"): "divergence", ("rises", "run"): "memory",
     ("falls", "score"): "divergence not-learning", ("falls", "lr"): "schedule", ("falls", "speed"): "slow",
     ("falls", "entropy"): "collapse", ("falls", "codes"): "collapse", ("falls", "gradient"): "not-learning",
-    ("falls", "scale"): "nonfinite", ("falls", "own"): "not-learning", ("falls", "number"): "not-learning",
+    ("falls", "scale"): "nonfinite", ("falls", "adversary"): "collapse not-learning", ("falls", "own"): "not-learning", ("falls", "number"): "not-learning",
     ("still", "loss"): "not-learning", ("still", "score"): "not-learning", ("still", "run"): "not-learning",
     ("still", "lr"): "schedule", ("still", "weights"): "not-learning", ("still", "gradient"): "not-learning",
     ("still", "codes"): "collapse", ("still", "own"): "not-learning", ("still", "term"): "not-learning collapse",

@@ -111,10 +111,7 @@ def near_value(window: Window, value: float, relation: str, percent: bool) -> Me
     `percent`: the value was written as a share; a series in percent is compared with a hundred times it.
     """
     t = window.cut
-    if percent and 0 < abs(value) <= 1 and float(np.max(np.abs(t.y))) > 1.5:
-        value *= 100
-    elif percent and value > 1.5 and float(np.max(np.abs(t.y))) <= 1.0:
-        value /= 100
+    value = _scaled(value, t, percent)
     room = max(0.04 * abs(value), 2 * noise(t.y), 5e-4 if value == 0 else 0.0)
     inside = {"above": t.y >= value - room, "below": t.y <= value + room}.get(relation, np.abs(t.y - value) <= room)
     share, last = float(inside.mean()), float(t.y[-1])
@@ -125,6 +122,34 @@ def near_value(window: Window, value: float, relation: str, percent: bool) -> Me
     i = int(hit[0]) if len(hit) else 0
     return Measured(holds, False, told, {"value": value, "share": share, "last": last, "median": float(np.median(t.y))},
                     int(t.index[i]), int(t.index[int(hit[-1]) if len(hit) else -1]))
+
+
+def bound(window: Window, value: float, floor: bool, percent: bool) -> Measured:
+    """Whether the values never get below (or above) a value that was named: "never below 0.86"."""
+    t = window.cut
+    value = _scaled(value, t, percent)
+    best = float(t.y.min() if floor else t.y.max())
+    i = int(np.argmin(t.y) if floor else np.argmax(t.y))
+    room = 0.03 * abs(value)
+    holds = best >= value - room if floor else best <= value + room
+    told = f"has its {'lowest' if floor else 'highest'} value of {number(best)} at {at(t, i)} (said: {number(value)})"
+    return Measured(holds, not holds, told, {"value": value, "best": best}, int(t.index[i]), int(t.index[i]))
+
+
+def zero(window: Window) -> Measured:
+    """Whether the values are 0: a gradient that does not flow."""
+    t = window.cut
+    share = float((t.y == 0).mean())
+    told = f"is exactly 0 in {int(round(share * len(t)))} of {len(t)} records and {number(float(t.y[-1]))} at the end"
+    return Measured(share >= 0.5, False, told, {"share": share, "last": float(t.y[-1])}, int(t.index[0]), int(t.index[-1]))
+
+
+def _scaled(value: float, t: Track, percent: bool) -> float:
+    """A value that was said in the scale of the record: 0.23 for a series in percent is 23."""
+    largest = float(np.max(np.abs(t.y)))
+    if percent and 0 < abs(value) <= 1 and largest > 1.5:
+        return value * 100
+    return value / 100 if percent and value > 1.5 and largest <= 1.0 else value
 
 
 def spike(window: Window, run_of: Track | None = None) -> Measured:
@@ -198,8 +223,14 @@ def grows(window: Window) -> Measured:
     told = (f"goes from {number(first)} at {at(t, 0)} to {number(last)} at {at(t, len(t) - 1)}"
             f" ({number(per)} per {t.unit})")
     level = not holds and abs(last - first) <= 0.02 * abs(first) and len(t) >= 10
-    return Measured(holds, level, told, {"first": first, "last": last, "per_step": per}, int(t.index[0]),
-                    int(t.index[-1]))
+    tail = t.part(len(t) // 2)
+    middle, late, spread = ends(tail.y)
+    off = len(t) >= 8 and last - first > 0.05 * abs(first) and late - middle <= max(spread, 0.02 * abs(middle))
+    values: dict[str, Value] = {"first": first, "last": last, "per_step": per}
+    if off:
+        told += f"; from {at(tail, 0)} on it stays: {number(middle)} there"
+        values["levels_off"] = float(tail.x[0])
+    return Measured(holds or off, level, told, values, int(t.index[0]), int(t.index[-1]))
 
 
 def ending(window: Window) -> Measured:

@@ -15,11 +15,13 @@ from traindx_tools.symptom import predicates, subjects
 from traindx_tools.symptom.clauses import DONE, QUESTION, THEORY, TOLD, Clause, clauses
 from traindx_tools.symptom.grammar import MOST_SAID, Names, read_clause
 from traindx_tools.symptom.places import place_in
-from traindx_tools.symptom.predicates import NORMAL, NOTHING
+from traindx_tools.symptom.predicates import NORMAL, NOTHING, UNPLACED
 from traindx_tools.symptom.stated import NOT_UNDERSTOOD, Account, StatedSymptom, Subject
 from traindx_tools.symptom.words import cleaned, tokens
 
 MOST_SYMPTOMS = 12
+_THEORIES = frozenset({"poor", "high", "low"})
+"""What is said of a learning rate in a theory ("probably it is too high"), which is no worry about the run."""
 _VOCABULARY = subjects.PHRASES.vocabulary | predicates.PHRASES.vocabulary | frozenset({
     "step", "epoch", "iteration", "update", "batch", "process", "rank", "code", "refuse", "fail", "stop", "hour",
     "second", "minute", "month", "gpu", "worker", "episode"})
@@ -45,16 +47,16 @@ def _read(text: str, names: tuple[str, ...]) -> Account:
     before: tuple[int, Subject | None] = (-1, None)
     for clause in clauses(clean, tokens(clean, _VOCABULARY)):
         found = list(read_clause(clause, known, before[1] if clause.role == TOLD else None))
-        said = [s for s, _ in found if s.direction not in (NOTHING, NORMAL) and s.kinds]
+        said = [s for s, _ in found if s.direction not in (NOTHING, NORMAL, UNPLACED) and s.kinds]
         if clause.role == TOLD:
-            before = (clause.sentence, found[-1][1] if found else before[1])
+            before = (clause.sentence, next((x for _, x in reversed(found) if x is not None), before[1]))
             seen += said
             conceded += said if clause.concession else []
             fine += [s for s, _ in found if s.direction == NORMAL]
-            idle = all(s.direction == NOTHING or not (s.kinds or s.direction == NORMAL) for s, _ in found)
+            idle = all(s.direction in (NOTHING, UNPLACED) or not (s.kinds or s.direction == NORMAL) for s, _ in found)
             unread += [clause.text] if idle and len(clause.tokens) > 1 and not _remedy(found) else []
         elif clause.role in (THEORY, QUESTION):
-            worries += said
+            worries += [s for s in said if s.direction not in _THEORIES or s.subject is None or s.subject.family != "lr"]
             (theories if clause.role == THEORY else questions).append(clause.text[:MOST_SAID])
     firm = [s for s in seen if s not in conceded]
     kept = _distinct(firm or seen) or [replace(s, asked=True) for s in _distinct(worries)]
@@ -69,6 +71,10 @@ def read(text: str, names: Sequence[str] = ()) -> Account:
     return _read(text[:100_000], tuple(names))
 
 
+_OF_THE_RUN = frozenset({"crash", "hang", "oom", "gap", "identical", "overflow"})
+"""Directions of which a run has one, whatever they are said of."""
+
+
 def _remedy(found: Sequence[tuple[StatedSymptom, Subject | None]]) -> bool:
     """Whether a clause only says that something did not help or that a run was started, which is read and no symptom."""
     return any(s.direction == NOTHING and subject is None for s, subject in found)
@@ -78,7 +84,8 @@ def _distinct(found: Iterable[StatedSymptom]) -> list[StatedSymptom]:
     """Each direction of each subject once: what is said twice is one symptom."""
     out: dict[tuple[str, str, str | None], StatedSymptom] = {}
     for s in found:
-        key = (s.direction, s.subject.key if s.subject else "", s.subject.group if s.subject else None)
+        one = s.direction in _OF_THE_RUN
+        key = (s.direction, s.subject.key if s.subject and not one else "", s.subject.group if s.subject and not one else None)
         out.setdefault(key, s)
     return list(out.values())
 

@@ -19,6 +19,7 @@ _TABLE: tuple[tuple[str, str], ...] = (
               rf"{_TO}(?: on)?(?: {_UNIT.replace('<unit>', '<unit2>')})?"),
     ("at", rf"\b(?:at|around|near|in|by|on|until|before) (?:about |around |the )?{_UNIT} {_N}{_TO}"),
     ("at", rf"\b(?P<unit>steps?|iterations?|iters?|updates?|epochs?) {_N}{_TO}"),
+    ("at", rf"\b(?:at|around|near|by) (?:about |around )?{_N} {_UNIT}"),
     ("start", r"\bfrom the (?:very )?(?:start|beginning|first \w+|outset)|\bfrom (?:the )?(?:first|step 0|step one|"
               r"step 1|epoch 0|epoch 1)\b|\bfrom scratch on|\bat (?:the )?(?:very )?(?:start|beginning)|\bat once\b|"
               r"\bimmediately\b|\bright away|\bin the (?:very )?first (?:few )?\w+|\bfirst (?:step|iteration|batch|line|"

@@ -10,6 +10,8 @@ NORMAL = "normal"
 """What is as it should be."""
 NOTHING = "-"
 """No observation at all: a remedy without effect, a move that says nothing."""
+UNPLACED = "?"
+"""A predicate of the tables whose subject no table knows: nothing is read out of it."""
 
 
 @dataclass(frozen=True)
@@ -37,15 +39,17 @@ _TABLE: tuple[tuple[Predicate, str], ...] = (
      "grow without bound, go crazy, skyrocket, exploding, go hugely negative, go wild"),
     (Predicate("rises", "still", _MEASURED),
      "rise, increase, grow, climb, go up, creep up, get large, get larger, get high, get higher, get bigger, go higher, "
-     "become larger, pile up, build up, go over, keep on rise, swell, double, get ever larger, ramp up, tick up, leak"),
+     "become larger, pile up, build up, go over, get above, go above, climb above, rise above, exceed, get past, get beyond, keep on rise, swell, double, get ever larger, ramp up, tick up"),
+    (Predicate("rises", NORMAL, (), alone=True), "memory leak, leak memory"),
     (Predicate("falls", "still", _MEASURED),
      "fall, decrease, drop, go down, decline, shrink, come down, sink, get lower, get smaller, get low, vanish, "
      "go low, decay, halve, go to zero, drop to zero, go to 0, reach zero, dwindle, fade, become small, cut by, "
      "get below, go below, fall below, get away from, get away, get under, go under, fall under"),
+    (Predicate(NOTHING, "still", ("run",)), "get below, go below, get under, fall below, go under, get away from, get above, get past"),
     (Predicate(NORMAL, "still", ("run", "loss", "score", "reward", "weights", "output", "codes", "adversary", "term",
                                  "own", "gradient")),
-     "learn, train, improve, converge, get better, make progress, progress, learning, beat, get anywhere, "
-     "learn anything, get good, pick up, advance, optimize, optimise, get off the ground, recover"),
+     "learn, train, improve, converge, get better, make progress, progress, learning, beat, "
+     "learn anything, pick up, advance, optimize, optimise, get off the ground, recover"),
     (Predicate(NORMAL, "unsettled", ("run", "loss", "score", "reward", "adversary", "term", "lr", "own")),
      "settle, settle down, stabilise, stabilize, calm down, come to rest"),
     (Predicate(NOTHING, "still", _METRIC),
@@ -66,8 +70,9 @@ _TABLE: tuple[tuple[Predicate, str], ...] = (
      "start and stay, move around, be pinned, be capped, be clamped, lie at, stop near, stop at, stop around, end at, "
      "top out at, hang at, stay around, stay near, stay below, stay above, stay under, end a bit under"),
     (Predicate("is", "other", _MEASURED),
-     "be, show, read, print, report, come out at, equal, become, turn, log, display, be about, reach, go to, drop to, "
+     "be, show, read, print, report, come out at, equal, become, turn, log, display, be about, go to, drop to, "
      "fall to, end up at, tell"),
+    (Predicate("is", "still", _MEASURED), "reach, get to, make it to, get up to, arrive at"),
     (Predicate(NOTHING, NOTHING, (), alone=True), "start at, start near, begin at, begin near, start with, requeue, be cancel, cancel"),
     (Predicate("slow-learning", NORMAL, alone=True),
      "learn slowly, learn slow, learn very slowly, converge slowly, improve slowly, fall slowly, learn extremely slowly, "
@@ -104,6 +109,9 @@ _TABLE: tuple[tuple[Predicate, str], ...] = (
     (Predicate("high", NORMAL, _MEASURED),
      "high, huge, large, enormous, gigantic, too large, bigger, times higher, times larger, times as high, higher, larger, "
      "big, tenfold, hundred times, order of magnitude, out of range, too big"),
+    (Predicate(NORMAL, "poor", ("run", "score", "output", "loss")), "get good, get anywhere, become good"),
+    (Predicate(NORMAL, NOTHING, (), alone=True), "nothing unusual, nothing strange, nothing wrong, no problem, no issue, "
+     "no anomaly, nothing suspicious, nothing odd, without error, without any error, no error at all, error free"),
     (Predicate(NORMAL, NOTHING, ()), "non zero, not zero, nonzero"),
     (Predicate(NORMAL, "poor", ()),
      "fine, good, normal, right, ok, okay, healthy, perfect, great, sane, correct, smooth, smoothly, nicely, reasonable, "
@@ -118,7 +126,7 @@ _TABLE: tuple[tuple[Predicate, str], ...] = (
     (Predicate("identical", NORMAL, (), alone=True),
      "always predict, always output, only predict, predict a single, predict one, predict only, predict the majority, "
      "predict the same, output the same, answer the same, give the same answer, generate the same, predict constant, "
-     "predict always, only ever predict, always answer, identical output, constant output, constant prediction, "
+     "predict always, only ever predict, always answer, one class be predict, one class be ever predict, identical output, constant output, constant prediction, "
      "identical prediction, same token, same class, same answer, same image for, same word, same label for, same output for, "
      "same for all input, same for every input, ignore the input"),
     (Predicate("identical", NORMAL, ("output", "run")),
@@ -127,8 +135,8 @@ _TABLE: tuple[tuple[Predicate, str], ...] = (
      "name the same, only ever predict, ignore the input, predict constant, output the mean, nearly the same, "
      "predict the same, answer the same, give the same, generate the same, predict always, output a constant, "
      "depend on nothing, hardly depend, not depend, do not vary, no diversity, single class, one class, "
-     "same action, same topic, same grey, always stuck, always choose, always pick, same output, same prediction, "
-     "identical output, constant output, constant prediction, identical prediction, same label, same word, be zero"),
+     "same action, same topic, same grey, always stuck, always choose, always pick, same output, same prediction, same label, "
+     "same word, all zero, nothing but zero"),
     (Predicate("garbled", NORMAL, ("output", "run")),
      "garbled, garbage, gibberish, nonsense, rubbish, trash, meaningless, nothing but noise"),
     (Predicate("garbled", NORMAL, ("output",)),
@@ -146,7 +154,7 @@ _TABLE: tuple[tuple[Predicate, str], ...] = (
     (Predicate("crash", NORMAL, ("run", "ranks", "weights", "output", "loss", "memory", "setting"), alone=True),
      "crash, die, abort, exception, traceback, segfault, segmentation fault, fail with, fail before, fail in, fail at, "
      "stop with, stop at once, an error, error message, assert, assertion, kill, killed, complain, "
-     "device side assert, stop at first, stop at the first step, stop on, stop in, index out of range, core dump, sigkill, sigterm, error from, errors, stop in the, panic, "
+     "device side assert, stop at first, stop at the first step, stop on, stop in, index out of range, core dump, sigkill, sigterm, error from, throw error, get error, give error, print error, stop in the, panic, "
      "can not be loaded, can not be load, can not load, do not load, exit with, break in, bail out, fail immediately, "
      "quit, terminate, stop immediately, fail after, fall over, index error, raise an error, throw an error, cuda error, "
      "cuda failure, runtime error, nccl error, type error, shape mismatch, size mismatch, error out, with an error"),
@@ -159,12 +167,13 @@ _TABLE: tuple[tuple[Predicate, str], ...] = (
      "exhaust memory, memory error, oom killer, oom killed, lack of memory, run out of vram, run out of ram, "
      "run out of"),
     (Predicate("slow", NORMAL, (), alone=True),
+     "idle, starve, bottleneck, bottlenecked, data bound, input bound, underutilised, underutilized, "
      "dozen sample per second, dozen of sample per second, few sample per second, hundred of time as long"),
     (Predicate("slow", NORMAL, ("run", "speed", "time", "output", "setting"), alone=False),
-     "slow, slower, take second, take minute, take hour, take too long, take forever, take hundred, idle, data bottleneck, input bottleneck, "
+     "slow, slower, take second, take minute, take hour, take too long, take forever, take hundred, "
      "get slow, get slower, slow down, sluggish, "
-     "take long, starve, underutilised, underutilized, take # second, take # s, take # ms, low throughput, waits for, "
-     "wait for the data, data bound, input bound, take millisecond, times as long, take time, become slower, "
+     "take long, take # second, take # s, take # ms, low throughput, waits for, "
+     "wait for the data, take millisecond, times as long, take time, become slower, "
      "slow to a crawl, do not get fast, not get faster"),
     (Predicate("gap", NORMAL, (), alone=True),
      "overfit, over fit, generalisation gap, generalization gap, overfitting, train test gap, memorise, memorize, "
@@ -183,8 +192,9 @@ _TABLE: tuple[tuple[Predicate, str], ...] = (
     (Predicate(NORMAL, "disagrees", ("ranks", "weights", "score", "loss", "run", "output")),
      "be in step, be synchronised, synchronise, be reproducible, reproduce, tie in with"),
     (Predicate("collapse", NORMAL, (), alone=True), "collapse, mode collapse, posterior collapse, degenerate solution"),
+    (Predicate("unused", NORMAL, (), alone=True), "dead code, dead unit, dead neuron, dead relu, # code be used, # of # code, only # of #"),
     (Predicate("unused", NORMAL, ("codes", "output", "weights", "run"), alone=False),
-     "dead, dead code, dead unit, never used, ever used, dead neuron, die out, ever choose, at a handful, handful of, "
+     "dead, never used, ever used, die out, ever choose, at a handful, handful of, "
      "only a dozen, only a few, never chosen, only a part, unused"),
     (Predicate("unstarted", NORMAL, ("gradient", "weights", "run", "output", "loss", "term", "own", "score"), alone=False),
      "get no gradient, no gradient, receive no gradient, have no gradient, without a gradient, no grad"),

@@ -37,6 +37,8 @@ def series_of(subject: Subject | None, run: Run) -> tuple[Series, ...]:
         found = [*_present(main_loss(run, g) for g in groups), *found]
     if row.key == "accuracy" and not found:
         found = [s for g in groups for s in run.series if s.group == g and s.name.split("/")[0] in row.names and len(s)]
+    if row.key == "loss" and not _present(found):
+        found = [s for g in groups for s in run.series if s.group == g and "loss" in s.original.lower() and len(s)]
     if row.family == "memory":
         found = [s for s in run.series if s.name.split("/")[0] == "memory" and len(s)]
     return _present(found)

@@ -16,7 +16,7 @@ class Row:
     names: tuple[str, ...] = ()
 
 
-_LOSSES = ("loss", "total", "mse", "nll", "mae", "rmse", "loss/recon", "chamfer", "elbo", "error_rate")
+_LOSSES = ("loss", "total", "mse", "nll", "mae", "rmse", "loss/recon", "chamfer", "elbo", "bpc", "bpd", "error_rate", "perplexity")
 _TABLE: tuple[tuple[Row, str], ...] = (
     (Row("loss", "loss", _LOSSES),
      "loss, cost, objective, criterion, cross entropy, crossentropy, ce, xent, bce, binary cross entropy, log loss, "
