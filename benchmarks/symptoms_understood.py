@@ -24,7 +24,7 @@ def texts(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def outcome(symptoms: tuple[StatedSymptom, ...]) -> str:
-    """"understood", "worry only", "states none" or "not understood"."""
+    """ "understood", "worry only", "states none" or "not understood"."""
     if not symptoms:
         return "states none"
     if not all(s.understood for s in symptoms):
@@ -35,8 +35,12 @@ def outcome(symptoms: tuple[StatedSymptom, ...]) -> str:
 def shown(symptom: StatedSymptom) -> str:
     """A symptom in a few words: what it does, of what, where and at which value."""
     subject = symptom.subject
-    parts = [symptom.direction or "?", subject.words if subject else "", symptom.place.words,
-             "" if symptom.value is None else f"{symptom.relation} {symptom.value:g}"]
+    parts = [
+        symptom.direction or "?",
+        subject.words if subject else "",
+        symptom.place.words,
+        "" if symptom.value is None else f"{symptom.relation} {symptom.value:g}",
+    ]
     return " / ".join(p for p in parts if p)
 
 

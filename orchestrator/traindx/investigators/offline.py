@@ -162,7 +162,8 @@ def _needs_data(report: Report, tried: frozenset[str], case: Case) -> NeedsData:
                   "evidence.")
     said = steering.noted(said_in(case), report.seen)
     return NeedsData(reason=f"{reason} {said}" if said else reason, artifacts=(*_absent(report), *report.wanted),
-                     next_checks=next_steps.commands(report, tried), questions=(*_unanswered(report), *_questions(verdict.hypotheses, tried)))
+                     next_checks=next_steps.commands(report, tried),
+                     questions=(*_unanswered(report), *_questions(verdict.hypotheses, tried)))
 
 
 def _unanswered(report: Report) -> tuple[str, ...]:

@@ -9,5 +9,17 @@ from traindx_tools.symptom.look_up import Cause, answers_to, explained, left_ope
 from traindx_tools.symptom.parse import parse, read
 from traindx_tools.symptom.stated import Account, StatedSymptom, Subject
 
-__all__ = ["Account", "Cause", "StatedSymptom", "Subject", "SymptomAnswer", "answers_to", "explained", "fits", "left_open",
-           "look_up", "parse", "read"]
+__all__ = [
+    "Account",
+    "Cause",
+    "StatedSymptom",
+    "Subject",
+    "SymptomAnswer",
+    "answers_to",
+    "explained",
+    "fits",
+    "left_open",
+    "look_up",
+    "parse",
+    "read",
+]

@@ -14,31 +14,64 @@ from traindx_tools.symptom.words import Token
 
 TOLD, THEORY, QUESTION, DONE = "told", "theory", "question", "done"
 
-_DIVIDE = frozenset("but yet although though while whereas however because since despite nevertheless nonetheless "
-                    "otherwise whenever unless".split())
+_DIVIDE = frozenset(
+    [
+        "but",
+        "yet",
+        "although",
+        "though",
+        "while",
+        "whereas",
+        "however",
+        "because",
+        "since",
+        "despite",
+        "nevertheless",
+        "nonetheless",
+        "otherwise",
+        "whenever",
+        "unless",
+    ]
+)
 """Words that begin a statement of its own."""
 _CONCEDES = frozenset({"although", "though", "despite"})
 _CAUSES = frozenset({"because", "due", "owing"})
 _THEORY = re.compile(
     r"\b(?:i|we|you|they|others?|people|colleagues?|colleague is)\b(?: \w+){0,2} (?:think|thought|guess|suspect\w*|"
     r"assum\w*|believ\w*|suppos\w*|say|said|sure|wonder\w*|blame|feel)\b|^\W*(?:i )?(?:think|guess|suspect|assume)\b|"
-    r"\b(?:probably|maybe|perhaps|presumably|possibly|likely)\b|\b(?:must|might|may|could) (?:be|have|lose|clip|also)\b|"
+    r"\b(?:probably|maybe|perhaps|presumably|possibly|likely)\b|"
+    r"\b(?:must|might|may|could) (?:be|have|lose|also)\b|"
     r"\bsuggests?\b|\bas if\b|\blooks? like (?:a |an |over|extreme|heavy|under)\w*|\bis sure that\b|\bsurely\b|"
-    r"\bmy (?:guess|theory|suspicion)\b|\bbut clipping is\b", re.IGNORECASE)
+    r"\bmy (?:guess|theory|suspicion)\b|\bbut clipping is\b",
+    re.IGNORECASE,
+)
+_DEEDS = (
+    r"clip\w*|tri(?:ed|es|y)|lower\w*|use[sd]?|using|pass\w*|halv\w*|check\w*|restor\w*|cach\w*|add\w*|set|rais\w*|"
+    r"expect\w*|double\w*|freeze|froze|train\w*|drop\w*|plan\w*|clamp\w*|accumulat\w*|over ?fit\w*|reduc\w*|increas\w*|"
+    r"appl\w*|port\w*|fine ?tun\w*|switch\w*|chang\w*|run|started|followed|resum\w*|validat\w*|load\w*|want\w*|need\w*|"
+    r"have \d+|know"
+)
+"""What somebody did or has: no observation of the run."""
+_REMEDIES = r"more|a|an|another|adding|changing|raising|lowering|making|annealing|increasing|reducing|training|using"
+_IN_VAIN = r"(?:did|do|does|changed?|changes|made|makes?|gave|gives|cured|help\w*|has no|had no)"
 _DONE = re.compile(
-    r"^\W*(?:and |then |so |in |with )?(?:i|we)(?: have| am| already| also| even| do| did| just| now| only)* (?:clip\w*|tri(?:ed|es|y)|lower\w*|use[sd]?|using|"
-    r"pass\w*|halv\w*|check\w*|restor\w*|cach\w*|add\w*|set|rais\w*|expect\w*|double\w*|freeze|froze|train\w*|drop\w*|"
-    r"plan\w*|clamp\w*|accumulat\w*|over ?fit\w*|reduc\w*|increas\w*|appl\w*|not zero|port\w*|fine ?tun\w*|switch\w*|chang\w*|run|started|followed|"
-    r"resum\w*|validat\w*|load\w*|want\w*|need\w*|have \d+|know\b)|"
-    r"^\W*(?:more|a|an|another|adding|changing|raising|lowering|making|annealing|increasing|reducing|training|using)\b.* (?:did|do|does|change[sd]?|"
-    r"made|make[sd]?|gave|gives|cured|help\w*|has no|had no)\b.*"
-    r"(?:not|nothing|no|same|worse|only|sooner|stronger|any)\b", re.IGNORECASE)
-_WHY = re.compile(r"^\W*(?:so |and )?(?:why|what makes|how can|how come|what could (?:make|cause)|what causes)\b", re.IGNORECASE)
-_ASKS = re.compile(r"^\W*(?:so |and |or |but )?(?:is|are|was|were|do|does|did|has|have|should|shall|can|could|would|will|"
-                   r"must|how|what|which|where|who|when|am|any)\b", re.IGNORECASE)
+    rf"^\W*(?:and |then |so |in |with )?(?:i|we)(?: have| am| already| also| even| do| did| just| now| only)* "
+    rf"(?:{_DEEDS})\b|"
+    rf"^\W*(?:{_REMEDIES})\b.* {_IN_VAIN}\b.*(?:not|nothing|no|same|worse|only|sooner|stronger|any)\b",
+    re.IGNORECASE,
+)
+_WHY = re.compile(
+    r"^\W*(?:so |and )?(?:why|what makes|how can|how come|what could (?:make|cause)|what causes)\b", re.IGNORECASE
+)
+_ASKS = re.compile(
+    r"^\W*(?:so |and |or |but )?(?:is|are|was|were|do|does|did|has|have|should|shall|can|could|would|will|"
+    r"must|how|what|which|where|who|when|am|any)\b",
+    re.IGNORECASE,
+)
 _BELIEVES = re.compile(r"\b(?:i|we) (?:think|guess|suspect\w*|assum\w*|believ\w*|suppos\w*)\b", re.IGNORECASE)
-_ASKS_AT_END = re.compile(r"[,;:\u2013-]\s+(?=(?:is|are|do|does|did|has|have|should|could|can|was|were|must|which|how) )",
-                          re.IGNORECASE)
+_ASKS_AT_END = re.compile(
+    r"[,;:\u2013-]\s+(?=(?:is|are|do|does|did|has|have|should|could|can|was|were|must|which|how) )", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -57,11 +90,10 @@ def clauses(text: str, words: Sequence[Token]) -> Iterator[Clause]:
     for number, (sentence, asked) in enumerate(_sentences(words)):
         believed = False
         for part, opener in _parts(sentence):
-            said = text[part[0].start:part[-1].end]
+            said = text[part[0].start : part[-1].end]
             role = _role(said, opener, asked)
-            believed = role == THEORY and bool(_BELIEVES.search(said)) or (believed and opener in ("", "and"))
-            yield Clause(tuple(part), said, THEORY if believed and role == TOLD else role, number,
-                         opener in _CONCEDES)
+            believed = (role == THEORY and bool(_BELIEVES.search(said))) or (believed and opener in ("", "and"))
+            yield Clause(tuple(part), said, THEORY if believed and role == TOLD else role, number, opener in _CONCEDES)
 
 
 def _role(said: str, opener: str, asked: bool) -> str:
@@ -94,16 +126,18 @@ def _cut(part: list[Token], asked: bool) -> Iterator[tuple[list[Token], bool]]:
     """A question that follows a statement in the same sentence, apart from it."""
     if asked:
         for i in range(len(part) - 2, 0, -1):
-            rest = part[i + 1:]
+            rest = part[i + 1 :]
             if part[i].kind == "mark" and rest and _ASKS.match(rest[0].text) and len(rest) > 2:
                 yield part[:i], bool(_ASKS.match(part[0].text) or _WHY.match(part[0].text))
                 yield rest, True
                 return
-        last = max((i for i, w in enumerate(part) if w.kind == "mark" and w.base in (":", ",", "-", "--", "\u2013", "\u2014")),
-                   default=-1)
+        last = max(
+            (i for i, w in enumerate(part) if w.kind == "mark" and w.base in (":", ",", "-", "--", "\u2013", "\u2014")),
+            default=-1,
+        )
         if 0 < last < len(part) - 1 and len(part) - last <= 7 and not _ASKS.match(part[0].text):
             yield part[:last], False
-            yield part[last + 1:], True
+            yield part[last + 1 :], True
             return
     yield part, asked
 
@@ -115,9 +149,11 @@ def _parts(sentence: Sequence[Token]) -> Iterator[tuple[list[Token], str]]:
     for i, w in enumerate(sentence):
         divides = w.kind == "mark" and w.base in (":", "--", "-", "–", "—", "(", ")") and not _logarithm(w, part)
         if w.kind == "mark" and w.base == ",":
-            divides = _begins_anew(sentence, i + 1) or opener in _CONCEDES and bool(part)
+            divides = _begins_anew(sentence, i + 1) or (opener in _CONCEDES and bool(part))
         divides = divides or _goes_on(sentence, i, part) or (w.base == "as" and _begins_anew(sentence, i))
-        divides = divides or _goes_on(sentence, i, part) or (w.base == "as" and bool(part) and _begins_anew(sentence, i))
+        divides = (
+            divides or _goes_on(sentence, i, part) or (w.base == "as" and bool(part) and _begins_anew(sentence, i))
+        )
         contrast = w.kind == "word" and w.base in _DIVIDE and not (w.base == "since" and _counts(sentence, i))
         if (divides or contrast) and part:
             yield part, opener
@@ -138,13 +174,16 @@ def _logarithm(mark: Token, part: Sequence[Token]) -> bool:
     return bool(bases) and ((mark.base == "(" and bases[-1] in ("ln", "log")) or (mark.base == ")" and "(" in bases))
 
 
-_ANEW = re.compile(r"(?:and |but |so |which |it |this |that )*(?:i|we|others?|a (?:\w+ )?colleague|probably|maybe|perhaps|"
-                   r"presumably|as if|looks? like|must be|could it|is it)\b", re.IGNORECASE)
+_ANEW = re.compile(
+    r"(?:and |but |so |which |it |this |that )*(?:i|we|others?|a (?:\w+ )?colleague|probably|maybe|perhaps|"
+    r"presumably|as if|looks? like|must be|could it|is it)\b",
+    re.IGNORECASE,
+)
 
 
 def _begins_anew(sentence: Sequence[Token], i: int) -> bool:
     """Whether somebody speaks for themselves from here on: "..., I guess the learning rate", "... as if it"."""
-    return bool(_ANEW.match(" ".join(t.text for t in sentence[i:i + 6])))
+    return bool(_ANEW.match(" ".join(t.text for t in sentence[i : i + 6])))
 
 
 _OF_ITS_OWN = frozenset({"the", "my", "our", "its", "nothing", "everything", "training", "it", "all"})
@@ -152,11 +191,16 @@ _OF_ITS_OWN = frozenset({"the", "my", "our", "its", "nothing", "everything", "tr
 
 def _goes_on(sentence: Sequence[Token], i: int, part: Sequence[Token]) -> bool:
     """Whether "and" ends what somebody did: "I train with X and the loss is -1"."""
-    return (sentence[i].base == "and" and bool(part) and part[0].base in ("i", "we") and i + 1 < len(sentence)
-            and sentence[i + 1].base in _OF_ITS_OWN)
+    return (
+        sentence[i].base == "and"
+        and bool(part)
+        and part[0].base in ("i", "we")
+        and i + 1 < len(sentence)
+        and sentence[i + 1].base in _OF_ITS_OWN
+    )
 
 
 def _counts(sentence: Sequence[Token], i: int) -> bool:
     """Whether "since" names a time ("since step 600") and no reason."""
-    following = [t.base for t in sentence[i + 1:i + 4]]
+    following = [t.base for t in sentence[i + 1 : i + 4]]
     return any(t in ("step", "epoch", "iteration", "about", "yesterday", "resume", "last", "when") for t in following)

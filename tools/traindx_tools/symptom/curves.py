@@ -44,14 +44,25 @@ def on_series(symptom: StatedSymptom, run: Run) -> SymptomAnswer | None:
 def _answer(symptom: StatedSymptom, series: Series, window: Window, found: Measured) -> SymptomAnswer:
     name = _name(series)
     t = window.whole
-    aside = (f" The record goes from {measure.at(t, 0)} to {measure.at(t, len(t) - 1)}: what was said of "
-             f"{symptom.place.words!r} lies outside.") if window.outside else ""
+    aside = (
+        (
+            f" The record goes from {measure.at(t, 0)} to {measure.at(t, len(t) - 1)}: what was said of "
+            f"{symptom.place.words!r} lies outside."
+        )
+        if window.outside
+        else ""
+    )
     index = found.index if found.index is not None else 0
     until = found.until if found.until is not None else index
     return SymptomAnswer(
-        symptom, SEEN if found.holds and not window.outside else NOT_SEEN, f"{name} {found.statement}.{aside}", name,
-        str(series.at(min(index, until), max(index, until))), found.values,
-        refuted=found.against and not window.outside and len(t) >= FEWEST and _can_refute(symptom, series))
+        symptom,
+        SEEN if found.holds and not window.outside else NOT_SEEN,
+        f"{name} {found.statement}.{aside}",
+        name,
+        str(series.at(min(index, until), max(index, until))),
+        found.values,
+        refuted=found.against and not window.outside and len(t) >= FEWEST and _can_refute(symptom, series),
+    )
 
 
 def _can_refute(symptom: StatedSymptom, series: Series) -> bool:
@@ -64,11 +75,16 @@ def _can_refute(symptom: StatedSymptom, series: Series) -> bool:
     if symptom.against.kind in ("run", "others", "before"):
         return False
     if symptom.direction in ("explodes", "rises", "falls", "spikes", "oscillates") and symptom.place.kind in (
-            "start", "soon", "each", "sometimes"):
+        "start",
+        "soon",
+        "each",
+        "sometimes",
+    ):
         return False  # what is short may lie between two records
     group = symptom.subject.group if symptom.subject is not None else None
-    return bool(np.isfinite(series.values[-1])) and (group in (None, series.group) or group in HELD_OUT and (
-        series.group in HELD_OUT))
+    return bool(np.isfinite(series.values[-1])) and (
+        group in (None, series.group) or (group in HELD_OUT and (series.group in HELD_OUT))
+    )
 
 
 def _name(series: Series) -> str:
@@ -88,17 +104,34 @@ def _nonfinite(symptom: StatedSymptom, run: Run) -> SymptomAnswer | None:
             first = int(np.flatnonzero(~s.finite)[0])
             count = int((~s.finite).sum())
             before = f" ({number(float(s.values[first - 1]))} before)" if first and s.finite[first - 1] else ""
-            told = (f"{_name(s)} is {s.values[first]:g} at {s.unit} {s.position[first]:.10g}{before} and not finite in "
-                    f"{count} of {len(s)} records.")
-            return SymptomAnswer(symptom, SEEN, told, _name(s), str(s.at(first)),
-                                 {"first": float(s.position[first]), "records": len(s), "not_finite": count})
+            told = (
+                f"{_name(s)} is {s.values[first]:g} at {s.unit} {s.position[first]:.10g}{before} and not finite in "
+                f"{count} of {len(s)} records."
+            )
+            return SymptomAnswer(
+                symptom,
+                SEEN,
+                told,
+                _name(s),
+                str(s.at(first)),
+                {"first": float(s.position[first]), "records": len(s), "not_finite": count},
+            )
     looked = [*named] or [s for s in others if "loss" in s.name or s.name in ("mse", "nll", "grad_norm", "elbo")]
     if not looked:
         return None
     longest = max(looked, key=len)
-    told = f"{_name(longest)} is finite in all {len(longest)} records, as are {len(others) + len(named) - 1} other series."
-    return SymptomAnswer(symptom, NOT_SEEN, told, _name(longest), str(longest.at(0, -1)), {"records": len(longest)},
-                         refuted=len(longest) >= FEWEST and not run.errors)
+    told = (
+        f"{_name(longest)} is finite in all {len(longest)} records, as are {len(others) + len(named) - 1} other series."
+    )
+    return SymptomAnswer(
+        symptom,
+        NOT_SEEN,
+        told,
+        _name(longest),
+        str(longest.at(0, -1)),
+        {"records": len(longest)},
+        refuted=len(longest) >= FEWEST and not run.errors,
+    )
 
 
 def _is_metric(subject: Subject | None) -> bool:
@@ -115,10 +148,16 @@ def _between(symptom: StatedSymptom, run: Run) -> SymptomAnswer | None:
     """The same metric on training and on held-out data, at the end of the run."""
     for key in ("accuracy", "loss"):
         mine = symptom.subject
-        if mine is not None and _is_metric(mine) and mine.key not in ("split", key) and mine.family != (
-                "score" if key == "accuracy" else "loss"):
+        if (
+            mine is not None
+            and _is_metric(mine)
+            and mine.key not in ("split", key)
+            and mine.family != ("score" if key == "accuracy" else "loss")
+        ):
             continue
-        pairs = [_first(Subject(key, "score" if key == "accuracy" else "loss", key, g), run) for g in ("train", *HELD_OUT)]
+        pairs = [
+            _first(Subject(key, "score" if key == "accuracy" else "loss", key, g), run) for g in ("train", *HELD_OUT)
+        ]
         held = pairs[1] or pairs[2]
         if pairs[0] is None or held is None:
             continue
@@ -142,11 +181,19 @@ def _compared(symptom: StatedSymptom, train: Series, held: Series, upwards: bool
     wide = worse > (0.05 * unit if upwards else 0.2 * abs(mine) + 1e-9)
     under = worse < 0
     seen = under if symptom.direction == "inverted" else wide
-    told = (f"{_name(train)} ends at {number(mine)} and {_name(held)} at {number(theirs)} "
-            f"({'highest' if upwards else 'lowest'} {number(lowest)}).")
-    return SymptomAnswer(symptom, SEEN if seen else NOT_SEEN, told, _name(held), str(held.at(-1)),
-                         {"train": mine, "held_out": theirs, "best_held_out": lowest},
-                         refuted=not seen and len(held) >= FEWEST)
+    told = (
+        f"{_name(train)} ends at {number(mine)} and {_name(held)} at {number(theirs)} "
+        f"({'highest' if upwards else 'lowest'} {number(lowest)})."
+    )
+    return SymptomAnswer(
+        symptom,
+        SEEN if seen else NOT_SEEN,
+        told,
+        _name(held),
+        str(held.at(-1)),
+        {"train": mine, "held_out": theirs, "best_held_out": lowest},
+        refuted=not seen and len(held) >= FEWEST,
+    )
 
 
 def _rises(s: StatedSymptom, w: Window, run: Run) -> Measured:
@@ -160,8 +207,14 @@ def _explodes(s: StatedSymptom, w: Window, run: Run) -> Measured:
     usual = max(min(abs(first), float(np.median(np.abs(w.whole.y)))), 1e-12)
     if not found.holds and peak > 10 * usual and len(w.whole) >= 3:
         i = int(np.argmax(w.whole.y))
-        return Measured(True, False, f"reaches {number(peak)} at {measure.at(w.whole, i)}, {number(first)} at the start",
-                        {"peak": peak, "first": first}, int(w.whole.index[i]), int(w.whole.index[i]))
+        return Measured(
+            True,
+            False,
+            f"reaches {number(peak)} at {measure.at(w.whole, i)}, {number(first)} at the start",
+            {"peak": peak, "first": first},
+            int(w.whole.index[i]),
+            int(w.whole.index[i]),
+        )
     return found
 
 
@@ -192,12 +245,31 @@ def _flat(s: StatedSymptom, w: Window) -> Measured:
     return found
 
 
-_UPWARDS = frozenset({"accuracy", "accuracy_top5", "reward", "f1", "auc", "iou", "map", "dice", "r2", "recall", "precision",
-                      "bleu", "hits", "auprc", "psnr", "ssim", "explained_variance"})
+_UPWARDS = frozenset(
+    {
+        "accuracy",
+        "accuracy_top5",
+        "reward",
+        "f1",
+        "auc",
+        "iou",
+        "map",
+        "dice",
+        "r2",
+        "recall",
+        "precision",
+        "bleu",
+        "hits",
+        "auprc",
+        "psnr",
+        "ssim",
+        "explained_variance",
+    }
+)
 
 
 def _poor(s: StatedSymptom, w: Window, run: Run) -> Measured:
-    """How it ends. A score of 0.9 or more and a loss near nothing are shown as they are: whether they suffice, nobody read."""
+    """How it ends. A score of 0.9 or more is shown and not called poor: whether it suffices, no file says."""
     found = _valued(s, w, run)
     last = float(w.whole.y[-1])
     share = last / 100 if float(np.max(np.abs(w.whole.y))) > 1.5 else last
@@ -226,9 +298,14 @@ def _negative(s: StatedSymptom, w: Window, run: Run) -> Measured:
     t = w.cut
     below = np.flatnonzero(t.y < 0)
     i = int(below[0]) if len(below) else 0
-    told = (f"is below 0 in {len(below)} of {len(t)} records, first {number(float(t.y[i]))} at {measure.at(t, i)}" if len(below)
-            else f"is never below 0: its lowest value is {number(float(t.y.min()))}")
-    return Measured(bool(len(below)), not len(below), told, {"lowest": float(t.y.min())}, int(t.index[i]), int(t.index[-1]))
+    told = (
+        f"is below 0 in {len(below)} of {len(t)} records, first {number(float(t.y[i]))} at {measure.at(t, i)}"
+        if len(below)
+        else f"is never below 0: its lowest value is {number(float(t.y.min()))}"
+    )
+    return Measured(
+        bool(len(below)), not len(below), told, {"lowest": float(t.y.min())}, int(t.index[i]), int(t.index[-1])
+    )
 
 
 def _family(s: StatedSymptom) -> str:

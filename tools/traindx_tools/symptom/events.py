@@ -1,4 +1,4 @@
-"""A stated symptom that no curve shows: a crash, a hang, memory, speed, ranks; looked up in errors, notes and findings."""
+"""A stated symptom that no curve shows (crash, hang, memory, speed, ranks): errors, notes and findings are asked."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity
+from traindx_tools.finding import Finding, Severity, Value
 from traindx_tools.on_logs.curves.shapes import number
 from traindx_tools.on_logs.run import ErrorEvent, Run
 from traindx_tools.symptom import measure
@@ -20,7 +20,8 @@ _HANG = re.compile(r"time(?:d)? ?out|watchdog|deadlock|barrier|stuck|gloo|nccl",
 _STOPPED = re.compile(r"early.?stop|patience|stopp(?:ed|ing) (?:early|training)", re.IGNORECASE)
 
 RULES: Mapping[str, tuple[str, ...]] = {
-    "nonfinite": ("L101", "L523", "L520"), "explodes": ("L102", "L106", "L218"), "rises": ("L106", "L203", "L218", "L605"),
+    "nonfinite": ("L101", "L523", "L520"), "explodes": ("L102", "L106", "L218"),
+    "rises": ("L106", "L203", "L218", "L605"),
     "falls": ("L603", "L601", "L404", "L301", "L303", "L222"),
     "still": ("L201", "L202", "L217", "L215", "L216", "L211", "L222", "L604", "L301", "L308", "L210"),
     "stays": ("L201", "L202", "L217", "L215", "L216", "L211", "L604", "L210"),
@@ -76,12 +77,19 @@ def not_recorded(symptom: StatedSymptom, run: Run) -> SymptomAnswer:
     subject = symptom.subject
     key = "memory" if subject is not None and subject.family == "memory" else symptom.direction
     named = subject.words if subject is not None and subject.family not in ("run", "setting") else ""
-    wanted = _SHOWN_BY.get(key) or (f"{named}, logged every few steps" if named else "the metric that shows it, in the log")
+    wanted = _SHOWN_BY.get(key) or (
+        f"{named}, logged every few steps" if named else "the metric that shows it, in the log"
+    )
     names = list(dict.fromkeys(s.original for s in run.series))
-    looked = f"{len(names)} recorded metrics ({', '.join(names[:5])}{' ...' if len(names) > 5 else ''})" if names else (
-        "no metric was recorded")
-    told = f"not in what was read: {looked}, {len(run.errors) or 'no'} error{'' if len(run.errors) == 1 else 's'}. " \
-           f"It would show in {wanted}."
+    looked = (
+        f"{len(names)} recorded metrics ({', '.join(names[:5])}{' ...' if len(names) > 5 else ''})"
+        if names
+        else ("no metric was recorded")
+    )
+    told = (
+        f"not in what was read: {looked}, {len(run.errors) or 'no'} error{'' if len(run.errors) == 1 else 's'}. "
+        f"It would show in {wanted}."
+    )
     return SymptomAnswer(symptom, NOT_SEEN, told, named, question=f"Can you hand over {wanted}?")
 
 
@@ -95,8 +103,14 @@ def _of_error(symptom: StatedSymptom, error: ErrorEvent) -> SymptomAnswer:
     frame = error.user_frame or root.user_frame
     at = f" at {frame.file}:{frame.line}" if frame is not None else ""
     said = " ".join(root.message.split())[:160]
-    return SymptomAnswer(symptom, SEEN, f'{root.type}{at}: "{said}".', "", f"{error.source}:{error.line}",
-                         {"type": root.type, "line": error.line, "count": error.count})
+    return SymptomAnswer(
+        symptom,
+        SEEN,
+        f'{root.type}{at}: "{said}".',
+        "",
+        f"{error.source}:{error.line}",
+        {"type": root.type, "line": error.line, "count": error.count},
+    )
 
 
 def _last(run: Run) -> str:
@@ -112,7 +126,9 @@ def _last(run: Run) -> str:
 def _finished(run: Run) -> bool:
     """Whether the record reaches the end that was planned."""
     mine = [float(s.position.max()) for s in run.series if len(s) and s.unit == run.planned_unit]
-    return run.planned_steps is not None and bool(mine) and max(mine) >= run.planned_steps - 1 - 0.01 * run.planned_steps
+    return (
+        run.planned_steps is not None and bool(mine) and max(mine) >= run.planned_steps - 1 - 0.01 * run.planned_steps
+    )
 
 
 def _crash(symptom: StatedSymptom, run: Run, findings: Sequence[Finding]) -> SymptomAnswer | None:
@@ -144,18 +160,24 @@ def _oom(symptom: StatedSymptom, run: Run, findings: Sequence[Finding]) -> Sympt
 
 def _slow(symptom: StatedSymptom, run: Run, findings: Sequence[Finding]) -> SymptomAnswer | None:
     """The speed over the run: the time of a step, what is done in a second, what the data take."""
-    told, values, where = [], {}, ""
+    told: list[str] = []
+    values: dict[str, Value] = {}
+    where = ""
     for name in ("step_time", "throughput", "tokens_per_second", "data_time", "epoch_time", "mfu"):
         series = run.first(name)
         window = window_of(series, Place(), run) if series is not None else None
         if series is None or window is None:
             continue
         first, last, _ = measure.ends(window.whole.y)
-        told.append(f"{series.original} {number(float(np.median(window.whole.y)))} (from {number(first)} to {number(last)})")
+        told.append(
+            f"{series.original} {number(float(np.median(window.whole.y)))} (from {number(first)} to {number(last)})"
+        )
         values |= {f"{name}_first": first, f"{name}_last": last, f"{name}_median": float(np.median(window.whole.y))}
         where = where or str(series.at(0, -1))
     if told:
-        return SymptomAnswer(symptom, SEEN, f"median speed as recorded: {', '.join(told)}.", told[0].split()[0], where, values)
+        return SymptomAnswer(
+            symptom, SEEN, f"median speed as recorded: {', '.join(told)}.", told[0].split()[0], where, values
+        )
     return by_finding(symptom, findings)
 
 
@@ -167,9 +189,16 @@ def _early(symptom: StatedSymptom, run: Run, findings: Sequence[Finding]) -> Sym
     why = f' The log says: "{stopped.text[:120]}" (line {stopped.line}).' if stopped is not None else ""
     planned = run.planned_steps is not None
     seen = planned and not _finished(run)
-    return SymptomAnswer(symptom, SEEN if seen or stopped else NOT_SEEN, f"the record ends at {end}.{why}", "", end, {},
-                         refuted=planned and _finished(run),
-                         expected="the run ends by early stopping, as its log says" if stopped is not None else "")
+    return SymptomAnswer(
+        symptom,
+        SEEN if seen or stopped else NOT_SEEN,
+        f"the record ends at {end}.{why}",
+        "",
+        end,
+        {},
+        refuted=planned and _finished(run),
+        expected="the run ends by early stopping, as its log says" if stopped is not None else "",
+    )
 
 
 def _ranks(symptom: StatedSymptom, run: Run, findings: Sequence[Finding]) -> SymptomAnswer | None:
@@ -185,8 +214,14 @@ def _ranks(symptom: StatedSymptom, run: Run, findings: Sequence[Finding]) -> Sym
         low, high = min(v for _, v, _ in values), max(v for _, v, _ in values)
         if len({r for r, _, _ in values}) > 1 and high - low > 1e-3 * max(abs(high), abs(low)):
             told = ", ".join(f"{number(v)} on rank {r}" for r, v, _ in values[:4])
-            return SymptomAnswer(symptom, SEEN, f"{name} at the end of the record: {told}.", name, values[0][2],
-                                 {"lowest": low, "highest": high})
+            return SymptomAnswer(
+                symptom,
+                SEEN,
+                f"{name} at the end of the record: {told}.",
+                name,
+                values[0][2],
+                {"lowest": low, "highest": high},
+            )
     return None
 
 
@@ -199,9 +234,14 @@ def _overflow(symptom: StatedSymptom, run: Run, findings: Sequence[Finding]) -> 
         course = f" The loss scale goes from {number(float(kept[0]))} to {number(float(kept[-1]))}."
     if not skipped:
         return by_finding(symptom, findings)
-    return SymptomAnswer(symptom, SEEN, f"{len(skipped)} lines tell of a skipped step or an overflow, the first in line "
-                         f"{skipped[0].line}.{course}", "loss_scale", f"{skipped[0].source}:{skipped[0].line}",
-                         {"lines": len(skipped)})
+    return SymptomAnswer(
+        symptom,
+        SEEN,
+        f"{len(skipped)} lines tell of a skipped step or an overflow, the first in line {skipped[0].line}.{course}",
+        "loss_scale",
+        f"{skipped[0].source}:{skipped[0].line}",
+        {"lines": len(skipped)},
+    )
 
 
 _LOOKS: Mapping[str, Callable[[StatedSymptom, Run, Sequence[Finding]], SymptomAnswer | None]] = {

@@ -16,8 +16,10 @@ from traindx_tools.on_logs.run import Run
 from traindx_tools.symptom import measure
 from traindx_tools.symptom.answer import SymptomAnswer
 
-_UNBOUNDED = re.compile(r"nll|elbo|likelihood|density|log_?prob|critic|wgan|wasserstein|cosine|sim|siam|byol|policy|actor|"
-                        r"entropy|ctc")
+_UNBOUNDED = re.compile(
+    r"nll|elbo|likelihood|density|log_?prob|critic|wgan|wasserstein|cosine|sim|siam|byol|policy|actor|"
+    r"entropy|ctc"
+)
 
 
 def reason_for(answer: SymptomAnswer, run: Run) -> str:
@@ -37,9 +39,15 @@ def _adversaries(answer: SymptomAnswer, run: Run) -> str:
         return ""
     last = [run.first(n) for n in ("discriminator_loss", "generator_loss")]
     finite = [s for s in last if s is not None and s.finite.all()]
-    balanced = len(finite) == 2 and all(abs(float(np.median(s.values[-max(len(s) // 5, 1):]))) > 0.05 for s in finite)
-    return ("two adversaries pull their losses against each other, so neither falls; neither has won here "
-            f"({number(float(finite[0].values[-1]))} and {number(float(finite[1].values[-1]))} at the end)") if balanced else ""
+    balanced = len(finite) == 2 and all(abs(float(np.median(s.values[-max(len(s) // 5, 1) :]))) > 0.05 for s in finite)
+    return (
+        (
+            "two adversaries pull their losses against each other, so neither falls; neither has won here "
+            f"({number(float(finite[0].values[-1]))} and {number(float(finite[1].values[-1]))} at the end)"
+        )
+        if balanced
+        else ""
+    )
 
 
 def _schedule_restarts(answer: SymptomAnswer, run: Run) -> str:
@@ -53,8 +61,14 @@ def _schedule_restarts(answer: SymptomAnswer, run: Run) -> str:
     if not near or t.y[near[0] - 1] > 0.5 * float(t.y.max()):
         return ""
     i = near[0]
-    return (f"the learning rate restarts there, from {number(float(t.y[i - 1]))} to {number(float(t.y[i]))}: a warm restart "
-            "raises the loss for a while") if len(ups) <= 0.2 * len(t) and _recovers(run, float(t.x[i])) else ""
+    return (
+        (
+            f"the learning rate restarts there, from {number(float(t.y[i - 1]))} to {number(float(t.y[i]))}: a warm "
+            "restart raises the loss for a while"
+        )
+        if len(ups) <= 0.2 * len(t) and _recovers(run, float(t.x[i]))
+        else ""
+    )
 
 
 def _recovers(run: Run, step: float) -> bool:
@@ -63,7 +77,11 @@ def _recovers(run: Run, step: float) -> bool:
     if t is None:
         return False
     before, after = t.y[t.x < step], t.y[t.x >= step]
-    return bool(len(before) and len(after) and float(np.median(after[-max(len(after) // 10, 1):])) <= 1.05 * float(before.min()))
+    return bool(
+        len(before)
+        and len(after)
+        and float(np.median(after[-max(len(after) // 10, 1) :])) <= 1.05 * float(before.min())
+    )
 
 
 def _converged(answer: SymptomAnswer, run: Run) -> str:
@@ -78,8 +96,10 @@ def _converged(answer: SymptomAnswer, run: Run) -> str:
         return ""
     rate = track(run.first("learning_rate"))
     if rate is not None and float(rate.y[-1]) < 0.05 * float(rate.y.max()):
-        return (f"it fell from {number(first)} to {number(last)}, and the learning rate has come down to "
-                f"{number(float(rate.y[-1]))}: what has converged moves no more")
+        return (
+            f"it fell from {number(first)} to {number(last)}, and the learning rate has come down to "
+            f"{number(float(rate.y[-1]))}: what has converged moves no more"
+        )
     return ""
 
 
@@ -87,13 +107,19 @@ def _reinforced(answer: SymptomAnswer, run: Run) -> str:
     """Losses of a policy or a critic have no level that means anything, where the reward rises."""
     subject = answer.symptom.subject
     reward = track(run.first("reward"))
-    if not is_reinforcement(run) or reward is None or (subject is not None and subject.family not in ("loss", "number", "run")):
+    if (
+        not is_reinforcement(run)
+        or reward is None
+        or (subject is not None and subject.family not in ("loss", "number", "run"))
+    ):
         return ""
     first, last, spread = measure.ends(reward.y)
     if last <= first + 2 * spread:
         return ""
-    return f"the loss of a policy or a critic has no level that means anything, and the reward rises from {number(first)} " \
-           f"to {number(last)}"
+    return (
+        f"the loss of a policy or a critic has no level that means anything, and the reward rises from {number(first)} "
+        f"to {number(last)}"
+    )
 
 
 def _brief(answer: SymptomAnswer, run: Run) -> str:
@@ -111,12 +137,19 @@ def _warm_up(answer: SymptomAnswer, run: Run) -> str:
     if subject is None or subject.key != "learning_rate" or t is None or len(t) < 8:
         return ""
     peak = int(np.argmax(t.y))
-    up, down = np.diff(t.y[:peak + 1]), np.diff(t.y[peak:])
+    up, down = np.diff(t.y[: peak + 1]), np.diff(t.y[peak:])
     loss = track(main_loss(run))
     learns = loss is not None and measure.ends(loss.y)[1] < 0.7 * measure.ends(loss.y)[0]
     smooth = bool((up >= -1e-15).all() and (down <= 1e-15).all()) and 0 < peak < 0.5 * len(t)
-    return (f"the rate rises to {number(float(t.y[peak]))} at {measure.at(t, peak)} and falls to {number(float(t.y[-1]))}: a "
-            "warm-up and a decay") if smooth and learns else ""
+    return (
+        (
+            f"the rate rises to {number(float(t.y[peak]))} at {measure.at(t, peak)} and falls to "
+            f"{number(float(t.y[-1]))}: "
+            "a warm-up and a decay"
+        )
+        if smooth and learns
+        else ""
+    )
 
 
 def _unbounded(answer: SymptomAnswer, run: Run) -> str:
@@ -138,8 +171,10 @@ def _scale_search(answer: SymptomAnswer, run: Run) -> str:
     kept = scale is None or float(scale.values[-1]) >= 1.0
     if not kept or last >= 0.7 * first:
         return ""
-    return (f"a dynamic loss scale is found by raising it until a step overflows; that step is skipped, every loss is finite "
-            f"and the loss falls from {number(first)} to {number(last)}")
+    return (
+        f"a dynamic loss scale is found by raising it until a step overflows; that step is skipped, every loss "
+        f"is finite and the loss falls from {number(first)} to {number(last)}"
+    )
 
 
 def _levels_off(answer: SymptomAnswer, run: Run) -> str:
@@ -158,7 +193,8 @@ _Reason = Callable[[SymptomAnswer, Run], str]
 _REASONS: Mapping[str, tuple[_Reason, ...]] = {
     "still": (_adversaries, _converged), "stays": (_adversaries, _converged), "oscillates": (_adversaries, _reinforced),
     "unsettled": (_adversaries,), "rises": (_levels_off, _warm_up, _adversaries, _reinforced), "falls": (_warm_up,),
-    "jumps": (_schedule_restarts,), "spikes": (_schedule_restarts, _brief, _reinforced), "negative": (_unbounded, _adversaries),
+    "jumps": (_schedule_restarts,), "spikes": (_schedule_restarts, _brief, _reinforced),
+    "negative": (_unbounded, _adversaries),
     "is": (_adversaries,), "high": (_adversaries, _reinforced), "explodes": (_reinforced,),
     "overflow": (_scale_search,), "nonfinite": (_grad_only,),
 }  # fmt: skip

@@ -28,9 +28,13 @@ class Cause:
 def look_up(symptom: StatedSymptom, run: Run, findings: Sequence[Finding] = ()) -> SymptomAnswer:
     """The answer to one stated symptom: from curves, from errors and notes, from findings, else what would show it."""
     if not symptom.understood:
-        return SymptomAnswer(symptom, NOT_UNDERSTOOD, f'I do not understand "{symptom.said}" as an observation.',
-                             question="Which metric or output is it, and what does it do (rises, stays at a value, is "
-                                      "NaN, is garbled ...), since when?")
+        return SymptomAnswer(
+            symptom,
+            NOT_UNDERSTOOD,
+            f'I do not understand "{symptom.said}" as an observation.',
+            question="Which metric or output is it, and what does it do (rises, stays at a value, is "
+            "NaN, is garbled ...), since when?",
+        )
     answer = in_events(symptom, run, findings) or on_series(symptom, run)
     if answer is None or (answer.answer == NOT_SEEN and not answer.refuted):
         answer = by_finding(symptom, findings) or answer
@@ -63,4 +67,6 @@ def _explains(answer: SymptomAnswer, causes: Sequence[Cause]) -> str | None:
 def left_open(answers: Iterable[SymptomAnswer]) -> tuple[str, ...]:
     """What is still unexplained, one short sentence each: while there is one, no run is healthy."""
     words = {SEEN: "seen", NOT_SEEN: "not seen", NOT_UNDERSTOOD: "not understood"}
-    return tuple(f'"{a.symptom.said[:80]}" ({words[a.answer]}: {a.statement.rstrip(".")})' for a in answers if a.is_open)
+    return tuple(
+        f'"{a.symptom.said[:80]}" ({words[a.answer]}: {a.statement.rstrip(".")})' for a in answers if a.is_open
+    )

@@ -44,7 +44,7 @@ class Measured:
 
 
 def at(t: Track, i: int) -> str:
-    """"step 400" for the point with this index in the track."""
+    """ "step 400" for the point with this index in the track."""
     return f"{t.unit} {t.x[i]:.10g}"
 
 
@@ -72,10 +72,19 @@ def moves(window: Window, upwards: bool) -> Measured:
     against = not holds and overall and (last > first) != upwards and len(t) >= 5
     word = "rises" if upwards else "falls"
     i = int(centres[turn])
-    told = (f"{word} from {number(best)} at {at(t, i)} to {number(tail)} at {at(t, len(t) - 1)}" if holds else
-            f"goes from {number(first)} at {at(t, 0)} to {number(last)} at {at(t, len(t) - 1)}")
-    return Measured(holds, against, told, {"from": best if holds else first, "to": tail if holds else last,
-                                           "noise": spread}, int(t.index[i if holds else 0]), int(t.index[-1]))
+    told = (
+        f"{word} from {number(best)} at {at(t, i)} to {number(tail)} at {at(t, len(t) - 1)}"
+        if holds
+        else f"goes from {number(first)} at {at(t, 0)} to {number(last)} at {at(t, len(t) - 1)}"
+    )
+    return Measured(
+        holds,
+        against,
+        told,
+        {"from": best if holds else first, "to": tail if holds else last, "noise": spread},
+        int(t.index[i if holds else 0]),
+        int(t.index[-1]),
+    )
 
 
 def flat(window: Window, slow: bool = False) -> Measured:
@@ -92,17 +101,33 @@ def flat(window: Window, slow: bool = False) -> Measured:
         return Measured(True, False, f"is {number(first)} in all {len(t)} records {where}", values, *ends_at)
     level = max(abs(first), abs(last))
     if not _plain(first, last, spread) or (slow and abs(last - first) <= SLOW * level):
-        return Measured(True, False, f"is {number(first)} at {at(t, 0)} and {number(last)} at {at(t, len(t) - 1)} "
-                                     f"({(last - first) / level if level else 0:+.1%})", values, *ends_at)
+        return Measured(
+            True,
+            False,
+            f"is {number(first)} at {at(t, 0)} and {number(last)} at {at(t, len(t) - 1)} "
+            f"({(last - first) / level if level else 0:+.1%})",
+            values,
+            *ends_at,
+        )
     tail = t.part(len(t) // 2)
     middle, late, late_spread = ends(tail.y)
     if len(tail) >= 5 and not window.told and not _plain(middle, late, late_spread):
-        return Measured(True, False, f"goes from {number(first)} to {number(middle)} and then stays: {number(late)} at "
-                                     f"{at(t, len(t) - 1)}", {**values, "since": float(tail.x[0])},
-                        int(tail.index[0]), int(tail.index[-1]))
+        return Measured(
+            True,
+            False,
+            f"goes from {number(first)} to {number(middle)} and then stays: {number(late)} at {at(t, len(t) - 1)}",
+            {**values, "since": float(tail.x[0])},
+            int(tail.index[0]),
+            int(tail.index[-1]),
+        )
     against = not slow and abs(last - first) > max(2 * SIGMAS * spread, 0.2 * level) and len(t) >= 5
-    return Measured(False, against, f"moves from {number(first)} at {at(t, 0)} to {number(last)} at "
-                                    f"{at(t, len(t) - 1)}", values, *ends_at)
+    return Measured(
+        False,
+        against,
+        f"moves from {number(first)} at {at(t, 0)} to {number(last)} at {at(t, len(t) - 1)}",
+        values,
+        *ends_at,
+    )
 
 
 def near_value(window: Window, value: float, relation: str, percent: bool) -> Measured:
@@ -117,11 +142,18 @@ def near_value(window: Window, value: float, relation: str, percent: bool) -> Me
     share, last = float(inside.mean()), float(t.y[-1])
     holds = share >= 0.5 or (relation in ("", "at") and bool(inside[-1])) or bool(inside[-1] and share >= 0.2)
     word = {"above": "at or above", "below": "at or below"}.get(relation, "within a few per cent of")
-    told = f"is {word} {number(value)} in {int(inside.sum())} of {len(t)} records and {number(last)} at {at(t, len(t) - 1)}"
+    count = f"{int(inside.sum())} of {len(t)} records"
+    told = f"is {word} {number(value)} in {count} and {number(last)} at {at(t, len(t) - 1)}"
     hit = np.flatnonzero(inside)
     i = int(hit[0]) if len(hit) else 0
-    return Measured(holds, False, told, {"value": value, "share": share, "last": last, "median": float(np.median(t.y))},
-                    int(t.index[i]), int(t.index[int(hit[-1]) if len(hit) else -1]))
+    return Measured(
+        holds,
+        False,
+        told,
+        {"value": value, "share": share, "last": last, "median": float(np.median(t.y))},
+        int(t.index[i]),
+        int(t.index[int(hit[-1]) if len(hit) else -1]),
+    )
 
 
 def bound(window: Window, value: float, floor: bool, percent: bool) -> Measured:
@@ -140,8 +172,10 @@ def zero(window: Window) -> Measured:
     """Whether the values are 0: a gradient that does not flow."""
     t = window.cut
     share = float((t.y == 0).mean())
-    told = f"is exactly 0 in {int(round(share * len(t)))} of {len(t)} records and {number(float(t.y[-1]))} at the end"
-    return Measured(share >= 0.5, False, told, {"share": share, "last": float(t.y[-1])}, int(t.index[0]), int(t.index[-1]))
+    told = f"is exactly 0 in {int((t.y == 0).sum())} of {len(t)} records and {number(float(t.y[-1]))} at the end"
+    return Measured(
+        share >= 0.5, False, told, {"share": share, "last": float(t.y[-1])}, int(t.index[0]), int(t.index[-1])
+    )
 
 
 def _scaled(value: float, t: Track, percent: bool) -> float:
@@ -168,12 +202,19 @@ def spike(window: Window, run_of: Track | None = None) -> Measured:
     big = high >= SPIKE and (t.y[i] - usual) > LEAST * abs(usual)
     calm = np.flatnonzero(np.abs(z[i:]) < SIGMAS)
     back = f", back to the usual level at {at(t, i + int(calm[0]))}" if len(calm) and big else ""
-    told = (f"is {number(t.y[i])} at {at(t, i)}, against {number(usual)} around it: {high:.0f} times the usual scatter "
-            f"({number(spread)}){back}")
+    told = (
+        f"is {number(t.y[i])} at {at(t, i)}, against {number(usual)} around it: {high:.0f} times the usual scatter "
+        f"({number(spread)}){back}"
+    )
     low = f"has no spike there: the largest value is {number(t.y[i])} at {at(t, i)}, {high:.1f} times the usual scatter"
-    return Measured(big, not big and high < 4 and len(t) >= 20, told if big else low,
-                    {"peak": float(t.y[i]), "usual": usual, "times_scatter": high, "step": float(t.x[i])},
-                    int(t.index[i]), int(t.index[i]))
+    return Measured(
+        big,
+        not big and high < 4 and len(t) >= 20,
+        told if big else low,
+        {"peak": float(t.y[i]), "usual": usual, "times_scatter": high, "step": float(t.x[i])},
+        int(t.index[i]),
+        int(t.index[i]),
+    )
 
 
 def jump(window: Window, upwards: bool, middle: int | None = None) -> Measured:
@@ -183,19 +224,24 @@ def jump(window: Window, upwards: bool, middle: int | None = None) -> Measured:
     choices = [middle] if middle is not None and 0 < middle < len(t) else list(inside)[:20_000]
     if not choices:
         return Measured(False, False, "has a single record", {})
-    steps = np.array([np.median(t.y[i:i + 3]) - np.median(t.y[max(0, i - 3):i]) for i in choices])
+    steps = np.array([np.median(t.y[i : i + 3]) - np.median(t.y[max(0, i - 3) : i]) for i in choices])
     k = int(np.argmax(steps if upwards else -steps))
     i, size = choices[k], float(steps[k])
-    before = float(np.median(t.y[max(0, i - 3):i]))
-    after = float(np.median(t.y[i:i + 3]))
+    before = float(np.median(t.y[max(0, i - 3) : i]))
+    after = float(np.median(t.y[i : i + 3]))
     spread = noise(t.y)
     holds = abs(size) > max(SIGMAS * spread, 0.05 * abs(before)) and (size > 0) == upwards
     told = f"goes from {number(before)} before to {number(after)} at {at(t, i)}"
     if not holds:
         told = f"has no step up there: the largest is from {number(before)} to {number(after)} at {at(t, i)}"
-    return Measured(holds, not holds and abs(size) <= spread and len(t) >= 10, told,
-                    {"before": before, "after": after, "noise": spread, "step": float(t.x[i])},
-                    int(t.index[i]), int(t.index[i]))
+    return Measured(
+        holds,
+        not holds and abs(size) <= spread and len(t) >= 10,
+        told,
+        {"before": before, "after": after, "noise": spread, "step": float(t.x[i])},
+        int(t.index[i]),
+        int(t.index[i]),
+    )
 
 
 def rough(window: Window) -> Measured:
@@ -206,11 +252,18 @@ def rough(window: Window) -> Measured:
     turns = float(np.mean(np.diff(np.sign(np.diff(t.y))) != 0)) if len(t) > 3 else 0.0
     share = spread / level if level else float("inf") if spread else 0.0
     holds = len(t) >= 5 and turns > 0.3 and (share > 0.05 or spread > 0.2 * course)
-    told = (f"differs by about {number(spread)} from record to record ({share:.0%} of its level of {number(level)}), from "
-            f"{number(float(t.y.min()))} to {number(float(t.y.max()))}")
-    return Measured(holds, not holds and share < 0.01 and len(t) >= 10, told,
-                    {"scatter": spread, "level": level, "lowest": float(t.y.min()), "highest": float(t.y.max())},
-                    int(t.index[0]), int(t.index[-1]))
+    told = (
+        f"differs by about {number(spread)} from record to record ({share:.0%} of its level of {number(level)}), from "
+        f"{number(float(t.y.min()))} to {number(float(t.y.max()))}"
+    )
+    return Measured(
+        holds,
+        not holds and share < 0.01 and len(t) >= 10,
+        told,
+        {"scatter": spread, "level": level, "lowest": float(t.y.min()), "highest": float(t.y.max())},
+        int(t.index[0]),
+        int(t.index[-1]),
+    )
 
 
 def grows(window: Window) -> Measured:
@@ -220,8 +273,9 @@ def grows(window: Window) -> Measured:
     order = rank_correlation(t.x, t.y) if len(t) >= 4 else 0.0
     holds = order > 0.8 and last - first > 0.05 * abs(first)
     per = (last - first) / (t.x[-1] - t.x[0]) if t.x[-1] != t.x[0] else 0.0
-    told = (f"goes from {number(first)} at {at(t, 0)} to {number(last)} at {at(t, len(t) - 1)}"
-            f" ({number(per)} per {t.unit})")
+    told = (
+        f"goes from {number(first)} at {at(t, 0)} to {number(last)} at {at(t, len(t) - 1)} ({number(per)} per {t.unit})"
+    )
     level = not holds and abs(last - first) <= 0.02 * abs(first) and len(t) >= 10
     tail = t.part(len(t) // 2)
     middle, late, spread = ends(tail.y)
@@ -237,7 +291,15 @@ def ending(window: Window) -> Measured:
     """Where it ends and what was the best before; nothing is judged."""
     t = window.cut
     _, last, spread = ends(t.y)
-    told = (f"ends at {number(last)} ({at(t, len(t) - 1)}); lowest {number(float(t.y.min()))}, highest "
-            f"{number(float(t.y.max()))}")
-    return Measured(True, False, told, {"last": last, "lowest": float(t.y.min()), "highest": float(t.y.max()),
-                                        "noise": spread}, int(t.index[-1]), int(t.index[-1]))
+    told = (
+        f"ends at {number(last)} ({at(t, len(t) - 1)}); lowest {number(float(t.y.min()))}, highest "
+        f"{number(float(t.y.max()))}"
+    )
+    return Measured(
+        True,
+        False,
+        told,
+        {"last": last, "lowest": float(t.y.min()), "highest": float(t.y.max()), "noise": spread},
+        int(t.index[-1]),
+        int(t.index[-1]),
+    )

@@ -12,8 +12,9 @@ from dataclasses import replace
 from functools import lru_cache
 
 from traindx_tools.symptom import predicates, subjects
-from traindx_tools.symptom.clauses import DONE, QUESTION, THEORY, TOLD, Clause, clauses
-from traindx_tools.symptom.grammar import MOST_SAID, Names, read_clause
+from traindx_tools.symptom.clauses import DONE, QUESTION, THEORY, TOLD, clauses
+from traindx_tools.symptom.grammar import MOST_SAID, read_clause
+from traindx_tools.symptom.mentions import Names, last_mentioned
 from traindx_tools.symptom.places import place_in
 from traindx_tools.symptom.predicates import NORMAL, NOTHING, UNPLACED
 from traindx_tools.symptom.stated import NOT_UNDERSTOOD, Account, StatedSymptom, Subject
@@ -22,9 +23,32 @@ from traindx_tools.symptom.words import cleaned, tokens
 MOST_SYMPTOMS = 12
 _THEORIES = frozenset({"poor", "high", "low"})
 """What is said of a learning rate in a theory ("probably it is too high"), which is no worry about the run."""
-_VOCABULARY = subjects.PHRASES.vocabulary | predicates.PHRASES.vocabulary | frozenset({
-    "step", "epoch", "iteration", "update", "batch", "process", "rank", "code", "refuse", "fail", "stop", "hour",
-    "second", "minute", "month", "gpu", "worker", "episode"})
+_VOCABULARY = (
+    subjects.PHRASES.vocabulary
+    | predicates.PHRASES.vocabulary
+    | frozenset(
+        {
+            "step",
+            "epoch",
+            "iteration",
+            "update",
+            "batch",
+            "process",
+            "rank",
+            "code",
+            "refuse",
+            "fail",
+            "stop",
+            "hour",
+            "second",
+            "minute",
+            "month",
+            "gpu",
+            "worker",
+            "episode",
+        }
+    )
+)
 
 
 def parse(text: str, names: Iterable[str] = ()) -> tuple[StatedSymptom, ...]:
@@ -43,27 +67,41 @@ def _read(text: str, names: tuple[str, ...]) -> Account:
     fine: list[StatedSymptom] = []
     worries: list[StatedSymptom] = []
     conceded: list[StatedSymptom] = []
-    theories, questions, unread = [], [], []
-    before: tuple[int, Subject | None] = (-1, None)
+    theories: list[str] = []
+    questions: list[str] = []
+    unread: list[str] = []
+    before: Subject | None = None
     for clause in clauses(clean, tokens(clean, _VOCABULARY)):
-        found = list(read_clause(clause, known, before[1] if clause.role == TOLD else None))
+        found = list(read_clause(clause, known, before if clause.role == TOLD else None))
         said = [s for s, _ in found if s.direction not in (NOTHING, NORMAL, UNPLACED) and s.kinds]
+        if clause.role in (TOLD, DONE):
+            spoken = next((x for _, x in reversed(found) if x is not None), None) or last_mentioned(
+                clause.tokens, known
+            )
+            before = spoken or before
         if clause.role == TOLD:
-            before = (clause.sentence, next((x for _, x in reversed(found) if x is not None), before[1]))
             seen += said
             conceded += said if clause.concession else []
             fine += [s for s, _ in found if s.direction == NORMAL]
             idle = all(s.direction in (NOTHING, UNPLACED) or not (s.kinds or s.direction == NORMAL) for s, _ in found)
             unread += [clause.text] if idle and len(clause.tokens) > 1 and not _remedy(found) else []
         elif clause.role in (THEORY, QUESTION):
-            worries += [s for s in said if s.direction not in _THEORIES or s.subject is None or s.subject.family != "lr"]
+            worries += [
+                s for s in said if s.direction not in _THEORIES or s.subject is None or s.subject.family != "lr"
+            ]
             (theories if clause.role == THEORY else questions).append(clause.text[:MOST_SAID])
     firm = [s for s in seen if s not in conceded]
     kept = _distinct(firm or seen) or [replace(s, asked=True) for s in _distinct(worries)]
     if not kept and unread:
         kept = [StatedSymptom(" ".join(unread)[:MOST_SAID].strip(), NOT_UNDERSTOOD, None, place_in(" ".join(unread)))]
-    return Account(tuple(kept[:MOST_SYMPTOMS]), tuple(fine[:MOST_SYMPTOMS]), tuple(theories), tuple(questions),
-                   tuple(unread), frozenset(names))
+    return Account(
+        tuple(kept[:MOST_SYMPTOMS]),
+        tuple(fine[:MOST_SYMPTOMS]),
+        tuple(theories),
+        tuple(questions),
+        tuple(unread),
+        frozenset(names),
+    )
 
 
 def read(text: str, names: Sequence[str] = ()) -> Account:
@@ -76,7 +114,7 @@ _OF_THE_RUN = frozenset({"crash", "hang", "oom", "gap", "identical", "overflow"}
 
 
 def _remedy(found: Sequence[tuple[StatedSymptom, Subject | None]]) -> bool:
-    """Whether a clause only says that something did not help or that a run was started, which is read and no symptom."""
+    """Whether a clause only says that something did not help or that a run was started: that is read, no symptom."""
     return any(s.direction == NOTHING and subject is None for s, subject in found)
 
 
@@ -85,9 +123,13 @@ def _distinct(found: Iterable[StatedSymptom]) -> list[StatedSymptom]:
     out: dict[tuple[str, str, str | None], StatedSymptom] = {}
     for s in found:
         one = s.direction in _OF_THE_RUN
-        key = (s.direction, s.subject.key if s.subject and not one else "", s.subject.group if s.subject and not one else None)
+        key = (
+            s.direction,
+            s.subject.key if s.subject and not one else "",
+            s.subject.group if s.subject and not one else None,
+        )
         out.setdefault(key, s)
     return list(out.values())
 
 
-__all__ = ["DONE", "Clause", "parse", "read"]
+__all__ = ["parse", "read"]

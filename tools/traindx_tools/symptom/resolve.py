@@ -57,7 +57,9 @@ def _named(subject: Subject, run: Run) -> tuple[Series, ...]:
     exact = [s for s in run.series if len(s) and _key(s.original) == said]
     ends = [s for s in run.series if len(s) and bare and _key(s.original.split("/")[-1]) == bare]
     near = [s for s in ends if subject.group is None or s.group == subject.group]
-    if said in ("loss", "accuracy", "acc", "error", "score") or (not exact and bare in ("loss", "accuracy", "acc", "error")):
+    if said in ("loss", "accuracy", "acc", "error", "score") or (
+        not exact and bare in ("loss", "accuracy", "acc", "error")
+    ):
         return ()  # the general words mean the main one, not the first so called
     return _present([*exact, *near])
 

@@ -74,11 +74,22 @@ def _bounds(series: Series, whole: Track, place: Place, run: Run) -> tuple[float
         at = resumed_at(series, run)
         return None if at is None else (float(whole.x[max(0, at - 8)]), float(whole.x[min(len(whole) - 1, at + 8)]))
     if place.low is None:
-        return {"start": (first, first + 0.1 * (last - first)), "soon": (first, first + 0.3 * (last - first)),
-                "end": (last - 0.2 * (last - first), last)}.get(place.kind) if place.kind != "start" else None
+        return (
+            {
+                "start": (first, first + 0.1 * (last - first)),
+                "soon": (first, first + 0.3 * (last - first)),
+                "end": (last - 0.2 * (last - first), last),
+            }.get(place.kind)
+            if place.kind != "start"
+            else None
+        )
     low, high = place.low, place.high if place.high is not None else place.low
-    return {"at": (low - near, high + near), "range": (low, high), "first": (first, first + low),
-            "after": (low, last)}.get(place.kind, (low - near, high + near))
+    return {
+        "at": (low - near, high + near),
+        "range": (low, high),
+        "first": (first, first + low),
+        "after": (low, last),
+    }.get(place.kind, (low - near, high + near))
 
 
 def resumed_at(series: Series, run: Run) -> int | None:

@@ -18,9 +18,13 @@ _TOKEN = re.compile(
     r"(?P<quote>\"[^\"]{0,300}\"|(?<!\w)'[^']{12,300}'(?!\w))"
     r"|(?P<number>(?<![\w.])[-+]?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?(?![\w.]*[A-Za-z_])\s?%?)"
     r"|(?P<word>[^\W\d_][\w/@.]*\w|[^\W\d_]|\d+[\w/@]+)"
-    r"|(?P<mark>[.;:!?,()\n=~<>]|--+|\s-\s|[\u2013\u2014])", re.IGNORECASE)
+    r"|(?P<mark>[.;:!?,()\n=~<>]|--+|\s-\s|[\u2013\u2014])",
+    re.IGNORECASE,
+)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
-_SHORT_NOT = re.compile(r"\b(can|could|do|does|did|is|are|was|were|has|have|had|wo|would|should)n['’]?t\b", re.IGNORECASE)
+_SHORT_NOT = re.compile(
+    r"\b(can|could|do|does|did|is|are|was|were|has|have|had|wo|would|should)n['’]?t\b", re.IGNORECASE
+)
 _PERCENT = re.compile(r"(?<=\d)\s*(?:percent|per cent|pct)\b", re.IGNORECASE)
 _PERCENTS = re.compile(r"(\d+(?:\.\d+)?)\s?-\s?(\d+(?:\.\d+)?)\s?%")
 _HYPHEN = re.compile(r"(?<=[A-Za-z])-(?=[A-Za-z])")
@@ -38,11 +42,82 @@ _IRREGULAR: Mapping[str, str] = {
         "stick": "sticks", "eat": "ate eaten", "show": "shown", "tell": "told", "beat": "beaten",
     }.items() for form in forms.split()}  # fmt: skip
 SKIPPED = frozenset(
-    "really very quite so just even still again then also already only all suddenly slowly steadily completely totally "
-    "always ever almost nearly exactly about around roughly some more much far practically essentially simply "
-    "constantly continuously gradually quickly soon now both a an the my our its their apparently clearly "
-    "mostly usually basically immediately rapidly sharply massively hugely slightly somewhat rather linearly "
-    "nicely well anyway somehow actually permanently perfectly monotonically clearly very extremely heavily".split())
+    [
+        "really",
+        "very",
+        "quite",
+        "so",
+        "just",
+        "even",
+        "still",
+        "again",
+        "then",
+        "also",
+        "already",
+        "only",
+        "all",
+        "suddenly",
+        "slowly",
+        "steadily",
+        "completely",
+        "totally",
+        "always",
+        "ever",
+        "almost",
+        "nearly",
+        "exactly",
+        "about",
+        "around",
+        "roughly",
+        "some",
+        "more",
+        "much",
+        "far",
+        "practically",
+        "essentially",
+        "simply",
+        "constantly",
+        "continuously",
+        "gradually",
+        "quickly",
+        "soon",
+        "now",
+        "both",
+        "a",
+        "an",
+        "the",
+        "my",
+        "our",
+        "its",
+        "their",
+        "apparently",
+        "clearly",
+        "mostly",
+        "usually",
+        "basically",
+        "immediately",
+        "rapidly",
+        "sharply",
+        "massively",
+        "hugely",
+        "slightly",
+        "somewhat",
+        "rather",
+        "linearly",
+        "nicely",
+        "well",
+        "anyway",
+        "somehow",
+        "actually",
+        "permanently",
+        "perfectly",
+        "monotonically",
+        "clearly",
+        "very",
+        "extremely",
+        "heavily",
+    ]
+)
 """Words that may stand inside a phrase without changing it."""
 
 
@@ -76,12 +151,39 @@ def cleaned(text: str) -> str:
     """The text as it is read: bounded, without control characters, short forms written out, hyphens as spaces."""
     text = _CONTROL.sub(" ", text[:MOST_CHARACTERS]).replace("\t", " ").replace("’", "'")
     text = _PERCENTS.sub(r"\1% to \2%", _PERCENT.sub("%", text))
-    text = _SHORT_NOT.sub(lambda m: f"{ {'ca': 'can', 'wo': 'will'}.get(m[1].lower(), m[1])} not", text)
+    text = _SHORT_NOT.sub(lambda m: f"{ {'ca': 'can', 'wo': 'will'}.get(m[1].lower(), m[1]) } not", text)
     return _HYPHEN.sub(" ", re.sub(r"\bcannot\b", "can not", text, flags=re.IGNORECASE))
 
 
-_WHOLE = frozenset("training learning testing its this building during nothing anything something everything being unless "
-                   "less loss validating clipping news as is was has process class bias".split())
+_WHOLE = frozenset(
+    [
+        "training",
+        "learning",
+        "testing",
+        "its",
+        "this",
+        "building",
+        "during",
+        "nothing",
+        "anything",
+        "something",
+        "everything",
+        "being",
+        "unless",
+        "less",
+        "loss",
+        "validating",
+        "clipping",
+        "news",
+        "as",
+        "is",
+        "was",
+        "has",
+        "process",
+        "class",
+        "bias",
+    ]
+)
 """Words that only look like another form."""
 
 
@@ -116,8 +218,9 @@ def tokens(text: str, vocabulary: frozenset[str]) -> tuple[Token, ...]:
     for m in _TOKEN.finditer(text):
         kind, said = m.lastgroup or "mark", m.group().strip(" ")
         said = said.rstrip(".") if kind == "word" else said
-        out.append(Token(said, base_of(said, vocabulary) if kind == "word" else said.strip() or "\n", kind,
-                         m.start(), m.end()))
+        out.append(
+            Token(said, base_of(said, vocabulary) if kind == "word" else said.strip() or "\n", kind, m.start(), m.end())
+        )
     return tuple(out)
 
 
@@ -176,8 +279,11 @@ def _through(parts: tuple[str, ...], words: Sequence[Token], i: int) -> int | No
     for place, part in enumerate(parts):
         while place and j < len(words) and words[j].base != part and words[j].base in SKIPPED and skipped < 4:
             j, skipped = j + 1, skipped + 1
-        if j >= len(words) or not (words[j].base == part or (part == "#" and words[j].kind == "number")
-                                   or (part == "~" and words[j].kind == "word")):
+        if j >= len(words) or not (
+            words[j].base == part
+            or (part == "#" and words[j].kind == "number")
+            or (part == "~" and words[j].kind == "word")
+        ):
             return None
         j += 1
     return j
