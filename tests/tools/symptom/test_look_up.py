@@ -257,7 +257,7 @@ def test_what_is_not_understood_is_repeated_and_asked() -> None:
 
 def test_a_finding_is_a_witness_too() -> None:
     finding = Finding(
-        "L213", "t", Severity.HIGH, Strength.DIRECT, "all 40 predictions are class 3", Location(file="p.csv"), "p"
+        "L213", "t", Severity.HIGH, Strength.RAN, "all 40 predictions are class 3", Location(file="p.csv"), "p"
     )
     found = answer("it always predicts the same class", HEALTHY, [finding])
     assert found.answer == "seen"

@@ -139,7 +139,7 @@ def test_a_cause_that_cannot_explain_what_was_said_is_not_asserted() -> None:
         "L402",
         "waits for data",
         Severity.HIGH,
-        Strength.DIRECT,
+        Strength.RAN,
         "80 % of a step is spent waiting for data",
         Location(file="log.txt", line=3),
         "log.txt",

@@ -238,6 +238,8 @@ PHRASES: Phrases[Predicate] = Phrases(
 DIRECTIONS = frozenset(p.direction for p, _ in _TABLE) | {p.denied for p, _ in _TABLE}
 """Every direction that the tables know."""
 
-NEGATIONS = frozenset("not never no without neither nor cannot nothing none hardly barely scarcely nobody instead "
-                      "little less nowhere refuse fail stop".split())
+NEGATIONS = frozenset({
+    "not", "never", "no", "without", "neither", "nor", "cannot", "nothing", "none", "hardly", "barely", "scarcely", "nobody",
+    "instead", "little", "less", "nowhere", "refuse", "fail", "stop",
+})  # fmt: skip
 """Words that deny what follows them."""
