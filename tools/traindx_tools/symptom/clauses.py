@@ -35,7 +35,7 @@ _DIVIDE = frozenset(
 )
 """Words that begin a statement of its own."""
 _CONCEDES = frozenset({"although", "though", "despite"})
-_CAUSES = frozenset({"because", "due", "owing"})
+_CAUSES = frozenset({"as", "because", "due", "owing"})
 _THEORY = re.compile(
     r"\b(?:i|we|you|they|others?|people|colleagues?|colleague is)\b(?: \w+){0,2} (?:think|thought|guess|suspect\w*|"
     r"assum\w*|believ\w*|suppos\w*|say|said|sure|wonder\w*|blame|feel)\b|^\W*(?:i )?(?:think|guess|suspect|assume)\b|"
@@ -89,11 +89,22 @@ def clauses(text: str, words: Sequence[Token]) -> Iterator[Clause]:
     """The clauses of a cleaned text, from left to right."""
     for number, (sentence, asked) in enumerate(_sentences(words)):
         believed = False
-        for part, opener in _parts(sentence):
+        for part, opener in _apart(text, _parts(sentence), asked):
             said = text[part[0].start : part[-1].end]
             role = _role(said, opener, asked)
             believed = (role == THEORY and bool(_BELIEVES.search(said))) or (believed and opener in ("", "and"))
             yield Clause(tuple(part), said, THEORY if believed and role == TOLD else role, number, opener in _CONCEDES)
+
+
+def _apart(text: str, parts: Iterator[tuple[list[Token], str]], asked: bool) -> Iterator[tuple[list[Token], str]]:
+    """The parts, with a theory that begins in the middle of one apart: "memory grows, I think it is the loader"."""
+    for part, opener in parts:
+        said = text[part[0].start : part[-1].end]
+        found = None if asked or opener in _CAUSES or _DONE.search(said) else _THEORY.search(said)
+        cut = next((i for i, w in enumerate(part) if found and w.start >= part[0].start + found.start()), 0)
+        if cut:
+            yield part[:cut], opener
+        yield part[cut:], "" if cut else opener
 
 
 def _role(said: str, opener: str, asked: bool) -> str:
@@ -150,22 +161,34 @@ def _parts(sentence: Sequence[Token]) -> Iterator[tuple[list[Token], str]]:
         divides = w.kind == "mark" and w.base in (":", "--", "-", "–", "—", "(", ")") and not _logarithm(w, part)
         if w.kind == "mark" and w.base == ",":
             divides = _begins_anew(sentence, i + 1) or (opener in _CONCEDES and bool(part))
-        divides = divides or _goes_on(sentence, i, part) or (w.base == "as" and _begins_anew(sentence, i))
-        divides = (
-            divides or _goes_on(sentence, i, part) or (w.base == "as" and bool(part) and _begins_anew(sentence, i))
-        )
+            divides = divides or (_after_belief(part) and i + 1 < len(sentence) and sentence[i + 1].base == "and")
+        divides = divides or _goes_on(sentence, i, part) or (w.base in ("as", "and") and _begins_anew(sentence, i))
         contrast = w.kind == "word" and w.base in _DIVIDE and not (w.base == "since" and _counts(sentence, i))
+        before = part
         if (divides or contrast) and part:
             yield part, opener
             part = []
         if contrast:
             opener = w.base
         elif divides:
-            opener = "and" if w.base == "," and opener not in _CONCEDES else ""
+            opener = (
+                "as"
+                if w.base == "as"
+                else ""
+                if w.base != "," or opener in _CONCEDES
+                else "then"
+                if _after_belief(before)
+                else "and"
+            )
         else:
             part.append(w)
     if part:
         yield part, opener
+
+
+def _after_belief(part: Sequence[Token]) -> bool:
+    """Whether somebody has just said what they believe: ", and the loss is NaN" behind it is told again."""
+    return bool(_BELIEVES.search(" ".join(t.text for t in part)))
 
 
 def _logarithm(mark: Token, part: Sequence[Token]) -> bool:

@@ -239,7 +239,7 @@ DIRECTIONS = frozenset(p.direction for p, _ in _TABLE) | {p.denied for p, _ in _
 """Every direction that the tables know."""
 
 NEGATIONS = frozenset({
-    "not", "never", "no", "without", "neither", "nor", "cannot", "nothing", "none", "hardly", "barely", "scarcely", "nobody",
-    "instead", "little", "less", "nowhere", "refuse", "fail", "stop",
+    "not", "never", "no", "without", "neither", "nor", "cannot", "nothing", "none", "hardly", "barely", "scarcely",
+    "nobody", "instead", "little", "less", "nowhere", "refuse", "fail", "stop",
 })  # fmt: skip
 """Words that deny what follows them."""
