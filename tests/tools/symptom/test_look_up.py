@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_logs.run import ErrorEvent, Frame, Note, Run, Series
-from traindx_tools.symptom import Cause, SymptomAnswer, answers_to, explained, left_open
+from traindx_tools.symptom import Cause, SymptomAnswer, answers_to, explained, left_open, shown
 
 RNG = np.random.default_rng(0)
 STEPS = np.arange(0, 6000, 10.0)
@@ -257,7 +257,7 @@ def test_what_is_not_understood_is_repeated_and_asked() -> None:
 
 def test_a_finding_is_a_witness_too() -> None:
     finding = Finding(
-        "L213", "t", Severity.HIGH, Strength.RAN, "all 40 predictions are class 3", Location(file="p.csv"), "p"
+        "L213", "t", Severity.HIGH, Bearing.CAUSE, "all 40 predictions are class 3", Location(file="p.csv"), "p"
     )
     found = answer("it always predicts the same class", HEALTHY, [finding])
     assert found.answer == "seen"
@@ -277,6 +277,11 @@ def test_a_sure_cause_explains_what_it_predicts_and_nothing_else() -> None:
     assert by[0].explained_by == "lr.too-high"
     assert not by[0].is_open
     assert explained(answers, [Cause("mem.leak", ("memory",))])[0].is_open
+
+
+def test_what_was_stated_and_measured_is_shown() -> None:
+    assert shown(answers_to("loss spike at step 3700", spiked())) == {"divergence"}
+    assert shown(answers_to("the loss is NaN and the samples are garbage", spiked())) == frozenset()
 
 
 def test_an_answer_survives_json() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from traindx_tools.catalog.catalog import SYMPTOMS, load_catalog
 from traindx_tools.examine import Examination, examine
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.symptom import fits, parse
 from traindx_tools.symptom.kinds import UNRELATED_CAP
 from traindx_tools.triage import CONFIDENT, rank
@@ -139,7 +139,7 @@ def test_a_cause_that_cannot_explain_what_was_said_is_not_asserted() -> None:
         "L402",
         "waits for data",
         Severity.HIGH,
-        Strength.RAN,
+        Bearing.CAUSE,
         "80 % of a step is spent waiting for data",
         Location(file="log.txt", line=3),
         "log.txt",

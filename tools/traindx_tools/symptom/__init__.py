@@ -5,7 +5,7 @@
 
 from traindx_tools.symptom.answer import SymptomAnswer
 from traindx_tools.symptom.kinds import fits
-from traindx_tools.symptom.look_up import Cause, answers_to, explained, left_open, look_up
+from traindx_tools.symptom.look_up import Cause, answers_to, explained, left_open, look_up, shown
 from traindx_tools.symptom.parse import parse, read
 from traindx_tools.symptom.stated import Account, StatedSymptom, Subject
 
@@ -22,4 +22,5 @@ __all__ = [
     "look_up",
     "parse",
     "read",
+    "shown",
 ]

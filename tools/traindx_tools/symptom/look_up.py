@@ -64,6 +64,11 @@ def _explains(answer: SymptomAnswer, causes: Sequence[Cause]) -> str | None:
     return next((c.id for c in causes if fits(c.symptoms, stated) == "explains"), None)
 
 
+def shown(answers: Iterable[SymptomAnswer]) -> frozenset[str]:
+    """The kinds (`catalog.SYMPTOMS`) that were stated and measured in this run: what of it agrees with a suspicion."""
+    return frozenset(k for a in answers if a.answer == SEEN and not a.expected for k in a.symptom.kinds)
+
+
 def left_open(answers: Iterable[SymptomAnswer]) -> tuple[str, ...]:
     """What is still unexplained, one short sentence each: while there is one, no run is healthy."""
     words = {SEEN: "seen", NOT_SEEN: "not seen", NOT_UNDERSTOOD: "not understood"}

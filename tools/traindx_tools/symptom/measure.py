@@ -236,7 +236,7 @@ def jump(window: Window, upwards: bool, middle: int | None = None) -> Measured:
         told = f"has no step up there: the largest is from {number(before)} to {number(after)} at {at(t, i)}"
     return Measured(
         holds,
-        not holds and abs(size) <= spread and len(t) >= 10,
+        not holds and (size if upwards else -size) <= LEAST * abs(before) and len(t) >= 10,
         told,
         {"before": before, "after": after, "noise": spread, "step": float(t.x[i])},
         int(t.index[i]),

@@ -41,7 +41,14 @@ def series_of(subject: Subject | None, run: Run) -> tuple[Series, ...]:
         found = [s for g in groups for s in run.series if s.group == g and "loss" in s.original.lower() and len(s)]
     if row.family == "memory":
         found = [s for s in run.series if s.name.split("/")[0] == "memory" and len(s)]
-    return _present(found)
+    return _present(found) or _by_words(subject, run)
+
+
+def _by_words(subject: Subject, run: Run) -> tuple[Series, ...]:
+    """Series whose own name holds every word of the subject: "return" is `episodic_return`."""
+    said = {w for w in _WORDS.split(subject.words.lower()) if w and w not in SPLITS}
+    named = [s for s in run.series if said and said <= set(_WORDS.split(s.original.lower()))]
+    return _present(s for s in named if s.group in _groups(subject))
 
 
 def _groups(subject: Subject) -> tuple[str, ...]:

@@ -69,7 +69,7 @@ def value_after(words: Sequence[Token], start: int, end: int) -> tuple[float | N
         if w.base in RELATIONS:
             relation = RELATIONS[w.base]
         if w.number is not None or w.kind == "number":
-            around = [t.base for t in words[max(i - 1, 0) : i + 2] if t.kind == "word"]
+            around = [t.base for t in words[max(i - 1, 0) : i + 3] if t.kind == "word"]
             following = words[i + 1] if i + 1 < len(words) else None
             counted = following is not None and following.kind == "word" and _counts(following)
             if w.number is not None and not counted and not _TIME.intersection(around):
