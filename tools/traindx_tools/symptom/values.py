@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from traindx_tools.symptom.mentions import PREPOSITIONS
 from traindx_tools.symptom.words import Token
 
 RELATIONS = {
@@ -69,7 +70,8 @@ def value_after(words: Sequence[Token], start: int, end: int) -> tuple[float | N
         if w.base in RELATIONS:
             relation = RELATIONS[w.base]
         if w.number is not None or w.kind == "number":
-            around = [t.base for t in words[max(i - 1, 0) : i + 3] if t.kind == "word"]
+            far = i + 2 < len(words) and words[i + 1].kind == "word" and words[i + 1].base not in PREPOSITIONS
+            around = [t.base for t in words[max(i - 1, 0) : i + (3 if far else 2)] if t.kind == "word"]
             following = words[i + 1] if i + 1 < len(words) else None
             counted = following is not None and following.kind == "word" and _counts(following)
             if w.number is not None and not counted and not _TIME.intersection(around):
