@@ -72,7 +72,7 @@ class RankedHypothesis(Model):
         return cls(**{name: getattr(hypothesis, name) for name in cls.model_fields})
 
 
-_WHERE_KNOWN = frozenset({"scope", "runs", "judged_run", "comparison"})
+_WHERE_KNOWN = frozenset({"scope", "runs", "judged_run", "comparison", "symptom_answer"})
 
 
 class DiagnosisResult(Model):
@@ -93,7 +93,9 @@ class DiagnosisResult(Model):
     """The number of the run that all else is said of, where several were read."""
     comparison: dict[str, JsonValue] | None = None
     """The run beside one that works (`--against`): see `traindx_tools.against`."""
+    symptom_answer: tuple[dict[str, JsonValue], ...] = ()
+    """What became of each symptom that a person stated: see `traindx_tools.symptom.SymptomAnswer.to_json`."""
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; `scope`, `runs` and `comparison` only where there are any."""
-        return {k: v for k, v in super().to_json().items() if k not in _WHERE_KNOWN or v is not None}
+        """Plain values; what is only sometimes there (a comparison, the scope, answers) only where it is."""
+        return {k: v for k, v in super().to_json().items() if k not in _WHERE_KNOWN or v not in (None, (), [])}

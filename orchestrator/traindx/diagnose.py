@@ -169,6 +169,7 @@ class Report:
             judged_run=self.seen.which if len(self.seen.runs) > 1 else None,
             scope=self.seen.scope.to_json(self.places.name),
             comparison=self.comparison.to_json() if self.comparison is not None else None,
+            symptom_answer=tuple(a.to_json() for a in self.seen.symptom_answers),
         )
 
     @property

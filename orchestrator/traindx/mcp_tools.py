@@ -135,6 +135,7 @@ def _brief(report: Report) -> dict[str, Any]:
     return {
         "status": result["status"],
         "reason": report.seen.verdict.reason if not result["root_causes"] else "see root_causes",
+        **({"symptom_answer": result["symptom_answer"]} if "symptom_answer" in result else {}),
         "root_causes": [{k: cause[k] for k in _CAUSE} for cause in result["root_causes"]],
         "hypotheses": rivals,
         "findings": [f"[{report.exhibits[f]}] {f.severity.value}, {f.strength.value}: {f.statement} "

@@ -30,7 +30,8 @@ from traindx_tools.on_torch.cuda_memory import findings_of, read_memory_snapshot
 from traindx_tools.scope import NOTHING_ASKED, UNKNOWN, Asked, Scope
 from traindx_tools.scope.runs import JudgedRun, choose
 from traindx_tools.scope.sources import outside, scope_of
-from traindx_tools.symptoms import blind_spots, observed_symptoms, unseen_symptoms
+from traindx_tools.symptom import Cause, SymptomAnswer, answers_to, explained, left_open
+from traindx_tools.symptoms import blind_spots, observed_symptoms
 from traindx_tools.triage import FEWEST, Verdict, fitting, judge, without_effect
 
 MOST_CODE_FILES = 400
@@ -55,12 +56,23 @@ class Examination:
     """Every run that was read, each judged by itself; `findings` and `verdict` are those of one of them."""
     which: int = 1
     """The number of that one."""
+    prefixes: tuple[str, ...] = ()
+    """The root as a path may begin with it; what is told of places is told without it."""
 
     def joined(self, more: Sequence[Finding], records: int = 0) -> Examination:
         """With findings of instruments that ran elsewhere, all weighed anew in one triage."""
         findings = tuple({(f.rule, str(f.where), f.statement): f for f in (*self.findings, *more)}.values())
         verdict = _verdict(findings, self.run, self.code, self.symptom, self.records + records)
         return replace(self, findings=findings, verdict=verdict)
+
+    @cached_property
+    def symptom_answers(self) -> tuple[SymptomAnswer, ...]:
+        """The answer to each symptom that was stated, with the sure cause that predicts it."""
+        sure = self.verdict.causes if self.verdict.status == "diagnosis_complete" else ()
+        found = explained(answers_to(self.symptom, self.run, self.findings),
+                          [Cause(h.mode.id, h.mode.symptoms) for h in sure])
+        return tuple(replace(a, where=_inside(a.where, self.prefixes), statement=_inside(a.statement, self.prefixes))
+                     for a in found)
 
     @cached_property
     def records(self) -> int:
@@ -76,7 +88,7 @@ def _verdict(findings: Sequence[Finding], run: Run, code: Sequence[Path], sympto
     elif strangers:
         records -= sum(len(s) for s in run.series)
     verdict = judge(findings, load_catalog(), symptom, records=records, strangers=strangers,
-                    unseen=unseen_symptoms(symptom, recorded), unjudged=blind_spots(recorded, bool(code)),
+                    unseen=left_open(answers_to(symptom, run, findings)), unjudged=blind_spots(recorded, bool(code)),
                     domains=domains_of(run, code, symptom))
     return fitting(verdict, Circumstances.of(code, findings, (e.message for e in run.errors)))
 
@@ -206,7 +218,7 @@ def examine(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | No
              *dict.fromkeys(every.failures))
     run = replace(chosen.run, artifacts=tuple(replace(a, path=shown(a.path)) for a in chosen.run.artifacts))
     return Examination(tuple(str(p) for p in paths), symptom, run, files, chosen.findings, chosen.verdict,
-                       tuple(n for n in notes if n), scope, runs, chosen.one.number)
+                       tuple(n for n in notes if n), scope, runs, chosen.one.number, every.prefixes)
 
 
 @dataclass(frozen=True)
