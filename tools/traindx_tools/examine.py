@@ -30,7 +30,7 @@ from traindx_tools.on_torch.cuda_memory import findings_of, read_memory_snapshot
 from traindx_tools.scope import NOTHING_ASKED, UNKNOWN, Asked, Scope
 from traindx_tools.scope.runs import JudgedRun, choose
 from traindx_tools.scope.sources import outside, scope_of
-from traindx_tools.symptom import Cause, SymptomAnswer, answers_to, explained, left_open
+from traindx_tools.symptom import Cause, SymptomAnswer, answers_to, explained, left_open, shown
 from traindx_tools.symptoms import blind_spots, observed_symptoms
 from traindx_tools.triage import FEWEST, Verdict, fitting, judge, without_effect
 
@@ -87,8 +87,9 @@ def _verdict(findings: Sequence[Finding], run: Run, code: Sequence[Path], sympto
         strangers = ()
     elif strangers:
         records -= sum(len(s) for s in run.series)
+    answers = answers_to(symptom, run, findings)
     verdict = judge(findings, load_catalog(), symptom, records=records, strangers=strangers,
-                    unseen=left_open(answers_to(symptom, run, findings)), unjudged=blind_spots(recorded, bool(code)),
+                    unseen=left_open(answers), measured=shown(answers), unjudged=blind_spots(recorded, bool(code)),
                     domains=domains_of(run, code, symptom))
     return fitting(verdict, Circumstances.of(code, findings, (e.message for e in run.errors)))
 

@@ -116,31 +116,40 @@ def _through(mode: FailureMode, weighed: Mapping[str, tuple[list[Weighed], list[
     return tuple(told.values())
 
 
-def agrees(mode: FailureMode, weighed: Iterable[Weighed], findings: Iterable[Finding]) -> bool:
+@dataclass(frozen=True)
+class Said:
+    """What a person said, for the weighing: the kinds of symptoms named, and those of them that the record shows."""
+
+    kinds: frozenset[str]
+    stated: tuple[StatedSymptom, ...]
+    measured: frozenset[str]
+
+
+def agrees(mode: FailureMode, weighed: Iterable[Weighed], findings: Iterable[Finding], said: Said) -> bool:
     """Whether something of this run agrees with a mode: it speaks for it, or shows one of its symptoms."""
-    if any(w.in_run and w.finding.severity is not Severity.INFO for w in weighed):
+    if any(w.in_run and w.finding.severity is not Severity.INFO for w in weighed) or said.measured & set(mode.symptoms):
         return True
     return any(f.strength is Strength.RAN and f.severity is not Severity.INFO and shows(f) & set(mode.symptoms)
                for f in findings)  # fmt: skip
 
 
-def _limit(found: Candidate, findings: Sequence[Finding], seen: frozenset[str]) -> tuple[float, str]:
+def _limit(found: Candidate, findings: Sequence[Finding], said: Said) -> tuple[float, str]:
     """The most that a hypothesis may claim, and why where that is less than its evidence carries."""
     cap = max((w.cap for w in (*found.pro, *found.through)), default=Bearing.COMPANION.cap)
     if found.mode.effect:
         return min(cap, BELOW), "this is what is seen; it has a cause of its own"
-    if agrees(found.mode, (*found.pro, *found.through), findings):
+    if agrees(found.mode, (*found.pro, *found.through), findings, said):
         return cap, ""
-    if seen & set(found.mode.symptoms):
+    if said.kinds & set(found.mode.symptoms):
         return min(cap, STATED), "read in the code; of the run only your words agree with it"
     return min(cap, BELOW), "read in the code; nothing of this run agrees with it yet"
 
 
 def _hypothesis(found: Candidate, others: Sequence[Candidate], findings: Sequence[Finding],
-                seen: frozenset[str]) -> Hypothesis:
+                said: Said) -> Hypothesis:
     rivals = rivals_of(found, others)
     sure = share(found.score, rivals)
-    limit, why = _limit(found, findings, seen)
+    limit, why = _limit(found, findings, said)
     mode, claim, issue, mechanism = described(found.mode, found.pro)
     return Hypothesis(mode, found.score, min(sure, limit), (*found.pro, *found.through), found.con, claim, issue, mechanism,
                       place_of(found.pro), rivals, why if limit < CONFIDENT or sure > limit else "",
@@ -203,16 +212,16 @@ def _causes_first(ordered: Sequence[Hypothesis]) -> list[Hypothesis]:
 
 
 def rank(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom: str = "",
-         domains: frozenset[str] | None = None) -> tuple[Hypothesis, ...]:
+         domains: frozenset[str] | None = None, measured: frozenset[str] = frozenset()) -> tuple[Hypothesis, ...]:
     """All hypotheses that a finding speaks for, the most likely first, filled up to three with look-alikes.
 
-    `domains`: the special parts that the run has (see `domains.py`); None where nobody looked.
+    `domains`: the special parts that the run has (see `domains.py`); None where nobody looked. `measured`: kinds of
+    symptoms that the person states and the record shows (see `symptom.shown`).
     """
-    seen = observed_symptoms(symptom)
+    said = Said(observed_symptoms(symptom), tuple(parse(symptom)), measured)
     candidates = _candidates(findings, modes, symptom, domains)
-    stated = parse(symptom)
-    found = {c.mode.id: _held_to(_hypothesis(c, candidates, findings, seen), stated) for c in candidates
-             if _supported(c.mode, c.pro, seen)}
+    found = {c.mode.id: _held_to(_hypothesis(c, candidates, findings, said), said.stated) for c in candidates
+             if _supported(c.mode, c.pro, said.kinds)}
     ordered = _causes_first(sorted(found.values(), key=_before))
     if not ordered:
         return ()
@@ -265,17 +274,18 @@ def _open(hypotheses: Sequence[Hypothesis]) -> str:
 
 def judge(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom: str = "", *, records: int = 0,
           unseen: Sequence[str] = (), unjudged: Sequence[str] = (), strangers: Sequence[str] = (),
-          domains: frozenset[str] | None = None) -> Verdict:
+          domains: frozenset[str] | None = None, measured: frozenset[str] = frozenset()) -> Verdict:
     """The verdict over a run.
 
     `records`: how many metric values were read (a run of which nothing was read is not healthy). `unseen`: what the
     person states and what was read neither explains nor refutes, in words (see `symptom.left_open`). `unjudged`: what
     was not there to be judged at all, in words (see `symptoms.blind_spots`). `strangers`: names that were read and that
-    no rule knows, where nothing else was. `domains`: as for `rank`.
+    no rule knows, where nothing else was. `domains`, `measured`: as for `rank`.
     """
     anomalies = timeline(findings)
     serious = [f for f in anomalies if f.severity.rank >= Severity.MEDIUM.rank]
-    hypotheses = rank(list(findings), modes, symptom, domains) if serious or _explains(anomalies, symptom) else ()
+    looks = bool(serious) or _explains(anomalies, symptom)
+    hypotheses = rank(list(findings), modes, symptom, domains, measured) if looks else ()
     if hypotheses and hypotheses[0].confidence >= CONFIDENT:
         return Verdict("diagnosis_complete", hypotheses, anomalies, hypotheses[0].issue)
     if serious:
@@ -297,7 +307,7 @@ def judge(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom
                        f"Only {records} values were read: too few to call a run healthy.")
     if unseen:
         reason = f"No rule saw a fault, but what you describe is not explained: {'; '.join(unseen)}."
-        return Verdict("needs_more_data", rank(list(findings), modes, symptom, domains), anomalies, reason)
+        return Verdict("needs_more_data", rank(list(findings), modes, symptom, domains, measured), anomalies, reason)
     told = f"{records} values were checked and no rule saw a fault worth a diagnosis."
     if unjudged:
         told += f" Not judged: {'; '.join(unjudged)}."
