@@ -43,6 +43,9 @@ LOG_ALONE = (" A log without a fault is not yet a run without one: a wrong targe
              "like this. Have the code read too: `traindx diagnose LOG train.py`.")
 """What is said of a healthy log where no code was read."""
 
+SLOW = "slow"
+"""The symptom of modes that cost time and change no number."""
+
 MOST_SHOWN = 5
 """How many hypotheses are shown at most; at least three are, filled from the look-alikes of the first."""
 
@@ -217,7 +220,13 @@ def _hypothesis(mode: FailureMode, score: float, confidence: float, pro: Sequenc
 
 
 def _supported(mode: FailureMode, pro: Sequence[Weighed], seen: frozenset[str]) -> bool:
-    """A remark (INFO) alone makes no hypothesis, unless the person saw a symptom of the mode."""
+    """A remark (INFO) alone makes no hypothesis, unless the person saw a symptom of the mode.
+
+    Slowness explains slowness and nothing else: a mode that only makes a run slow is no cause of what a person
+    describes in other words, and, where nothing is described, a cause only if it was found to do harm (MEDIUM).
+    """
+    if set(mode.symptoms) == {SLOW} and SLOW not in seen:
+        return not seen and any(w.finding.severity.rank >= Severity.MEDIUM.rank for w in pro)
     if any(w.finding.severity is not Severity.INFO for w in pro):
         return True
     return bool(pro) and bool(seen.intersection(mode.symptoms))
