@@ -1,4 +1,4 @@
-"""A remark on speed: a cause where a person says that the run is slow, and otherwise nothing that a verdict rests on."""
+"""A remark on speed: a cause where a person says that the run is slow, and else nothing that a verdict rests on."""
 
 from __future__ import annotations
 

@@ -163,7 +163,8 @@ def test_a_header_of_classes_without_its_row_gives_nothing_and_hides_nothing(tmp
 
 def test_a_bar_with_its_own_count_behind_the_episode(tmp_path: Path) -> None:
     drawn = [f"Episode [{e}/2]: {100 * i // 4:>3d}%|{'#' * i}| {i}/4 [00:0{i}<00:03,  1.20s/it, "
-             f"policy_loss={-0.01 * i}, reward={e + 0.1 * i:.3g}, kl=0.001, act_lr=1e-06]" for e in (1, 2) for i in range(1, 5)]
+             f"policy_loss={-0.01 * i}, reward={e + 0.1 * i:.3g}, kl=0.001, act_lr=1e-06]"
+             for e in (1, 2) for i in range(1, 5)]
     run = read(tmp_path, "\r".join(drawn) + "\n")
     reward = only(run, "reward")
     assert reward.values.tolist() == [1.1, 1.2, 1.3, 1.4, 2.1, 2.2, 2.3, 2.4]

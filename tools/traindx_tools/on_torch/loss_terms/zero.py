@@ -60,7 +60,7 @@ def _of_nothing(node: Any) -> bool:
 
 def _pull(term: torch.Tensor, parameters: Sequence[torch.nn.Parameter]) -> str:
     wanted = [p for p in parameters if p.requires_grad and type(p) is torch.nn.Parameter]
-    if not wanted or torch.distributed.is_available() and torch.distributed.is_initialized():
+    if not wanted or (torch.distributed.is_available() and torch.distributed.is_initialized()):
         return UNKNOWN  # wrappers that share parameters among ranks listen to every backward pass
     gradients = torch.autograd.grad(term, wanted, retain_graph=True, allow_unused=True)
     there = [g for g in gradients if g is not None]

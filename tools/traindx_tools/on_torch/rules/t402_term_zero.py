@@ -37,8 +37,10 @@ RULE = Rule(
 
 def check(looks: Sequence[tuple[int, Mapping[str, float]]], detached: frozenset[str], why: Mapping[str, str],
           places: Mapping[str, tuple[str, int]], source: str, rank: int) -> Iterator[Finding]:
-    """`looks`: (step, unweighted value by term). `detached`: terms that never had a graph. `why`: see `loss_terms.zero`,
-    for terms with a graph that were 0 at looks in a row."""
+    """`looks`: (step, unweighted value by term). `detached`: terms that never had a graph.
+
+    `why`: see `loss_terms.zero`, for terms with a graph that were 0 at looks in a row.
+    """
     if len(looks) < LOOKS:
         return
     for name, (file, line) in places.items():

@@ -53,8 +53,8 @@ def check(seen: Courses) -> Iterator[Finding]:
     yield RULE.finding(
         f"the running mean of {c.path} is {u.distance:.3g} standard deviations from the batch's and its variance a "
         f"factor of {np.exp(u.log_ratio):.3g} (medians over the channels and {int(late(c).sum())} sampled {when}; "
-        f"momentum {c.momentum}); {len({n.course.path for n in bad})} of {len({n.path for n in seen.norms})} layers are "
-        f"like that{_training(u)}",
+        f"momentum {c.momentum}); {len({n.course.path for n in bad})} of {len({n.path for n in seen.norms})} layers "
+        f"are like that{_training(u)}",
         Location(module=c.path, step=float(c.steps[0]), end_step=float(c.steps[-1]), rank=c.rank), SOURCE,
         strength=Strength.DIRECT if u.fits_training is False else Strength.CIRCUMSTANTIAL,
         measured={"distance": u.distance, "ratio": float(np.exp(u.log_ratio)), "module": c.path, "layers": len(bad),

@@ -31,7 +31,7 @@ RULE = Rule(
     thresholds={
         "far": Threshold(FAR, "standard deviations, median of the channels", "as for T507"),
         "fits": Threshold(FITS, "of what counts as far, for training batches", "a batch of 32 strays by 0.2"),
-        "apart": Threshold(APART, "x the distance of training batches", "beyond what batches differ by among themselves"),
+        "apart": Threshold(APART, "x the distance of training batches", "beyond what batches differ by"),
     },
 )
 

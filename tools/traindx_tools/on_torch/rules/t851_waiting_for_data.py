@@ -32,7 +32,7 @@ RULE = Rule(
     thresholds={
         "share": Threshold(SHARE, "of the step, median", "a third of the run is lost; below a tenth nothing is gained"),
         "wait": Threshold(SECONDS, "s a batch", "less is the price of handing out a tensor in a tiny model"),
-        "usual": Threshold(USUAL, "s, the median step at least", "of a shorter one the host's own jitter is a large part"),
+        "usual": Threshold(USUAL, "s, the median step at least", "of a shorter one jitter is a large part"),
     },
 )
 

@@ -30,8 +30,8 @@ RULE = Rule(
         "share": Threshold(SHARE, "of the run's time", "a fifth is worth a look"),
         "usual": Threshold(USUAL, "seconds, the median step at least",
                            "a time slice of another process is some ms: below, it alone is a factor of 5"),
-        "single": Threshold(SINGLE, "of the steps at most", "more, at no interval, are another kind of step or a machine "
-                                                            "that is shared, and no single ones"),
+        "single": Threshold(SINGLE, "of the steps at most", "more, at no interval, are another kind of step or a "
+                                                            "machine that is shared, and no single ones"),
         "lost": Threshold(LOST, "seconds lost at least", "less is no matter of a training run"),
         "steps": Threshold(STEPS, "steps", "three slow ones among fewer are a chance"),
     },
