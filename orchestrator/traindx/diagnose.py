@@ -143,7 +143,7 @@ class Report:
         return tuple(
             proposal.fix_text(proposal.options(h, self.seen.findings, self.places)[0])
             for h in self.seen.verdict.causes
-            if h.strength.value == "direct" and proposal.patches(h, self.seen.findings)
+            if proposal.patches(h, self.seen.findings)
         )
 
     def result(self, artifacts: dict[str, str] | None = None) -> DiagnosisResult:

@@ -14,7 +14,6 @@ from traindx.model import Decision, Diagnosis, Evidence, Fix, ProposedEdit
 from traindx.sections import SECTIONS as SECTIONS
 from traindx.sections import empty as empty
 from traindx_tools.errors import TraindxError
-from traindx_tools.finding import Strength
 
 CONFIDENT = 0.70
 """Below, the honest answer is "needs more data"."""
@@ -90,12 +89,13 @@ def _option(fix: Fix) -> Iterator[str]:
 
 def _confidence(d: Diagnosis) -> Iterator[str]:
     cited = [e for e in d.evidence if e.id in d.cites]
-    cap = max((Strength(e.strength).cap for e in cited), default=0.0)
+    cap = max((e.cap for e in cited), default=0.0)
     if d.confidence < CONFIDENT:
         yield f"confidence {d.confidence:.2f} is below {CONFIDENT:.2f}: more data is needed"
     if d.confidence > cap + 1e-9:
-        best = max((e.strength for e in cited), key=lambda s: Strength(s).cap, default="no")
-        yield f"confidence {d.confidence:.2f} is above {cap:.2f}, the most that {best} evidence carries"
+        best = max(cited, key=lambda e: e.cap, default=None)
+        kind = f"evidence that {best.strength} shows as a {best.bearing}" if best else "no evidence"
+        yield f"confidence {d.confidence:.2f} is above {cap:.2f}, the most that {kind} carries"
 
 
 def check_decision(decision: Decision, diagnosis: Diagnosis) -> None:

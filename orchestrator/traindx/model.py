@@ -16,6 +16,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
+from traindx_tools.finding import BEFORE, Bearing, Strength
+
 OptionName = Literal["A", "B"]
 """A is the targeted fix, B the broader one."""
 
@@ -123,11 +125,28 @@ class Evidence(Model):
     """The concrete value, shape or quoted text: "1.2 -> 310", "(32, 1) against (32,)"."""
     place: Quoted = ""
     """`file.py:LINE`, "log.txt:812, step 400", a module path or a rank."""
-    strength: Literal["direct", "circumstantial", "pattern"] = "pattern"
+    strength: Literal["ran", "derived", "guessed"] = "guessed"
+    """How it was seen: measured in a run, derived from a text, or guessed from names and defaults."""
+    bearing: Literal["cause", "sign", "companion"] = "companion"
+    """How near it is to the cause."""
     rule: str = ""
     source: Quoted = ""
     finding: dict[str, JsonValue] | None = None
     """`Finding.to_json()` where an instrument saw it."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_an_earlier_version(cls, data: Any) -> Any:
+        """Records of earlier versions called nearness strength, and knew nothing of how a thing was seen."""
+        if isinstance(data, dict) and data.get("strength") in BEFORE:
+            ran = not str(data.get("rule", "C")).startswith("C")
+            return {**data, "strength": "ran" if ran else "derived", "bearing": BEFORE[data["strength"]].value}
+        return data
+
+    @property
+    def cap(self) -> float:
+        """The most that a diagnosis may claim on it."""
+        return min(Strength(self.strength).cap, Bearing(self.bearing).cap)
 
 
 class Hypothesis(Model):

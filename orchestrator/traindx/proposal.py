@@ -11,7 +11,7 @@ from traindx.places import Places
 from traindx_tools import triage
 from traindx_tools.catalog.catalog import FixPlan, Step
 from traindx_tools.examine import Examination
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.phrases import fill, show
 
 MOST_VALUES = 6
@@ -49,6 +49,7 @@ def evidence(finding: Finding, name: str, places: Places) -> Evidence:
         value="; ".join(values) or finding.statement,
         place=places.describe(finding),
         strength=finding.strength.value,
+        bearing=finding.bearing.value,
         rule=finding.rule,
         source=places.name(finding.source),
         finding=finding.to_json(),
@@ -95,7 +96,7 @@ def code_place(found: triage.Hypothesis, places: Places) -> tuple[str, int] | No
 def _proves_a_line(weighed: triage.Weighed) -> bool:
     """Whether it was found in the code, or seen directly at that line of the running program."""
     return weighed.finding.rule[0] == "C" or (
-        weighed.finding.rule[0] in "TJ" and weighed.strength is Strength.DIRECT)
+        weighed.finding.rule[0] in "TJ" and weighed.bearing is Bearing.CAUSE)
 
 
 def location_text(found: triage.Hypothesis, places: Places) -> str | None:
@@ -112,7 +113,7 @@ def _is_code(file: str) -> bool:
 
 
 def _weighed(items: Sequence[triage.Weighed], exhibits: Exhibits) -> tuple[str, ...]:
-    return tuple(f"[{exhibits[w.finding]}] {w.weight:+.1f} ({w.strength.value}): {w.finding.statement}" for w in items)
+    return tuple(f"[{exhibits[w.finding]}] {w.weight:+.1f} ({w.strength.value}, {w.bearing.value}): {w.finding.statement}" for w in items)
 
 
 def hypothesis(found: triage.Hypothesis, exhibits: Exhibits, places: Places,

@@ -151,7 +151,7 @@ def _weighed(hypothesis: Mapping[str, Any], told: Container[str], page: _Page) -
     """What speaks for and against a hypothesis: findings that were told above by their ids alone."""
     for word in ("for", "against"):
         said = weights_of(hypothesis.get(word, ()))[:_MOST_WEIGHTS]
-        cited = [f"{w.id} ({w.strength})" if w.id in told else _cited(w) for w in said]
+        cited = [f"{w.id} ({w.strength}, {w.bearing})" if w.id in told else _cited(w) for w in said]
         yield from page.wrap("; ".join(cited) or "nothing was found", " " * 22, f"            {word:<10}")
 
 

@@ -24,7 +24,7 @@ VERDICTS = {
 BESIDE = "seen as well: a fault of its own beside the first, not instead of it"
 APART = "no rival of the first: it would be a fault beside it, and its share is counted by itself"
 """Said of a hypothesis whose confidence does not go off the first one's."""
-_WEIGHED = re.compile(r"\[(?P<id>[A-Z]\d{3}-\d+)\] (?P<weight>[+-]\d+\.\d+) \((?P<strength>\w+)\): (?P<text>.*)", re.S)
+_WEIGHED = re.compile(r"\[(?P<id>[A-Z]\d{3}-\d+)\] (?P<weight>[+-]\d+\.\d+) \((?P<strength>\w+), (?P<bearing>\w+)\): (?P<text>.*)", re.S)
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,7 @@ class Weight:
     id: str = ""
     weight: str = ""
     strength: str = ""
+    bearing: str = ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -61,7 +61,7 @@ def test_uncommitted_work_is_evidence_with_a_value_and_a_place(workspace: Path):
     assert "first" in log.statement
     assert diff.statement == "1 files differ from HEAD, not committed: train.py"
     assert "+learning_rate = 20.0" in diff.value
-    assert diff.strength == "pattern"
+    assert diff.bearing == "companion"
 
 
 @needs_git

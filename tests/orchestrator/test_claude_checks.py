@@ -22,7 +22,7 @@ from traindx_tools.finding import Finding, Location, Severity, Strength
 from traindx_tools.triage import rank
 
 L102 = Evidence(id="L102-1", statement="grad_norm rose from 1.2 to 310 between steps 380 and 399", value="peak = 310",
-                place="log.txt:2", strength="circumstantial", rule="L102")
+                place="log.txt:2", strength="ran", bearing="sign", rule="L102")
 
 
 @pytest.fixture
@@ -143,7 +143,7 @@ def test_claims_become_evidence_under_free_ids_and_once():
     known = (L102, Evidence(id="S1", statement="earlier", value="v", place="p", source="read by x"))
     made = evidence.of_claims([line(), line(), SOURCE, line(kind="evidence", source="L102-1")], known)
     assert [(e.id, e.strength, e.place) for e in made] == [
-        ("S2", "circumstantial", "train.py:4"), ("S3", "pattern", "lr.too-high")]
+        ("S2", "sign", "train.py:4"), ("S3", "companion", "lr.too-high")]
     assert evidence.of_claims([line(), SOURCE], (*known, *made)) == ()
     assert evidence.of(line(), (*known, *made)) == made[0]
 

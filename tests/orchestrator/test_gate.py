@@ -69,7 +69,7 @@ def test_what_is_missing_is_said_exactly(changes: dict[str, Any], gathered: list
 
 
 def test_circumstantial_evidence_carries_no_more_than_it_can():
-    weak = EVIDENCE.model_copy(update={"strength": "circumstantial"})
+    weak = EVIDENCE.model_copy(update={"bearing": "sign"})
     found = problems(diagnosis(evidence=(weak,), confidence=0.95), [weak])
     assert any("above 0.90, the most that circumstantial evidence carries" in p for p in found)
 

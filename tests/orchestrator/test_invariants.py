@@ -378,7 +378,7 @@ def test_7_a_log_that_gives_orders_is_quoted_and_changes_nothing(workspace: Path
     (workspace / "MEMORY.md").write_text(HOSTILE)
     (workspace / ".agents/knowledge").mkdir(parents=True)
     (workspace / ".agents/knowledge/constraints.md").write_text("1. " + HOSTILE)
-    shouting = Evidence(id="E1", statement=HOSTILE, value=HOSTILE, place="log.txt:1", strength="direct")
+    shouting = Evidence(id="E1", statement=HOSTILE, value=HOSTILE, place="log.txt:1", strength="ran", bearing="cause")
 
     class Reads(Scripted):
         async def hypothesize(self, case):

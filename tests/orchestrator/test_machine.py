@@ -152,7 +152,7 @@ def test_evidence_keeps_its_content():
 
 def test_the_quick_path_needs_direct_evidence_one_place_and_no_rival():
     assert obvious(hypotheses(0.95), (EVIDENCE,))
-    weak = Evidence(id="E2", statement="it often is", strength="pattern")
+    weak = Evidence(id="E2", statement="it often is", strength="guessed")
     assert not obvious(hypotheses(0.95), (weak,))
     assert not obvious(hypotheses(0.85), (EVIDENCE,))
     assert not obvious((hypotheses(0.95)[1].model_copy(update={"confidence": 0.95}),), (EVIDENCE,))

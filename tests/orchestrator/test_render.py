@@ -85,7 +85,8 @@ def diagnosis(text="The loss takes log(0)"):
         symptom=text, root_cause=f"{text} [C107-1]", why_this_happens=text, proposed_fix="A: guard",
         will_change=(text,), will_not_fix=("NaN from the data",), failure_mode="loss.log-of-zero", component="train.py",
         confidence=0.96, location="train.py:46", severity="critical", cites=("C107-1",),
-        evidence=(Evidence(id="C107-1", statement=text, value="low = 0", place="train.py:46", strength="direct"),),
+        evidence=(Evidence(id="C107-1", statement=text, value="low = 0", place="train.py:46", strength="ran",
+                           bearing="cause"),),
         options=(Fix(option="A", summary="Raise the epsilon", edits=(edit,), metric="loss finite", fragile="others"),
                  Fix(option="B", summary="Use logits", instructions=(told,))))
 

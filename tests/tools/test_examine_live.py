@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from traindx_tools.examine import examine
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.live.reading import workspace_of
 from traindx_tools.live.recording import FileRecorder
 
@@ -27,7 +27,7 @@ def folder_of_a_run(root: Path, losses: list[float], *findings: Finding) -> Path
 
 
 def log_of_zero(file: Path) -> Finding:
-    return Finding("T101", "origin", Severity.CRITICAL, Strength.DIRECT,
+    return Finding("T101", "origin", Severity.CRITICAL, Bearing.CAUSE,
                    f"step 3: log at {file}:2: the logarithm of zero",
                    Location(file=str(file), line=2, step=3), "the traced step",
                    {"reason": "log-of-zero", "op": "log", "dtype": "float32"})
@@ -38,7 +38,7 @@ def test_the_origin_of_a_nan_is_the_cause_with_its_line(tmp_path: Path) -> None:
     folder = folder_of_a_run(tmp_path, [1.0, 0.9, math.inf, math.nan], log_of_zero(tmp_path / "train.py"))
     seen = examine([folder], root=tmp_path)
     first = seen.verdict.hypotheses[0]
-    assert (first.mode.id, first.strength.value) == ("loss.log-of-zero", "direct")
+    assert (first.mode.id, first.strength.value) == ("loss.log-of-zero", "ran")
     assert first.location is not None
     assert first.location.code == "train.py:2"
     assert seen.code == (tmp_path / "train.py",)

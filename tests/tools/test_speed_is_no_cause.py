@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from traindx_tools.catalog.catalog import load_catalog
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.triage import judge
 
-WAITS = Finding("T851", "Steps wait for their batch", Severity.LOW, Strength.DIRECT, "60% of the time is spent waiting",
+WAITS = Finding("T851", "Steps wait for their batch", Severity.LOW, Bearing.CAUSE, "60% of the time is spent waiting",
                 Location(step=11, end_step=90), "speed probe", {"share": 0.6})
-SLOWS = Finding("L404", "Throughput falls", Severity.HIGH, Strength.PATTERN, "a step takes 4 times as long as at first",
+SLOWS = Finding("L404", "Throughput falls", Severity.HIGH, Bearing.COMPANION, "a step takes 4 times as long as at first",
                 Location(step=11, end_step=90), "train.log")
 SPEED = {"loader.input-bound", "perf.throughput-decay"}
 

@@ -16,6 +16,7 @@ from traindx_tools.errors import UnreadableInput
 from traindx_tools.finding import Finding
 from traindx_tools.live.reading import LiveRun, read_files
 from traindx_tools.on_code import audit
+from traindx_tools.on_code.renaming import without_names
 from traindx_tools.on_logs import read_run
 from traindx_tools.on_logs.curves.outcomes import main_loss
 from traindx_tools.on_logs.judge import judge_run
@@ -188,7 +189,7 @@ def examine(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | No
     code = audit(files)
     memory, unread = _memory_snapshots(run)
     here = _prefixes(base)
-    findings = tuple(_short(f, here) for f in (*on_logs, *code.findings, *told, *memory))
+    findings = tuple(_short(f, here) for f in (*on_logs, *without_names(code.findings, files), *told, *memory))
     run = replace(run, artifacts=tuple(replace(a, note=unread.get(a.path, a.note)) for a in run.artifacts))
     read = (*run.artifacts, *code.notes)
     run = replace(run, artifacts=tuple(replace(a, path=_inside(a.path, here)) for a in run.artifacts))

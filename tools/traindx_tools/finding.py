@@ -31,20 +31,40 @@ class Severity(str, Enum):
         return 4 - list(Severity).index(self)
 
 
-class Strength(str, Enum):
-    """How near the finding is to the cause itself."""
+class Bearing(str, Enum):
+    """How near what was seen is to the cause. The author of a check says it."""
 
-    DIRECT = "direct"
-    """The cause itself was seen."""
-    CIRCUMSTANTIAL = "circumstantial"
+    CAUSE = "cause"
+    """The cause itself."""
+    SIGN = "sign"
     """It fits the cause; something else could explain it."""
-    PATTERN = "pattern"
+    COMPANION = "companion"
     """It commonly goes along with the cause."""
 
     @property
     def cap(self) -> float:
-        """Highest confidence that a hypothesis may claim on evidence of this strength alone."""
-        return {"direct": 0.97, "circumstantial": 0.90, "pattern": 0.70}[self.value]
+        """Highest confidence that a hypothesis may claim on evidence that is as near as this."""
+        return {"cause": 0.97, "sign": 0.85, "companion": 0.55}[self.value]
+
+
+class Strength(str, Enum):
+    """How a thing was seen. The machinery says it (see `Finding.strength`), no author of a check can."""
+
+    RAN = "ran"
+    """Measured in a run: its log, its files, a live process, a rank, an experiment."""
+    DERIVED = "derived"
+    """Read from the text of a program, and every premise follows from what the program does."""
+    GUESSED = "guessed"
+    """Read from a text, and a premise rests on a name or a default."""
+
+    @property
+    def cap(self) -> float:
+        """Highest confidence that a hypothesis may claim on evidence of this strength."""
+        return {"ran": 0.97, "derived": 0.85, "guessed": 0.55}[self.value]
+
+
+BEFORE = {"direct": Bearing.CAUSE, "circumstantial": Bearing.SIGN, "pattern": Bearing.COMPANION}
+"""What records of earlier versions call strength."""
 
 
 @dataclass(frozen=True)
@@ -107,33 +127,42 @@ class Patch:
     summary: str
 
 
-_RULE = re.compile(r"[LCDWTJR]\d{3}")
+_RULE = re.compile(r"[LCDWTJRX]\d{3}")
 
 
 @dataclass(frozen=True)
 class Finding:
     """One thing that an instrument saw.
 
-    `rule` is a letter for where it was seen (L logs, C code, D data, W weights, T torch, J jax, R ranks) and three
-    digits. `statement` is one sentence with the measured values in it. `source` names the artifact that was read.
+    `rule` is a letter for where it was seen (L logs, C code, D data, W weights, T torch, J jax, R ranks, X experiments)
+    and three digits. `statement` is one sentence with the measured values in it. `source` names the artifact that was read.
     """
 
     rule: str
     title: str
     severity: Severity
-    strength: Strength
+    bearing: Bearing
     statement: str
     where: Location
     source: str
     measured: Mapping[str, Value] = field(default_factory=dict)
     patch: tuple[Patch, ...] = ()
     """Changes that would remove the fault, where place and change are certain; applied only after approval."""
+    by_name: bool = False
+    """Of a finding in code: whether it is gone when the program's own names are (see `on_code/renaming.py`)."""
 
     def __post_init__(self) -> None:
         if not _RULE.fullmatch(self.rule):
-            raise ValueError(f"rule is a letter of LCDWTJR and three digits, got {self.rule!r}")
+            raise ValueError(f"rule is a letter of LCDWTJRX and three digits, got {self.rule!r}")
         if not self.statement.strip():
             raise ValueError(f"{self.rule}: a finding needs a statement")
+
+    @property
+    def strength(self) -> Strength:
+        """How it was seen: text that holds without its names is derived, the rest of what text says is guessed."""
+        if self.rule[0] != "C":
+            return Strength.RAN
+        return Strength.GUESSED if self.by_name or self.bearing is not Bearing.CAUSE else Strength.DERIVED
 
     def to_json(self) -> dict[str, Any]:
         """A dict of plain JSON values; non-finite numbers become strings ("nan", "inf", "-inf")."""
@@ -143,6 +172,7 @@ class Finding:
             "title": self.title,
             "severity": self.severity.value,
             "strength": self.strength.value,
+            "bearing": self.bearing.value,
             "statement": self.statement,
             "measured": {k: _plain(v) for k, v in self.measured.items()},
             "where": where,
@@ -159,7 +189,8 @@ class Finding:
             rule=data["rule"],
             title=data["title"],
             severity=Severity(data["severity"]),
-            strength=Strength(data["strength"]),
+            bearing=BEFORE.get(data["strength"]) or Bearing(data["bearing"]),
+            by_name=data["strength"] == Strength.GUESSED.value,
             statement=data["statement"],
             where=Location(**where),
             source=data["source"],

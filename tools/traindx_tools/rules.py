@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from traindx_tools.finding import Finding, Location, Patch, Severity, Strength, Value
+from traindx_tools.finding import Bearing, Finding, Location, Patch, Severity, Value
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Rule:
         where: Location,
         source: str,
         *,
-        strength: Strength,
+        bearing: Bearing,
         severity: Severity | None = None,
         title: str | None = None,
         measured: Mapping[str, Value] | None = None,
@@ -61,7 +61,7 @@ class Rule:
             rule=self.id,
             title=title or self.title,
             severity=severity or self.severity,
-            strength=strength,
+            bearing=bearing,
             statement=statement,
             where=where,
             source=source,

@@ -44,7 +44,7 @@ class OfflineInvestigator:
         """The ranked hypotheses of triage; quick where the first was seen directly at one place in the code."""
         report = await self.report(case)
         first = report.seen.verdict.hypotheses[:1]
-        quick = bool(first) and first[0].strength.value == "direct" and first[0].confidence >= triage.CONFIDENT
+        quick = bool(first) and first[0].confidence >= triage.CONFIDENT
         return Hypotheses(report.hypotheses, self._evidence(report, case), quick)
 
     async def gather(self, case: Case) -> Gathered:

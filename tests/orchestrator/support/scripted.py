@@ -24,7 +24,7 @@ FAULT_LINE = 4
 FIXED = TRAIN.replace("learning_rate = 10.0", "learning_rate = 0.1")
 
 EVIDENCE = Evidence(id="E1", statement="learning_rate is 10.0 at train.py:4", value="10.0", place="train.py:4",
-                    strength="direct", rule="C199")
+                    strength="ran", bearing="cause", rule="C199")
 
 
 def make_workspace(root: Path, train: str = TRAIN) -> Path:
@@ -109,7 +109,7 @@ class Scripted:
         self._enter("gather", case)
         number = len(case.evidence) + 1
         more = Evidence(id=f"E{number}x", statement="the loss is 361 times larger a step later", value="361",
-                        place="log.txt:2", strength="circumstantial")
+                        place="log.txt:2", strength="ran", bearing="sign")
         return Gathered((more,), case.hypotheses)
 
     async def diagnose(self, case: Case) -> Conclusion:

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.live import notice
 from traindx_tools.live.reading import read_file, read_files, read_folder
 from traindx_tools.live.recording import FileRecorder
 
 
 def finding(rule: str = "T101", step: int = 3, line: int = 4) -> Finding:
-    return Finding(rule, "t", Severity.CRITICAL, Strength.DIRECT, f"step {step}: it broke",
+    return Finding(rule, "t", Severity.CRITICAL, Bearing.CAUSE, f"step {step}: it broke",
                    Location(file="/job/train.py", line=line, step=step), "here", {"value": math.inf})
 
 
@@ -122,7 +122,7 @@ def test_damaged_and_foreign_files_are_left_out(tmp_path: Path) -> None:
 def test_files_are_named_as_seen_from_where_the_command_ran(tmp_path: Path) -> None:
     recorder = FileRecorder(tmp_path)
     own = os.path.join(os.getcwd(), "train.py")
-    recorder.finding(Finding("T101", "t", Severity.HIGH, Strength.DIRECT, f"log at {own}:3 broke",
+    recorder.finding(Finding("T101", "t", Severity.HIGH, Bearing.CAUSE, f"log at {own}:3 broke",
                              Location(file=own, line=3), "here"))
     (found,) = read_folder(tmp_path).findings
     assert (found.where.file, found.statement) == ("train.py", "log at train.py:3 broke")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from traindx_tools.errors import BadUsage
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_code import audit, cache, parallel
 from traindx_tools.on_code.cache import Cache
 from traindx_tools.on_code.files import Text, text_of
@@ -414,7 +414,7 @@ def test_a_diff_of_a_last_line_without_an_end(project: Path) -> None:
 
 
 def test_workflow_commands_escape_what_would_end_them() -> None:
-    finding = Finding("C101", "A: title, with signs", Severity.HIGH, Strength.DIRECT, "50 %\nof it::x",
+    finding = Finding("C101", "A: title, with signs", Severity.HIGH, Bearing.CAUSE, "50 %\nof it::x",
                       Location(file="a,b:c.py", line=3), "a")
     assert workflow_command(finding) == ("::error endLine=3,file=a%2Cb%3Ac.py,line=3,title=C101 A%3A title%2C with "
                                          "signs::50 %25%0Aof it::x (direct)")

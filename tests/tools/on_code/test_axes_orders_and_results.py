@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code import audit
 from traindx_tools.on_code.patching import applied
 
@@ -48,7 +48,7 @@ class Scorer(nn.Module):
         return out[:, -1]
 """
     (one,) = found(tmp_path, "C235", model=text)
-    assert one.strength is Strength.CIRCUMSTANTIAL
+    assert one.bearing is Bearing.SIGN
     assert not one.patch
 
 
@@ -112,7 +112,7 @@ class Stack(nn.Module):
         self.layers = nn.ModuleList([layer for _ in range(depth)])
 """
     (one,) = found(tmp_path, "C239", stack=text)
-    assert (one.severity, one.strength) == (Severity.MEDIUM, Strength.CIRCUMSTANTIAL)
+    assert (one.severity, one.bearing) == (Severity.MEDIUM, Bearing.SIGN)
 
 
 @pytest.mark.parametrize("seed", ["epoch", "args.seed + epoch", "int(time.time())"])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from traindx_tools.finding import Finding, Location, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Patch, Severity
 from traindx_tools.on_code.files import Text, text_of
 from traindx_tools.on_code.unified import Proposed, proposed
 
@@ -32,7 +32,7 @@ TOOLS = {"git": ["git", "apply", "--whitespace=nowarn"],
 
 
 def finding(*patches: Patch) -> Finding:
-    return Finding("C101", "t", Severity.HIGH, Strength.DIRECT, "s", Location(file="a.py", line=1), "a", patch=patches)
+    return Finding("C101", "t", Severity.HIGH, Bearing.CAUSE, "s", Location(file="a.py", line=1), "a", patch=patches)
 
 
 def diff(path: str, raw: bytes, *patches: Patch) -> Proposed:

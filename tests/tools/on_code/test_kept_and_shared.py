@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code import audit
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -37,14 +37,14 @@ def test_a_hook_of_another_file(tmp_path: Path) -> None:
     )
     assert finding.where.file is not None
     assert finding.where.file.endswith("watch.py")
-    assert finding.strength is Strength.DIRECT
+    assert finding.bearing is Bearing.CAUSE
 
 
 @pytest.mark.parametrize(
     ("body", "strength", "severity"),
     [
-        ("self.kept.append(output)", Strength.DIRECT, Severity.HIGH),
-        ("if self.on:\n            self.kept.append(output)", Strength.CIRCUMSTANTIAL, Severity.HIGH),
+        ("self.kept.append(output)", Bearing.CAUSE, Severity.HIGH),
+        ("if self.on:\n            self.kept.append(output)", Bearing.SIGN, Severity.HIGH),
         ("if len(self.kept) < 10:\n            self.kept.append(output)", None, None),
         ("self.kept.append(output.detach())", None, None),
         ("self.kept.append(float(output.mean()))", None, None),
@@ -53,14 +53,14 @@ def test_a_hook_of_another_file(tmp_path: Path) -> None:
         ("self.kept = output", None, None),
     ],
 )
-def test_what_a_hook_keeps(tmp_path: Path, body: str, strength: Strength | None, severity: Severity | None) -> None:
+def test_what_a_hook_keeps(tmp_path: Path, body: str, bearing: Bearing | None, severity: Severity | None) -> None:
     text = (
         "import torch\n\n\nclass Watch:\n    def __init__(self, layer):\n        self.kept, self.on = [], True\n"
         "        layer.register_forward_hook(self.hook)\n\n    def hook(self, module, args, output):\n        "
         f"{body}\n\n\ndef train(net, stream):\n    watch = Watch(net.body)\n{STEP}    return watch\n"
     )
     findings = found(tmp_path, "C225", train=text)
-    assert [(f.strength, f.severity) for f in findings] == ([(strength, severity)] if strength else [])
+    assert [(f.bearing, f.severity) for f in findings] == ([(bearing, severity)] if bearing else [])
 
 
 def test_gradients_that_a_backward_hook_keeps_are_a_smaller_matter(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_an_average_of_pretrained_weights_is_less_certain(tmp_path: Path) -> Non
     text = (FIXTURES / "c227" / "bad_class.py").read_text()
     text = text.replace("nn.Sequential(nn.Linear(5, 128), nn.SiLU(), nn.Linear(128, 4))", "Net.from_pretrained('x')")
     (finding,) = found(tmp_path, "C227", train=text)
-    assert (finding.strength, finding.severity) == (Strength.CIRCUMSTANTIAL, Severity.MEDIUM)
+    assert (finding.bearing, finding.severity) == (Bearing.SIGN, Severity.MEDIUM)
 
 
 def test_a_transform_of_another_file(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traindx_tools.finding import Finding, Location, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Patch, Severity
 from traindx_tools.on_code.ipython import python_of, why_not
 from traindx_tools.on_code.notebook import Notebook, code_of_notebook, in_cells
 from traindx_tools.on_code.report import AuditReport, audit_report
@@ -124,7 +124,7 @@ def test_the_patch_of_a_notebook_is_never_offered(tmp_path: Path, monkeypatch: p
     report = audited(tmp_path, notebook("!ls", TRAIN))
     assert report.findings
     assert not proposed(report.findings, report.by_path).diff
-    both = Finding("C101", "t", Severity.HIGH, Strength.DIRECT, "s", Location(file="b.py", line=1), "a",
+    both = Finding("C101", "t", Severity.HIGH, Bearing.CAUSE, "s", Location(file="b.py", line=1), "a",
                    patch=(Patch("b.py", 1, 0, "", "x", "s"), Patch("a.ipynb", 1, 0, "", "x", "s")))
     assert not in_cells(both, "a.ipynb", (1,)).patch
     assert in_cells(both, "c.ipynb", (1,)).patch == both.patch

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from traindx_tools.artifact import Artifact
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_code.report import audit_report
 from traindx_tools.on_code.sarif import document
 from traindx_tools.rules import explained_rules
@@ -131,9 +131,9 @@ def test_suppressed_findings_are_in_the_log_with_their_reason(tmp_path: Path) ->
 
 
 def test_places_outside_the_home_folder_and_in_notebooks(tmp_path: Path) -> None:
-    findings = [Finding("C101", "t", Severity.HIGH, Strength.DIRECT, "s", Location(file=str(tmp_path / "x.py"), line=2),
+    findings = [Finding("C101", "t", Severity.HIGH, Bearing.CAUSE, "s", Location(file=str(tmp_path / "x.py"), line=2),
                         "x"),
-                Finding("C101", "t", Severity.LOW, Strength.PATTERN, "s",
+                Finding("C101", "t", Severity.LOW, Bearing.COMPANION, "s",
                         Location(file=str(tmp_path / "home" / "n.ipynb"), line=2, cell=3), "n")]
     log = document(findings, [], [Artifact("a", "python", note="n")], explained_rules(), tmp_path / "home")
     check_log(log)

@@ -241,7 +241,7 @@ def dead(term):
         term_of_it = term(out)
         return fit + term_of_it
 
-    return [(f.measured["kind"], f.strength.value) for f in train(loss, steps=60)[0] if f.rule == "T402"]
+    return [(f.measured["kind"], f.bearing.value) for f in train(loss, steps=60)[0] if f.rule == "T402"]
 
 
 @pytest.mark.parametrize("term", [
@@ -249,11 +249,11 @@ def dead(term):
     lambda out: out.clamp(max=-1e6).mean() + 1e6,
 ], ids=["a difference with itself", "a hinge out of reach", "a clamp at its bound"])
 def test_a_term_with_a_gradient_path_that_is_zero_is_dead(term):
-    assert dead(term) == [("zero", "direct")]
+    assert dead(term) == [("zero", "cause")]
 
 
 def test_a_term_of_which_nothing_is_picked_is_a_remark():
-    assert dead(lambda out: out[out > 1e6].sum()) == [("masked", "pattern")]
+    assert dead(lambda out: out[out > 1e6].sum()) == [("masked", "companion")]
 
 
 @pytest.mark.parametrize("term", [

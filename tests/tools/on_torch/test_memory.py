@@ -198,7 +198,7 @@ def test_the_variable_that_keeps_graphs_is_named(leak):
     assert first.where.file == __file__
     if leak is kept_in_a_local_list:
         assert "# line of the leak" in Path(__file__).read_text().splitlines()[first.where.line - 1]
-    assert first.strength.value == "direct"
+    assert first.bearing.value == "cause"
 
 
 def test_numbers_windows_and_detached_values_are_left_alone():

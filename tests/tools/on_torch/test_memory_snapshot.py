@@ -189,7 +189,7 @@ def test_enough_memory_in_pieces_that_are_too_small():
     found = one("T805", IN_PIECES)
     assert found.measured == {"reserved_mib": 2600, "allocated_mib": 1800, "request_mib": 200.0,
                               "largest_free_mib": 40.0}
-    assert found.strength.value == "direct"
+    assert found.bearing.value == "cause"
     assert found.where.line == 41
     assert "T804" not in rules(IN_PIECES)
 
@@ -236,12 +236,12 @@ def grown(*counts):
             for i, n in enumerate(counts)]
 
 
-@pytest.mark.parametrize(("counts", "strength"), [((2, 20), "pattern"), ((2, 10, 30), "circumstantial")])
-def test_a_line_that_holds_more_each_time(counts, strength):
+@pytest.mark.parametrize(("counts", "strength"), [((2, 20), "companion"), ((2, 10, 30), "sign")])
+def test_a_line_that_holds_more_each_time(counts, bearing):
     values = grown(*counts)
     found = [f for f in findings_of([(str(i), from_plain(v)) for i, v in reversed(list(enumerate(values)))])
              if f.measured.get("kind") == "grew"]
-    assert [(f.where.line, f.strength.value, f.severity.value) for f in found] == [(57, strength, "medium")]
+    assert [(f.where.line, f.bearing.value, f.severity.value) for f in found] == [(57, bearing, "medium")]
 
 
 @pytest.mark.parametrize("counts", [(10, 10), (2, 30, 4), (30, 2), (10, 12)])
@@ -287,7 +287,7 @@ def test_the_probe_takes_the_same_at_an_out_of_memory_error(monkeypatch):
     probe = memory.MemoryProbe(_scene())
     found = {f.rule: f for f in probe.failed(torch.OutOfMemoryError(message))}
     assert found["T805"].measured["largest_free_mib"] == 80.0
-    assert found["T805"].strength.value == "direct"
+    assert found["T805"].bearing.value == "cause"
     monkeypatch.setattr(torch.cuda.memory, "_snapshot", _broken)
     assert memory.devices_now() == ()
     assert {f.rule for f in probe.failed(torch.OutOfMemoryError(message))} == {"T804", "T805"}

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("torch")
 
 from traindx_tools.catalog.catalog import load_catalog
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_torch.nonfinite.reasons import reasons
 from traindx_tools.triage import rank
 
@@ -16,7 +16,7 @@ NO_DIRECT_CAUSE = {"half-overflow-gradient", "overflow", "other", "infeasible-ta
 
 
 def origin(reason: str, **measured: object) -> Finding:
-    return Finding("T101", "origin", Severity.CRITICAL, Strength.DIRECT, "step 5: it broke",
+    return Finding("T101", "origin", Severity.CRITICAL, Bearing.CAUSE, "step 5: it broke",
                    Location(file="train.py", line=3, step=5), "the traced step",
                    {"reason": reason, "op": "div", "dtype": "float32", "divisor_size": 8, **measured})  # type: ignore[dict-item]
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_logs.run import Run, Series
 from traindx_tools.plots.axis import axis_of
 from traindx_tools.plots.closeup import bounds_of, closeup_of
@@ -31,7 +31,7 @@ def series(name, values, *, step=None, epoch=None, line=None, group="train", sou
 
 def finding(rule="L101", step=None, end=None, *, file="log.txt", line=None, severity="critical", statement="x"):
     where = Location(file=file, line=line, step=step, end_step=end)
-    return Finding(rule, f"title of {rule}", Severity(severity), Strength.CIRCUMSTANTIAL, statement, where, file)
+    return Finding(rule, f"title of {rule}", Severity(severity), Bearing.SIGN, statement, where, file)
 
 
 def titles(run, findings=()):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from traindx_tools.errors import UnreadableInput
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_logs import read_run
 from traindx_tools.on_logs.run import Run, Series
 from traindx_tools.plots import draw_pictures, gradient_heatmap, plot_run, visualize_loss_curve
@@ -28,7 +28,7 @@ def series(name, values, *, group="train", original=None, rank=None):
 
 
 def finding(step, end, title="Non-finite value", statement="loss is nan from step 400"):
-    return Finding("L101", title, Severity.CRITICAL, Strength.CIRCUMSTANTIAL, statement,
+    return Finding("L101", title, Severity.CRITICAL, Bearing.SIGN, statement,
                    Location(file="log.txt", line=1, step=step, end_step=end), "log.txt")
 
 

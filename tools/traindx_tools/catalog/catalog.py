@@ -1,7 +1,7 @@
 """Loads and checks the failure modes: one TOML file each, under `modes/<family>/`.
 
-A failure mode is data: what it is called, why it happens, which findings speak for it and against it with what weight
-in log-odds, how to confirm it and how to rule it out, how to fix it. Skills' reference pages and `traindx explain`
+A failure mode is data: what it is called, why it happens, which findings speak for it and against it in what role, what it
+causes, how to confirm it and how to rule it out, how to fix it. Skills' reference pages and `traindx explain`
 are rendered from the same files, so prose and engine never disagree.
 """
 
@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from traindx_tools.catalog.condition import Condition
+from traindx_tools.catalog.precision import COUNTER_ROLES, ROLES, load_precision
 from traindx_tools.domains import DOMAINS
 from traindx_tools.errors import CatalogError
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -38,19 +39,19 @@ SYMPTOMS = frozenset({
 })  # fmt: skip
 """What a person sees. Modes that share a symptom compete for it."""
 
-PRIOR = -3.0
-"""Log-odds of a mode before any evidence: about 5 %."""
+EFFECTS = Path(__file__).with_name("effects.toml")
 
 
 @dataclass(frozen=True)
 class Speaks:
-    """A finding that changes the log-odds of a mode by `weight` (natural logarithm)."""
+    """A finding that speaks for a mode or against it; what that is worth is measured (see `precision.py`)."""
 
     rule: str
-    weight: float
+    role: str
+    """What the finding is for the mode: one of `precision.ROLES`, or of `COUNTER_ROLES` where it speaks against it."""
     when: tuple[Condition, ...] = ()
-    strength: Strength | None = None
-    """How near this finding is to this cause, where that is less than the finding's own strength."""
+    bearing: Bearing | None = None
+    """How near this finding is to this cause, where that is less than the finding's own bearing."""
     note: str = ""
     beside: tuple[str, ...] = ()
     """Rules of which one must have been seen as well, or else `said` must hold; empty with an empty `said`: always."""
@@ -68,11 +69,15 @@ class Speaks:
         """Whether the finding is of this rule and all conditions hold on its measured values."""
         return finding.rule == self.rule and all(c.holds(finding.measured) for c in self.when)
 
-    def strength_of(self, finding: Finding) -> Strength:
-        """The weaker of the finding's strength and the one that this entry allows."""
-        if self.strength is None or self.strength.cap >= finding.strength.cap:
-            return finding.strength
-        return self.strength
+    def bearing_of(self, finding: Finding) -> Bearing:
+        """The farther of the finding's bearing and the one that this entry allows."""
+        if self.bearing is None or self.bearing.cap >= finding.bearing.cap:
+            return finding.bearing
+        return self.bearing
+
+    def weight_of(self, finding: Finding) -> float:
+        """What the finding adds to the log-odds of the mode, by measured precision; negative where it speaks against."""
+        return load_precision().weight(self.rule, self.role, self.bearing_of(finding))
 
 
 @dataclass(frozen=True)
@@ -154,7 +159,6 @@ class FailureMode:
     symptoms: tuple[str, ...]
     claim: str
     mechanism: str
-    prior: float
     speaks_for: tuple[Speaks, ...]
     speaks_against: tuple[Speaks, ...]
     confirm: tuple[Step, ...]
@@ -169,6 +173,10 @@ class FailureMode:
     """Kinds of code lines (see `on_code/anchors.py`) that this mode is about, the most telling first."""
     domain: str = ""
     """The special part of a run that the mode is about (see `domains.py`), empty for one that any run can have."""
+    effect: bool = False
+    """Whether it is only what is seen, and asks for a cause itself (see `effects.toml`)."""
+    causes: tuple[str, ...] = ()
+    """Effects that this mode brings about: no rivals of it, and their evidence is evidence for it."""
     variants: tuple[Variant, ...] = ()
     """What is said instead where the findings tell which of several forms it has; the first that fits counts."""
 
@@ -195,17 +203,16 @@ def _text(data: Mapping[str, Any], key: str) -> str:
     return " ".join(value.split())
 
 
-def _speaks(items: Iterable[Mapping[str, Any]]) -> tuple[Speaks, ...]:
+def _speaks(items: Iterable[Mapping[str, Any]], roles: Sequence[str]) -> tuple[Speaks, ...]:
     out = []
     for item in items:
-        weight = item.get("weight")
-        if not isinstance(weight, (int, float)) or weight <= 0:
-            raise CatalogError(f"a weight is a positive number of log-odds, got {weight!r} for {item.get('rule')}")
+        if item.get("role") not in roles:
+            raise CatalogError(f"a role is one of {', '.join(roles)}, got {item.get('role')!r} for {item.get('rule')}")
         out.append(Speaks(
             rule=_text(item, "rule"),
-            weight=float(weight),
+            role=item["role"],
             when=tuple(Condition(k, v) for k, v in item.get("when", {}).items()),
-            strength=Strength(item["strength"]) if "strength" in item else None,
+            bearing=Bearing(item["bearing"]) if "bearing" in item else None,
             note=item.get("note", ""),
             beside=tuple(item.get("beside", ())),
             said=item.get("said", ""),
@@ -271,9 +278,8 @@ def parse_mode(data: Mapping[str, Any]) -> FailureMode:
         symptoms=symptoms,
         claim=_text(data, "claim"),
         mechanism=_text(data, "mechanism"),
-        prior=float(data.get("prior", PRIOR)),
-        speaks_for=_speaks(data["speaks_for"]),
-        speaks_against=_speaks(data.get("speaks_against", ())),
+        speaks_for=_speaks(data["speaks_for"], ROLES),
+        speaks_against=_speaks(data.get("speaks_against", ()), COUNTER_ROLES),
         confirm=_steps(data.get("confirm", ()), "confirm"),
         rule_out=_steps(data.get("rule_out", ()), "rule_out"),
         targeted=_plan(data, "targeted"),
@@ -302,7 +308,15 @@ def load_modes(folder: Path) -> dict[str, FailureMode]:
     return modes
 
 
+def with_effects(modes: Mapping[str, FailureMode], effects: Mapping[str, Sequence[str]]) -> dict[str, FailureMode]:
+    """The modes with what each causes. Raises CatalogError on an id that no mode has."""
+    if unknown := {i for effect, causes in effects.items() for i in (effect, *causes)} - modes.keys():
+        raise CatalogError(f"effects.toml names {', '.join(sorted(unknown))}, which no failure mode is called")
+    caused = {i: tuple(e for e, causes in effects.items() if i in causes) for i in modes}
+    return {i: replace(m, effect=i in effects, causes=caused[i]) for i, m in modes.items()}
+
+
 @lru_cache(maxsize=1)
 def load_catalog() -> Mapping[str, FailureMode]:
     """The failure modes that come with traindx, by id."""
-    return load_modes(MODES)
+    return with_effects(load_modes(MODES), tomllib.loads(EFFECTS.read_text(encoding="utf-8")))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from traindx_tools.catalog.catalog import FailureMode, Step
-from traindx_tools.finding import Finding, Strength
+from traindx_tools.finding import Bearing, Finding
 
 MOST_TEXT = 2_000_000
 """Characters of code that are looked through."""
@@ -147,13 +147,13 @@ def _would_find(step: Step, code: str) -> bool:
         return True
 
 
-def fitted(mode: FailureMode, findings: Sequence[tuple[Finding, Strength]], here: Circumstances) -> FailureMode:
+def fitted(mode: FailureMode, findings: Sequence[tuple[Finding, Bearing]], here: Circumstances) -> FailureMode:
     """The mode as it reads for this run: what was measured chooses its words and fixes, the run its checks.
 
     `findings`: what speaks for it, the strongest first, each with how near it is to the cause.
     """
     chosen = mode.in_case([f for f, _ in findings])
-    line = any(f.rule.startswith("C") and s is Strength.DIRECT and f.where.line is not None for f, s in findings)
+    line = any(f.rule.startswith("C") and s is Bearing.CAUSE and f.where.line is not None for f, s in findings)
     return replace(
         chosen,
         confirm=tuple(s for s in chosen.confirm if fits(s, here, line)),

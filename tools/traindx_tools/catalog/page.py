@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from traindx_tools.catalog.catalog import FailureMode, FixPlan, Source, Speaks, Step, Variant, load_catalog
 from traindx_tools.catalog.condition import Condition
+from traindx_tools.catalog.precision import COUNTER_ROLES, PRIOR, ROLES, load_precision
+from traindx_tools.finding import Bearing
 from traindx_tools.rules import RuleModule
 
 WIDTH = 100
@@ -38,9 +40,9 @@ def mode_page(mode: FailureMode) -> str:
         "## Depending on what was found" if mode.variants else "",
         _bullets(_form(v) for v in mode.variants),
         "## Evidence",
-        f"Before any evidence: {mode.prior:+g} log-odds. Each finding below changes that by its weight.",
-        "\n".join(_evidence("for", "+", mode.speaks_for)),
-        "\n".join(_evidence("against", "-", mode.speaks_against)),
+        _worth(mode),
+        "\n".join(_evidence("for", mode.speaks_for)),
+        "\n".join(_evidence("against", mode.speaks_against)),
         "## How to confirm it",
         _steps(mode.confirm),
         "## How to rule it out",
@@ -109,14 +111,34 @@ def _bullets(items: Iterable[str]) -> str:
     return "\n".join(_fill(f"- {without_values(item)}", "  ") for item in items)
 
 
-def _evidence(side: str, sign: str, entries: Iterable[Speaks]) -> Iterator[str]:
+def _worth(mode: FailureMode) -> str:
+    """What is said before the evidence: what it adds up from, and what the mode brings about."""
+    told = [f"Before any evidence: {PRIOR:+.1f} log-odds. What each finding below adds was measured on programs and runs that "
+            "its author had not seen (`catalog/precision.toml`)."]
+    told += ["It is an effect: something that is seen, and that has a cause of its own."] if mode.effect else []
+    told += [f"It brings about: {', '.join(mode.causes)}."] if mode.causes else []
+    return _fill(" ".join(told))
+
+
+def _evidence(side: str, entries: Iterable[Speaks]) -> Iterator[str]:
     for entry in entries:
         conditions = ", ".join(_condition(c) for c in entry.when)
-        parts = [f"- {side}: {entry.rule} ({sign}{entry.weight:g})"]
+        parts = [f"- {side}: {entry.rule} ({_measured(entry)})"]
         parts += [f"where {conditions}"] if conditions else []
-        parts += [f"counts as {entry.strength.value} at most"] if entry.strength else []
+        parts += [f"counts as {entry.bearing.value} at most"] if entry.bearing else []
         parts += [entry.note] if entry.note else []
         yield _fill("; ".join(parts), "  ")
+
+
+def _measured(entry: Speaks) -> str:
+    """The role of an entry, what it adds at its best, and on how many judgements that rests."""
+    table = load_precision()
+    bearing = entry.bearing or Bearing.CAUSE
+    told = f"{entry.role}, {table.weight(entry.rule, entry.role, bearing):+.1f}"
+    if entry.role in COUNTER_ROLES:
+        return told
+    found = table.of(entry.rule, entry.role, bearing)
+    return f"{told}: right {found.right} of {found.judged} times"
 
 
 def _condition(condition: Condition) -> str:
@@ -165,7 +187,7 @@ def _source(source: Source) -> str:
 
 def _modes_of(rule_id: str, modes: Mapping[str, FailureMode]) -> Iterator[str]:
     for mode in modes.values():
-        for sign, entries in (("+", mode.speaks_for), ("-", mode.speaks_against)):
-            weights = [entry.weight for entry in entries if entry.rule == rule_id]
-            if weights:
-                yield f"`{mode.id}` ({sign}{max(weights):g}): {mode.title}"
+        for side, entries in (("for", mode.speaks_for), ("against", mode.speaks_against)):
+            roles = [entry.role for entry in entries if entry.rule == rule_id]
+            if roles:
+                yield f"`{mode.id}` ({side}, {min(roles, key=(*ROLES, *COUNTER_ROLES).index)}): {mode.title}"

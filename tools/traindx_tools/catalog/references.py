@@ -14,6 +14,7 @@ from pathlib import Path
 
 from traindx_tools.catalog.catalog import FailureMode, FixPlan, Speaks, Step, load_catalog
 from traindx_tools.catalog.page import _condition, without_values
+from traindx_tools.catalog.precision import COUNTER_ROLES, ROLES
 from traindx_tools.errors import CatalogError
 from traindx_tools.rules import RuleModule, all_rules
 
@@ -108,9 +109,9 @@ def _mode(mode: FailureMode, rules: Mapping[str, RuleModule]) -> Iterator[str]:
     yield f"Severity {mode.severity.value}; seen as {', '.join(mode.symptoms)}.\n"
     yield f"- **Cause:** {_sentence(mode.claim)}"
     yield f"- **Why:** {_sentence(mode.mechanism)}"
-    yield f"- **Speaks for it:** {_evidence(mode.speaks_for, '+', rules)}"
+    yield f"- **Speaks for it:** {_evidence(mode.speaks_for, rules)}"
     if any(e.rule in rules for e in mode.speaks_against):
-        yield f"- **Speaks against it:** {_evidence(mode.speaks_against, '-', rules)}"
+        yield f"- **Speaks against it:** {_evidence(mode.speaks_against, rules)}"
     yield f"- **Confirm:** {_steps(mode.confirm)}"
     yield f"- **Rule out:** {_steps(mode.rule_out)}"
     yield f"- **Fix A (targeted):** {_plan(mode.targeted)}"
@@ -132,14 +133,14 @@ def _list(items: Iterable[str]) -> str:
     return "; ".join(without_values(i).rstrip(".;") for i in items) + "."
 
 
-def _evidence(entries: Sequence[Speaks], sign: str, rules: Mapping[str, RuleModule]) -> str:
+def _evidence(entries: Sequence[Speaks], rules: Mapping[str, RuleModule]) -> str:
     strongest: dict[str, Speaks] = {}
-    for entry in sorted(entries, key=lambda e: -e.weight):
+    for entry in sorted(entries, key=lambda e: (*ROLES, *COUNTER_ROLES).index(e.role)):
         strongest.setdefault(entry.rule, entry)
     shown = [e for e in strongest.values() if e.rule in rules][:MOST_EVIDENCE]
     if not shown:
         return "nothing that the instruments see in artifacts alone."
-    return _list(f"{e.rule} {rules[e.rule].rule.title}{_remark(e)} ({sign}{e.weight:g})" for e in shown)
+    return _list(f"{e.rule} {rules[e.rule].rule.title}{_remark(e)} ({e.role})" for e in shown)
 
 
 def _remark(entry: Speaks) -> str:
@@ -170,7 +171,7 @@ def index_document(catalog: Mapping[str, FailureMode]) -> str:
              "Take the symptom, form three to five hypotheses from its list, then open the page for evidence, checks "
              "and fixes. The likelier modes come first. `explain ID` prints one page.\n"]
     for symptom in sorted({s for m in catalog.values() for s in m.symptoms}):
-        among = sorted((m for m in catalog.values() if symptom in m.symptoms), key=lambda m: (-m.prior, m.id))
+        among = sorted((m for m in catalog.values() if symptom in m.symptoms), key=lambda m: (m.effect, m.id))
         parts += [f"\n## {symptom}\n\n| mode | what it is | page |\n|---|---|---|\n"]
         parts += [f"| `{m.id}` | {m.title} | [{pages[m.family]}]({pages[m.family]}) |\n" for m in among]
     return "".join(parts)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from traindx_tools.finding import Location, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Location, Patch, Severity
 from traindx_tools.finding import Value as Plain
 from traindx_tools.on_code import names, windowed
 from traindx_tools.on_code.project import Project, TrainingLoop, location
@@ -41,7 +41,7 @@ class Fault:
     direct: bool = True
     measured: Mapping[str, Plain] = field(default_factory=dict)
     patch: tuple[Patch, ...] = ()
-    strength: Strength = Strength.DIRECT
+    bearing: Bearing = Bearing.CAUSE
 
 
 _LENGTHS: dict[str, tuple[int, str]] = {

@@ -19,7 +19,7 @@ import tokenize
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_code.files import Text
 from traindx_tools.rules import Rule
 
@@ -147,6 +147,6 @@ def _complaint(text: Text, comment: Comment, why: str, counts: bool, rule: str) 
         f"`# traindx: ignore[{rule}] the reason`",
         Location(file=text.path, line=comment.line, quote=comment.text),
         text.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": why},
     )

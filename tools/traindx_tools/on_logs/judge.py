@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator
 from dataclasses import replace
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.run import Run
 from traindx_tools.rules import RuleModule, rules_in
 
@@ -41,5 +41,5 @@ def _judged(run: Run, failed: list[str]) -> tuple[Finding, ...]:
 def _as_pattern(finding: Finding) -> Finding:
     """A finding that rests on a metric whose meaning was guessed from its course."""
     severity = finding.severity if finding.severity.rank <= Severity.MEDIUM.rank else Severity.MEDIUM
-    return replace(finding, strength=Strength.PATTERN, severity=severity,
+    return replace(finding, bearing=Bearing.COMPANION, severity=severity,
                    statement=f"{finding.statement} (what the metric is was guessed from its course)")

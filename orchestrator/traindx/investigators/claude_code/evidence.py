@@ -11,7 +11,7 @@ from traindx.model import Evidence, quoted
 SOURCE = "read by "
 """How the source of such evidence begins; the specialist's name follows."""
 
-_STRENGTH: dict[str, Literal["circumstantial", "pattern"]] = {"line": "circumstantial", "source": "pattern"}
+_BEARING: dict[str, Literal["sign", "companion"]] = {"line": "sign", "source": "companion"}
 """A claim about evidence that the session has already is no new evidence."""
 
 
@@ -21,7 +21,7 @@ def of_claims(proven: Iterable[Proven], known: Iterable[Evidence]) -> tuple[Evid
     there = {(e.statement, e.place) for e in known}
     out: list[Evidence] = []
     for p in proven:
-        made = _of_claim(p, "S0") if p.kind in _STRENGTH else None
+        made = _of_claim(p, "S0") if p.kind in _BEARING else None
         if made is None or (made.statement, made.place) in there:
             continue
         number = next(n for n in range(1, len(taken) + 2) if f"S{n}" not in taken)
@@ -34,7 +34,7 @@ def of_claims(proven: Iterable[Proven], known: Iterable[Evidence]) -> tuple[Evid
 def _of_claim(p: Proven, name: str) -> Evidence:
     against = "" if p.supports else "Speaks against it: "
     return Evidence(id=name, statement=f"{against}{p.claim}", value=p.value or p.claim, place=p.place,
-                    strength=_STRENGTH[p.kind], source=f"{SOURCE}{p.who}")
+                    strength="derived", bearing=_BEARING[p.kind], source=f"{SOURCE}{p.who}")
 
 
 def of(p: Proven, known: Sequence[Evidence]) -> Evidence | None:

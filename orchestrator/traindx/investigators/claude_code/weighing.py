@@ -15,8 +15,9 @@ from pathlib import PurePath
 
 from traindx.investigators.claude_code.checking import Proven
 from traindx.model import Evidence
-from traindx_tools.finding import Strength
-from traindx_tools.triage import Hypothesis, compete
+from traindx_tools.competition import share
+from traindx_tools.finding import Bearing
+from traindx_tools.triage import BELOW, STATED, Hypothesis
 
 CODE_LINE = 1.5
 LOG_LINE = 0.5
@@ -30,8 +31,11 @@ CODE = frozenset({".py", ".ipynb", ".yaml", ".yml", ".toml", ".cfg", ".ini", ".s
 UNLISTED_PRIOR = -3.0
 """Log-odds of a cause that the catalog does not know, before evidence: as for its rarer modes."""
 
-INSTRUMENT = {Strength.DIRECT: 3.0, Strength.CIRCUMSTANTIAL: 1.5, Strength.PATTERN: 0.5}
-"""For a cause that the catalog does not know: what a cited finding of an instrument is worth, by its strength."""
+READ_LINE = Bearing.SIGN.cap
+"""The most that a claim carries of which only the quoted line was checked, not the reading of it."""
+
+INSTRUMENT = {"cause": 3.0, "sign": 1.5, "companion": 0.5}
+"""For a cause that the catalog does not know: what a cited finding of an instrument is worth, by its bearing."""
 
 
 def moved(proven: Iterable[Proven]) -> float:
@@ -66,57 +70,47 @@ def weighed(hypotheses: Sequence[Hypothesis], proven: Sequence[Proven]) -> tuple
 def shifted(hypotheses: Sequence[Hypothesis], shifts: Mapping[str, float],
             proven: Sequence[Proven] = ()) -> tuple[Hypothesis, ...]:
     """The hypotheses with log-odds added by failure mode, the likeliest first; one that nothing speaks for stays."""
-    scores = {h.mode.id: h.score + (shifts.get(h.mode.id, 0.0) if h.speaks_for else 0.0) for h in hypotheses}
-    out = [_again(h, scores, hypotheses, proven) for h in hypotheses]
+    given = {h.mode.id: shifts.get(h.mode.id, 0.0) if h.speaks_for else 0.0 for h in hypotheses}
+    out = [_again(h, given, proven) for h in hypotheses]
     return tuple(sorted(out, key=lambda h: (-h.confidence, -h.score, h.mode.id)))
 
 
-def _again(found: Hypothesis, scores: Mapping[str, float], hypotheses: Sequence[Hypothesis],
-           proven: Sequence[Proven]) -> Hypothesis:
-    shift = scores[found.mode.id] - found.score
-    rivals_moved = any(scores[h.mode.id] != h.score for h in hypotheses)
-    if shift == 0.0 and not rivals_moved:
+def _again(found: Hypothesis, given: Mapping[str, float], proven: Sequence[Proven]) -> Hypothesis:
+    own = given[found.mode.id]
+    moved_rivals = {k: given[k] for k in found.rivals if given.get(k)}
+    if not found.rivals or (own == 0.0 and not moved_rivals):
         return found
-    shown = [h for h in hypotheses if h is not found and _compete(found, h)]
-    cap = max([found.strength.cap, *(Strength.CIRCUMSTANTIAL.cap for p in about(found.mode.id, proven)
-                                     if p.kind == "line" and p.supports)])
-    sure = confidence(scores[found.mode.id], [scores[h.mode.id] for h in shown], unshown(found, shown))
-    return dataclasses.replace(found, score=scores[found.mode.id], confidence=min(sure, cap))
+    rivals = {k: mass * math.exp(given.get(k, 0.0)) for k, mass in found.rivals.items()}
+    score = found.score + own
+    return dataclasses.replace(found, score=score, rivals=rivals,
+                               confidence=min(share(score, rivals), _cap(found, proven)))
 
 
-def _compete(one: Hypothesis, other: Hypothesis) -> bool:
-    if one.speaks_for and other.speaks_for:
-        return compete(one.mode, one.speaks_for[0], other.mode, other.speaks_for[0])
-    return bool(set(one.mode.symptoms) & set(other.mode.symptoms))
+def _cap(found: Hypothesis, proven: Sequence[Proven]) -> float:
+    """What the evidence carries; a line that was checked carries what a sign in the code does."""
+    lines = [p for p in about(found.mode.id, proven) if p.kind == "line" and p.supports]
+    own = max((w.cap for w in found.speaks_for), default=Bearing.COMPANION.cap)
+    if found.mode.effect:
+        return min(own, BELOW)
+    if found.held:  # what a reader adds counts as something that agrees, once it was checked
+        return max(found.confidence, STATED) if lines else min(own, BELOW)
+    return max(own, READ_LINE) if lines else own
 
 
-def confidence(score: float, rivals: Iterable[float], rest: float = 0.0) -> float:
-    """exp(s) / (1 + exp(s) + sum of exp(rivals) + rest): the engine's formula; "unknown" always takes part with 0."""
-    others = list(rivals)
-    top = max(0.0, score, *others)
-    total = (1.0 + rest) * math.exp(-top) + math.exp(score - top) + sum(math.exp(s - top) for s in others)
-    return math.exp(score - top) / total
-
-
-def unshown(found: Hypothesis, shown: Sequence[Hypothesis]) -> float:
-    """The sum of exp(score) of the rivals that triage weighed and did not show, by its own confidence in `found`."""
-    if not 0.0 < found.confidence < 1.0 or not found.speaks_for:
-        return 0.0
-    own = math.exp(min(found.score, 50.0))
-    return max(own / found.confidence - own - 1.0 - sum(math.exp(min(h.score, 50.0)) for h in shown), 0.0)
+def confidence(score: float, rivals: Iterable[float]) -> float:
+    """exp(s) / (1 + exp(s) + sum of exp(rivals)): for a cause that the catalog does not know."""
+    return share(score, {"": 1.0, **{str(i): math.exp(min(r, 500.0)) for i, r in enumerate(rivals)}})
 
 
 def unlisted(cited: Iterable[Evidence], proven: Sequence[Proven], hypotheses: Sequence[Hypothesis]) -> float:
     """Confidence of a cause that the catalog does not know: from cited findings of instruments and checked claims."""
-    found = {e.id: Strength(e.strength) for e in cited if e.finding is not None}
+    found = [e for e in {e.id: e for e in cited}.values() if e.finding is not None]
     if not found:
         return 0.0
-    score = UNLISTED_PRIOR + sum(INSTRUMENT[s] for s in found.values()) + moved(proven)
-    caps = [s.cap for s in found.values()]
-    caps += [Strength.CIRCUMSTANTIAL.cap for p in proven if p.kind == "line" and p.supports]
-    rivals = [h for h in hypotheses if h.speaks_for]
-    rest = unshown(rivals[0], [h for h in rivals[1:] if _compete(rivals[0], h)]) if rivals else 0.0
-    return min(confidence(score, [h.score for h in rivals], rest), max(caps))
+    score = UNLISTED_PRIOR + sum(INSTRUMENT[e.bearing] for e in found) + moved(proven)
+    caps = [e.cap for e in found]
+    caps += [READ_LINE for p in proven if p.kind == "line" and p.supports]
+    return min(confidence(score, [h.score for h in hypotheses if h.speaks_for]), max(caps))
 
 
 def lowered(sure: float, against: Sequence[Proven]) -> float:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numerics_builder import check_of, note, run, series
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.run import Run
 
 ZERO, CONSTANT, STILL = "l109_zero_count_at_onset", "l216_metric_exactly_constant", "l217_never_moves"
@@ -45,7 +45,7 @@ def test_a_count_that_is_zero_where_the_loss_breaks(name: str, at: int) -> None:
     c[at] = 0
     f = only(run(series("loss", broken(40, at)), series(name, c)), ZERO)
     assert (f.measured["kind"], f.measured["metric"], f.measured["records_before"]) == ("zero-count", name, at)
-    assert (f.severity, f.strength) == (Severity.CRITICAL, Strength.CIRCUMSTANTIAL)
+    assert (f.severity, f.bearing) == (Severity.CRITICAL, Bearing.SIGN)
     assert f"{name} is 0 at step {at + 1}, the first record in which loss is nan" in f.statement
     assert f.where.step == at + 1
 
@@ -84,7 +84,7 @@ def test_what_is_no_count_of_zero(name: str, r: Run) -> None:
 def test_a_count_that_is_often_zero_later_is_weaker() -> None:
     c = counts(40)
     c[15::2] = 0
-    assert only(run(series("loss", broken(40, 15)), series("labelled_px", c)), ZERO).strength is Strength.PATTERN
+    assert only(run(series("loss", broken(40, 15)), series("labelled_px", c)), ZERO).bearing is Bearing.COMPANION
 
 
 @pytest.mark.parametrize(("value", "kind"), [
@@ -152,7 +152,7 @@ def test_what_is_learning_or_says_nothing(name: str, r: Run) -> None:
 
 def test_without_a_second_metric_it_is_a_remark() -> None:
     f = only(run(series("loss", scatter(40, 2.1, 3))), STILL)
-    assert (f.severity, f.strength) == (Severity.INFO, Strength.PATTERN)
+    assert (f.severity, f.bearing) == (Severity.INFO, Bearing.COMPANION)
 
 
 def moving() -> Iterator[tuple[str, Run]]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numerics_builder import findings, run, series, serious
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.run import Run
 
 NAN = math.nan
@@ -303,7 +303,7 @@ def test_loss_of_exactly_zero_with_a_broken_gradient() -> None:
 def test_loss_that_drops_to_zero_at_once() -> None:
     f = only(run(series("loss", [2.1, 1.9, 1.8, 0.0, 0.0, 0.0, 0.0])), "l108_loss_magnitude")
     assert f.measured["position"] == 4.0
-    assert f.strength is Strength.CIRCUMSTANTIAL
+    assert f.bearing is Bearing.SIGN
 
 
 def test_policy_loss_of_zero() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from traindx_tools.finding import Strength
+from traindx_tools.finding import Bearing
 from traindx_tools.on_logs import read_run
 from traindx_tools.on_logs.curves import l209_component_domination
 from traindx_tools.on_logs.run import Run
@@ -19,12 +19,12 @@ def log(tmp_path: Path, commit: list[float]) -> Run:
 
 
 @pytest.mark.parametrize(("commit", "kind", "strength"), [
-    ([40.0, 38.0, 35.0, 34.0, 33.0, 32.0, 31.0, 30.0], "auxiliary", Strength.CIRCUMSTANTIAL),
-    ([0.1, 1.0, 6.0, 12.0, 20.0, 30.0, 40.0, 45.0], "growing", Strength.PATTERN),
+    ([40.0, 38.0, 35.0, 34.0, 33.0, 32.0, 31.0, 30.0], "auxiliary", Bearing.SIGN),
+    ([0.1, 1.0, 6.0, 12.0, 20.0, 30.0, 40.0, 45.0], "growing", Bearing.COMPANION),
 ])
-def test_a_growing_term_is_told_apart(tmp_path: Path, commit: list[float], kind: str, strength: Strength) -> None:
+def test_a_growing_term_is_told_apart(tmp_path: Path, commit: list[float], kind: str, bearing: Bearing) -> None:
     found = list(l209_component_domination.check(log(tmp_path, commit)))
-    assert [(f.measured["kind"], f.strength) for f in found] == [(kind, strength)]
+    assert [(f.measured["kind"], f.bearing) for f in found] == [(kind, bearing)]
 
 
 def test_a_small_term_is_left_alone(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from learning_builder import decay, findings, only, read, run, series, serious
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.run import Note
 
 
@@ -125,7 +125,7 @@ def test_crawl_is_told_from_flat(tmp_path: Path) -> None:
 
 def test_plateau_without_a_witness_is_only_a_pattern() -> None:
     f = only(run(series("loss", 4.4 + 0.002 * np.random.default_rng(3).standard_normal(40))), "l201_plateau")
-    assert (f.strength, f.severity) == (Strength.PATTERN, Severity.MEDIUM)
+    assert (f.bearing, f.severity) == (Bearing.COMPANION, Severity.MEDIUM)
 
 
 def overfitting_log(rise: float, accuracy: str = "flat") -> str:

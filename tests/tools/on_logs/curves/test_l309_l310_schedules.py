@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numerics_builder import check_of, findings, note, run, series
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.run import Run
 
 WARM, TURN = "l309_lr_warmup_never_ends", "l310_lr_turns_again"
@@ -47,7 +47,7 @@ def with_rate(rate: np.ndarray, every: int = 10, **kw: object) -> Run:
 def test_warm_up_longer_than_the_run(times: float) -> None:
     r = with_rate(ramped(32, 320 * times), planned_steps=320.0, config={"optim.lr": 2e-3})
     f = only(r, WARM)
-    assert (f.severity, f.strength) == (Severity.HIGH, Strength.DIRECT)
+    assert (f.severity, f.bearing) == (Severity.HIGH, Bearing.CAUSE)
     assert f.measured["share"] == pytest.approx(1 / times)
     assert f"{100 / times:.3g} % of the configured 0.002" in f.statement
     assert "the warm-up never ends" in f.statement
@@ -55,7 +55,7 @@ def test_warm_up_longer_than_the_run(times: float) -> None:
 
 def test_a_log_of_the_beginning_of_a_long_run_is_a_remark() -> None:
     f = only(with_rate(ramped(32, 2000), planned_steps=32_000.0), WARM)
-    assert (f.severity, f.strength, f.measured["ended"]) == (Severity.INFO, Strength.PATTERN, False)
+    assert (f.severity, f.bearing, f.measured["ended"]) == (Severity.INFO, Bearing.COMPANION, False)
     assert "1 % of the 32000 planned" in f.statement
 
 
@@ -112,7 +112,7 @@ def test_a_rate_that_moves_once_an_epoch_is_the_other_rule() -> None:
 @pytest.mark.parametrize("floor", [0.0, 1e-5])
 def test_cosine_that_runs_past_its_end(length: int, floor: float) -> None:
     f = only(with_rate(floor + wave(32, length), planned_steps=320.0), TURN)
-    assert f.strength is Strength.DIRECT
+    assert f.bearing is Bearing.CAUSE
     assert f.measured["schedule_end"] == pytest.approx(length, abs=10)
     assert "mirroring the decay" in f.statement
     assert f.where.step == pytest.approx(length, abs=10)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numerics_builder import findings, note, run, series
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.run import Run
 
 
@@ -42,7 +42,7 @@ def test_schedule_that_is_advanced_once_a_process(k: int) -> None:
     pace = only(r, "l306_lr_wrong_pace")
     assert (pace.measured["k"], pace.measured["integer"]) == (k, True)
     assert pace.measured["equals"] == "number of processes (world size)"
-    assert (pace.severity, pace.strength) == (Severity.HIGH, Strength.DIRECT)
+    assert (pace.severity, pace.bearing) == (Severity.HIGH, Bearing.CAUSE)
     zero = only(r, "l301_lr_zero")
     assert zero.measured["share"] == pytest.approx(1 / k, abs=0.05)
     assert f"step {192 // k} of 192 planned ({100 // k} %)" in zero.statement
@@ -128,7 +128,7 @@ def test_back_at_the_initial_rate_for_one_epoch_after_a_resume() -> None:
     kw = {"step": None, "epoch": epoch}
     f = only(run(series("loss", loss, **kw), series("learning_rate", lr, **kw),
                  notes=(note("resume", "Resuming training from last.pt, epoch 24", 24),)), "l302_lr_restart")
-    assert f.strength is Strength.DIRECT
+    assert f.bearing is Bearing.CAUSE
     assert (f.measured["position"], f.measured["at_resume"], f.measured["initial"]) == (24.0, True, True)
     assert f.measured["one_record"] is True
     assert "at the resume" in f.statement
@@ -162,7 +162,7 @@ def test_layer_decay_applied_at_every_step() -> None:
              "l303_lr_geometric_decay")
     assert f.measured["ratio"] == pytest.approx(0.75, rel=1e-3)
     assert f.measured["flat"] == 0
-    assert f.strength is Strength.DIRECT
+    assert f.bearing is Bearing.CAUSE
     assert "multiplied by 0.75 every step from step 10 on: 0.002 at step 10" in f.statement
 
 
@@ -241,7 +241,7 @@ def test_extreme_rate_and_a_ramp() -> None:
     f = only(run(series("loss", BLOWS_UP), series("learning_rate", [20.0] * 7), config={"optimizer": "SGD"}),
              "l307_lr_extreme")
     assert (f.measured["optimizer"], f.measured["factor"], f.measured["specific"]) == ("sgd", 20.0, True)
-    assert f.strength is Strength.CIRCUMSTANTIAL
+    assert f.bearing is Bearing.SIGN
 
 
 def test_rate_of_one_with_an_optimizer_that_is_not_named() -> None:

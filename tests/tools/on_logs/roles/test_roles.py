@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from written_logs import FORMATS, cosine, noisy_fall, rows, run_of
 
-from traindx_tools.finding import Severity, Strength
+from traindx_tools.finding import Bearing, Severity
 from traindx_tools.on_logs.judge import judge_run
 from traindx_tools.on_logs.role_names import role_of_name
 from traindx_tools.on_logs.roles import assign_roles
@@ -66,7 +66,7 @@ def test_without_code_the_course_gives_a_guess_that_counts_as_a_pattern(tmp_path
     assert r.loss is not None
     assert r.loss.inferred
     found = [f for f in judge_run(r) if f.rule == "L310"]
-    assert [(f.strength, f.severity) for f in found] == [(Strength.PATTERN, Severity.MEDIUM)]
+    assert [(f.bearing, f.severity) for f in found] == [(Bearing.COMPANION, Severity.MEDIUM)]
     assert "guessed from its course" in found[0].statement
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.reading import read_run
 from traindx_tools.on_logs.run import Run
 from traindx_tools.on_logs.tracebacks import read_errors
@@ -191,7 +191,7 @@ def test_logs_cut_anywhere_are_read_without_error(name: str) -> None:
 @pytest.mark.parametrize("name", ["caught_and_logged", "gpu/oom_skipped_batches"])
 def test_an_error_that_the_run_survived_is_low(name: str) -> None:
     (found,) = of(name)
-    assert (found.severity, found.strength) == (Severity.LOW, Strength.PATTERN)
+    assert (found.severity, found.bearing) == (Severity.LOW, Bearing.COMPANION)
     assert "the run went on" in found.statement
 
 

@@ -258,4 +258,4 @@ def test_behind_a_dropout_the_inputs_are_not_convicted(watching):
     with watching(ActivationProbe) as w:
         rounds(with_norm(first=nn.Dropout(0.5)), lambda x: 20 + 7 * x)
     assert w.rules == ["T507"]
-    assert w.one("T507").strength.value == "circumstantial"
+    assert w.one("T507").bearing.value == "sign"

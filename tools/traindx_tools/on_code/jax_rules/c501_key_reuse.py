@@ -13,7 +13,7 @@ import itertools
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.carried_keys import Repeated, repeated
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.lookup import lookup
@@ -68,7 +68,7 @@ def _of_the_state(kept: Kept) -> Finding:
         f"{kept.step} neither folds the step in nor puts a new key back, so the same numbers are drawn in each step",
         code.place(kept.draw),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "constant key in each call"},
         patch=_folded(kept),
     )
@@ -93,7 +93,7 @@ def _again(again: Repeated) -> Finding:
         "the same numbers are drawn each time",
         code.place(draw),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         severity=None if again.trains else Severity.MEDIUM,
         measured={"kind": kind},
         patch=keys.carried_on(code, draw, again.key) if kind == "constant key in a scan" else (),
@@ -154,7 +154,7 @@ def _twice(places: list[Place]) -> Iterator[Finding]:
             ),
             location(_caller(first, second)),
             second.event.file.path,
-            strength=Strength.DIRECT,
+            bearing=Bearing.CAUSE,
             severity=None if (after_split or alike) and not same_call else Severity.MEDIUM,
             measured={
                 "kind": "reuse",
@@ -249,7 +249,7 @@ def _constant_in_loop(place: Place) -> Iterator[Finding]:
         "same numbers",
         location(outer),
         outer.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         severity=None
         if {"grad", "value_and_grad", "update", "apply_updates", "tree_map"} & loop.methods
         else Severity.MEDIUM,

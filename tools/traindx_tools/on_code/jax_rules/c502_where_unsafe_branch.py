@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import jax_values
 from traindx_tools.on_code.source import below
@@ -114,7 +114,7 @@ def _judged(event: Event, node: ast.Call) -> Finding | None:
                 "into 0 * inf = NaN",
                 location(event),
                 event.file.path,
-                strength=Strength.DIRECT,
+                bearing=Bearing.CAUSE,
                 measured={"kind": "where", "unsafe": inner},
                 patch=jax_values.safe_inside(event.file, node, unsafe, bool(second)),
             )

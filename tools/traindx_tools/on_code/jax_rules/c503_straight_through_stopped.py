@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.trace import Event
@@ -68,7 +68,7 @@ def _finding(event: Event, node: ast.Call, kept: str, change: str) -> Finding:
         f"graph: only {change} should be, so no gradient reaches {kept}",
         location(event),
         event.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "straight-through", "kept": kept},
         patch=patch,
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Location, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Patch, Severity
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import jax_values
 from traindx_tools.on_code.trace import Event
@@ -86,7 +86,7 @@ def _finding(project: Project, event: Event, init: Value, name: str) -> Finding:
         "returns a float for it",
         where,
         event.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "carry", "entry": name, "scan_line": event.line},
         patch=_patch(project, event, init, name),
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.bounds import rounded
 from traindx_tools.on_code.project import Project, location
@@ -77,7 +77,7 @@ def _finding(made: Event, adam: Thing, eps: float, init: Event) -> Finding:
         "float16: entries with zero gradient are updated by 0 / 0 = NaN",
         location(made),
         made.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "adam eps", "eps": eps, "dtype": "float16", "init_line": init.line},
         patch=_patch(made),
     )

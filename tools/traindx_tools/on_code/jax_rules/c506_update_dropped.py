@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Location, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Patch, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.definitions import FunctionNode, own_nodes
 from traindx_tools.on_code.dropped_updates import Dropped, dropped
@@ -185,7 +185,7 @@ def _lost(lost: Dropped) -> Finding:
         f"At {code.at(lost.call)} {why}",
         code.place(lost.call),
         code.file.path,
-        strength=Strength.DIRECT if lost.known else Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.CAUSE if lost.known else Bearing.SIGN,
         severity=Severity.CRITICAL if lost.known else Severity.HIGH,
         measured={"kind": lost.kind},
         patch=patch,
@@ -199,7 +199,7 @@ def _finding(file: SourceFile, node: ast.AST, why: str, steps: dict[int, Functio
         f"At {file.path}:{line} {why}",
         Location(file=file.path, line=line, quote=file.line(line).strip()[:200]),
         file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": kind},
         patch=forms.kept_result(file, node) or (_kept_state(file, node, steps) if kind == "state" else ()),
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import jax_states
 from traindx_tools.on_code.source import below
@@ -61,7 +61,7 @@ def _old(code: Syntax) -> Iterator[Finding]:
             yield RULE.finding(
                 f"{written(call)[:90]} at {code.at(call)} puts the old batch_stats back, although the pass at line "
                 f"{new[0].value.lineno} returns new ones: evaluation uses the initial statistics",
-                code.place(call), code.file.path, strength=Strength.DIRECT, measured={"kind": "batch_stats"},
+                code.place(call), code.file.path, bearing=Bearing.CAUSE, measured={"kind": "batch_stats"},
             )  # fmt: skip
 
 
@@ -79,7 +79,7 @@ def _immutable(code: Syntax) -> Iterator[Finding]:
                 yield RULE.finding(
                     f"{written(call)[:90]} at {code.at(call)} runs BatchNorm in training mode without "
                     "mutable=['batch_stats']: flax refuses to change the statistics",
-                    code.place(call), code.file.path, strength=Strength.DIRECT, measured={"kind": "batch_stats"},
+                    code.place(call), code.file.path, bearing=Bearing.CAUSE, measured={"kind": "batch_stats"},
                 )  # fmt: skip
 
 
@@ -115,7 +115,7 @@ def _finding(event: Event, name: str) -> Finding:
         "them back into the state: evaluation uses the initial statistics",
         location(event),
         event.file.path,
-        strength=Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.SIGN,
         measured={"kind": name},
         patch=jax_states.statistics_put_back(event.file, event.node, name),
     )

@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.hand_applied import Applied, applied_by_hand
 from traindx_tools.on_code.lookup import lookup
@@ -65,7 +65,7 @@ def check(project: Project) -> Iterator[Finding]:
                 "apply_updates adds it, so every step climbs the loss",
                 location(event),
                 event.file.path,
-                strength=Strength.DIRECT,
+                bearing=Bearing.CAUSE,
                 measured={"kind": "scale", "factor": values[0]},
                 patch=forms.opposite(event.file, event.node),
             )
@@ -94,7 +94,7 @@ def _by_hand(one: Applied) -> Finding:
         f"{code.file.segment(one.node)} at {code.at(one.node)} {_SAYS[one.kind]}",
         code.place(one.node),
         code.file.path,
-        strength=Strength.DIRECT if one.known else Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.CAUSE if one.known else Bearing.SIGN,
         severity=Severity.CRITICAL if one.known and one.kind != "rate" else Severity.HIGH,
         measured={"kind": f"by hand: {one.kind}"},
         patch=change.replace(*one.swap).patches() if one.swap is not None and one.known else (),
@@ -117,7 +117,7 @@ def _scheduled(project: Project, event: Event, names: list[str]) -> Iterator[Fin
     yield RULE.finding(
         f"optax.chain at {event.file.path}:{event.line} ends with scale_by_schedule({written(schedule)}), which is "
         "positive, and nothing turns the sign: apply_updates adds it, so every step climbs the loss",
-        location(event), event.file.path, strength=Strength.DIRECT, measured={"kind": "schedule", "factor": None},
+        location(event), event.file.path, bearing=Bearing.CAUSE, measured={"kind": "schedule", "factor": None},
         patch=Change(event.file, "descend").insert(
             last.end_lineno or 0, last.end_col_offset or 0, f", {_prefix(node)}scale(-1.0)").patches(),
     )  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
@@ -51,7 +51,7 @@ def check(project: Project) -> Iterator[Finding]:
                 "its old values",
                 Location(file=file.path, line=node.lineno, quote=file.line(node.lineno).strip()[:200]),
                 file.path,
-                strength=Strength.DIRECT,
+                bearing=Bearing.CAUSE,
                 measured={"kind": "at"},
                 patch=() if patch is None else (patch,),
             )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.mapped_gradients import Alone, applied_alone
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.syntax import syntax
@@ -51,7 +51,7 @@ def check(project: Project) -> Iterator[Finding]:
                 f"device inside {info.name}, which runs under pmap: they are not averaged with lax.pmean",
                 location(event),
                 event.file.path,
-                strength=Strength.DIRECT,
+                bearing=Bearing.CAUSE,
                 measured={"kind": "pmap", "function": info.name},
             )
     for file in project.files:
@@ -68,7 +68,7 @@ def _alone(one: Alone) -> Finding:
         f"{one.function.name}, which runs under {one.how}: nothing averages them (lax.pmean) on their way",
         code.place(one.node),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": one.how, "function": one.function.name},
     )
 

@@ -11,7 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import choices
 from traindx_tools.on_code.source import below
@@ -66,7 +66,7 @@ def _branches(code: Syntax, one: Traced) -> Iterator[Finding]:
                 f"of {one.node.name} ({one.how}): there is none while tracing",
                 code.place(test),
                 code.file.path,
-                strength=Strength.DIRECT,
+                bearing=Bearing.CAUSE,
                 measured={"kind": "branch", "function": one.node.name, "how": one.how},
                 patch=choices.with_where(code, node),
             )

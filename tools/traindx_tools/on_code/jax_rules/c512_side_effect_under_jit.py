@@ -11,7 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.jitted import Jitted, inside, jitted, runs_outside
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
@@ -122,7 +122,7 @@ def _finding(code: Syntax, one: Traced | Jitted, node: ast.AST, kind: str, why: 
         f"In {getattr(one.node, 'name', 'a lambda')} ({one.how}), at {code.at(node)}: {why}",
         code.place(node),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         severity=Severity.LOW if kind == "print" else Severity.MEDIUM if kind == "clock" else Severity.HIGH,
         measured={"kind": kind, "function": getattr(one.node, "name", "")},
     )

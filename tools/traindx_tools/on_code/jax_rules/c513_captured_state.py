@@ -12,7 +12,7 @@ import ast
 import builtins
 from collections.abc import Callable, Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
@@ -71,7 +71,7 @@ def _stale_finding(read: Stale) -> Finding:
         "the value of its first call",
         read.code.place(read.read),
         read.code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "captured", "name": read.name},
     )
 
@@ -145,7 +145,7 @@ def _attributes(project: Project, code: Syntax, one: Traced, stored: set[str]) -
             "of its first call",
             code.place(node),
             code.file.path,
-            strength=Strength.DIRECT,
+            bearing=Bearing.CAUSE,
             measured={"kind": "captured", "name": written(node)},
         )
         return
@@ -215,6 +215,6 @@ def _finding(code: Syntax, one: Traced, name: ast.Name, changed: ast.AST) -> Fin
         f"line {getattr(changed, 'lineno', 1)}: the compiled function keeps the first value",
         code.place(name),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "captured", "name": name.id},
     )

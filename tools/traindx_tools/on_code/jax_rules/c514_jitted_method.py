@@ -11,7 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, syntax, written
@@ -48,7 +48,7 @@ def check(project: Project) -> Iterator[Finding]:
                 continue
             if "self" not in one.static:
                 yield _finding(code, one, one.node, f"traces self: {owner.name} is no JAX type, and its first call "
-                               "fails", "traced", Strength.DIRECT)  # fmt: skip
+                               "fails", "traced", Bearing.CAUSE)  # fmt: skip
             else:
                 yield from _stale(code, one, owner)
 
@@ -66,15 +66,15 @@ def _stale(code: Syntax, one: Traced, owner: ast.ClassDef) -> Iterator[Finding]:
             if stored and isinstance(node, ast.Attribute) and node.attr in read:
                 yield _finding(code, one, read[node.attr], f"has self static and reads self.{node.attr}, which "
                                f"{method.name} changes at line {node.lineno}: it keeps the first value", "static",
-                               Strength.DIRECT)  # fmt: skip
+                               Bearing.CAUSE)  # fmt: skip
                 return
 
 
-def _finding(code: Syntax, one: Traced, node: ast.AST, why: str, kind: str, strength: Strength) -> Finding:
+def _finding(code: Syntax, one: Traced, node: ast.AST, why: str, kind: str, bearing: Bearing) -> Finding:
     return RULE.finding(
         f"{one.node.name} ({one.how}) at {code.at(node)} {why}",
         code.place(node),
         code.file.path,
-        strength=strength,
+        bearing=bearing,
         measured={"kind": kind, "function": one.node.name},
     )

@@ -10,7 +10,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.shared_keys import Shared, shared_keys
@@ -55,8 +55,8 @@ def check(project: Project) -> Iterator[Finding]:
 def _one_for_all(shared: Shared) -> Finding:
     """One key for every example."""
     why = f"gives every example the same key {shared.key} ({shared.drawn} draws from it): all get one mask or one noise"
-    strength = Strength.DIRECT if shared.known else Strength.CIRCUMSTANTIAL
-    return _finding(shared.code, shared.call, why, "key", strength)
+    bearing = Bearing.CAUSE if shared.known else Bearing.SIGN
+    return _finding(shared.code, shared.call, why, "key", bearing)
 
 
 def _judged(code: Syntax, call: ast.Call, used: ast.Call, axes: ast.expr | None) -> Iterator[Finding]:
@@ -64,12 +64,12 @@ def _judged(code: Syntax, call: ast.Call, used: ast.Call, axes: ast.expr | None)
     if isinstance(axes, (ast.Tuple, ast.List)) and not starred and not used.keywords:
         if len(axes.elts) != len(used.args):
             why = f"gets {len(used.args)} arguments and in_axes has {len(axes.elts)} entries ({written(axes)})"
-            yield _finding(code, used, why, "length", Strength.DIRECT)
+            yield _finding(code, used, why, "length", Bearing.CAUSE)
     elif axes is None and len(used.args) > 1:
         first = written(used.args[0])
         if _PARAMETERS.fullmatch(first) and not code.file.mentions(_ENSEMBLE):
             why = f"maps over the first axis of {first} as well: in_axes=(None, 0, ...) keeps it whole"
-            yield _finding(code, used, why, "parameters", Strength.CIRCUMSTANTIAL)
+            yield _finding(code, used, why, "parameters", Bearing.SIGN)
 
 
 def _shared_key(code: Syntax, call: ast.Call, axes: ast.expr | None) -> Iterator[Finding]:
@@ -86,15 +86,15 @@ def _shared_key(code: Syntax, call: ast.Call, axes: ast.expr | None) -> Iterator
             sampler = code.qualified(draw.func).startswith("jax.random.") and last_name(draw.func) != "fold_in"
             if sampler and draw.args and name in names_in(draw.args[0]):
                 why = f"gives every sample the same key {name}, and {function.name} draws from it at line {draw.lineno}"
-                yield _finding(code, call, f"{why}: all samples get equal noise", "key", Strength.DIRECT)
+                yield _finding(code, call, f"{why}: all samples get equal noise", "key", Bearing.CAUSE)
                 return
 
 
-def _finding(code: Syntax, node: ast.AST, why: str, kind: str, strength: Strength) -> Finding:
+def _finding(code: Syntax, node: ast.AST, why: str, kind: str, bearing: Bearing) -> Finding:
     return RULE.finding(
         f"{code.file.segment(node)} at {code.at(node)} {why}",
         code.place(node),
         code.file.path,
-        strength=strength,
+        bearing=bearing,
         measured={"kind": kind},
     )

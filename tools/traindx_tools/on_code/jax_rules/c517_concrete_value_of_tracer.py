@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
 from traindx_tools.on_code.tracing import depends, own_nodes_of, traced, values_traced
@@ -45,7 +45,7 @@ def check(project: Project) -> Iterator[Finding]:
                         f"({one.how}): there are none while tracing",
                         code.place(node),
                         file.path,
-                        strength=Strength.DIRECT,
+                        bearing=Bearing.CAUSE,
                         measured={"kind": "numpy" if code.qualified(node.func) else "cast", "function": one.node.name},
                     )
                     break

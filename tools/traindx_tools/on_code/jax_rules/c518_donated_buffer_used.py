@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.compiled_names import Compiled, compiled_names, meant
 from traindx_tools.on_code.donation import Reuse, reuses
 from traindx_tools.on_code.patching import replace_text
@@ -112,7 +112,7 @@ def _reuse_finding(code: Syntax, one: Reuse) -> Finding:
         "its buffer is gone by then",
         code.place(one.call),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "donated", "name": one.given, "read_line": again},
     )
 
@@ -130,7 +130,7 @@ def _alias_finding(code: Syntax, one: Reuse) -> Finding:
                f"which {function} at {code.at(one.call)} takes (donated): an assignment makes no copy"
     if one.made is not None:
         said += f" (named at line {getattr(one.made, 'lineno', 1)})"
-    return RULE.finding(said, code.place(one.made or one.read), code.file.path, strength=Strength.DIRECT,
+    return RULE.finding(said, code.place(one.made or one.read), code.file.path, bearing=Bearing.CAUSE,
                         measured={"kind": "twice" if one.twice else "alias", "name": one.name},
                         patch=_copied(code, one))
 

@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
@@ -68,7 +68,7 @@ def _in_called(look: Lookup) -> Iterator[Finding]:
                 f"{loop[0].at(loop[1])} calls it: every step traces and compiles again",
                 code.place(place),
                 code.file.path,
-                strength=Strength.DIRECT,
+                bearing=Bearing.CAUSE,
                 measured={"kind": "called"},
             )
 
@@ -140,7 +140,7 @@ def _judged(code: Syntax, node: ast.AST, place: ast.AST) -> Iterator[Finding]:
             f"line {getattr(loop, 'lineno', 1)}",
             code.place(place),
             code.file.path,
-            strength=Strength.DIRECT,
+            bearing=Bearing.CAUSE,
             measured={"kind": "loop"},
         )
         return

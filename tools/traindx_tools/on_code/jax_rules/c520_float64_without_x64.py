@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax
 from traindx_tools.rules import Rule
@@ -42,7 +42,7 @@ def check(project: Project) -> Iterator[Finding]:
                     "the array is float32",
                     code.place(node),
                     file.path,
-                    strength=Strength.DIRECT,
+                    bearing=Bearing.CAUSE,
                     measured={"kind": "float64"},
                 )
                 break

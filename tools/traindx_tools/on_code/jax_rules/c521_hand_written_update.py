@@ -10,7 +10,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.bootstrapping import suspended
 from traindx_tools.on_code.project import Project
@@ -162,7 +162,7 @@ def _finding(code: Syntax, node: ast.AST, update: ast.AST, kind: str) -> Finding
         f"{code.file.segment(node)} at {code.at(node)} {why}",
         code.place(node),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         severity=Severity.CRITICAL if kind == "sign" else Severity.HIGH,
         measured={"kind": kind},
         patch=patch,

@@ -10,7 +10,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.jitted import inside as run_inside
 from traindx_tools.on_code.jitted import jitted, runs_outside
 from traindx_tools.on_code.lookup import Lookup, lookup
@@ -125,7 +125,7 @@ def _finding(code: Syntax, call: ast.Call, where: str, kind: str, loop: ast.AST 
         f"{code.file.segment(call)} at {code.at(call)} makes the same key {where}: all draws repeat",
         code.place(call),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         severity=Severity.HIGH if kind == "loop" else Severity.MEDIUM,
         measured={"kind": kind},
         patch=forms.folded_in(code.file, call, loop) if loop is not None else (),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import forms
 from traindx_tools.on_code.trace import Event
@@ -83,7 +83,7 @@ def _finding(event: Event, why: str, kind: str) -> Finding:
         f"{event.file.segment(event.node)} at {event.file.path}:{event.line} {why}",
         location(event),
         event.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": kind},
         patch=forms.decay_first(event.file, event.node)
         if kind == "decay"

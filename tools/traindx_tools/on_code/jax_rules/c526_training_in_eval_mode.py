@@ -13,7 +13,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.module_modes import Left, modal, never_in_inference, never_undone
@@ -73,7 +73,7 @@ def check(project: Project) -> Iterator[Finding]:
                         "differentiated: the model is trained in evaluation mode",
                         code.place(keyword.value),
                         file.path,
-                        strength=Strength.CIRCUMSTANTIAL,
+                        bearing=Bearing.SIGN,
                         measured={"kind": "mode", "keyword": keyword.arg},
                     )
                     break
@@ -88,7 +88,7 @@ def _undone(one: Left) -> Finding:
         "then on dropout is off and BatchNorm keeps its running statistics",
         code.place(one.node),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "not undone"},
         patch=_put_back(one),
     )
@@ -117,7 +117,7 @@ def _training(one: Left) -> Finding:
         f"{called} at {code.at(one.node)} {why}",
         code.place(one.node),
         code.file.path,
-        strength=Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.SIGN,
         measured={"kind": f"equinox {one.kind}"},
     )
 
@@ -145,7 +145,7 @@ def _evaluations(code: Syntax) -> Iterator[Finding]:
                         "dropout is on, and BatchNorm takes the statistics of the evaluated batch",
                         code.place(keyword.value),
                         code.file.path,
-                        strength=Strength.CIRCUMSTANTIAL,
+                        bearing=Bearing.SIGN,
                         measured={"kind": "evaluation", "keyword": said},
                     )
                     return

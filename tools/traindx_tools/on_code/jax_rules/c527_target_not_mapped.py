@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
@@ -149,7 +149,7 @@ def _judged(codes: list[Syntax], use: _Use, position: int) -> Finding | None:
         f"is compared with all of {written(given)}, although the two belong together row by row",
         code.place(use.axes),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "target", "argument": written(given), "position": position},
         patch=Change(code.file, "map the targets as well").replace(axes[position], "0").patches(),
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.id_ranges import Number, Range, Ranges, beyond
 from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project
@@ -63,7 +63,7 @@ def _finding(code: Syntax, call: ast.Call, labels: ast.expr, known: Range, size:
         f"one_hot with {size} classes has places for 0 to {size.shifted(-1)}: the target of {last} is all zeros",
         code.place(call),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "beyond", "lowest": known.low, "highest": str(known.high), "classes": str(size)},
     )
 
@@ -95,6 +95,6 @@ def _by_use(code: Syntax, call: ast.Call, labels: ast.expr, size: Number) -> Fin
         f"the file goes through labels from 1 to {size}: the target of the highest one would be all zeros",
         code.place(call),
         code.file.path,
-        strength=Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.SIGN,
         measured={"kind": "beyond", "classes": str(size)},
     )

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.id_ranges import Number, Range, Ranges, beyond
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
@@ -201,6 +201,6 @@ def _finding(code: Syntax, node: ast.expr, ids: ast.expr, known: Range, size: Nu
         f"{what} has {size} rows (0 to {size.shifted(-1)}): for ids from {size} on JAX raises nothing, {then}",
         code.place(node),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": effect, "highest": str(known.high), "rows": str(size)},
     )

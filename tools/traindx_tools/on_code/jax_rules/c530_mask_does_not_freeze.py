@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import jax_states
 from traindx_tools.on_code.syntax import Syntax, argument, syntax, written
@@ -61,7 +61,7 @@ def check(project: Project) -> Iterator[Finding]:
             "parameters through unchanged: apply_updates adds the raw gradient to what was to be frozen",
             code.place(call),
             file.path,
-            strength=Strength.DIRECT,
+            bearing=Bearing.CAUSE,
             measured={"kind": "masked", "optimizer": name},
             patch=jax_states.rest_set_to_zero(file, call, mask),
         )

@@ -13,7 +13,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.compiled_names import Compiled, compiled_names, meant
 from traindx_tools.on_code.lookup import Lookup, lookup, returned
 from traindx_tools.on_code.project import Project
@@ -113,7 +113,7 @@ def _varies(look: Lookup, code: Syntax, call: ast.Call, given: ast.expr, one: Co
         f" and {why}: a new compilation in {'every call' if loops else 'each of them'}",
         one.code.place(one.made),
         one.code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "filter" if filtered else "static", "argument": name},
     )
 

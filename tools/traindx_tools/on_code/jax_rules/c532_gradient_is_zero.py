@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
@@ -89,7 +89,7 @@ def _unused(code: Syntax, function: ast.FunctionDef, name: str) -> Iterator[Find
         "gradient is exactly 0",
         code.place(function),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "unused", "argument": name},
     )
 
@@ -122,6 +122,6 @@ def _finding(cut: Cut, said: str, kind: str) -> Finding:
         said,
         cut.code.place(cut.node),
         cut.code.file.path,
-        strength=Strength.DIRECT if kind == "loss" else Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.CAUSE if kind == "loss" else Bearing.SIGN,
         measured={"kind": kind, "step": written(cut.node)[:70]},
     )

@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.steps_of import SCHEDULE_LENGTHS, Loop, loops_around, steps
@@ -120,6 +120,6 @@ def _finding(code: Syntax, call: ast.Call, given: ast.expr, unit: str, epochs: L
         f"{'within' if unit == 'epochs' else 'after'} the first epoch",
         code.place(call),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": unit, "schedule": last_name(call.func)},
     )

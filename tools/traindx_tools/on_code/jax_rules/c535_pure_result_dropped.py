@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.changes import source_of
 from traindx_tools.on_code.project import Project
@@ -59,7 +59,7 @@ def check(project: Project) -> Iterator[Finding]:
                     "thrown away",
                     code.place(call),
                     file.path,
-                    strength=Strength.DIRECT,
+                    bearing=Bearing.CAUSE,
                     measured={"kind": last_name(call.func)},
                     patch=_bound(code, statement, call),
                 )

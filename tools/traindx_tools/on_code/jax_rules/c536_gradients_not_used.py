@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, last_name, syntax
@@ -41,7 +41,7 @@ def check(project: Project) -> Iterator[Finding]:
                 yield RULE.finding(
                     f"the gradients that are bound to {name} at {code.at(statement)} are read nowhere: no update is "
                     "made from them, so no parameter changes",
-                    code.place(statement), file.path, strength=Strength.DIRECT, measured={"kind": "not used"})
+                    code.place(statement), file.path, bearing=Bearing.CAUSE, measured={"kind": "not used"})
 
 
 def _gradients(code: Syntax, statement: ast.Assign) -> str | None:

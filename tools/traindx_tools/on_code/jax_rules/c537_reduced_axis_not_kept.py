@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
@@ -142,7 +142,7 @@ def _judged(code: Syntax, node: ast.BinOp, call: ast.Call, axis: ast.expr) -> Fi
         "sizes do not fit",
         code.place(node),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "quotient" if isinstance(node.op, ast.Div) else "difference", "axis": written(axis)},
         patch=_kept(code, call, keep),
     )

@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
@@ -95,7 +95,7 @@ def _finding(code: Syntax, owner: ast.ClassDef, field: ast.AnnAssign, what: str,
         "so neither gradients nor updates reach it, and a compiled function takes it for a constant",
         code.place(field),
         code.file.path,
-        strength=Strength.DIRECT if known else Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.CAUSE if known else Bearing.SIGN,
         measured={"kind": "static", "field": written(field.target)},
         patch=_leaf(code, field) if known else (),
     )

@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, last_name, parameters, syntax, written
@@ -73,7 +73,7 @@ def _inverted(code: Syntax, keyword: ast.keyword, call: ast.Call) -> Iterator[Fi
     what = "evaluates" if keyword.arg == "deterministic" else "uses its running statistics"
     yield _finding(code, keyword.value, "inverted",
                    f"{keyword.arg}={written(keyword.value)}: the layer {what} where the module is trained, and the "
-                   "reverse", Strength.DIRECT, patch)  # fmt: skip
+                   "reverse", Bearing.CAUSE, patch)  # fmt: skip
 
 
 def _is_flag(code: Syntax, call: ast.Call, value: ast.expr) -> bool:
@@ -107,12 +107,12 @@ def _constant(code: Syntax, call: ast.Call) -> Iterator[Finding]:
            "it never uses its running statistics: in evaluation too, a sample's output depends on its batch")
     yield _finding(code, given, "constant",
                    f"use_running_average={given.value} is written into BatchNorm, although {body.name} is told by "
-                   f"{flag!r} what it is run for: {why}", Strength.DIRECT,
+                   f"{flag!r} what it is run for: {why}", Bearing.CAUSE,
                    Change(code.file, "by the flag").replace(given, negation).patches())  # fmt: skip
 
 
 def _finding(
-    code: Syntax, node: ast.AST, kind: str, why: str, strength: Strength, patch: tuple[Patch, ...]
+    code: Syntax, node: ast.AST, kind: str, why: str, bearing: Bearing, patch: tuple[Patch, ...]
 ) -> Finding:
-    return RULE.finding(f"{why} (at {code.at(node)})", code.place(node), code.file.path, strength=strength,
+    return RULE.finding(f"{why} (at {code.at(node)})", code.place(node), code.file.path, bearing=bearing,
                         measured={"kind": kind}, patch=patch)  # fmt: skip

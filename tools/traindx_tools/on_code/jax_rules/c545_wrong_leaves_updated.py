@@ -13,7 +13,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
@@ -137,5 +137,5 @@ def _lost(code: Syntax) -> Iterator[Finding]:
 
 
 def _finding(code: Syntax, node: ast.AST, kind: str, why: str, patch: tuple[Patch, ...]) -> Finding:
-    return RULE.finding(f"{why} (at {code.at(node)})", code.place(node), code.file.path, strength=Strength.DIRECT,
+    return RULE.finding(f"{why} (at {code.at(node)})", code.place(node), code.file.path, bearing=Bearing.CAUSE,
                         measured={"kind": kind}, patch=patch)  # fmt: skip

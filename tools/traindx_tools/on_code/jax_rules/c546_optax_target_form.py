@@ -13,7 +13,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
@@ -57,14 +57,14 @@ def _judged(code: Syntax, call: ast.Call, name: str) -> Iterator[Finding]:
         texts = [source_of(code.file, a) for a in (logits, labels)]
         change = Change(code.file, "logits first").replace(logits, texts[1]).replace(labels, texts[0])
         yield _finding(code, call, "exchanged", f"{name} reads (logits, labels), and gets one-hot rows as its logits",
-                       Strength.DIRECT, change.patches())  # fmt: skip
+                       Bearing.CAUSE, change.patches())  # fmt: skip
         return
     rows = _one_hot(code, labels)
     if name in _IDS and rows is not None:
         ids = source_of(code.file, rows.args[0]) if rows.args and rows is labels else None
         patch = Change(code.file, "the numbers themselves").replace(labels, ids).patches() if ids is not None else ()
         yield _finding(code, call, "one-hot", f"{name} reads one class number a row, and {written(labels)[:60]} are "
-                       "one-hot rows", Strength.DIRECT, patch)  # fmt: skip
+                       "one-hot rows", Bearing.CAUSE, patch)  # fmt: skip
     elif name in _ROWS and isinstance(labels, ast.Name):
         sure = _is_ids(code, labels)
         if sure is not None:
@@ -73,7 +73,7 @@ def _judged(code: Syntax, call: ast.Call, name: str) -> Iterator[Finding]:
             known = "jax" in code.aliases and isinstance(logits, ast.Name)
             yield _finding(code, call, "class numbers", f"{name} reads a distribution over the classes a row, and "
                            f"{labels.id} holds class numbers (line {sure.lineno})",
-                           Strength.DIRECT if code.scope(sure) is code.scope(call) else Strength.CIRCUMSTANTIAL,
+                           Bearing.CAUSE if code.scope(sure) is code.scope(call) else Bearing.SIGN,
                            Change(code.file, "as rows").replace(labels, text).patches() if known else ())  # fmt: skip
 
 
@@ -124,7 +124,7 @@ def _indexed(code: Syntax, node: ast.Subscript) -> Iterator[Finding]:
     text = f"jnp.take_along_axis({source_of(code.file, node.value)}, {label.id}[:, None], axis=-1)"
     what = "the columns of all labels for every row, N x N entries" if columns else "whole rows of the batch"
     yield _finding(code, node, "indexed", f"{written(node)[:70]} picks {what}, not each row's own label",
-                   Strength.DIRECT if columns else Strength.CIRCUMSTANTIAL,
+                   Bearing.CAUSE if columns else Bearing.SIGN,
                    Change(code.file, "each row's own label").replace(node, text).patches()
                    if "jnp" in code.aliases else ())  # fmt: skip
 
@@ -140,9 +140,9 @@ def _averaged(code: Syntax, node: ast.AST) -> bool:
 
 
 def _finding(
-    code: Syntax, node: ast.AST, kind: str, why: str, strength: Strength, patch: tuple[Patch, ...]
+    code: Syntax, node: ast.AST, kind: str, why: str, bearing: Bearing, patch: tuple[Patch, ...]
 ) -> Finding:
-    certain = strength is Strength.DIRECT
+    certain = bearing is Bearing.CAUSE
     severity = None if certain else Severity.MEDIUM
-    return RULE.finding(f"{why} (at {code.at(node)})", code.place(node), code.file.path, strength=strength,
+    return RULE.finding(f"{why} (at {code.at(node)})", code.place(node), code.file.path, bearing=bearing,
                         severity=severity, measured={"kind": kind}, patch=patch)  # fmt: skip

@@ -11,7 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.lookup import returned
 from traindx_tools.on_code.project import Project
@@ -150,5 +150,5 @@ def _penalty(code: Syntax, node: ast.expr) -> bool:
 
 def _finding(code: Syntax, node: ast.AST, kind: str, why: str, patch: tuple[Patch, ...]) -> Finding:
     severity = Severity.HIGH if kind == "penalty" else None
-    return RULE.finding(f"{why} (at {code.at(node)})", code.place(node), code.file.path, strength=Strength.DIRECT,
+    return RULE.finding(f"{why} (at {code.at(node)})", code.place(node), code.file.path, bearing=Bearing.CAUSE,
                         severity=severity, measured={"kind": kind}, patch=patch)  # fmt: skip

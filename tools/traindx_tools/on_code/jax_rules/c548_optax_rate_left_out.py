@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
@@ -140,5 +140,5 @@ def _twice(code: Syntax, call: ast.Call) -> Iterator[Finding]:
 
 def _finding(code: Syntax, node: ast.AST, kind: str, why: str, patch: tuple[Patch, ...]) -> Finding:
     severity = {"called": Severity.HIGH, "twice": Severity.MEDIUM}.get(kind)
-    return RULE.finding(f"{why} (at {code.at(node)})", code.place(node), code.file.path, strength=Strength.DIRECT,
+    return RULE.finding(f"{why} (at {code.at(node)})", code.place(node), code.file.path, bearing=Bearing.CAUSE,
                         severity=severity, measured={"kind": kind}, patch=patch)  # fmt: skip

@@ -11,7 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
@@ -175,5 +175,5 @@ def _is_weight(code: Syntax, call: ast.Call) -> bool:
 
 
 def _finding(code: Syntax, node: ast.AST, why: str, patch: tuple[Patch, ...]) -> Finding:
-    return RULE.finding(f"{why} (at {code.at(node)})", code.place(node), code.file.path, strength=Strength.DIRECT,
+    return RULE.finding(f"{why} (at {code.at(node)})", code.place(node), code.file.path, bearing=Bearing.CAUSE,
                         measured={"kind": "constant weights"}, patch=patch)  # fmt: skip

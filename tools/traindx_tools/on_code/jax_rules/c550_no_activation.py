@@ -10,7 +10,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
@@ -77,7 +77,7 @@ def _judged(code: Syntax, owner: ast.ClassDef) -> Iterator[Finding]:
         yield RULE.finding(
             f"{owner.name} at {code.at(owner)} applies {len(made)} dense layers to each other's output and no "
             "activation between them: together they are one linear layer",
-            code.place(chained), code.file.path, strength=Strength.CIRCUMSTANTIAL,
+            code.place(chained), code.file.path, bearing=Bearing.SIGN,
             measured={"kind": "linear", "layers": len(made)},
         )  # fmt: skip
 

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.lookup import Lookup, Where, lookup
 from traindx_tools.on_code.project import Project
@@ -233,7 +233,7 @@ def _finding(code: Syntax, owner: ast.ClassDef, kind: _Kind, names: list[str], w
         "so trainable: the optimizer gets them with the weights, training moves them, and weight decay shrinks them",
         code.place(node),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": what, "names": ", ".join(names)},
         patch=patch,
     )

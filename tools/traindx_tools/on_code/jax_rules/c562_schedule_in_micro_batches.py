@@ -15,7 +15,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.lookup import Lookup, Where, lookup
 from traindx_tools.on_code.project import Project
@@ -265,4 +265,4 @@ def _finding(window: _Window, code: Syntax, schedule: ast.Call, given: ast.expr,
                f"1/{k:g} of the run")  # fmt: skip
     kind = "micro-batches" if wrapper == "MultiSteps" else "windows"
     return RULE.finding(f"{name} at {code.at(schedule)} {why}", code.place(given), code.file.path,
-                        strength=Strength.DIRECT, measured={"kind": kind, "window": k}, patch=patch)  # fmt: skip
+                        bearing=Bearing.CAUSE, measured={"kind": kind, "window": k}, patch=patch)  # fmt: skip

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.lookup import Body, Lookup, lookup
 from traindx_tools.on_code.project import Project
@@ -252,4 +252,4 @@ def _renamed(code: Syntax, key: ast.expr, name: str) -> tuple[Patch, ...]:
 def _finding(code: Syntax, node: ast.expr, key: ast.expr, why: str, kind: str, patch: tuple[Patch, ...]) -> Finding:
     drawn = f"{written(node)[:80]} (line {node.lineno}) draws with the same key `{written(key)[:40]}` for each of them"
     return RULE.finding(f"{why}: {drawn}, so that all rows, all members, are identical copies", code.place(node),
-                        code.file.path, strength=Strength.DIRECT, measured={"kind": kind}, patch=patch)  # fmt: skip
+                        code.file.path, bearing=Bearing.CAUSE, measured={"kind": kind}, patch=patch)  # fmt: skip

@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
@@ -200,7 +200,7 @@ def _finding(piece: _Piece, model: Parts, meant: list[str], others: list[str]) -
         f"and {listed} of {model.code.at(model.node)} too{', the output layer' if head else ''}, which {what}",
         piece.where.place(piece.constant),
         piece.where.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         severity=Severity.HIGH if frozen or head else Severity.MEDIUM,
         measured={"kind": "frozen" if frozen else "label", "caught": others[0], "output": head},
         patch=_patch(piece, model, meant),

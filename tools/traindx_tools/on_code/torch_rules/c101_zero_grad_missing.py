@@ -14,7 +14,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.held import modules_of
 from traindx_tools.on_code.library import submodules
@@ -68,7 +68,7 @@ def _known(loop: TrainingLoop) -> Iterator[Finding]:
             done[id(each)] = each
             if innermost(place, loop) in getattr(each, "born_in", ()):
                 continue  # made anew in every iteration, over tensors without gradients
-            yield from _judged(loop, place, each, Strength.DIRECT)
+            yield from _judged(loop, place, each, Bearing.CAUSE)
 
 
 def _each_of(place: Place) -> list[Value]:
@@ -89,19 +89,19 @@ def _guessed(loop: TrainingLoop) -> Iterator[Finding]:
     if place is None or _each_of(place) or any(same(p.event.receiver, place.event.receiver) for p in loop.backwards):
         return  # an engine that has both backward and step clears the gradients itself
     if place.event.receiver is not None:
-        yield from _judged(loop, place, place.event.receiver, Strength.CIRCUMSTANTIAL)
+        yield from _judged(loop, place, place.event.receiver, Bearing.SIGN)
 
 
-def _judged(loop: TrainingLoop, place: Place, optimizer: Value, strength: Strength) -> Iterator[Finding]:
+def _judged(loop: TrainingLoop, place: Place, optimizer: Value, bearing: Bearing) -> Iterator[Finding]:
     cleared = clearing(loop, optimizer)
     where = innermost(place, loop)
     left = _left_out(cleared, optimizer)
     if not cleared or left is not None:
-        yield _finding(loop, place, where, strength, "never", left)
+        yield _finding(loop, place, where, bearing, "never", left)
         return
     elsewhere = where.kind == "loop" and not any(where in p.path for p in cleared)
-    if strength is Strength.DIRECT and elsewhere and _steps_each_time(place, where):
-        yield _finding(loop, place, where, strength, "outside the loop that steps")
+    if bearing is Bearing.CAUSE and elsewhere and _steps_each_time(place, where):
+        yield _finding(loop, place, where, bearing, "outside the loop that steps")
 
 
 def _left_out(clearing: list[Place], optimizer: Value) -> Thing | Instance | None:
@@ -141,7 +141,7 @@ def _each_window(branch: Block, loop: Block) -> bool:
     return False
 
 
-def _finding(loop: TrainingLoop, place: Place, where: Block, strength: Strength, kind: str,
+def _finding(loop: TrainingLoop, place: Place, where: Block, bearing: Bearing, kind: str,
              left: Thing | Instance | None = None) -> Finding:  # fmt: skip
     event = place.event
     name = text_of(event) if stepped(event) is None or event.receiver is stepped(event) else _scaled_name(event)
@@ -157,7 +157,7 @@ def _finding(loop: TrainingLoop, place: Place, where: Block, strength: Strength,
         f"backward() at line {first.line} adds to them in every iteration and {missing}",
         location(event),
         event.file.path,
-        strength=strength,
+        bearing=bearing,
         measured={"kind": kind, "optimizer": name, "backward_line": first.line, "loop_line": where.line},
         patch=_patch(event, first, name, _in_a_window(place, where)),
     )

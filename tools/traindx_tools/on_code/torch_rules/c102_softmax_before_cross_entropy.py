@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import losses
@@ -132,7 +132,7 @@ def _judged(event: Event, made: _Made) -> Finding | None:
         f"{_WRITTEN[value.kind]}{where} is fed to {name} at {event.file.path}:{event.line}, which {why}",
         location(event) if here or squash is None else location(squash),
         event.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         severity=severity,
         measured={
             "kind": f"{value.kind} into {event.method}",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.binding import mixed_in
 from traindx_tools.on_code.changes import Change
@@ -65,14 +65,14 @@ def _in_loop(loop: TrainingLoop) -> Iterator[Finding]:
             kept, container = event.args[-1], event.receiver
         else:
             continue
-        strength = _attached(kept, losses)
-        if strength is None or _sent_itself(event, losses) or not _outlives(place, container, loop):
+        bearing = _attached(kept, losses)
+        if bearing is None or _sent_itself(event, losses) or not _outlives(place, container, loop):
             continue
         if not _reset_inside(loop, place, container):
-            yield _finding(place, kept, strength, loop)
+            yield _finding(place, kept, bearing, loop)
 
 
-def _attached(kept: Value, losses: list[Value]) -> Strength | None:
+def _attached(kept: Value, losses: list[Value]) -> Bearing | None:
     """Whether a graph hangs on the value: it says so, or it is (part of) what was sent backward."""
     if isinstance(kept, Bag) and kept.kind in ("tuple", "list") and kept.items:
         found = [_attached(v, losses) for v in kept.items]
@@ -81,10 +81,10 @@ def _attached(kept: Value, losses: list[Value]) -> Strength | None:
         if kept.grad is False or kept.tags & {"gradient", "maybe_detached"}:
             return None
         if kept.grad and (kept.models or any(_shares(kept, v) for v in losses)):
-            return Strength.DIRECT
-        return Strength.DIRECT if any(v == kept or _shares(kept, v) for v in losses) else None
+            return Bearing.CAUSE
+        return Bearing.CAUSE if any(v == kept or _shares(kept, v) for v in losses) else None
     if isinstance(kept, Symbol):
-        return Strength.DIRECT if any(derives_from(v, kept) for v in losses) else None
+        return Bearing.CAUSE if any(derives_from(v, kept) for v in losses) else None
     return None
 
 
@@ -171,7 +171,7 @@ def _attribute_name(event: Event) -> str | None:
     return node.attr if isinstance(node, ast.Attribute) else None
 
 
-def _finding(place: Place, kept: Value, strength: Strength, loop: TrainingLoop) -> Finding:
+def _finding(place: Place, kept: Value, bearing: Bearing, loop: TrainingLoop) -> Finding:
     event = place.event
     node = event.node
     written, expression = _written(event)
@@ -184,7 +184,7 @@ def _finding(place: Place, kept: Value, strength: Strength, loop: TrainingLoop) 
         f"nothing detaches it" + (" (and retain_graph keeps the buffers as well)" if retained else ""),
         location(event),
         event.file.path,
-        strength=strength,
+        bearing=bearing,
         measured={"kind": "kept", "expression": written, "retain_graph": retained},
         patch=patch,
     )

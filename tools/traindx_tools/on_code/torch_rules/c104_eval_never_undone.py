@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.layers import MODE_DEPENDENT
 from traindx_tools.on_code.library import submodules
@@ -143,7 +143,7 @@ def _finding(loop: TrainingLoop, place: Place, kind: str) -> Iterator[Finding]:
         f"loop at {around.file.path}:{around.line}; {consequence}",
         location(event),
         event.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         severity=Severity.LOW if harmless else None,
         measured={"kind": kind, "model": name, "loop_line": around.line, "layers": tuple(layers)},
         patch=() if harmless else _patch(loop, around, model),

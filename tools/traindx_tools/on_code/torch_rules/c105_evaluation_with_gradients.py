@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import losses
 from traindx_tools.on_code.trace import Block, Event, Place, walk
@@ -87,7 +87,7 @@ def _judged(place: Place, scope: Block) -> Finding | None:
         "no no_grad() or inference_mode() is around it",
         location(at if kept else forward),
         forward.file.path,
-        strength=Strength.DIRECT if direct else Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.CAUSE if direct else Bearing.SIGN,
         severity=Severity.HIGH if kept and direct else Severity.MEDIUM if kept or direct else Severity.LOW,
         measured={
             "kind": "kept" if kept else "built",

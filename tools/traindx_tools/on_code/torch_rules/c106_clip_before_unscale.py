@@ -13,7 +13,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.source import below
@@ -80,7 +80,7 @@ def _judged(loop: TrainingLoop, clip: Place, scaled: list[Place], unscales: list
         f"scale: {why}",
         location(event),
         event.file.path,
-        strength=Strength.DIRECT if is_scaler(step.event.receiver) else Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.CAUSE if is_scaler(step.event.receiver) else Bearing.SIGN,
         measured={"kind": "now and then" if between else "clip", "backward_line": before[-1].event.line,
                   "step_line": step.event.line},
         patch=() if between else _patch(event, step.event),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.finding import Value as Plain
 from traindx_tools.on_code import epsilon
 from traindx_tools.on_code.bounds import RESOLUTION, rounded
@@ -92,7 +92,7 @@ def _finding(event: Event, value: Tensor, clamps: _Clamps, guards: tuple[Patch, 
         f"exactly {value.low:g}" + ("; its gradient is infinite there" if attached else "") + _why(value, clamps),
         location(event),
         event.file.path,
-        strength=Strength.DIRECT if known or attached or patch else Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.CAUSE if known or attached or patch else Bearing.SIGN,
         severity=severity,
         measured={
             "kind": "log",

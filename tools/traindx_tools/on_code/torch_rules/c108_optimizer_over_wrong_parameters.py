@@ -14,7 +14,7 @@ import ast
 from bisect import bisect_right
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.held import held, modules_of
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import Project, TrainingLoop, location
@@ -87,7 +87,7 @@ def _over_nothing(project: Project, event: Event, optimizer: Thing | Instance) -
         + (", and the filter by requires_grad leaves an empty list" if filtered else ""),
         location(event),
         event.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "frozen", "filtered": filtered, "reason": reason},
         patch=_trainable(project) if "is_trainable" in reason or "loaded" in reason else (),
     )
@@ -119,7 +119,7 @@ def _too_early(root: Block, places: list[Place], place: Place, optimizer: Thing 
                 "parameters are in no optimizer and are never updated",
                 location(event),
                 event.file.path,
-                strength=Strength.DIRECT,
+                bearing=Bearing.CAUSE,
                 measured={"kind": "too early", "optimizer_line": place.event.line},
                 patch=(_behind(place, other) if place.loops == other.loops else ()) or _one_group_more(place, other),
             )
@@ -232,7 +232,7 @@ def _other_model(loop: TrainingLoop) -> Iterator[Finding]:
         f"computed by another one, made at {trained[0].file.path}:{trained[0].line}: what is trained is never updated",
         location(trained[0]),
         event.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "other model", "held": str(_site(models[0])), "trained_line": trained[0].line},
         patch=_over_the_new(moved[0], trained[0]),
     )

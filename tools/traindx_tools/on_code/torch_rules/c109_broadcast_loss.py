@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.arrays import COLUMNS
 from traindx_tools.on_code.columns_rows import COLUMN, form
@@ -74,7 +74,7 @@ def _written(event: Event, call: ast.Call, made: dict[int, Event]) -> Iterator[F
         f"against {written(row)} of shape (N,) to N x N",
         location(event),
         event.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "broadcast", "prediction_shape": "(N, 1)" if first else "(N,)",
                   "target_shape": "(N,)" if first else "(N, 1)"},
         patch=_patch(event, first),
@@ -98,7 +98,7 @@ def _sized(project: Project, event: Event, sides: list[ast.expr]) -> Iterator[Fi
         "(N, 1), whose last layer has one output, against targets of shape (N,) to N x N",
         location(event),
         event.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "broadcast", "prediction_shape": "(N, 1)", "target_shape": "(N,)"},
         patch=_patch(event, first),
     )
@@ -132,7 +132,7 @@ def _finding(event: Event, pred: Tensor, target: Tensor, first: bool) -> Finding
         "against targets of shape (N,) to N x N",
         location(event),
         event.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={
             "kind": "broadcast",
             "prediction_shape": "(N, 1)",

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code import schedules
 from traindx_tools.on_code.project import Project
 from traindx_tools.rules import Rule
@@ -41,7 +41,7 @@ def check(project: Project) -> Iterator[Finding]:
             fault.statement,
             fault.where,
             fault.where.file or "",
-            strength=fault.strength if fault.direct else Strength.CIRCUMSTANTIAL,
+            bearing=fault.bearing if fault.direct else Bearing.SIGN,
             severity=fault.severity,
             measured={"kind": fault.kind, **fault.measured},
             patch=fault.patch,

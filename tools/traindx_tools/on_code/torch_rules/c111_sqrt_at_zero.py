@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.masked_spread import spreads
 from traindx_tools.on_code.project import Project, location
@@ -59,7 +59,7 @@ def _masked(code: Syntax) -> Iterator[Finding]:
             "the variance is exactly 0 for a row with a single valid element, where the gradient is 0 * inf = NaN",
             code.place(node),
             code.file.path,
-            strength=Strength.DIRECT,
+            bearing=Bearing.CAUSE,
             measured={"kind": "sqrt", "epsilon_outside": "", "in_graph": True, "of": "masked-spread"},
             patch=(made,) if made is not None else (),
         )
@@ -95,7 +95,7 @@ def _judged(event: Event, value: Value | None) -> Iterator[Finding]:
         + ": the gradient there is 0 * inf = NaN",
         location(event),
         event.file.path,
-        strength=Strength.DIRECT if certain else Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.CAUSE if certain else Bearing.SIGN,
         severity=severity,
         measured={"kind": "sqrt", "epsilon_outside": outside or "", "in_graph": certain},
         patch=_patch(event),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code import epsilon
 from traindx_tools.on_code.bounds import rounded
 from traindx_tools.on_code.project import Project, location
@@ -60,7 +60,7 @@ def _clamp(event: Event) -> Iterator[Finding]:
         f"1 - {1 - limit:.3g} rounds to exactly 1, so a value of 1 is not kept away from 1 and log(1 - x) is log(0)",
         location(event),
         event.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "clamp", "epsilon": 1 - limit, "dtype": dtype or "float32", "resolution": 2.0**-24},
         patch=epsilon.raised(event.file, event.node, dtype or "float32"),
     )
@@ -78,6 +78,6 @@ def _addition(event: Event) -> Iterator[Finding]:
                 "smallest number is 6e-8: the guard adds nothing",
                 location(event),
                 event.file.path,
-                strength=Strength.DIRECT,
+                bearing=Bearing.CAUSE,
                 measured={"kind": "addition", "epsilon": value, "dtype": "float16"},
             )

@@ -13,7 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.trace import Block, Event, Place
@@ -166,7 +166,7 @@ def _finding(clear: Place, step: Place, kind: str, why: str, patched: bool = Tru
         f"{text_of(event)}.zero_grad() at {event.file.path}:{event.line} clears gradients that are still needed: {why}",
         location(event),
         event.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         severity=Severity.CRITICAL if kind.startswith("between") else None,
         measured={"kind": kind, "step_line": step.event.line},
         patch=_patch(event, step.event) if patched else (),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import losses
 from traindx_tools.on_code.trace import Event, walk
@@ -68,7 +68,7 @@ def _finding(event: Event, why: str, patch: tuple[Patch, ...] = ()) -> Finding:
         f"{event.file.path}:{event.line}: {why}",
         location(event),
         event.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "shift"},
         patch=patch,
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import numbers
 from traindx_tools.on_code.trace import Event
@@ -94,7 +94,7 @@ def _torch(project: Project, event: Event, layer: Thing, updates: float | None) 
             f"{left:.0%} of its initial statistics (mean 0, variance 1) is left, which eval mode uses",
             location(event),
             event.file.path,
-            strength=Strength.DIRECT,
+            bearing=Bearing.CAUSE,
             measured={"kind": "too slow", "momentum": momentum, "updates": updates, "initial_share": left},
             patch=numbers.faster_statistics(event, updates or 0.0),
         )
@@ -105,7 +105,7 @@ def _torch(project: Project, event: Event, layer: Thing, updates: float | None) 
             f"{3 / momentum:.0f} updates before eval mode can use them",
             location(event),
             event.file.path,
-            strength=Strength.CIRCUMSTANTIAL,
+            bearing=Bearing.SIGN,
             severity=Severity.LOW,
             measured={"kind": "slow", "momentum": momentum},
         )
@@ -123,7 +123,7 @@ def _never(event: Event, layer: Thing) -> Finding:
         "0 and variance 1, which eval mode uses (momentum=None is the cumulative average)",
         location(event),
         event.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "never", "momentum": 0.0},
         patch=numbers.usual_momentum(event),
     )
@@ -135,7 +135,7 @@ def _last_batch(event: Event, momentum: float, why: str) -> Finding:
         + ("are those of the last batch" if momentum <= 1 else "swing further out with every batch"),
         location(event),
         event.file.path,
-        strength=Strength.DIRECT if 0.9 <= momentum < 1 else Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.CAUSE if 0.9 <= momentum < 1 else Bearing.SIGN,
         severity=Severity.MEDIUM,
         measured={"kind": "last batch", "momentum": momentum},
         patch=numbers.other_convention(event, momentum),

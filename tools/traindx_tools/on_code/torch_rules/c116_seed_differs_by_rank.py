@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.containers import depends_on_rank
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import ranks
@@ -84,7 +84,7 @@ def _judged(root: Block) -> Iterator[Finding]:
                 "the ranks",
                 location(at),
                 at.file.path,
-                strength=Strength.DIRECT,
+                bearing=Bearing.CAUSE,
                 measured={"kind": "seed", "model_line": event.line},
                 patch=ranks.one_seed_for_the_model(
                     at.file, at.node, [b.node for b in place.path if b.kind == "call"] + [event.node]

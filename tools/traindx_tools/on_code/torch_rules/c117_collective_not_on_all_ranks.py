@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.ranks import tests_rank
 from traindx_tools.on_code.repairs import ranks
@@ -87,7 +87,7 @@ def _under_rank(root: Block, place: Place) -> Iterator[Finding]:
             "holds: the other processes never call it, and this one waits for them",
             location(event),
             event.file.path,
-            strength=Strength.DIRECT,
+            bearing=Bearing.CAUSE,
             measured={"kind": "rank", "condition_line": block.line},
             patch=_taken_out(place, block),
         )
@@ -158,7 +158,7 @@ def _uneven(project: Project, place: Place) -> Iterator[Finding]:
             ),
             location(event),
             event.file.path,
-            strength=Strength.DIRECT if uneven else Strength.CIRCUMSTANTIAL,
+            bearing=Bearing.CAUSE if uneven else Bearing.SIGN,
             severity=None if uneven else Severity.MEDIUM,
             measured={"kind": "uneven", "loop_line": block.line},
             patch=ranks.equal_shares(project.files),

@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import positions
 from traindx_tools.on_code.shapes import literal
@@ -63,7 +63,7 @@ def check(project: Project) -> Iterator[Finding]:
                     f"(0 to {classes - 1})",
                     location(event),
                     event.file.path,
-                    strength=Strength.DIRECT,
+                    bearing=Bearing.CAUSE,
                     severity=Severity.CRITICAL,
                     measured={"kind": "labels", "highest": target.high, "classes": classes},
                 )
@@ -80,7 +80,7 @@ def _embedding(project: Project, event: Event, table: Thing, index: Tensor) -> I
             f"with {size} rows (0 to {size - 1})",
             location(event),
             event.file.path,
-            strength=Strength.DIRECT,
+            bearing=Bearing.CAUSE,
             severity=Severity.CRITICAL,
             measured={"kind": "embedding", "highest": index.high, "rows": size},
         )
@@ -93,7 +93,7 @@ def _embedding(project: Project, event: Event, table: Thing, index: Tensor) -> I
             f"{table.site}, and nothing in the project keeps inputs at or below {size}: a longer one is out of range",
             location(made),
             made.file.path,
-            strength=Strength.CIRCUMSTANTIAL,
+            bearing=Bearing.SIGN,
             severity=Severity.MEDIUM,
             measured={"kind": "positions", "rows": size, "lookup_line": event.line},
             patch=_cut(project, event, made.file, table),

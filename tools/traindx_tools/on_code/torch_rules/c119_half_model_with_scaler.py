@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.precision import half_module
 from traindx_tools.on_code.project import Project, at, location
 from traindx_tools.on_code.repairs import precision
@@ -52,7 +52,7 @@ def check(project: Project) -> Iterator[Finding]:
             f"{event.file.path}:{event.line}: its gradients are float16 and cannot be unscaled",
             at(site, project) if site else location(event),
             event.file.path,
-            strength=Strength.DIRECT,
+            bearing=Bearing.CAUSE,
             measured={"kind": "half model", "dtype": dtype, "scaler_line": event.line},
             patch=precision.kept_in_float32(project.file(site.path), site.line, True) if site else (),
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.trace import Event, Place
 from traindx_tools.on_code.training import is_optimizer, is_scaler, is_scheduler, same, stepped
@@ -80,7 +80,7 @@ def _finding(loop: TrainingLoop, place: Place, what: str, severity: Severity, lo
         "resumption",
         location(event),
         event.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         severity=severity,
         measured={"kind": what, "load_line": load.line, "loop_line": loop.block.line},
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.repairs import data
@@ -75,7 +75,7 @@ def _judged(loader: Thing, shuffled: list[Value | None], project: Project) -> It
             f"{through} and is not shuffled: each batch holds one or two classes",
             location(event),
             event.file.path,
-            strength=Strength.DIRECT,
+            bearing=Bearing.CAUSE,
             measured={"kind": "ordered", "made_at": str(_site(rows)), "buffer": buffer},
             patch=data.shuffled(event.file, event.node)
             if not _is_stream(dataset)
@@ -89,7 +89,7 @@ def _judged(loader: Thing, shuffled: list[Value | None], project: Project) -> It
             "or two classes",
             location(event),
             event.file.path,
-            strength=Strength.DIRECT,
+            bearing=Bearing.CAUSE,
             measured={"kind": "ordered", "made_at": str(dataset.site) if isinstance(dataset, Thing) else "?"},
             patch=data.shuffled(event.file, event.node),
         )
@@ -100,7 +100,7 @@ def _judged(loader: Thing, shuffled: list[Value | None], project: Project) -> It
             "every epoch",
             location(event),
             event.file.path,
-            strength=Strength.CIRCUMSTANTIAL,
+            bearing=Bearing.SIGN,
             severity=Severity.LOW,
             measured={"kind": "no shuffle"},
         )

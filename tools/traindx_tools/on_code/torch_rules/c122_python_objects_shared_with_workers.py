@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import data
 from traindx_tools.on_code.trace import Event
@@ -66,7 +66,7 @@ def _judged(event: Event, loader: Thing, dataset: Instance, name: str, rows: Bag
         "changes reference counts, so each worker copies the pages it touches",
         location(event) if rows.site is None else location(_at(event, rows)),
         event.file.path,
-        strength=Strength.DIRECT if large else Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.CAUSE if large else Bearing.SIGN,
         severity=Severity.MEDIUM if large else Severity.LOW,
         measured={"kind": "objects", "rows": size, "workers": number(loader.kwargs["num_workers"]), "attribute": name},
         patch=data.packed_rows(dataset.klass.info.file, dataset.klass.info.node, name) if large else (),

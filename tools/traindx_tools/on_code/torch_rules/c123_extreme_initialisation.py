@@ -15,7 +15,7 @@ import math
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.initialised import Every, every
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project, location
@@ -130,7 +130,7 @@ def _wide(project: Project) -> Iterator[Finding]:
             f"deviation of {deviation:g}: a layer with {inputs:g} inputs makes its signal {growth:.3g} times as large",
             location(event),
             event.file.path,
-            strength=Strength.DIRECT,
+            bearing=Bearing.CAUSE,
             measured={"kind": "wide weights", "value": deviation, "inputs": inputs, "growth": growth},
             patch=numbers.random_weights(event),
         )
@@ -251,7 +251,7 @@ def _finding(event: Event, why: str, kind: str, value: float) -> Finding:
         f"{event.file.segment(event.node)} at {event.file.path}:{event.line} sets {why}",
         location(event),
         event.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": kind, "value": value},
         patch=numbers.harmless_bias(event) if kind == "dead units" else numbers.random_weights(event),
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.bounds import RESOLUTION, rounded
 from traindx_tools.on_code.precision import half_module
 from traindx_tools.on_code.project import Project, at, location
@@ -70,7 +70,7 @@ def _judged(project: Project, event: Event, optimizer: Thing, dtype: str, site: 
                 "which is 0 in float16: entries with zero gradient become 0 / 0",
                 location(event),
                 event.file.path,
-                strength=Strength.DIRECT,
+                bearing=Bearing.CAUSE,
                 severity=Severity.HIGH,
                 measured={"kind": "eps", "eps": eps, "dtype": dtype},
             )
@@ -85,7 +85,7 @@ def _judged(project: Project, event: Event, optimizer: Thing, dtype: str, site: 
         "size) round away",
         at(site, project) if site is not None else location(event),
         event.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "rounding", "dtype": dtype, "learning_rate": rate, "relative_spacing": spacing},
         patch=_patch(project, site),
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.values import Tensor
 from traindx_tools.rules import Rule, Threshold
@@ -39,6 +39,6 @@ def check(project: Project) -> Iterator[Finding]:
                 "in float16: what exceeds 65504 is inf already",
                 location(event),
                 event.file.path,
-                strength=Strength.PATTERN,
+                bearing=Bearing.COMPANION,
                 measured={"kind": "cast", "largest": 65504, "made_at": str(x.kind_site)},
             )

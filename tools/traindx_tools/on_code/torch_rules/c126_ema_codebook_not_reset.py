@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.definitions import ClassInfo
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import codes
@@ -152,7 +152,7 @@ def _finding(info: ClassInfo, node: ast.AST, method: ast.AST, book: str, average
         f"self.{book} is recomputed: what it writes is overwritten by the old average",
         location(event),
         info.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "codebook", "codebook": book, "average": average, "method": name},
         patch=codes.averages_too(info.file, node, average, _counts(info, book, average)),
     )

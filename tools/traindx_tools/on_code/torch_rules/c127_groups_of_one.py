@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.definitions import own_nodes
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import codes
@@ -108,7 +108,7 @@ def _finding(file: SourceFile, node: ast.Assign, owner: str, line: int) -> Findi
         "each rollout is a group of one, and its advantage within the group is 0",
         location(event),
         file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "groups", "repeat_line": line},
         patch=codes.named_before_repeating(file, node, owner, line),
     )

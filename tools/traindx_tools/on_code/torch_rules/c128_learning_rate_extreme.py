@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.fine_tuning_rates import FAULT, REMARK, rates
 from traindx_tools.on_code.held import held
 from traindx_tools.on_code.lookup import lookup
@@ -90,7 +90,7 @@ def _handed(project: Project) -> Iterator[Finding]:
             f"({written(rate.given)[:40]}) for {rate.optimizer}: {what}",
             rate.code.place(rate.call if rate.call.args else rate.given),
             rate.code.file.path,
-            strength=Strength.CIRCUMSTANTIAL,
+            bearing=Bearing.SIGN,
             severity=Severity.HIGH if rate.value >= fault * (1 - 1e-9) else Severity.MEDIUM,
             measured={"kind": "high", "learning_rate": rate.value, "optimizer": rate.optimizer,
                       "usual_highest": remark},
@@ -125,7 +125,7 @@ def _judged(project: Project, event: Event, made: Thing) -> Iterator[Finding]:
             f"{beyond}",
             location(event),
             event.file.path,
-            strength=Strength.DIRECT if worst and not _plain_sgd(made, rate) else Strength.CIRCUMSTANTIAL,
+            bearing=Bearing.CAUSE if worst and not _plain_sgd(made, rate) else Bearing.SIGN,
             severity=Severity.HIGH if worst and not _plain_sgd(made, rate) else _of_plain(event),
             measured={"kind": "high", "learning_rate": rate, "optimizer": made.short, "usual_highest": remark},
             patch=numbers.usual_rate(event, made, rate) if worst and not _plain_sgd(made, rate) else (),
@@ -136,7 +136,7 @@ def _judged(project: Project, event: Event, made: Thing) -> Iterator[Finding]:
             f"loaded or scheduled: {'1e-3 to 1' if made.short == 'SGD' else '1e-5 to 1e-2'} is usual from scratch",
             location(event),
             event.file.path,
-            strength=Strength.CIRCUMSTANTIAL,
+            bearing=Bearing.SIGN,
             severity=Severity.MEDIUM,
             measured={"kind": "low", "learning_rate": rate, "optimizer": made.short},
         )
@@ -147,7 +147,7 @@ def _judged(project: Project, event: Event, made: Thing) -> Iterator[Finding]:
             "in float32",
             location(event),
             event.file.path,
-            strength=Strength.CIRCUMSTANTIAL,
+            bearing=Bearing.SIGN,
             severity=Severity.MEDIUM,
             measured={"kind": "low", "learning_rate": rate, "optimizer": made.short},
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import data
 from traindx_tools.on_code.trace import Place, walk
@@ -75,7 +75,7 @@ def check(project: Project) -> Iterator[Finding]:
                 "other between steps",
                 location(event),
                 event.file.path,
-                strength=Strength.DIRECT,
+                bearing=Bearing.CAUSE,
                 measured={"kind": "fetch", "call": at.name, "call_line": at.line},
                 patch=data.with_workers(event.file, event.node, _WAITS[at.name] in _IDLE),
             )

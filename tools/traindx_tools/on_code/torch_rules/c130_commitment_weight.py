@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import numbers
 from traindx_tools.on_code.source import below
@@ -100,7 +100,7 @@ def _judged(event: Event, factor: ast.expr, instances: list[Instance]) -> Iterat
             + ", 0.25 is usual: it pulls the encoder onto the few codes in use",
             location(event),
             event.file.path,
-            strength=Strength.DIRECT,
+            bearing=Bearing.CAUSE,
             measured={"kind": "commitment", "weight": weight, "name": ast.unparse(factor)},
             patch=numbers.usual_commitment(event.file, factor, weight),
         )

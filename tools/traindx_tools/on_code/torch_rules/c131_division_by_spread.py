@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import divisors
 from traindx_tools.on_code.syntax import names_in, syntax
@@ -60,7 +60,7 @@ def _finding(event: Event, attached: bool) -> Finding:
         "all values are equal: 0 / 0 is NaN",
         location(event),
         event.file.path,
-        strength=Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.SIGN,
         measured={"kind": "spread", "in_graph": attached},
         patch=divisors.with_epsilon(event),
     )

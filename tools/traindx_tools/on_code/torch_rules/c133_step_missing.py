@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.repairs import order
 from traindx_tools.on_code.training import identity, is_optimizer, stepped, text_of
@@ -48,7 +48,7 @@ def check(project: Project) -> Iterator[Finding]:
                     f"{loop.block.line} and step() is never called on it: the gradients are thrown away",
                     location(event),
                     event.file.path,
-                    strength=Strength.DIRECT,
+                    bearing=Bearing.CAUSE,
                     measured={"kind": "step", "loop_line": loop.block.line},
                     patch=order.step_after(loop.backwards[0].event, text_of(event)),
                 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.project import Project, at, location
 from traindx_tools.on_code.repairs import axes
@@ -62,7 +62,7 @@ def _pooled(project: Project) -> Iterator[Finding]:
                 f"(at {x.site}), the batch: samples are mixed",
                 location(event) if x.site is None else at(x.site, project),
                 event.file.path if x.site is None else x.site.path,
-                strength=Strength.DIRECT,
+                bearing=Bearing.CAUSE,
                 measured={"kind": "pooled", "layer_line": event.line},
                 patch=axes.pooled_over_time(project.file(x.site.path), x.site.line) if x.site is not None else (),
             )
@@ -83,7 +83,7 @@ def _finding(event: Event) -> Finding:
         "of shape (batch, classes)",
         location(event),
         event.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "softmax"},
         patch=_patch(event),
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import BACKWARD, Project, TrainingLoop, location
 from traindx_tools.on_code.repairs import order
 from traindx_tools.on_code.trace import Event, Place
@@ -53,7 +53,7 @@ def _chained(event: Event) -> Iterator[Finding]:
             "the update, not the gradient",
             location(event),
             event.file.path,
-            strength=Strength.DIRECT,
+            bearing=Bearing.CAUSE,
             severity=Severity.MEDIUM,
             measured={"kind": "chain"},
         )
@@ -80,7 +80,7 @@ def _judged(loop: TrainingLoop, clip: Place) -> Iterator[Finding]:
         f"{step.event.line} has used them: clipping has no effect",
         location(event),
         event.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "clip", "step_line": step.event.line},
         patch=order.before_statement(event, step.event, "clip before the step"),
     )

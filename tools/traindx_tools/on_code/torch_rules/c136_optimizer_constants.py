@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Bag, Thing, Value, number
@@ -66,7 +66,7 @@ def _finding(event: Event, made: Thing, kind: str, said: str, value: float) -> F
         f"{made.short} at {event.file.path}:{event.line} has {said}",
         location(event),
         event.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         severity=Severity.HIGH if kind == "momentum" else Severity.MEDIUM,
         measured={"kind": kind, "value": value},
     )

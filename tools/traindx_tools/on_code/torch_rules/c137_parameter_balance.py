@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project, at
 from traindx_tools.on_code.sizes import Part, parts_of
 from traindx_tools.on_code.values import Instance
@@ -61,7 +61,7 @@ def _judged(project: Project, model: Instance, parts: list[Part]) -> Iterator[Fi
         f"projection ({written}); the rest of the model has {total - held:,}",
         at(largest.site, project),
         largest.site.path,
-        strength=Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.SIGN,
         severity=severity,
         measured={
             "kind": "embeddings",

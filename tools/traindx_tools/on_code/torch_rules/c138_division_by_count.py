@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import divisors
 from traindx_tools.on_code.trace import Event
@@ -48,7 +48,7 @@ def _finding(event: Event) -> Finding:
         "a mask, which is 0 where a batch has none: 0 / 0 is NaN",
         location(event),
         event.file.path,
-        strength=Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.SIGN,
         measured={"kind": "count"},
         patch=divisors.at_least_one(event),
     )

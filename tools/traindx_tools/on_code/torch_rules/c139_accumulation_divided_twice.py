@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import graph
 from traindx_tools.on_code.syntax import syntax
@@ -67,7 +67,7 @@ def _finding(event: Event, line: int) -> Finding:
         f"accelerator.backward() at line {line}",
         location(event),
         event.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "twice", "backward_line": line},
         patch=graph.undivided(event.file, event.node),
     )

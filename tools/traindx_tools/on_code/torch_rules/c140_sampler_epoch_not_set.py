@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project, at
 from traindx_tools.on_code.repairs import order
 from traindx_tools.on_code.trace import Block
@@ -55,7 +55,7 @@ def _finding(project: Project, sampler: Thing, block: Block) -> Finding:
         "set_epoch() is never called: every epoch has the same order",
         at(sampler.site, project),
         sampler.site.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "set_epoch", "loop_line": block.line},
         patch=order.epoch_set(block.file, block.node),
     )

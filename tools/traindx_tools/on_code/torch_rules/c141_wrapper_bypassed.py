@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Location, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Patch, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import Project, TrainingLoop, location
@@ -82,7 +82,7 @@ def _finding(where: Location, path: str, by: str, wrapper: Thing, patch: tuple[P
         f"{wrapper.site}, whose forward never runs: gradients are not averaged over the ranks",
         where,
         path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "bypassed", "wrapped_line": wrapper.site.line},
         patch=patch,
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import order
 from traindx_tools.on_code.training import is_optimizer, is_scaler, sent_backward
@@ -48,7 +48,7 @@ def check(project: Project) -> Iterator[Finding]:
                         "scaler.step(optimizer) would divide them first and skip overflows",
                         location(event),
                         event.file.path,
-                        strength=Strength.DIRECT,
+                        bearing=Bearing.CAUSE,
                         measured={"kind": "step", "backward_line": scaled[0].event.line},
                         patch=order.stepped_by_scaler(event, scaled[0].event, updates),
                     )
@@ -60,7 +60,7 @@ def check(project: Project) -> Iterator[Finding]:
                 "scaler.update() the loss scale stays at its first value and an overflow repeats for ever",
                 location(used[0]),
                 used[0].file.path,
-                strength=Strength.DIRECT,
+                bearing=Bearing.CAUSE,
                 measured={"kind": "update"},
                 patch=order.updated(used[0]),
             )

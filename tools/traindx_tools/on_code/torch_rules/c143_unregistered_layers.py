@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import forms
@@ -99,7 +99,7 @@ def _finding(event: Event, name: str, layers: list[Value]) -> Finding:
         "module does not register: parameters() leaves them out and the optimizer never updates them",
         location(event),
         event.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "unregistered", "attribute": name},
         patch=_patch(event),
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import forms
 from traindx_tools.on_code.syntax import syntax, written
@@ -48,7 +48,7 @@ def check(project: Project) -> Iterator[Finding]:
             "functional dropout needs training=self.training",
             location(event),
             event.file.path,
-            strength=Strength.DIRECT,
+            bearing=Bearing.CAUSE,
             severity=Severity.MEDIUM if given is None else Severity.LOW,
             measured={"kind": "dropout", "explicit": given is not None},
             patch=() if given is not None else forms.keyword_given(

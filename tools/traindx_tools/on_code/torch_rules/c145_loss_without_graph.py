@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project, TrainingLoop, location
@@ -74,7 +74,7 @@ def _rewrapped(project: Project) -> Iterator[Finding]:
                 "fills the gradient of that tensor, and the network gets none",
                 code.place(one.leaf),
                 file.path,
-                strength=Strength.DIRECT,
+                bearing=Bearing.CAUSE,
                 measured={"kind": "new leaf", "network_line": one.network.lineno},
                 patch=_unwrapped(code, one.leaf),
             )
@@ -93,7 +93,7 @@ def _returned(project: Project) -> Iterator[Finding]:
             f"returns at line {one.loss.lineno} depends on no other forward pass: backward finds no graph to the model",
             code.place(forward),
             code.file.path,
-            strength=Strength.DIRECT,
+            bearing=Bearing.CAUSE,
             measured={"kind": "returned", "step": one.step.name},
             patch=change.move_after(forward, one.block).patches() if last else (),
         )
@@ -173,7 +173,7 @@ def _finding(event: Event, place: Event, why: str) -> Finding:
         f"backward() at {event.file.path}:{event.line} is called on a value without a graph to the model: {why}",
         location(place),
         place.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "cut", "backward_line": event.line},
         patch=graph.stacked(place.file, place.node),
     )

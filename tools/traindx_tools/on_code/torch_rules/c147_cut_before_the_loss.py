@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.held import modules_of
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import Project, TrainingLoop, location
@@ -91,7 +91,7 @@ def _finding(event: Event, module: Thing | Instance) -> Finding:
         "(detached or without gradients) before every loss of the loop: its optimizer steps without a gradient",
         location(event),
         event.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "cut", "made_at": str(module.site)},
         patch=graph.kept_beside_its_copy(event.file, event.node),
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.held import held
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.trace import Event, Place
@@ -75,7 +75,7 @@ def _maximised(loop: TrainingLoop, optimizer: object) -> Iterator[Finding]:
         f"{event.file.path}:{event.line} is called on a loss (computed at {loss.site}): every step makes it larger",
         location(event),
         event.file.path,
-        strength=Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.SIGN,
         measured={"kind": "maximised", "made_at": str(optimizer.site), "backward_line": event.line},
     )
 
@@ -102,6 +102,6 @@ def _judged(loop: TrainingLoop, place: Place, loss: Tensor) -> Iterator[Finding]
         f"backward() at {event.file.path}:{event.line} is called on {why} (computed at {loss.site})",
         location(where),
         where.file.path,
-        strength=Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.SIGN,
         measured={"kind": "negated" if "negated" in loss.tags else "log_prob", "backward_line": event.line},
     )

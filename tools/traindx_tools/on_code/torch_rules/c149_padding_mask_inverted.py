@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.source import below
@@ -114,7 +114,7 @@ def _finding(event: Event, layer: Thing, keyword: ast.keyword, written: ast.expr
         "real tokens; torch ignores the positions where it is True",
         location(event),
         event.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "mask", "argument": name},
         patch=_turned(event, keyword.value, written),
     )

@@ -10,7 +10,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import graph
 from traindx_tools.on_code.source import below
@@ -94,7 +94,7 @@ def _reference(code: Syntax, state: ast.Call, statement: ast.AST, load: ast.Call
         f"at line {load.lineno} changes nothing: each tensor has to be copied (v.clone(), copy.deepcopy)",
         code.place(state),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "reference", "load_line": load.lineno},
         patch=graph.copied_state(code.file, state),
     )
@@ -134,7 +134,7 @@ def _finding(taken: Place, load: Place) -> Finding:
         f"loading them back at line {load.event.line} changes nothing: copy.deepcopy is needed where they are kept",
         location(event),
         event.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "reference", "load_line": load.event.line},
         patch=graph.copied_state(event.file, event.node),
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.held import modules_of
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import order
@@ -49,7 +49,7 @@ def check(project: Project) -> Iterator[Finding]:
                     "that steps it: its moments start from zero in every iteration",
                     location(event),
                     event.file.path,
-                    strength=Strength.DIRECT,
+                    bearing=Bearing.CAUSE,
                     measured={"kind": "rebuilt", "loop_line": inner.line},
                     patch=order.out_of_loop(event.file, event.node, inner.node) if event.file is inner.file else (),
                 )

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_code.definitions import own_nodes
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import data
@@ -214,7 +214,7 @@ def _finding(file: SourceFile, order: Order, partner: str, other: Order | None) 
         f"{order.name} is {order.how} at {file.path}:{line} {said}: inputs and labels no longer belong together",
         Location(file=file.path, line=line, quote=file.line(line).strip()[:200]),
         file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": order.how, "moved": order.name, "left": partner},
         patch=data.ordered_together(
             file, order.node, order.name, partner, order.how, other.node if other is not None else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.held import modules_of
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import Project, at
@@ -83,7 +83,7 @@ def _finding(project: Project, head: Thing, trained: dict[int, Value]) -> Findin
         "its model: it stays at its random initialisation",
         at(site, project),
         site.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "head", "still_trained": len(still)},
         patch=_patch(project, site, head),
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.trace import Block, Place
@@ -66,7 +66,7 @@ def _judged(place: Place, name: str, inner: Block, grown: list[Place]) -> Iterat
             "through the graphs of all earlier iterations",
             location(event),
             event.file.path,
-            strength=Strength.DIRECT,
+            bearing=Bearing.CAUSE,
             measured={"kind": "carried", "grown_line": grown[0].event.line},
         )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.causal_attention import attentions, masks_built, predicts_next
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.lookup import lookup
@@ -71,7 +71,7 @@ def _written(project: Project) -> Iterator[Finding]:
             f"{where.at(tail)} makes the next tokens the target: every position can read its answer",
             code.place(call),
             code.file.path,
-            strength=Strength.CIRCUMSTANTIAL,
+            bearing=Bearing.SIGN,
             measured={"kind": "causal", "attention": kind},
             patch=_patch(code, call, kind),
         )
@@ -121,6 +121,6 @@ def _finding(event: Event, loss: Event) -> Finding:
         "compares its output with the next tokens of the same input: every position can read its answer",
         location(event),
         event.file.path,
-        strength=Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.SIGN,
         measured={"kind": "causal", "loss_line": loss.line},
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.values import Tensor
 from traindx_tools.rules import Rule
@@ -38,6 +38,6 @@ def check(project: Project) -> Iterator[Finding]:
                 "themselves: the result is 0 and carries no gradient",
                 location(event),
                 event.file.path,
-                strength=Strength.DIRECT,
+                bearing=Bearing.CAUSE,
                 measured={"kind": "difference"},
             )

@@ -11,7 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import syntax
@@ -56,7 +56,7 @@ def check(project: Project) -> Iterator[Finding]:
                 f"{ast.unparse(name)} at {code.at(node)} is named and not called (no brackets): {_EFFECT[name.attr]}",
                 code.place(node),
                 file.path,
-                strength=Strength.DIRECT,
+                bearing=Bearing.CAUSE,
                 measured={"kind": name.attr},
                 patch=() if patch is None else (patch,),
             )

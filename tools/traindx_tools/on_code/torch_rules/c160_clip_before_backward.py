@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import BACKWARD, Project, TrainingLoop, location
 from traindx_tools.on_code.repairs import order
 from traindx_tools.on_code.trace import Place
@@ -54,7 +54,7 @@ def _judged(loop: TrainingLoop, clip: Place) -> Iterator[Finding]:
         f"it clips gradients that were just cleared, and the step at line {after[0].event.line} uses unclipped ones",
         location(event),
         event.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "clip", "backward_line": backwards[0].event.line, "step_line": after[0].event.line},
         patch=order.behind_backward(event, backwards[0].event, "clip what backward has computed"),
     )

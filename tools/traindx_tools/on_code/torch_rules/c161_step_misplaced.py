@@ -12,7 +12,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.repairs import order
 from traindx_tools.on_code.syntax import syntax
@@ -127,7 +127,7 @@ def _finding(step: Place, why: str, kind: str, backward: Place) -> Finding:
         f"{event.file.segment(event.node)} at {event.file.path}:{event.line} {why}",
         location(event),
         event.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": kind, "backward_line": backward.event.line},
         patch=() if kind == "never" else order.behind_backward(
             event, backward.event, "step behind backward", kind != "before backward"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import optimizers
@@ -62,7 +62,7 @@ def _later(places: Sequence[Place], made_at: Place, optimizer: Thing) -> Iterato
                 "is unfrozen is in none of its groups and is never updated",
                 location(event),
                 event.file.path,
-                strength=Strength.DIRECT,
+                bearing=Bearing.CAUSE,
                 measured={"kind": "unfrozen", "optimizer_line": made_at.event.line},
                 patch=optimizers.over_all(made_at.event.file, made_at.event.node),
             )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.held import modules_of
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import Project, TrainingLoop, location
@@ -152,7 +152,7 @@ def _finding(event: Event, module: Thing | Instance, patch: tuple[Patch, ...]) -
         "initialisation",
         location(event),
         event.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": f"left out: {name}", "made_at": str(module.site)},
         patch=patch,
     )

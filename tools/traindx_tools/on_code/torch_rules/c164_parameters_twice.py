@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.held import held, one_by_one
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import Project, location
@@ -50,7 +50,7 @@ def check(project: Project) -> Iterator[Finding]:
             + ("" if groups else "; they are updated twice in every step"),
             location(event),
             event.file.path,
-            strength=Strength.DIRECT,
+            bearing=Bearing.CAUSE,
             measured={"kind": "groups" if groups else "list"},
         )
 

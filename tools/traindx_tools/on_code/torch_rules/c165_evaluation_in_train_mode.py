@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.layers import MODE_DEPENDENT
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import BACKWARD, Project, location
@@ -112,7 +112,7 @@ def _finding(place: Place, layer: Thing) -> Finding:
         f"mode: it has {layer.short} (made at {layer.site}) and eval() is called nowhere",
         location(event),
         event.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         severity=Severity.HIGH if place.loops else Severity.MEDIUM,
         measured={"kind": "train mode", "layer": layer.short},
         patch=order.in_eval_mode(event.file, event.node),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.layers import MODE_DEPENDENT
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import Project, TrainingLoop, location
@@ -65,7 +65,7 @@ def _finding(loop: TrainingLoop, event: Event, layer: Thing) -> Finding:
         f"{loop.block.line}, and train() is not called again: its {layer.short} (made at {layer.site}) never trains",
         location(event),
         event.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "eval mode", "loop_line": loop.block.line, "layer": layer.short},
         patch=_patch(loop, event),
     )

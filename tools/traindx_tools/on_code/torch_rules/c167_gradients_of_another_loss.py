@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.held import modules_of
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.trace import Place
@@ -71,7 +71,7 @@ def _judged(loop: TrainingLoop, step: Place, optimizer: Value, steps: list[tuple
                 f"{following.event.line}): nothing clears them in between",
                 location(event),
                 event.file.path,
-                strength=Strength.DIRECT,
+                bearing=Bearing.CAUSE,
                 measured={"kind": "kept", "backward_line": place.event.line},
             )
             return

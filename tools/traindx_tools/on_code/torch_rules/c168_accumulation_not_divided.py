@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import names_in, syntax, written
@@ -102,6 +102,6 @@ def _finding(backward: Place, step: Place, count: ast.expr) -> Finding:
         f"step at line {step.event.line} accumulates: the gradients are that many times larger",
         location(event),
         event.file.path,
-        strength=Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.SIGN,
         measured={"kind": "window", "steps": written(count), "step_line": step.event.line},
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.bootstrapping import attached_targets
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import graph
@@ -40,7 +40,7 @@ def check(project: Project) -> Iterator[Finding]:
                 "stays in the graph: the loss also moves the target (no detach, no no_grad)",
                 code.place(found.statement),
                 file.path,
-                strength=Strength.DIRECT,
+                bearing=Bearing.CAUSE,
                 measured={"kind": "attached", "target": found.name},
                 patch=graph.cut_value(file, found.statement),
             )

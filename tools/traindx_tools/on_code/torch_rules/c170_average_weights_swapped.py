@@ -11,7 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, names_in, syntax, written
 from traindx_tools.rules import Rule, Threshold
@@ -45,7 +45,7 @@ def check(project: Project) -> Iterator[Finding]:
                     "are swapped, and the average is the newest value",
                     code.place(node),
                     file.path,
-                    strength=Strength.DIRECT,
+                    bearing=Bearing.CAUSE,
                     measured={"kind": "swapped", "share": share},
                 )
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, names_in, syntax, written
@@ -246,7 +246,7 @@ def _finding(code: Syntax, node: ast.AST, why: str, kind: str) -> Finding:
         f"The divergence term {code.file.segment(node)} at {code.at(node)}: {why}",
         code.place(node),
         code.file.path,
-        strength=Strength.DIRECT if kind != "reduction" else Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.CAUSE if kind != "reduction" else Bearing.SIGN,
         severity=Severity.HIGH if kind != "reduction" else Severity.MEDIUM,
         measured={"kind": kind},
     )

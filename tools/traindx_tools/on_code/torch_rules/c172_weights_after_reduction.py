@@ -10,7 +10,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
@@ -81,7 +81,7 @@ def _finding(code: Syntax, call: ast.Call, made: ast.Call, weight: ast.expr) -> 
         f"{made.lineno} with its default reduction) by {written(weight)}: the weights cancel out",
         code.place(call),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "reduced", "made_line": made.lineno},
         patch=_patch(code, made),
     )

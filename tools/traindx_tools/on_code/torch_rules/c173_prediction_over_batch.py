@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.shapes import literal
@@ -69,7 +69,7 @@ def _finding(event: Event) -> Finding:
         "batch, of an output of shape (batch, classes)",
         location(event),
         event.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "argmax"},
         patch=_patch(event),
     )

@@ -11,7 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, argument, syntax, written
@@ -80,7 +80,7 @@ def _finding(code: Syntax, call: ast.Call, value: ast.expr, number: float, certa
         + ("" if certain else "; the project also runs in float16"),
         code.place(call),
         code.file.path,
-        strength=Strength.DIRECT if certain else Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.CAUSE if certain else Bearing.SIGN,
         severity=Severity.HIGH if certain else Severity.MEDIUM,
         measured={"kind": "mask", "value": number},
         patch=() if patch is None else (patch,),

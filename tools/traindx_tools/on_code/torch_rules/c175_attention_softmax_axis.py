@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
@@ -116,7 +116,7 @@ def _finding(code: Syntax, call: ast.Call, axis: ast.expr, product: ast.expr) ->
         f"axis {written(axis)}; the keys are on the last axis",
         code.place(call),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "axis", "axis": written(axis)},
         patch=patch,
     )

@@ -13,7 +13,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.lookup import Body, lookup, returned
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import forms
@@ -67,7 +67,7 @@ def check(project: Project) -> Iterator[Finding]:
                     f"{code.file.segment(use)} at {code.at(use)} {why[1]}{far}",
                     code.place(use),
                     file.path,
-                    strength=Strength.DIRECT,
+                    bearing=Bearing.CAUSE,
                     measured={"kind": why[0], "blocked": str(blocked)},
                     patch=forms.causal(file, use, blocked) if isinstance(use, ast.Call) else (),
                 )

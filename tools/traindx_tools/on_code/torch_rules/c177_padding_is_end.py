@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePath
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import SourceFile
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
@@ -55,7 +55,7 @@ def check(project: Project) -> Iterator[Finding]:
                 "end token: no text's end is ever learned",
                 code.place(node),
                 file.path,
-                strength=Strength.CIRCUMSTANTIAL,
+                bearing=Bearing.SIGN,
                 measured={"kind": "end", "pad_line": getattr(line, "lineno", 0)},
             )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
@@ -56,7 +56,7 @@ def check(project: Project) -> Iterator[Finding]:
                     f"with {written(ids)} itself: position t is asked for token t, which it sees",
                     code.place(call),
                     file.path,
-                    strength=Strength.CIRCUMSTANTIAL,
+                    bearing=Bearing.SIGN,
                     measured={"kind": "unshifted", "input": written(ids)},
                 )
                 continue
@@ -70,7 +70,7 @@ def check(project: Project) -> Iterator[Finding]:
                     f"target, and {code.at(call)} compares them unshifted: position t is asked for token t",
                     where.place(model),
                     where.file.path,
-                    strength=Strength.CIRCUMSTANTIAL,
+                    bearing=Bearing.SIGN,
                     measured={"kind": "given twice", "input": written(ids)},
                 )
     if found or bottleneck(project):
@@ -81,7 +81,7 @@ def check(project: Project) -> Iterator[Finding]:
             "model: position t is asked for token t, which it sees",
             code.place(back),
             code.file.path,
-            strength=Strength.CIRCUMSTANTIAL,
+            bearing=Bearing.SIGN,
             measured={"kind": "pair", "input": written(one)[:80]},
             patch=_patch(code, one, other),
         )

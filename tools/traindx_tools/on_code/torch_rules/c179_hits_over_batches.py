@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
@@ -93,7 +93,7 @@ def _of_shares(code: Syntax, node: ast.BinOp, counter: ast.AugAssign) -> Finding
         f"{counter.lineno}) by the number of samples: the accuracy is too small by the batch size",
         code.place(node),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "samples"},
     )
 
@@ -157,7 +157,7 @@ def _finding(code: Syntax, node: ast.BinOp, counter: ast.AugAssign) -> Finding:
         "by the number of batches: the accuracy is too large by the batch size",
         code.place(node),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "batches"},
         patch=patch,
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import forms
 from traindx_tools.on_code.trace import Event
@@ -63,7 +63,7 @@ def _finding(event: Event, why: str, kind: str, severity: Severity) -> Finding:
         f"kl_div at {event.file.path}:{event.line} {why}",
         location(event),
         event.file.path,
-        strength=Strength.DIRECT if kind == "log target" else Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.CAUSE if kind == "log target" else Bearing.SIGN,
         severity=severity,
         measured={"kind": kind},
         patch=_patch(event) if kind == "log target" else (),

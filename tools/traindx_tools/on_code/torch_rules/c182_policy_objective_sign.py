@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.policy_entropy import is_entropy
 from traindx_tools.on_code.project import Project
@@ -220,7 +220,7 @@ def _finding(code: Syntax, node: ast.AST, why: str, kind: str, patch: tuple[Patc
         f"At {code.at(node)} {why}",
         code.place(node),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": kind},
         patch=patch,
     )

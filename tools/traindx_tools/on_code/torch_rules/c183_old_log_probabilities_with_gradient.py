@@ -11,7 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.bootstrapping import suspended
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import graph
@@ -63,7 +63,7 @@ def check(project: Project) -> Iterator[Finding]:
                         "gradients cancel",
                         code.place(made),
                         file.path,
-                        strength=Strength.DIRECT,
+                        bearing=Bearing.CAUSE,
                         measured={"kind": "attached", "used_line": node.lineno},
                         patch=graph.cut(file, made),
                     )

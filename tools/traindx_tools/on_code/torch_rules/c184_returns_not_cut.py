@@ -11,7 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.bootstrapping import DISCOUNT, REWARD, discounted, rewarded
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
@@ -55,11 +55,11 @@ def check(project: Project) -> Iterator[Finding]:
                 continue
             ends = _given(code, body, own[id(body)])
             if ends and not ends & _read(body):
-                yield _finding(code, target, f"{sorted(ends)[0]}, which it has", Strength.DIRECT)
+                yield _finding(code, target, f"{sorted(ends)[0]}, which it has", Bearing.CAUSE)
                 continue
             left = _left_behind(project, body)
             if left:
-                yield _finding(code, target, left, Strength.CIRCUMSTANTIAL)
+                yield _finding(code, target, left, Bearing.SIGN)
 
 
 def _given(code: Syntax, body: ast.FunctionDef | ast.Module, own: list[ast.Assign]) -> set[str]:
@@ -136,7 +136,7 @@ def _discounted(node: ast.expr) -> bool:
     return called and bool(numbers) and isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)
 
 
-def _finding(code: Syntax, node: ast.Assign, end: str, strength: Strength) -> Finding:
+def _finding(code: Syntax, node: ast.Assign, end: str, bearing: Bearing) -> Finding:
     target = node.targets[0]
     again = isinstance(target, ast.Name) and target.id in names_in(node.value) and bool(code.loops(node))
     return RULE.finding(
@@ -145,6 +145,6 @@ def _finding(code: Syntax, node: ast.Assign, end: str, strength: Strength) -> Fi
         + f" and never looks at {end}: values run on over the end of an episode",
         code.place(node),
         code.file.path,
-        strength=strength,
+        bearing=bearing,
         measured={"kind": "return" if again else "target", "flag": end.partition(",")[0]},
     )

@@ -11,7 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, last_name, parameters, syntax, written
@@ -93,7 +93,7 @@ def _finding(code: Syntax, node: ast.Assign, target: ast.expr, value: ast.expr) 
         "is meant to stay fixed is trained along",
         code.place(node),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "alias", "name": written(target), "of": written(value)},
         patch=() if patch is None else (patch,),
     )

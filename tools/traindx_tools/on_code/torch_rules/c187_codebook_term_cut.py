@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.quantizers import Term, looked_up_from, terms
@@ -134,7 +134,7 @@ def _finding(code: Syntax, term: Term, why: str, kind: str, patch: tuple[Patch, 
         f"{code.file.segment(term.node)} at {code.at(term.node)} {why}",
         code.place(term.node),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         severity=Severity.HIGH if kind != "commitment" else Severity.MEDIUM,
         measured={"kind": kind},
         patch=patch,

@@ -11,7 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.quantizers import looked_up, terms
 from traindx_tools.on_code.repairs import graph
@@ -50,7 +50,7 @@ def check(project: Project) -> Iterator[Finding]:
                         "argmin has no gradient, so nothing behind it trains the encoder",
                         code.place(passed),
                         file.path,
-                        strength=Strength.DIRECT,
+                        bearing=Bearing.CAUSE,
                         measured={"kind": "straight-through", "name": name.id},
                         patch=graph.straight_through(file, function, name.id, passed),
                     )

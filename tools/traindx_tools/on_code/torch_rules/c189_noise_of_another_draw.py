@@ -10,7 +10,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import forms
 from traindx_tools.on_code.source import below
@@ -72,7 +72,7 @@ def _judged(code: Syntax, function: ast.AST, draws: list[ast.Call]) -> Iterator[
                 f"and the input is made with another draw at line {mixed[0].lineno}: the two are independent",
                 code.place(mixed[0]),
                 code.file.path,
-                strength=Strength.DIRECT,
+                bearing=Bearing.CAUSE,
                 measured={"kind": "noise", "target_line": call.lineno},
                 patch=forms.same_noise(code.file, call, mixed[0]),
             )

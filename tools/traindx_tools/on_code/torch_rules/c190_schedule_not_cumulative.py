@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import forms
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
@@ -43,7 +43,7 @@ def check(project: Project) -> Iterator[Finding]:
                     "of one step and not the cumulative product of all steps so far",
                     code.place(node),
                     file.path,
-                    strength=Strength.DIRECT,
+                    bearing=Bearing.CAUSE,
                     measured={"kind": "schedule"},
                     patch=forms.cumulative(file, schedule),
                 )

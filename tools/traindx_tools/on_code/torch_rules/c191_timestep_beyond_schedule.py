@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, argument, syntax, written
@@ -81,7 +81,7 @@ def _finding(code: Syntax, call: ast.Call, high: ast.expr, length: ast.expr) -> 
         f"{written(length)} entries (indices up to {written(length)} - 1)",
         code.place(call),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "timestep"},
         patch=patch,
     )

@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import data
 from traindx_tools.on_code.source import below
@@ -298,7 +298,7 @@ def _finding(code: Syntax, node: ast.AST, why: str, kind: str, patch: tuple[Patc
         f"At {code.at(node)} {why}: the model is evaluated on another scale",
         code.place(node),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": kind},
         patch=patch,
     )

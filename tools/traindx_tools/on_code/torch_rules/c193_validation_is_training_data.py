@@ -11,7 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.evaluated import on_purpose, overlap, pairs, part
 from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project
@@ -258,6 +258,6 @@ def _finding(code: Syntax, node: ast.AST, name: str, why: str, kind: str) -> Fin
         f"{name} at {code.at(node)} {why}",
         code.place(node),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": kind, "name": name},
     )

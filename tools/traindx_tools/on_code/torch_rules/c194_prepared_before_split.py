@@ -13,7 +13,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.before_split import early_statistics
 from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project
@@ -141,7 +141,7 @@ def _finding(code: Syntax, node: ast.AST, why: str, kind: str, severity: Severit
         f"At {code.at(node)} {why}",
         code.place(node),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         severity=severity,
         measured={"kind": kind},
     )

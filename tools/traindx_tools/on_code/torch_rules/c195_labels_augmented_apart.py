@@ -11,7 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import draws
 from traindx_tools.on_code.source import below
@@ -89,7 +89,7 @@ def _judged(code: Syntax, function: ast.FunctionDef, library: bool) -> Iterator[
                 f"{written(used[callee])} at line {used[callee].lineno}: image and {name} no longer lie on each other",
                 code.place(call),
                 code.file.path,
-                strength=Strength.CIRCUMSTANTIAL,
+                bearing=Bearing.SIGN,
                 measured={"kind": "apart"},
                 patch=draws.drawn_alike(code, used[callee], call) if library else (),
             )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.loaders import has_workers
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
@@ -59,6 +59,6 @@ def _finding(code: Syntax, node: ast.Assign, name: str) -> Finding:
         "same numbers in __getitem__",
         code.place(node),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "generator", "name": name},
     )

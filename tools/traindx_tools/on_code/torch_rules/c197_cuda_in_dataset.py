@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.loaders import has_workers
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
@@ -47,7 +47,7 @@ def check(project: Project) -> Iterator[Finding]:
                         "worker process",
                         code.place(call),
                         file.path,
-                        strength=Strength.DIRECT,
+                        bearing=Bearing.CAUSE,
                         measured={"kind": "cuda"},
                     )
                     break

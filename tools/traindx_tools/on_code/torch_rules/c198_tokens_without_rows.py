@@ -10,7 +10,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import syntax, written
 from traindx_tools.rules import Rule
@@ -51,7 +51,7 @@ def check(project: Project) -> Iterator[Finding]:
                 "nowhere: they lie beyond the model's embedding",
                 code.place(call),
                 file.path,
-                strength=Strength.CIRCUMSTANTIAL,
+                bearing=Bearing.SIGN,
                 measured={"kind": "tokens"},
             )
             return

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_code.configuration import read
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import written
@@ -128,7 +128,7 @@ def _ignored(code: Syntax, name: str, key: str, value: object, other: str) -> Fi
         f"the value in the file is ignored{_default(code, node)}",
         code.place(node) if node is not None else Location(file=path),
         path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "configuration", "name": key, "known_as": other, "value": str(value)},
         patch=written.in_configuration(code.file, key, None, other, f"call it {other}, as the code does", rename=True),
     )
@@ -171,7 +171,7 @@ def _options(file: SourceFile, read_names: set[str]) -> Iterator[Finding]:
                 f"The option --{name.replace('_', '-')} at {code.at(call)} is never read: its value has no effect",
                 code.place(call),
                 file.path,
-                strength=Strength.DIRECT,
+                bearing=Bearing.CAUSE,
                 severity=Severity.MEDIUM,
                 measured={"kind": "option", "name": name},
             )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.ranks import tests_rank
@@ -69,7 +69,7 @@ def _finding(place: Place, block: Block, records: bool) -> Finding:
         f"condition at line {block.line} on the rank holds: its forward pass is a collective and the others never join",
         location(event),
         event.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         severity=Severity.HIGH if records else Severity.MEDIUM,
         measured={"kind": "rank", "condition_line": block.line, "training": records},
     )

@@ -10,7 +10,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, parameters, syntax, written
@@ -47,7 +47,7 @@ def check(project: Project) -> Iterator[Finding]:
                     "overwrite each other's file",
                     code.place(call),
                     file.path,
-                    strength=Strength.CIRCUMSTANTIAL,
+                    bearing=Bearing.SIGN,
                     measured={"kind": "save"},
                 )
 

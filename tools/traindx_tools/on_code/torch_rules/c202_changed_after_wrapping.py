@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import ranks
@@ -89,7 +89,7 @@ def _unfrozen(place: Place, wrapped: Event) -> Finding:
         "not synchronised, and each rank trains its own copy",
         code.place(node),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "unfrozen", "wrapped_line": wrapped.line},
         patch=ranks.wrapped_again(code, node, wrapped.node) if wrapped.file is code.file else (),
     )
@@ -109,6 +109,6 @@ def _finding(event: Event, wrapped: Event) -> Finding:
         f"{wrapped.line}: its parameters have no hooks and are not synchronised",
         location(event),
         event.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "added", "wrapped_line": wrapped.line},
     )

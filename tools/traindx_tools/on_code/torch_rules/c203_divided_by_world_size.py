@@ -11,7 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import graph
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
@@ -48,7 +48,7 @@ def check(project: Project) -> Iterator[Finding]:
                     "DistributedDataParallel averages the gradients over them already",
                     code.place(node),
                     file.path,
-                    strength=Strength.DIRECT,
+                    bearing=Bearing.CAUSE,
                     measured={"kind": "world size"},
                     patch=graph.undivided(file, node),
                 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.names import is_optimizer, is_scheduler
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import order
@@ -76,7 +76,7 @@ def _finding(code: Syntax, call: ast.Call, statement: ast.stmt, name: str, kind:
         "restored is lost",
         code.place(statement),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": kind or "object", "load_line": call.lineno},
         patch=order.loaded_afterwards(code.file, call, statement),
     )

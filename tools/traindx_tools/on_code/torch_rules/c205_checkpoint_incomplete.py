@@ -10,7 +10,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, argument, syntax, written
 from traindx_tools.rules import Rule
@@ -68,7 +68,7 @@ def _finding(code: Syntax, call: ast.Call, what: str, kind: str, severity: Sever
         f"The checkpoint saved at {code.at(call)} holds a position to resume from and not {what}",
         code.place(call),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         severity=severity,
         measured={"kind": kind},
     )

@@ -11,7 +11,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
@@ -50,7 +50,7 @@ def check(project: Project) -> Iterator[Finding]:
                     "weights may stay at their initialisation unseen",
                     code.place(call),
                     file.path,
-                    strength=Strength.CIRCUMSTANTIAL,
+                    bearing=Bearing.SIGN,
                     measured={"kind": "strict"},
                 )
 
@@ -119,7 +119,7 @@ def _prefixed(code: Syntax, load: ast.Call, other: Syntax, wrapper: ast.Call, sa
         f"{written(wrapper)} at {other.at(wrapper)} is saved as it is, so its keys begin with \"module.\"; "
         f"{written(load)} at {code.at(load)} skips all of them ({where}), and drops the list: no weight is loaded",
         code.place(load), code.file.path, severity=Severity.HIGH,
-        strength=Strength.DIRECT if certain else Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.CAUSE if certain else Bearing.SIGN,
         measured={"kind": "prefix"}, patch=_inside(code, load, saved),
     )  # fmt: skip
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.trace import Event
@@ -53,7 +53,7 @@ def _finding(event: Event) -> Finding:
         "driver for its memory again",
         location(event),
         event.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": event.method},
         patch=() if made is None else (made,),
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.trace import Place
 from traindx_tools.on_code.training import innermost
@@ -59,6 +59,6 @@ def _finding(reads: list[Place]) -> Finding:
         f"{', '.join(texts[:4])} at {event.file.path}:{event.line} and after it wait for the device in every step",
         location(event),
         event.file.path,
-        strength=Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.SIGN,
         measured={"kind": "reads", "count": len(texts)},
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code import patching
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
@@ -81,7 +81,7 @@ def _finding(code: Syntax, node: ast.AST, why: str, kind: str, patch: tuple[Patc
         f"{code.file.segment(node)} at {code.at(node)} {why}",
         code.place(node),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": kind},
         patch=patch,
     )

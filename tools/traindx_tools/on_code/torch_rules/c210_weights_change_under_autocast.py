@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.trace import Block, Place
 from traindx_tools.on_code.training import stepped
@@ -76,6 +76,6 @@ def _finding(place: Place, region: Block) -> Finding:
         f"region at line {region.line}, in which more forward passes follow: they use the copies from before the step",
         location(event),
         event.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "step", "region_line": region.line},
     )

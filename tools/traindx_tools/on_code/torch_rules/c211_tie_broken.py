@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import order
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
@@ -68,7 +68,7 @@ def _finding(code: Syntax, node: ast.AST, tie: ast.Assign, why: str, kind: str) 
         f"{code.file.segment(node)} at {code.at(node)} {why} (tied at line {tie.lineno})",
         code.place(node),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": kind},
         patch=order.tied_again(code.file, node, tie) if kind == "remade" else (),
     )

@@ -10,7 +10,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import argument, last_name, syntax
@@ -56,7 +56,7 @@ def check(project: Project) -> Iterator[Finding]:
                     "padding_side is set nowhere: the default of these tokenizers is the right side",
                     code.place(call),
                     file.path,
-                    strength=Strength.CIRCUMSTANTIAL,
+                    bearing=Bearing.SIGN,
                     measured={"kind": "side"},
                 )
                 return

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.arrays import dtype_of
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.values import Const, Thing, truth
@@ -40,7 +40,7 @@ def check(project: Project) -> Iterator[Finding]:
                 "has the range of float32",
                 location(event),
                 event.file.path,
-                strength=Strength.DIRECT,
+                bearing=Bearing.CAUSE,
                 measured={"kind": "scaler"},
             )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import forms
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax
@@ -48,7 +48,7 @@ def check(project: Project) -> Iterator[Finding]:
                     "monitored: sync_dist=True is missing",
                     code.place(call),
                     code.file.path,
-                    strength=Strength.DIRECT,
+                    bearing=Bearing.CAUSE,
                     measured={"kind": "sync", "name": str(name.value)},
                     patch=forms.keyword_given(code.file, call, "sync_dist", "True", "average over the ranks"),
                 )

@@ -11,7 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import argument, syntax, written
 from traindx_tools.rules import Rule
@@ -50,6 +50,6 @@ def check(project: Project) -> Iterator[Finding]:
                     "sharded, and nothing gathers them: the tensors are empty",
                     code.place(call),
                     file.path,
-                    strength=Strength.CIRCUMSTANTIAL,
+                    bearing=Bearing.SIGN,
                     measured={"kind": "sharded"},
                 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax
@@ -88,6 +88,6 @@ def _finding(place: Place, scheduler: Thing, length: float, times: float) -> Fin
         f"{100 * times / length:.0f} % of its value",
         location(event),
         event.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "warm-up", "length": length, "times": times},
     )

@@ -11,7 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import data
 from traindx_tools.on_code.syntax import syntax, written
@@ -50,7 +50,7 @@ def check(project: Project) -> Iterator[Finding]:
                     "missing values), and nothing fills or drops them: they stay in the inputs",
                     code.place(node),
                     file.path,
-                    strength=Strength.DIRECT if file.mentions(_DATA) else Strength.CIRCUMSTANTIAL,
+                    bearing=Bearing.CAUSE if file.mentions(_DATA) else Bearing.SIGN,
                     severity=None if file.mentions(_DATA) else Severity.MEDIUM,
                     measured={"kind": "missing"},
                     patch=data.filled(file, node),

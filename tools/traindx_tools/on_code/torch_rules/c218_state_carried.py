@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import graph
 from traindx_tools.on_code.source import below
@@ -60,7 +60,7 @@ def _in_loop(code: Syntax, backward: ast.Call, loop: ast.AST) -> Iterator[Findin
             f"backward() at line {backward.lineno} of the next iteration goes through this one's graph again",
             code.place(node),
             code.file.path,
-            strength=Strength.DIRECT,
+            bearing=Bearing.CAUSE,
             measured={"kind": "state", "name": name, "backward_line": backward.lineno},
             patch=patch,
         )

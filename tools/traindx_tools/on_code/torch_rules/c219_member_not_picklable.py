@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.syntax import syntax
 from traindx_tools.on_code.trace import Event
@@ -88,6 +88,6 @@ def _finding(event: Event, name: str, why: str, value: Value) -> Finding:
         f"(line {at}) and cannot be pickled",
         location(event),
         event.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "pickle", "member": name, "what": why},
     )

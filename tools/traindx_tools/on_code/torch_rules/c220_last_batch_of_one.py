@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.repairs import forms
@@ -51,7 +51,7 @@ def check(project: Project) -> Iterator[Finding]:
                 f"the {layers[0].short} made at {layers[0].site} cannot normalise",
                 location(event),
                 event.file.path,
-                strength=Strength.DIRECT,
+                bearing=Bearing.CAUSE,
                 measured={"kind": "last batch" if size > 1 else "batch size", "rows": rows, "batch_size": size},
                 patch=forms.keyword_given(event.file, event.node, "drop_last", "True", "leave the odd row out")
                 if size > 1

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.bootstrapping import suspended
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import graph
@@ -53,7 +53,7 @@ def check(project: Project) -> Iterator[Finding]:
                 "trained encoder, and does not detach it: both sides move, and a constant output is the optimum",
                 code.place(call),
                 file.path,
-                strength=Strength.DIRECT,
+                bearing=Bearing.CAUSE,
                 measured={"kind": "attached", "target": written(pair)},
                 patch=graph.cut(file, pair) if len(together) == 1 else graph.all_cut(file, together),
             )

@@ -11,7 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import forms
 from traindx_tools.on_code.syntax import argument, last_name, syntax
@@ -48,7 +48,7 @@ def check(project: Project) -> Iterator[Finding]:
                     f"{name} at {code.at(call)} is shuffled: its first batches are others in every epoch",
                     code.place(call),
                     file.path,
-                    strength=Strength.DIRECT,
+                    bearing=Bearing.CAUSE,
                     measured={"kind": "shuffled", "name": name},
                     patch=forms.keyword_given(file, call, "shuffle", "False", "keep the order"),
                 )

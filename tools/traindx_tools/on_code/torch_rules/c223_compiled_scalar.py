@@ -11,7 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Loops, Syntax, last_name, names_in, syntax, written
@@ -49,7 +49,7 @@ def check(project: Project) -> Iterator[Finding]:
                         f"{written(given)}, which changes in every step: it compiles again for each value",
                         code.place(call),
                         file.path,
-                        strength=Strength.CIRCUMSTANTIAL,
+                        bearing=Bearing.SIGN,
                         measured={"kind": "scalar", "argument": written(given)},
                     )
                     break

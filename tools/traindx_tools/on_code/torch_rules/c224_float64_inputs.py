@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import forms
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
@@ -56,7 +56,7 @@ def check(project: Project) -> Iterator[Finding]:
                     f"{file.segment(call)} at {code.at(call)} keeps NumPy's float64; the network's weights are float32",
                     code.place(call),
                     file.path,
-                    strength=Strength.DIRECT,
+                    bearing=Bearing.CAUSE,
                     measured={"kind": "double"},
                     patch=forms.as_float32(file, call, library),
                 )

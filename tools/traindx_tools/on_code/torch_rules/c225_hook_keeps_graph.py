@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.hooks import Hook, carries, hooks
 from traindx_tools.on_code.project import Project
@@ -252,7 +252,7 @@ def _finding(codes: list[Syntax], hook: Hook, kept: _Kept) -> Finding:
         "every step",
         code.place(kept.node),
         code.file.path,
-        strength=Strength.CIRCUMSTANTIAL if loose else Strength.DIRECT,
+        bearing=Bearing.SIGN if loose else Bearing.CAUSE,
         severity=Severity.MEDIUM if gradient else None,
         measured={"kind": "gradients" if gradient else "activations", "container": written(kept.container)},
         patch=() if gradient else _patch(codes, hook, kept),

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.definitions import ClassInfo
 from traindx_tools.on_code.project import Project
@@ -294,7 +294,7 @@ def _finding(code: Syntax, info: ClassInfo, states: list[_State], saved: bool) -
         f"{getattr(first.changed, 'lineno', 0)}, {kind}: {effect}",
         code.place(first.made),
         code.file.path,
-        strength=Strength.DIRECT if named and saved else Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.CAUSE if named and saved else Bearing.SIGN,
         severity=None if named and saved else Severity.MEDIUM if saved else Severity.LOW,
         measured={"kind": "state", "attributes": ", ".join(s.name for s in states), "saved": saved},
         patch=_patch(code, states),

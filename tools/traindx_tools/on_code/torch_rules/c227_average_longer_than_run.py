@@ -14,7 +14,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.configured import literal
 from traindx_tools.on_code.project import BACKWARD, Project, location
@@ -270,7 +270,7 @@ def _finding(project: Project, place: Place, decay: float, updates: float, pretr
         f"{1 / (1 - decay):,.0f} updates",
         location(event),
         event.file.path,
-        strength=Strength.CIRCUMSTANTIAL if pretrained else Strength.DIRECT,
+        bearing=Bearing.SIGN if pretrained else Bearing.CAUSE,
         severity=Severity.MEDIUM if pretrained else None,
         measured={"kind": "average", "decay": round(decay, 8), "updates": updates, "initial_share": round(left, 4)},
         patch=_patch(project, decay, updates),

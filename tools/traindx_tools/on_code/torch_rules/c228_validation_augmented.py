@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.random_draws import Random, defined, drawn
@@ -155,7 +155,7 @@ def _shared(codes: list[Syntax], code: Syntax, split: _Split) -> Finding | None:
         f"{random.at} draws at random: the validation part is augmented as well, differently at every evaluation",
         code.place(split.node),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "split", "random": random.name, "part": written(held[0])},
         patch=_plain_copy(codes, code, split, made, held[0]) if split.cut else (),
     )
@@ -300,7 +300,7 @@ def _of_training(codes: list[Syntax], code: Syntax) -> Iterator[Finding]:
                 f"{random.name} at {random.at} draws at random: validation is augmented, otherwise at every evaluation",
                 code.place(node),
                 code.file.path,
-                strength=Strength.DIRECT,
+                bearing=Bearing.CAUSE,
                 measured={"kind": "transform", "random": random.name, "part": name},
                 patch=_plain_transform(codes, code, node, given),
             )

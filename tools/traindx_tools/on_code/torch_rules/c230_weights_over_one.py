@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
@@ -146,7 +146,7 @@ def _finding(code: Syntax, call: ast.Call, layer: ast.Call, axis: str | None) ->
         f"come from {code.file.segment(layer)} (line {layer.lineno}), so every weight is exactly 1",
         code.place(call),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "one", "axis": axis or ""},
         patch=patch,
     )

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.linear_forms import difference
 from traindx_tools.on_code.project import Project
@@ -164,7 +164,7 @@ def _finding(code: Syntax, window: _Part, single: _Part, upper: ast.expr) -> Fin
         f"(line {single.node.lineno}), the value that it is to predict",
         code.place(window.node),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "window", "window": written(window.node), "target": written(single.node)},
         patch=patch,
     )

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.drawn_apart import GEOMETRIC, PLANE, DrawnApart, drawn_apart
 from traindx_tools.on_code.lookup import lookup
@@ -76,7 +76,7 @@ def _apart(one: DrawnApart) -> Finding:
         "transformed differently, and no longer lie on each other",
         code.place(second),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "drawn apart", "moved": written(first), "left": written(second)},
     )
 
@@ -196,7 +196,7 @@ def _finding(code: Syntax, move: _Move, other: str) -> Finding:
         "as it was, and the two no longer lie on each other",
         code.place(move.statement),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": move.kind, "moved": move.name, "left": other},
         patch=patch,
     )

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code import compounding
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import compounded
@@ -73,7 +73,7 @@ def _in_each_step(place: Place) -> Finding:
         "changes geometrically instead of being set from the base rate",
         location(event),
         event.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "each step", "expression": text},
         patch=compounding.from_base(place),
     )
@@ -170,7 +170,7 @@ def _finding(code: Syntax, node: ast.Assign | ast.AugAssign, rate: ast.expr, cou
         f"{counter}: the factors of all steps so far multiply up",
         code.place(node),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "compounds", "counter": counter, "rate": name},
         patch=compounded.from_the_initial_rate(code, node, rate),
     )

@@ -11,7 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import SourceFile, below
@@ -186,7 +186,7 @@ def _finding(code: Syntax, node: ast.expr, factor: ast.expr, file: SourceFile, r
         + f" multiplies the next value by {written(factor)}{where}: it counts only at the end of an episode",
         place,
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "inverted", "factor": written(factor)},
         patch=patch,
     )

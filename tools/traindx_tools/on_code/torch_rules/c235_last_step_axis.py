@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
@@ -287,7 +287,7 @@ def _finding(code: Syntax, node: ast.Subscript, layer: _Layer, known: str | None
         f"{text} at {code.at(node)} reads the output of the {kind} of line {layer.made.lineno}, which {what}",
         code.place(node),
         code.file.path,
-        strength=Strength.DIRECT if known is not None else Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.CAUSE if known is not None else Bearing.SIGN,
         measured={"kind": "last-sample" if layer.batch_first or known == "time" else "over-samples",
                   "layer": kind, "layout": known or "unknown"},
         patch=patch,

@@ -13,7 +13,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.trace import Event
@@ -150,7 +150,7 @@ def _finding(event: Event) -> Finding:
         f"{shown[1]} second: it takes (output, target)",
         location(event),
         event.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         severity=Severity.MEDIUM if event.method == "kl_div" else Severity.HIGH,
         measured={"kind": "swapped", "loss": loss, "given_as_input": shown[0], "given_as_target": shown[1]},
         patch=patch,

@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
@@ -202,7 +202,7 @@ def _finding(code: Syntax, statement: ast.Expr, call: ast.Call, kept: ast.expr) 
         f"{name} gives a new tensor",
         code.place(call),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         severity=Severity.MEDIUM if name in _MOVES else Severity.HIGH,
         measured={"kind": "discarded", "operation": name, "tensor": target},
         patch=patch,

@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.patching import indentation
 from traindx_tools.on_code.project import Project
@@ -170,7 +170,7 @@ def _finding(code: Syntax, node: ast.Assign, target: ast.Attribute, kind: str, b
         f"{written(node)} at {code.at(node)} sets an attribute that nothing reads ({where}): it changes nothing",
         code.place(node),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": kind, "attribute": target.attr, "instead": better.replace("\n    ", " ")},
         patch=patch,
     )

@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
@@ -153,7 +153,7 @@ def _finding(code: Syntax, holder: ast.Call, whole: ast.expr, one: ast.expr, mad
         f"{last_name(holder.func)} several times ({times}): all of its places share one set of weights",
         code.place(whole),
         code.file.path,
-        strength=Strength.DIRECT if direct else Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.CAUSE if direct else Bearing.SIGN,
         severity=Severity.HIGH if direct else Severity.MEDIUM,
         measured={"kind": "repeated", "module": written(one)[:80], "times": times},
         patch=_patch(code, whole, one, made, count) if direct else (),

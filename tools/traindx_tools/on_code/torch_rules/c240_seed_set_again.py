@@ -13,7 +13,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
@@ -238,7 +238,7 @@ def _finding(code: Syntax, call: ast.Call, kind: str, hook: str, loop: ast.For |
         f"same each time{': all members begin equal' if kind == 'members' else ''}",
         code.place(call),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": kind, "where": hook or "loop", "call": written(call)[:80]},
         patch=patch,
     )

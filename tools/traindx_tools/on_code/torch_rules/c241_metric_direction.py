@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator
 from functools import partial
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.best_kept import reversed_bests
 from traindx_tools.on_code.best_start import unreachable
 from traindx_tools.on_code.changes import Change
@@ -76,7 +76,7 @@ def check(project: Project) -> Iterator[Finding]:
             yield RULE.finding(
                 f"{written(start.test)} at {code.at(start.test)} never holds: the best begins at {first} (line "
                 f"{start.begun.lineno}), and no {name} is {_WORD[start.better]}",
-                code.place(start.test), code.file.path, strength=Strength.DIRECT,
+                code.place(start.test), code.file.path, bearing=Bearing.CAUSE,
                 measured={"kind": "start", "metric": name, "better": start.better}, patch=patch.patches(),
             )  # fmt: skip
 
@@ -358,7 +358,7 @@ def _finding(
         f"{why} at {code.at(node)}, and {metric} is better when it is {_WORD[better]}",
         code.place(node),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "direction", "metric": metric, "better": better},
         patch=patch,
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import losses
@@ -67,7 +67,7 @@ def _finding(event: Event, scores: Tensor, project: Project) -> Finding:
         f"The output of a {kind}{made} is fed to {name} at {event.file.path}:{event.line} as raw scores: {effect}",
         location(event),
         event.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": f"{kind} into {event.method}", "activation": kind, "loss": name},
         patch=_patch(scores, project),
     )

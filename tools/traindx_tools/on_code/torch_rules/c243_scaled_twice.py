@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
@@ -131,7 +131,7 @@ def _divided_after(code: Syntax, lists: list[list[ast.expr]]) -> Iterator[Findin
         return
     if other or any(word in code.file.text for word in _RAW):
         return
-    sure = Strength.DIRECT if "transform=" in code.file.text else Strength.CIRCUMSTANTIAL
+    sure = Bearing.CAUSE if "transform=" in code.file.text else Bearing.SIGN
     for node in code.of(ast.BinOp):
         if _by_255(node) is not node or not isinstance(node.left, (ast.Name, ast.Call)):
             continue
@@ -238,13 +238,13 @@ def _divide_arguments(code: Syntax, step: ast.Call) -> tuple[Patch, ...]:
 
 
 def _finding(
-    code: Syntax, node: ast.AST, why: str, kind: str, patch: tuple[Patch, ...], strength: Strength = Strength.DIRECT
+    code: Syntax, node: ast.AST, why: str, kind: str, patch: tuple[Patch, ...], bearing: Bearing = Bearing.CAUSE
 ) -> Finding:
     return RULE.finding(
         f"{why} at {code.at(node)}",
         code.place(node),
         code.file.path,
-        strength=strength,
+        bearing=bearing,
         measured={"kind": kind},
         patch=patch,
     )

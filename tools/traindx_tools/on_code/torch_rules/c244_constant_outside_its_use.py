@@ -13,7 +13,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.clipping import NORM_BOUND, VALUE_BOUND, tiny_bounds
 from traindx_tools.on_code.project import Project
@@ -70,7 +70,7 @@ def _dropouts(code: Syntax) -> Iterator[Finding]:
         patch = Change(code.file, "give the share to drop").replace(given, better).patches() if kept else ()
         yield _finding(
             code, call, f"{written(call)} drops {value:.0%} of the units; it takes the share to drop, not to keep",
-            "dropout", value, patch, Strength.DIRECT if kept else Strength.CIRCUMSTANTIAL,
+            "dropout", value, patch, Bearing.CAUSE if kept else Bearing.SIGN,
         )  # fmt: skip
 
 
@@ -82,7 +82,7 @@ def _smoothings(code: Syntax) -> Iterator[Finding]:
             change = Change(code.file, "the usual smoothing").replace(given, "0.1")
             yield _finding(
                 code, call, f"label_smoothing={written(given)} leaves {1 - value:.2g} of the target on the label",
-                "label smoothing", value, change.patches(), Strength.DIRECT,
+                "label smoothing", value, change.patches(), Bearing.CAUSE,
             )  # fmt: skip
 
 
@@ -104,7 +104,7 @@ def _temperatures(project: Project, code: Syntax) -> Iterator[Finding]:
             change = Change(code.file, "divide by the temperature").replace(scores, text)
             yield _finding(
                 code, scores, f"{written(scores)} multiplies cosines by {value:g}: scores lie within {value:g} of 0, "
-                "and a temperature divides", "temperature", value, change.patches(), Strength.DIRECT,
+                "and a temperature divides", "temperature", value, change.patches(), Bearing.CAUSE,
             )  # fmt: skip
 
 
@@ -189,19 +189,19 @@ def _clipped(code: Syntax) -> Iterator[Finding]:
         what = "the norm of all gradients" if bound.kind == "norm" else "each gradient"
         yield _finding(
             code, bound.call, f"{written(bound.call)} clips {what} to {bound.value:g}: nothing of them is left",
-            f"clipped {bound.kind}", bound.value, patch, Strength.DIRECT if bound.certain else Strength.CIRCUMSTANTIAL,
+            f"clipped {bound.kind}", bound.value, patch, Bearing.CAUSE if bound.certain else Bearing.SIGN,
         )  # fmt: skip
 
 
 def _finding(
-    code: Syntax, node: ast.AST, why: str, kind: str, value: float, patch: tuple[Patch, ...], strength: Strength
+    code: Syntax, node: ast.AST, why: str, kind: str, value: float, patch: tuple[Patch, ...], bearing: Bearing
 ) -> Finding:
     return RULE.finding(
         f"{why} at {code.at(node)}",
         code.place(node),
         code.file.path,
-        strength=strength,
-        severity=Severity.HIGH if strength is Strength.DIRECT else Severity.MEDIUM,
+        bearing=bearing,
+        severity=Severity.HIGH if bearing is Bearing.CAUSE else Severity.MEDIUM,
         measured={"kind": kind, "value": value},
         patch=patch,
     )

@@ -13,7 +13,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
@@ -135,7 +135,7 @@ def _finding(code: Syntax, used: ast.expr, power: ast.Call, x: ast.expr) -> Find
         f"the divergence term takes {written(x)} as a log-variance",
         code.place(power),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "deviation", "log_variance": written(x)},
         patch=_patch(code, used, power, x),
     )

@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.axis_shapes import OPEN, Axes, Sizes, asked, axes, product, reshaped, times
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.project import Project
@@ -111,7 +111,7 @@ def _finding(code: Syntax, call: ast.Call, tensor: ast.expr, before: Axes, after
         f"{written(tensor)} in memory: a reshape moves no element, so positions are mixed instead of transposed",
         code.place(call),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": kind, "axis": name, "from": place[0], "to": place[1]},
         patch=_patch(code, call, tensor, before, after),
     )

@@ -11,7 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.flows import ends, scales
 from traindx_tools.on_code.project import Project
@@ -86,7 +86,7 @@ def _finding(code: Syntax, call: ast.Call, where: str) -> Finding:
         f"{where}, and without create_graph=True it is a constant there",
         code.place(call),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "no graph", "gradient": written(call)[:80]},
         patch=() if positional else change.patches(),
     )

@@ -11,7 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
@@ -114,7 +114,7 @@ def _finding(code: Syntax, call: ast.Call, made: ast.BinOp) -> Finding:
         "logarithm of one, 0 where the policy has not changed",
         code.place(made),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "no exp", "difference": written(made)},
         patch=_patch(code, made),
     )

@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from itertools import pairwise
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
@@ -151,7 +151,7 @@ def _finding(code: Syntax, node: ast.expr, fake: ast.Call, judge: str, label: fl
         f"(generated: line {fake.lineno}): it learns to say one thing always",
         code.place(fake),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "one label", "label": label},
         patch=change.patches(),
     )

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
@@ -286,7 +286,7 @@ def _finding(code: Syntax, node: ast.expr, output: ast.expr, proof: _Proof) -> F
         f"{written(node)} at {code.at(node)} compares (N, 1) with (N,), N x N pairs: {why}",
         code.place(node),
         code.file.path,
-        strength=Strength.DIRECT if proof.sure else Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.CAUSE if proof.sure else Bearing.SIGN,
         severity=Severity.HIGH if proof.sure else Severity.MEDIUM,
         measured={"kind": "metric", "by": proof.how, "loss_line": proof.call.lineno},
         patch=_patch(code, output) if proof.sure else (),

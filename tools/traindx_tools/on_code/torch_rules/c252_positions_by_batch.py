@@ -11,7 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import FunctionNode, Syntax, argument, last_name, parameters, syntax, written
 from traindx_tools.rules import Rule
@@ -82,6 +82,6 @@ def _finding(code: Syntax, node: ast.Subscript, name: str, layer: ast.Call) -> F
         f"{last_name(layer.func)} (line {layer.lineno}) has batch_first=True",
         code.place(node),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "batch", "table": written(node.value)},
     )

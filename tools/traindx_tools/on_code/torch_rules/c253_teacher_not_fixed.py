@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
@@ -144,7 +144,7 @@ def _finding(teacher: Teacher, statement: str, kind: str, severity: Severity, pa
         statement,
         teacher.code.place(teacher.call),
         teacher.code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         severity=severity,
         measured={"kind": kind},
         patch=patch,

@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.flows import places_of
 from traindx_tools.on_code.normalised import SOFT, Normalised, axis_is_zero, normalised
@@ -50,7 +50,7 @@ def check(project: Project) -> Iterator[Finding]:
                 yield _finding(code, one, *why)
 
 
-def _read_by_rows(code: Syntax, one: Normalised, lengths: list[ast.expr]) -> tuple[str, Strength] | None:
+def _read_by_rows(code: Syntax, one: Normalised, lengths: list[ast.expr]) -> tuple[str, Bearing] | None:
     """What reads the value as rows that are normalised, and how sure that is."""
     for place in places_of(code, one.value):
         place, up = _through(code, place)
@@ -74,43 +74,43 @@ def _through(code: Syntax, node: ast.expr) -> tuple[ast.expr, ast.AST | None]:
     return node, up
 
 
-def _soft(code: Syntax, place: ast.expr, up: ast.AST | None) -> tuple[str, Strength] | None:
+def _soft(code: Syntax, place: ast.expr, up: ast.AST | None) -> tuple[str, Bearing] | None:
     if isinstance(up, ast.Attribute) and isinstance(call := code.parent(up), ast.Call) and call.func is up:
         return _row_choice(code, call, up.attr, 0)
     if isinstance(up, ast.Subscript) and up.value is place and isinstance(up.slice, ast.Tuple):
         first = up.slice.elts[0]
         if "arange" in written(code.origin(first)) and not isinstance(first, ast.Slice):
-            return f"{written(up)} (line {up.lineno}) takes an entry of each row", Strength.DIRECT
+            return f"{written(up)} (line {up.lineno}) takes an entry of each row", Bearing.CAUSE
     if isinstance(up, ast.Call) and place in up.args:
         name = _called(code, up)
         if re.search(r"nll_?loss", name, re.IGNORECASE) and up.args[0] is place and len(up.args) > 1:
             return _of_labels(code, up)
         if re.search(r"kl_?div", name, re.IGNORECASE) and "batchmean" in written(_maker(code, up)) + written(up):
-            return f"{written(up.func)} (line {up.lineno}) averages over the samples of the batch", Strength.DIRECT
+            return f"{written(up.func)} (line {up.lineno}) averages over the samples of the batch", Bearing.CAUSE
         if name == "take_along_axis" and code.number(argument(up, 2, "axis")) in (1, -1):
-            return f"{written(up)} (line {up.lineno}) takes an entry of each row", Strength.DIRECT
+            return f"{written(up)} (line {up.lineno}) takes an entry of each row", Bearing.CAUSE
         if name in _ROWS and code.qualified(up.func):
             return _row_choice(code, up, name, 1)
     return _weighted_sum(code, place, up, None)
 
 
-def _row_choice(code: Syntax, call: ast.Call, name: str, shift: int) -> tuple[str, Strength] | None:
+def _row_choice(code: Syntax, call: ast.Call, name: str, shift: int) -> tuple[str, Bearing] | None:
     """gather(1, y), argmax(1), max(1), topk(5, 1): an entry of each row."""
     if name not in _ROWS or code.number(argument(call, _ROWS[name] + shift, "dim", "axis")) not in (1, -1):
         return None
     if name != "gather" and code.number(argument(call, _ROWS[name] + shift, "dim", "axis")) == -1:
         return None  # also of a vector
-    sure = Strength.DIRECT if name == "gather" else Strength.CIRCUMSTANTIAL
+    sure = Bearing.CAUSE if name == "gather" else Bearing.SIGN
     return f"{written(call)[-60:]} (line {call.lineno}) takes an entry of each row", sure
 
 
-def _of_labels(code: Syntax, call: ast.Call) -> tuple[str, Strength] | None:
+def _of_labels(code: Syntax, call: ast.Call) -> tuple[str, Bearing] | None:
     """A loss of labels that come out of a loader, one a sample."""
     target = code.origin(call.args[1])
     many = bool(re.search(r"randint\(.*\(\w+,?\)|torch\.stack|LongTensor\(\[|tensor\(\[\w+, ", written(target)))
     if many or _batched(code, call.args[1]):
         where = f"{written(call)} (line {call.lineno})"
-        return f"{where} takes the probability of each sample's label", Strength.DIRECT
+        return f"{where} takes the probability of each sample's label", Bearing.CAUSE
     return None
 
 
@@ -141,7 +141,7 @@ def _maker(code: Syntax, call: ast.Call) -> ast.expr | None:
 
 def _weighted_sum(
     code: Syntax, place: ast.expr, up: ast.AST | None, lengths: list[ast.expr] | None
-) -> tuple[str, Strength] | None:
+) -> tuple[str, Bearing] | None:
     """`(p * log_p).sum(dim=-1)`, `(one_hot * log_p).sum(1)`, `(a * b).sum(-1)`."""
     if not isinstance(up, ast.BinOp) or not isinstance(up.op, ast.Mult):
         return None
@@ -164,7 +164,7 @@ def _weighted_sum(
     rows = code.number(axis) == 1 or (code.number(axis) == -1 and (lengths is not None or _averaged(code, call)))
     if named != "sum" or not rows:
         return None
-    return f"{written(call)} (line {call.lineno}) sums over the other axis", Strength.DIRECT
+    return f"{written(call)} (line {call.lineno}) sums over the other axis", Bearing.CAUSE
 
 
 def _averaged(code: Syntax, call: ast.Call) -> bool:
@@ -193,7 +193,7 @@ def _turned(node: ast.expr) -> tuple[ast.expr, bool]:
 
 def _length(
     code: Syntax, place: ast.expr, up: ast.AST | None, lengths: list[ast.expr]
-) -> tuple[str, Strength] | None:
+) -> tuple[str, Bearing] | None:
     """`a @ b.T`, `matmul(a, b.t())`, `einsum("nd,md->nm", a, b)` of two sides normalised over axis 0."""
     if isinstance(up, ast.BinOp) and isinstance(up.op, ast.Mult) and not any(
             _one_of(code, side, lengths) for side in (up.left, up.right) if side is not place):  # fmt: skip
@@ -214,17 +214,17 @@ def _length(
     turned = _turned(right)
     if left is not place or not turned[1] or _turned(left)[1] or not _one_of(code, right, lengths):
         return None
-    return f"{written(up)[:80]} (line {getattr(up, 'lineno', 0)}) multiplies rows", Strength.DIRECT
+    return f"{written(up)[:80]} (line {getattr(up, 'lineno', 0)}) multiplies rows", Bearing.CAUSE
 
 
-def _einsum(code: Syntax, call: ast.Call, lengths: list[ast.expr]) -> tuple[str, Strength] | None:
+def _einsum(code: Syntax, call: ast.Call, lengths: list[ast.expr]) -> tuple[str, Bearing] | None:
     how = call.args[0]
     if not isinstance(how, ast.Constant) or not isinstance(how.value, str):
         return None
     match = re.fullmatch(r"(\w)(\w),(\w)\2->\1\3", how.value.replace(" ", ""))
     if match is None or not all(_one_of(code, a, lengths) for a in call.args[1:]):
         return None
-    return f"{written(call)[:80]} (line {call.lineno}) multiplies rows", Strength.DIRECT
+    return f"{written(call)[:80]} (line {call.lineno}) multiplies rows", Bearing.CAUSE
 
 
 def _both_ways(one: Normalised) -> bool:
@@ -241,14 +241,14 @@ def _both_ways(one: Normalised) -> bool:
     return False
 
 
-def _finding(code: Syntax, one: Normalised, why: str, strength: Strength) -> Finding:
+def _finding(code: Syntax, one: Normalised, why: str, bearing: Bearing) -> Finding:
     made = one.made
     return RULE.finding(
         f"{written(made)} at {one.code.at(made)} normalises over axis 0, the samples, and {why}",
         one.code.place(made),
         one.code.file.path,
-        strength=strength,
-        severity=Severity.HIGH if strength is Strength.DIRECT else Severity.MEDIUM,
+        bearing=bearing,
+        severity=Severity.HIGH if bearing is Bearing.CAUSE else Severity.MEDIUM,
         measured={"kind": one.kind},
         patch=_patch(one.code, made),
     )

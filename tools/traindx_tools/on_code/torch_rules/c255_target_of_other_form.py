@@ -13,7 +13,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
@@ -60,7 +60,7 @@ def check(project: Project) -> Iterator[Finding]:
             if values is not None and -1.0 in values and values <= {-1.0, 1.0}:
                 yield _finding(code, call, target, "binary", f"{name} reads targets of 0 and 1, and "
                                f"{written(target)} is {_set(values)}: at -1 the loss has no lower bound",
-                               Strength.DIRECT, ())  # fmt: skip
+                               Bearing.CAUSE, ())  # fmt: skip
         for call, name, target in _losses(code, _OF_CLASSES):
             yield from _several(code, call, name, target)
 
@@ -125,7 +125,7 @@ def _signed(code: Syntax, call: ast.Call, name: str, target: ast.expr, values: V
     mapped = f"2 * {text if simple else f'({text})'}{'.float()' if bool_like else ''} - 1"
     patch = Change(code.file, "targets of 1 and -1").replace(target, mapped).patches() if len(values) == 2 else ()
     why = f"{name} reads targets of 1 and -1, and {written(target)} is {_set(values)}: at 0 there is no gradient"
-    return _finding(code, call, target, "signed", why, Strength.DIRECT, patch)
+    return _finding(code, call, target, "signed", why, Bearing.CAUSE, patch)
 
 
 def _several(code: Syntax, call: ast.Call, name: str, target: ast.expr) -> Iterator[Finding]:
@@ -141,7 +141,7 @@ def _several(code: Syntax, call: ast.Call, name: str, target: ast.expr) -> Itera
         yield _finding(
             code, call, target, "several",
             f"{name} reads one distribution over the classes a row, and {written(target)} can have several ones: {how}",
-            Strength.DIRECT if sure else Strength.CIRCUMSTANTIAL, _binary_instead(code, call) if sure else (),
+            Bearing.CAUSE if sure else Bearing.SIGN, _binary_instead(code, call) if sure else (),
         )  # fmt: skip
 
 
@@ -232,14 +232,14 @@ def _set(values: Values) -> str:
 
 
 def _finding(
-    code: Syntax, call: ast.Call, target: ast.expr, kind: str, why: str, strength: Strength, patch: tuple[Patch, ...]
+    code: Syntax, call: ast.Call, target: ast.expr, kind: str, why: str, bearing: Bearing, patch: tuple[Patch, ...]
 ) -> Finding:
     return RULE.finding(
         f"{why} (at {code.at(call)})",
         code.place(call),
         code.file.path,
-        strength=strength,
-        severity=Severity.HIGH if strength is Strength.DIRECT else Severity.MEDIUM,
+        bearing=bearing,
+        severity=Severity.HIGH if bearing is Bearing.CAUSE else Severity.MEDIUM,
         measured={"kind": kind, "target": written(target)[:80]},
         patch=patch,
     )

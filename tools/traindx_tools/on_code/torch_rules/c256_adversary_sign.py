@@ -15,7 +15,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.directions import Context, Push, pushes, resolved
 from traindx_tools.on_code.project import Project
@@ -216,7 +216,7 @@ def _finding(loss: _Loss, why: str, patch: tuple[Patch, ...], kind: str) -> Find
         f"{written(made)[:90]} at {code.at(made)}: {why}",
         code.place(made),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": kind},
         patch=patch,
     )

@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
@@ -78,7 +78,7 @@ def _without_mask(project: Project, codes: Sequence[Syntax], code: Syntax, paddi
             made = padding[0][1]
         place = code.at(made) if encoding is not None and padded(code, encoding) else padding[0][0].at(padding[0][1])
         why = f"{written(call)[:90]} at {code.at(call)} gives {kind} tokens padded at {place} without their mask"
-        yield _finding(code, call, f"{why}: it attends to the padding", "mask", Severity.HIGH, Strength.DIRECT,
+        yield _finding(code, call, f"{why}: it attends to the padding", "mask", Severity.HIGH, Bearing.CAUSE,
                        _with_mask(code, call, encoding))  # fmt: skip
 
 
@@ -114,7 +114,7 @@ def _means(codes: Sequence[Syntax], code: Syntax, padding: _Padding) -> Iterator
         yield _finding(
             code, call, f"{written(call)[:90]} at {code.at(call)} averages over all positions of {written(model.func)}"
             f"{where}: padding counts as text", "mean", Severity.MEDIUM,
-            Strength.DIRECT if sure else Strength.CIRCUMSTANTIAL, (),
+            Bearing.CAUSE if sure else Bearing.SIGN, (),
         )  # fmt: skip
 
 
@@ -207,7 +207,7 @@ def _as_labels(code: Syntax, node: ast.AST, made: ast.Call, other: Syntax | None
     place = (other or code).at(made)
     why = f"{written(node)[:90]} at {code.at(node)} takes the padded tokens (from {place}) as labels"
     return _finding(code, node, f"{why}, and nothing sets padding to -100: the loss counts it", "labels",
-                    Severity.HIGH, Strength.DIRECT if other is None else Strength.CIRCUMSTANTIAL, ())  # fmt: skip
+                    Severity.HIGH, Bearing.CAUSE if other is None else Bearing.SIGN, ())  # fmt: skip
 
 
 def _sequences(project: Project, codes: Sequence[Syntax]) -> Iterator[Finding]:
@@ -224,17 +224,17 @@ def _sequences(project: Project, codes: Sequence[Syntax]) -> Iterator[Finding]:
         if losses and first is not None and value != -100 and _LABELS.search(last_name(first) or name):
             why = f"{written(call)} at {code.at(call)} pads labels with {value or 0:g}, and the cross entropy has no"
             yield _finding(code, call, f"{why} ignore_index: padding is a class of the loss", "sequence",
-                           Severity.HIGH, Strength.DIRECT, ())  # fmt: skip
+                           Severity.HIGH, Bearing.CAUSE, ())  # fmt: skip
 
 
 def _finding(
-    code: Syntax, node: ast.AST, why: str, kind: str, severity: Severity, strength: Strength, patch: tuple[Patch, ...]
+    code: Syntax, node: ast.AST, why: str, kind: str, severity: Severity, bearing: Bearing, patch: tuple[Patch, ...]
 ) -> Finding:
     return RULE.finding(
         why,
         code.place(node),
         code.file.path,
-        strength=strength,
+        bearing=bearing,
         severity=severity,
         measured={"kind": kind},
         patch=patch,

@@ -13,7 +13,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.bootstrapping import suspended
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import ratios
@@ -151,7 +151,7 @@ def _finding(code: Syntax, call: ast.Call, why: str, loop: ast.AST, count: float
         + unused,
         code.place(call),
         code.file.path,
-        strength=Strength.DIRECT if sure else Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.CAUSE if sure else Bearing.SIGN,
         severity=Severity.HIGH if sure else Severity.MEDIUM,
         measured={"kind": "itself", "loop_line": line, "stored": stored is not None},
         patch=_stored(code, call, loop) if stored is None else (),

@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, argument, syntax, written
@@ -77,7 +77,7 @@ def _finding(code: Syntax, call: ast.Call, rows: ast.expr, limit: str, offset: i
         f"of this model start at padding_idx + 1, so the table is {offset} rows too short and needs length + {offset}",
         code.place(rows),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "offset", "offset": offset},
         patch=change.replace(rows, f"{written(rows)} + {offset}").patches(),
     )

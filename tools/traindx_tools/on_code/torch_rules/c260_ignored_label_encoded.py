@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import masks
 from traindx_tools.on_code.source import below
@@ -132,7 +132,7 @@ def _finding(code: Syntax, call: ast.Call, loss: ast.Call, where: Syntax, ignore
         f"{ignored}, which only the cross entropy at {where.at(loss)} skips (ignore_index): no channel of the one-hot",
         code.place(call),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "ignored", "label": ignored},
         patch=masks.without_ignored(code, call, ignored),
     )

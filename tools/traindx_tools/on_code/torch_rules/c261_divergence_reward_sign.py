@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
@@ -261,7 +261,7 @@ def _finding(code: Syntax, term: ast.expr, whole: ast.expr, why: str, kind: str,
         f"At {code.at(term)} {why}; the sign is wrong",
         code.place(term),
         code.file.path,
-        strength=Strength.DIRECT if certain else Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.CAUSE if certain else Bearing.SIGN,
         severity=None if certain else Severity.HIGH,
         measured={"kind": kind, "term": written(term)[:60]},
         patch=_patch(code, term, whole) if certain else (),

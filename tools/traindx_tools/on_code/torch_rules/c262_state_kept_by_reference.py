@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
@@ -184,7 +184,7 @@ def _finding(code: Syntax, kept: ast.Call, method: _Method) -> Finding:
         f"{code.at(kept)} keeps it without a copy: every entry becomes the latest state",
         method.code.place(method.given),
         method.code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "alias", "attribute": method.given.attr},
         patch=Change(method.code.file, "hand out a copy").replace(method.given, f"{given}.copy()").patches(),
     )

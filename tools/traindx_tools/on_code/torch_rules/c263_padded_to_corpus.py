@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
@@ -127,7 +127,7 @@ def _finding(code: Syntax, body: ast.FunctionDef, padded: ast.AST, other: Syntax
         "of the whole data set, not the longest of the batch, so a few outliers decide how much padding is computed",
         other.place(made),
         other.file.path,
-        strength=Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.SIGN,
         measured={"kind": "collate" if where == "batch" else "sample", "padded_line": getattr(padded, "lineno", 0)},
     )
 

@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.call_paths import reached_calls
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
@@ -272,7 +272,7 @@ def _finding(code: Syntax, branch: ast.If, why: str, kind: str, certain: bool, p
         "in the gradient all-reduce until the timeout",
         code.place(branch),
         code.file.path,
-        strength=Strength.DIRECT if certain else Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.CAUSE if certain else Bearing.SIGN,
         severity=None if certain else Severity.HIGH if kind == "loss" else Severity.MEDIUM,
         measured={"kind": kind},
         patch=patch,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs.written import rewritten
 from traindx_tools.on_code.syntax import argument, written
@@ -78,7 +78,7 @@ def _finding(event: Event, given: Value) -> Finding:
         f"{'' if fixed else ' (a default that may be overridden)'}: in training it gives nothing but zeros",
         location(event),
         event.file.path,
-        strength=Strength.DIRECT if fixed else Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.CAUSE if fixed else Bearing.SIGN,
         severity=Severity.HIGH if fixed else Severity.MEDIUM,
         measured={"kind": "all", "probability": 1.0},
         patch=rewritten(event.file, value, "0.1", "drop a tenth") if isinstance(value, ast.Constant) else (),

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.class_counts import Counts
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
@@ -60,6 +60,6 @@ def _finding(code: Syntax, call: ast.Call, weight: ast.expr, kind: str, why: str
         f"{code.at(call)} {why}: rare classes need the large weights, {turned}",
         code.place(call),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": kind, "weights": written(weight)[:60]},
     )

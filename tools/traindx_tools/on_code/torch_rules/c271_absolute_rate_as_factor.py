@@ -13,7 +13,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.lookup import Body, Lookup, lookup, returned
 from traindx_tools.on_code.project import Project
@@ -164,7 +164,7 @@ def _small(
             f"{top * base:.2g} at most",
             other.place(place),
             other.file.path,
-            strength=Strength.DIRECT,
+            bearing=Bearing.CAUSE,
             measured={"kind": "numbers", "base": base, "top": top},
             patch=_factor_only(rate, optimizer) if kind == "LambdaLR" else (),
         )
@@ -198,7 +198,7 @@ def _finding(
         f"multiplies the optimizer's rate ({rate}) with it: the effective rate is the product of the two{effect}",
         other.place(value),
         other.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "rate", "scheduler": kind, "rate": name, "base": number if number is not None else ""},
         patch=_factor_only(base, optimizer) if kind == "LambdaLR" else (),
     )

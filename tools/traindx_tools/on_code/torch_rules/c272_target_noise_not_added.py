@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.lookup import Body, Lookup, lookup
 from traindx_tools.on_code.project import Project
@@ -99,7 +99,7 @@ def _judged(look: Lookup, code: Syntax, draw: ast.Call) -> Iterator[Finding]:
                     f"{written(call)[:80]} at {code.at(call)} makes the input with another draw, at {other.at(own)}",
                     code.place(call),
                     code.file.path,
-                    strength=Strength.DIRECT,
+                    bearing=Bearing.CAUSE,
                     measured={"kind": "helper", "target_line": draw.lineno},
                     patch=_passed(code, draw, call, other, body, own),
                 )
@@ -147,7 +147,7 @@ def _with_another(code: Syntax, draw: ast.Call, end: _End, other: str, patch: tu
         f"the input is made with another draw, {other}",
         code.place(draw),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "beside", "target_line": draw.lineno},
         patch=patch,
     )

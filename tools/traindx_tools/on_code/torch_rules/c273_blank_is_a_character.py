@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.alphabets import DATA, Table, tables
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
@@ -79,17 +79,17 @@ def check(project: Project) -> Iterator[Finding]:
 
 def _collision(look: Lookup, code: Syntax, call: ast.Call, found: list[Table], blank: int) -> Finding | None:
     """The table that gives a real character the number of the blank, if none leaves it free."""
-    strengths: list[tuple[Strength, Table, str]] = []
+    bearings: list[tuple[Bearing, Table, str]] = []
     for table in found:
         entry = table.at(blank)
-        strength = _real(look, table, entry)
-        if strength is None:
+        bearing = _real(look, table, entry)
+        if bearing is None:
             return None
-        strengths.append((strength, table, entry or ""))
-    if not strengths:
+        bearings.append((bearing, table, entry or ""))
+    if not bearings:
         return None
-    strength, table, entry = min(strengths, key=lambda s: (
-        s[0] is not Strength.DIRECT, not isinstance(s[1].node, (ast.DictComp, ast.Dict))))  # fmt: skip
+    bearing, table, entry = min(bearings, key=lambda s: (
+        s[0] is not Bearing.CAUSE, not isinstance(s[1].node, (ast.DictComp, ast.Dict))))  # fmt: skip
     shown = "the first of the sorted ones" if entry == DATA else "the space" if entry == " " else repr(entry)
     own_number = argument(call, 99, "blank") is not None or bool(call.args[4:])
     own = "" if own_number else " by default"
@@ -98,7 +98,7 @@ def _collision(look: Lookup, code: Syntax, call: ast.Call, found: list[Table], b
         f"the blank of {last_name(call.func)} at {code.at(call)}{own}: the two collide, and it can never be written",
         table.code.place(table.node),
         table.code.file.path,
-        strength=strength,
+        bearing=bearing,
         measured={"kind": "collision", "blank": blank, "character": shown},
         patch=_behind(look, code, call, table) if blank == 0 and not own_number else (),
     )
@@ -111,17 +111,17 @@ def _behind(look: Lookup, code: Syntax, call: ast.Call, table: Table) -> tuple[P
     return numberings.blank_behind(look, code, call, written(listed), width) if isinstance(listed, ast.Name) else ()
 
 
-def _real(look: Lookup, table: Table, entry: str | None) -> Strength | None:
+def _real(look: Lookup, table: Table, entry: str | None) -> Bearing | None:
     """How sure it is that an entry is a character of the texts; None where it may be the blank."""
     if entry is None:
         return None
     if entry == DATA:
-        return Strength.DIRECT
+        return Bearing.CAUSE
     if entry.strip():
-        return None if _MARKER.search(entry) else Strength.DIRECT
+        return None if _MARKER.search(entry) else Bearing.CAUSE
     if _one_more(look, table):
-        return Strength.DIRECT
-    return Strength.CIRCUMSTANTIAL if _spaced(look) else None
+        return Bearing.CAUSE
+    return Bearing.SIGN if _spaced(look) else None
 
 
 def _spaced(look: Lookup) -> bool:
@@ -214,6 +214,6 @@ def _beyond(look: Lookup, code: Syntax, call: ast.Call, given: ast.expr, layers:
             f"{other.at(layer)} has {written(width)} outputs, numbered from 0: there is no output for the blank",
             code.place(call),
             code.file.path,
-            strength=Strength.DIRECT,
+            bearing=Bearing.CAUSE,
             measured={"kind": "beyond", "blank": written(given)},
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.refits import refits
 from traindx_tools.rules import Rule
@@ -36,7 +36,7 @@ def check(project: Project) -> Iterator[Finding]:
             one.statement,
             one.code.place(one.node),
             one.code.file.path,
-            strength=Strength.DIRECT if one.proven else Strength.CIRCUMSTANTIAL,
+            bearing=Bearing.CAUSE if one.proven else Bearing.SIGN,
             severity=Severity.HIGH if one.proven else Severity.MEDIUM,
             measured={"kind": one.kind},
             patch=one.patch,

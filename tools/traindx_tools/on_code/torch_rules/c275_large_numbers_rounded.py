@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.large_numbers import Rounded, rounded
 from traindx_tools.on_code.lookup import lookup
@@ -93,7 +93,7 @@ def _finding(code: Syntax, node: ast.expr, known: Rounded) -> Finding:
         f"are {what} at {code.at(node)}",
         known.code.place(known.cast),
         known.code.file.path,
-        strength=Strength.DIRECT if known.proven else Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.CAUSE if known.proven else Bearing.SIGN,
         severity=Severity.HIGH if known.proven else Severity.MEDIUM,
         measured={"kind": "rounded", "size": known.size, "spacing": known.spacing, "dtype": known.short},
         patch=_in_float64(code, node, known),

@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.held import modules_of, one_by_one
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.named_parts import (
@@ -299,7 +299,7 @@ def _finding(held: _Held, whole: Instance, out: list[tuple[str, Value]], calls: 
            "them: they get gradients and stay at their initialisation"),
         location(event),
         event.file.path,
-        strength=Strength.CIRCUMSTANTIAL if weak else Strength.DIRECT,
+        bearing=Bearing.SIGN if weak else Bearing.CAUSE,
         severity=Severity.MEDIUM if weak else RULE.severity,
         measured={"kind": "by name" if held.choices else "groups", "module": path, "modules": len(names),
                   "made_at": str(part.site) if isinstance(part, (Thing, Instance)) else "?"},

@@ -13,7 +13,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
 from traindx_tools.on_code.triangles import triangle
@@ -53,7 +53,7 @@ def check(project: Project) -> Iterator[Finding]:
                 "a softmax follows: a row that keeps nothing becomes NaN",
                 code.place(call),
                 code.file.path,
-                strength=Strength.PATTERN,
+                bearing=Bearing.COMPANION,
                 measured={"kind": "masked row", "mask": written(mask)[:80]},
             )
 

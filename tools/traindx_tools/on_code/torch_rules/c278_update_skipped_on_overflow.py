@@ -13,7 +13,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
@@ -129,7 +129,7 @@ def _finding(code: Syntax, update: ast.Call, step: ast.Call, guard: ast.If) -> F
         "step overflows too",
         code.place(guard),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "left" if leaves else "condition", "update_line": update.lineno, "step_line": step.lineno},
         patch=_patch(code, update, step, guard),
     )

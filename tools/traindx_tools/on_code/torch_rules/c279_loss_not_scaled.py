@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
@@ -133,7 +133,7 @@ def _finding(code: Syntax, plain: ast.Call, scaled: ast.Call, scaler: ast.expr) 
         f"the loss scale like those of the scaled loss at line {scaled.lineno}: they are too small by that factor",
         code.place(plain),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "plain", "loss": written(owner)[:60], "scaled_line": scaled.lineno},
         patch=change.patches(),
     )

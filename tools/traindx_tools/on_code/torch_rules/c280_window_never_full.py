@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.call_paths import calls_by_text, loops_of, path_to, reached_calls
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.lookup import Lookup, lookup
@@ -418,7 +418,7 @@ def _finding(look: Lookup, window: _Window, counter: ast.expr, inner: Loop, valu
         f"{written(window.step)[:60]} at {code.file.path}:{window.node.lineno}: {why}",
         code.place(window.node),
         code.file.path,
-        strength=Strength.DIRECT if values.certain and values.kind != "lost" else Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.CAUSE if values.certain and values.kind != "lost" else Bearing.SIGN,
         severity=Severity.LOW if values.kind == "lost" else None if values.certain else Severity.HIGH,
         measured={"kind": values.kind, "window": values.window, "batches": values.batches, "counter": written(counter)},
         patch=_patch(look, window, counter, inner, values),

@@ -13,7 +13,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, names_in, written
@@ -90,7 +90,7 @@ def _before(look: Lookup, code: Syntax, lengths: ast.expr, shrinks: Reduction) -
         f"time by {shrinks.factor:g} before (last at {where.at(layer)}): they are longer than its output",
         code.place(lengths),
         code.file.path,
-        strength=Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.SIGN,
         measured={"kind": "before", "factor": shrinks.factor},
     )
 
@@ -117,7 +117,7 @@ def _padded(look: Lookup, code: Syntax, lengths: ast.expr, targets: ast.expr) ->
         "taken for text (with 0, for the blank)",
         code.place(made),
         code.file.path,
-        strength=Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.SIGN,
         measured={"kind": "padding"},
     )
 
@@ -144,7 +144,7 @@ def _short(look: Lookup, code: Syntax, call: ast.Call, shrinks: Reduction) -> Fi
         f"input {is_short}, no alignment exists, {seen}",
         where.place(layer),
         where.file.path,
-        strength=Strength.DIRECT if certain else Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.CAUSE if certain else Bearing.SIGN,
         severity=Severity.CRITICAL if certain and not hides else None,
         measured={"kind": "short", "steps": steps, "characters": need, "factor": shrinks.factor, "hidden": hides},
     )

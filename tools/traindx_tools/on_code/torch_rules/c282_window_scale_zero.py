@@ -13,7 +13,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
@@ -93,6 +93,6 @@ def _finding(code: Syntax, division: ast.BinOp, level: ast.expr) -> Finding:
         f"{level.lineno}), which is zero for a sample of zeros: 0 / 0 is NaN, and no epsilon guards it",
         code.place(level),
         code.file.path,
-        strength=Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.SIGN,
         measured={"kind": "level", "divisor": written(level)[:60]},
     )

@@ -13,7 +13,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project
@@ -224,7 +224,7 @@ def _finding(part: Part, what: str, so: str, kind: str, certain: bool) -> Findin
         f"The {what} {name} is not passed to {verb}() at {code.at(part.call)} ({call[:80]}), {so}",
         code.place(part.call),
         code.file.path,
-        strength=Strength.DIRECT if certain else Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.CAUSE if certain else Bearing.SIGN,
         severity=None if certain else Severity.MEDIUM,
         measured={"kind": kind, "part": name, "call": part.call.lineno},
         patch=_patch(part, kind),

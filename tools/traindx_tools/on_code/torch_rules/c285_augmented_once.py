@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.augmented_once import Once, once
 from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project
@@ -49,6 +49,6 @@ def _finding(one: Once) -> Finding:
         "stored sample, not a fresh draw",
         code.place(one.call),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": one.kind, "random": one.random.name},
     )

@@ -14,7 +14,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.refits import both_parts, guarded, named
@@ -172,7 +172,7 @@ def _finding(code: Syntax, node: ast.AST, what: str, kind: str, patch: tuple[Pat
         "separately per split, so the same id means another class",
         code.place(node),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": kind},
         patch=patch,
     )

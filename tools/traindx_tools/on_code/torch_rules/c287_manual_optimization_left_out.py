@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
@@ -97,7 +97,7 @@ def _finding(code: Syntax, owner: ast.ClassDef, switch: ast.Assign, step: ast.AS
         f"{getattr(step, 'lineno', 0)}, and the class never calls {' nor '.join(missing)}: no optimizer step is made",
         code.place(switch),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "manual", "class": owner.name, "missing": ", ".join(missing)},
         patch=patch,
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
@@ -104,7 +104,7 @@ def _finding(code: Syntax, load: ast.Call, given: ast.keyword, built: ast.Call) 
         f"optimizer was built over them at line {built.lineno}: it holds the old parameters, which get no gradient",
         code.place(load),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "assigned", "optimizer_line": built.lineno, "model": model},
         patch=copy.patches() if copy is not None else (),
     )

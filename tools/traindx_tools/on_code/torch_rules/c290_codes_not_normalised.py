@@ -13,7 +13,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
@@ -208,7 +208,7 @@ def _finding(code: Syntax, call: ast.Call, product: ast.expr, raw: ast.expr, tab
         "codes with the largest norm, whatever their direction",
         code.place(product),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "cosine", "table": written(table)[:60]},
         patch=_patch(code, product, raw, table),
     )

@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
@@ -148,7 +148,7 @@ def _finding(code: Syntax, term: ast.expr, whole: ast.expr | None, found: Direct
         "training minimises the diversity and rewards collapse",
         code.place(term),
         code.file.path,
-        strength=Strength.CIRCUMSTANTIAL if found.by == "name" else Strength.DIRECT,
+        bearing=Bearing.SIGN if found.by == "name" else Bearing.CAUSE,
         measured={"kind": found.by, "term": written(term)[:60]},
         patch=_patch(code, term, whole),
     )

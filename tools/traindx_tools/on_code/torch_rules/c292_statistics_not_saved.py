@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
@@ -183,7 +183,7 @@ def _environments(look: Lookup, texts: str) -> Iterator[Finding]:
                 f"{here[0].lineno}: the running mean and variance of the observations are not restored",
                 code.place(call),
                 code.file.path,
-                strength=Strength.DIRECT,
+                bearing=Bearing.CAUSE,
                 measured={"kind": "environment", "what": "VecNormalize"},
             )
             return
@@ -197,6 +197,6 @@ def _finding(code: Syntax, made: ast.Assign, kind: _Kind, name: str, look: Looku
         f"(loaded at {load}): after a restart the normalisation begins anew",
         code.place(made),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "statistics", "what": kind.node.name},
     )

@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import weights as sampling
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
@@ -129,7 +129,7 @@ def _finding(every: list[Syntax], code: Syntax, call: ast.Call, weights: ast.exp
         "one, again and again",
         code.place(call),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "by class", "weights": written(weights)[:60]},
         patch=sampling.of_each_sample(every, code, weights),
     )

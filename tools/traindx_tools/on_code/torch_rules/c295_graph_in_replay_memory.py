@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import graph
 from traindx_tools.on_code.source import below
@@ -174,7 +174,7 @@ def _finding(codes: list[Syntax], code: Syntax, keeping: ast.Call, name: str, ou
         "graph of its pass, and through a carried hidden state those of all passes before",
         made.place(output.call),
         made.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "replay", "kept": name},
         patch=graph.acts_without_gradients(codes, made, output.call),
     )

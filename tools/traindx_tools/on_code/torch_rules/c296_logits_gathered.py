@@ -13,7 +13,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, argument, syntax
 from traindx_tools.rules import Rule
@@ -57,6 +57,6 @@ def _finding(code: Syntax, call: ast.Call) -> Finding:
         "logits of every evaluation batch (samples x tokens x vocabulary) until the whole set is done",
         code.place(keyword.value),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "logits"},
     )

@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.linear_forms import linear
 from traindx_tools.on_code.lookup import Lookup, lookup, returned
 from traindx_tools.on_code.project import Project
@@ -251,6 +251,6 @@ def _finding(code: Syntax, place: ast.AST, found: tuple[Syntax, ast.AST, str], k
         "are on both sides",
         code.place(place),
         code.file.path,
-        strength=Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.SIGN,
         measured={"kind": kind, "what": what},
     )

@@ -11,7 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
@@ -89,7 +89,7 @@ def _finding(code: Syntax, loop: ast.For, average: str, network: str) -> Finding
         f"BatchNorm (running_mean, running_var) are never copied and stay at their initial values 0 and 1",
         code.place(loop),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "buffers", "average": average},
         patch=Change(code.file, "copy the buffers, too").after(loop, copied).patches(),
     )

@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.repairs import forms
 from traindx_tools.on_code.source import below
@@ -107,7 +107,7 @@ def _finding(code: Syntax, call: ast.Call, where: Syntax, change: ast.AST, attri
         "first epoch",
         code.place(keyword.value),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "copy", "attribute": attribute},
         patch=forms.keyword_given(
             code.file, call, "persistent_workers", "False", "start the workers anew in every epoch"),

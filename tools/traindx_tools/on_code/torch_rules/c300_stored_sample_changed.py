@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.kept_samples import Changed, changed_samples
 from traindx_tools.on_code.lookup import Lookup, lookup
@@ -47,7 +47,7 @@ def check(project: Project) -> Iterator[Finding]:
             + (" (workers that start anew in each epoch hide it)" if hidden else ""),
             change.code.place(change.node),
             change.code.file.path,
-            strength=Strength.DIRECT if certain else Strength.CIRCUMSTANTIAL,
+            bearing=Bearing.CAUSE if certain else Bearing.SIGN,
             severity=None if certain else Severity.MEDIUM,
             measured={"kind": "in place", "attribute": change.attribute},
             patch=_copied(look, change),

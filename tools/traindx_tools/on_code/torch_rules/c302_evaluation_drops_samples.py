@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.loaders import loader_part, made_for
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
@@ -49,7 +49,7 @@ def check(project: Project) -> Iterator[Finding]:
                     f"is never evaluated" + (f", while {short} counts all of them" if short else ""),
                     place.place(made),
                     place.file.path,
-                    strength=Strength.DIRECT if short else Strength.CIRCUMSTANTIAL,
+                    bearing=Bearing.CAUSE if short else Bearing.SIGN,
                     measured={"kind": "divided by all" if short else "fewer", "name": name},
                     patch=_kept(look, code, call, made),
                 )

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.loaders import loader_part
 from traindx_tools.on_code.lookup import Lookup, lookup
@@ -139,7 +139,7 @@ def _judged(code: Syntax, scope: ast.AST, held: str, trained: str, another: bool
             "is made for it and never read",
             code.place(one.node),
             code.file.path,
-            strength=Strength.DIRECT,
+            bearing=Bearing.CAUSE,
             severity=None if one.part == HELD else Severity.MEDIUM,
             measured={"kind": "other loader", "name": held, "trained": trained},
             patch=_exchanged(code, one.node, trained, held),

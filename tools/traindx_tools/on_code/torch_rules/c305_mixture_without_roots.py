@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.noise_schedules import Coefficient, Schedules, sides
@@ -65,7 +65,7 @@ def _judged(schedules: Schedules, code: Syntax, node: ast.BinOp) -> Iterator[Fin
         "product of 1 - beta: the forward process is sqrt(abar) * x + sqrt(1 - abar) * noise",
         code.place(node),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": kind},
         patch=_patch(code, [t for t in (noise, data) if not t[0].root]) if kind == "no roots" else (),
     )

@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.logged_metrics import Logged, keys, logged, names_in_steps
 from traindx_tools.on_code.lookup import Lookup, lookup
@@ -66,7 +66,7 @@ def _lightning(look: Lookup) -> Iterator[Finding]:
             + (f"logged are {', '.join(known[:6])}" if known else "nothing is logged while training"),
             code.place(node),
             code.file.path,
-            strength=Strength.DIRECT,
+            bearing=Bearing.CAUSE,
             measured={"kind": "late" if fitting else "monitor", "metric": name},
             patch=_patch(code, node, name, found),
         )
@@ -158,6 +158,6 @@ def _transformers(look: Lookup) -> Iterator[Finding]:
                     f"({', '.join(known[:6]) or 'it is not given'}), nor the loss",
                     code.place(node),
                     code.file.path,
-                    strength=Strength.DIRECT,
+                    bearing=Bearing.CAUSE,
                     measured={"kind": "best model", "metric": name},
                 )

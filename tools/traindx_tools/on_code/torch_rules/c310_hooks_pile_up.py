@@ -13,7 +13,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
@@ -207,6 +207,6 @@ def _finding(code: Syntax, call: ast.Call, reached: _Reached) -> Finding:
         "nothing removes them: hooks accumulate, so that each pass runs one more of them",
         where.place(node),
         where.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": reached.often, "registered_line": call.lineno},
     )

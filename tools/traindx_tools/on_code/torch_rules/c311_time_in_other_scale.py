@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, last_name, names_in, parameters, written
@@ -246,6 +246,6 @@ def _finding(trained: _Told, sampled: _Told) -> Finding:
         "differ",
         here.place(sampled.call),
         here.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "time scale", "sampling": sampled.scale, "training": trained.scale},
     )

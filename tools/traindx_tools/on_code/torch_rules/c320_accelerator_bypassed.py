@@ -13,7 +13,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project
@@ -79,7 +79,7 @@ def _plain(wrapping: Wrapping, made: _Made) -> Iterator[Finding]:
                 f"{written(call)} at {code.at(call)} goes past {name}.backward(), {what}",
                 code.place(call),
                 code.file.path,
-                strength=Strength.DIRECT if certain else Strength.CIRCUMSTANTIAL,
+                bearing=Bearing.CAUSE if certain else Bearing.SIGN,
                 severity=None if certain else Severity.MEDIUM,
                 measured={"kind": "backward", "matters": kind},
                 patch=_through(code, call, loss, owner),
@@ -187,7 +187,7 @@ def _without_window(wrapping: Wrapping, made: _Made) -> Iterator[Finding]:
             f"divided by {count}",
             code.place(call),
             code.file.path,
-            strength=Strength.DIRECT if certain else Strength.CIRCUMSTANTIAL,
+            bearing=Bearing.CAUSE if certain else Bearing.SIGN,
             severity=None if certain else Severity.MEDIUM,
             measured={"kind": "accumulate", "steps": count, "step_line": step.lineno},
         )

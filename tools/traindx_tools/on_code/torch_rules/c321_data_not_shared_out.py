@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project, at
@@ -170,7 +170,7 @@ def _finding(project: Project, loader: Thing, why: str, kind: str, certain: bool
         why,
         at(loader.site, project),
         loader.site.path,
-        strength=Strength.DIRECT if certain else Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.CAUSE if certain else Bearing.SIGN,
         severity=severity,
         measured={"kind": kind},
         patch=patch,

@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.lookup import Lookup, lookup, returned
 from traindx_tools.on_code.project import Project
@@ -95,7 +95,7 @@ def _unusable(code: Syntax, owner: ast.ClassDef, step: ast.FunctionDef) -> Itera
     if why:
         yield RULE.finding(
             f"{owner.name}.training_step at {code.at(step)} returns {why}",
-            code.place(values[0]), code.file.path, strength=Strength.DIRECT,
+            code.place(values[0]), code.file.path, bearing=Bearing.CAUSE,
             measured={"kind": "not usable", "class": owner.name}, patch=patch,
         )  # fmt: skip
 
@@ -140,7 +140,7 @@ def _finding(look: Lookup, code: Syntax, owner: ast.ClassDef, step: ast.Function
         "is its loss): Lightning skips every batch, and no weight changes",
         code.place(last),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "nothing", "class": owner.name},
         patch=_patch(look, code, step, last),
     )

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.lookup import Lookup, lookup, returned
 from traindx_tools.on_code.project import Project
@@ -183,7 +183,7 @@ def _finding(one: _Returned, why: str, kind: str, certain: bool, patch: tuple[Pa
         why,
         one.code.place(one.made),
         one.code.file.path,
-        strength=Strength.DIRECT if certain else Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.CAUSE if certain else Bearing.SIGN,
         severity=None if certain else Severity.MEDIUM,
         measured={"kind": kind},
         patch=patch,

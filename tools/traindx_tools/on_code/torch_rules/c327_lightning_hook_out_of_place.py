@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.lookup import Lookup, lookup, returned
 from traindx_tools.on_code.project import Project
@@ -47,7 +47,7 @@ class _Fault:
     node: ast.AST
     kind: str
     why: str
-    strength: Strength = Strength.DIRECT
+    bearing: Bearing = Bearing.CAUSE
     patch: tuple[Patch, ...] = ()
 
 
@@ -117,7 +117,7 @@ def _updates(
     raises = known and (gives or written(back.func) == "self.manual_backward")
     why = (f"{written(back)[:60]} and a step by hand stand in training_step, and automatic_optimization is not turned "
            f"off: {'Lightning runs backward and the step once more' if gives else 'Lightning optimizes by itself'}")
-    yield _Fault(back, "by hand under automatic", why, Strength.DIRECT if raises else Strength.CIRCUMSTANTIAL)
+    yield _Fault(back, "by hand under automatic", why, Bearing.CAUSE if raises else Bearing.SIGN)
 
 
 def _owner(call: ast.Call | None) -> ast.expr:
@@ -204,12 +204,12 @@ def _own(owner: ast.ClassDef, name: str) -> bool:
 
 
 def _finding(code: Syntax, fault: _Fault) -> Finding:
-    certain = fault.strength is Strength.DIRECT
+    certain = fault.bearing is Bearing.CAUSE
     return RULE.finding(
         f"{fault.why} (at {code.at(fault.node)})",
         code.place(fault.node),
         code.file.path,
-        strength=fault.strength,
+        bearing=fault.bearing,
         severity=None if certain else Severity.MEDIUM,
         measured={"kind": fault.kind},
         patch=fault.patch,

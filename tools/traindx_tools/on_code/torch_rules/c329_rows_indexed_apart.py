@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
@@ -104,7 +104,7 @@ def _shuffled(code: Syntax) -> Iterator[Finding]:
             yield RULE.finding(
                 f"{written(one)[:70]} at {code.at(one)} shuffles {x}, and {y} is shuffled by another draw at line "
                 f"{second.lineno}: labels do not belong to their inputs",
-                code.place(one), code.file.path, strength=Strength.DIRECT, measured={"kind": "two draws"},
+                code.place(one), code.file.path, bearing=Bearing.CAUSE, measured={"kind": "two draws"},
             )  # fmt: skip
 
 
@@ -175,7 +175,7 @@ def _judged(code: Syntax, one: ast.Subscript, other: ast.Subscript, a: _Rows, b:
         f"{source_of(code.file, one)} at {code.at(one)} is taken {says}: labels do not belong to their inputs",
         code.place(one),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "two draws" if apart else "one in order"},
         patch=patch,
     )

@@ -12,7 +12,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
@@ -217,7 +217,7 @@ def _finding(code: Syntax, flat: _Flattened, place: int, sure: bool) -> Finding:
         "holds scores of several positions",
         code.place(flat.call),
         code.file.path,
-        strength=Strength.DIRECT if sure else Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.CAUSE if sure else Bearing.SIGN,
         measured={"kind": "moved away" if place == -1 else "not last", "axis": place},
         patch=_patch(code, flat, place),
     )

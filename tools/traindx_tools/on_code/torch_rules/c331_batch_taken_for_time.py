@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.source import below
@@ -192,7 +192,7 @@ def _finding(event: Event, layer: Thing, made: Thing, kind: str, shown: str, sur
         f"with the batch on axis 0: {shown}; it {what} of a batch instead of the positions of one",
         location(event),
         event.file.path,
-        strength=Strength.DIRECT if sure else Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.CAUSE if sure else Bearing.SIGN,
         measured={"kind": kind, "layer": layer.short, "made_at": str(made.site)},
         patch=_patch(event, made),
     )

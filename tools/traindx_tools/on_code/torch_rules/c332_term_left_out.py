@@ -11,7 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
@@ -181,6 +181,6 @@ def _finding(code: Syntax, statement: ast.Assign, name: str, kind: str, weight: 
         f"it{told}",
         code.place(statement),
         code.file.path,
-        strength=Strength.DIRECT if kind == "divergence" else Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.CAUSE if kind == "divergence" else Bearing.SIGN,
         measured={"kind": kind, "term": name, "weight": weight},
     )

@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
@@ -103,7 +103,7 @@ def _finding(code: Syntax, call: ast.Call, cut: ast.Call) -> Finding:
         f"{written(latent)}, and the encoder learns nothing from it",
         code.place(cut),
         code.file.path,
-        strength=Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.SIGN,
         measured={"kind": "cut", "latent": written(latent), "decoder": written(call.func)},
         patch=_patch(code, cut, latent),
     )

@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
@@ -53,7 +53,7 @@ def check(project: Project) -> Iterator[Finding]:
             found = _before(code, scores)
             if found is not None and not _GUMBEL.search(_around(code, call)):
                 node, why, patch = found
-                yield _finding(code, node, "before", why, Strength.DIRECT, patch)
+                yield _finding(code, node, "before", why, Bearing.CAUSE, patch)
             elif found is None and not _GUMBEL.search(_around(code, call)):
                 yield from _after(code, call)
 
@@ -160,7 +160,7 @@ def _after(code: Syntax, call: ast.Call) -> Iterator[Finding]:
     if divided or any(last_name(n.func) == "normalize" for n in below(body) if isinstance(n, ast.Call)):
         return
     yield _finding(code, up, "after", f"{source_of(code.file, up)[:80]} masks the weights after the softmax, and "
-                   "nothing normalises them again", Strength.CIRCUMSTANTIAL, ())  # fmt: skip
+                   "nothing normalises them again", Bearing.SIGN, ())  # fmt: skip
 
 
 def _score_like(code: Syntax, call: ast.Call) -> bool:
@@ -170,10 +170,10 @@ def _score_like(code: Syntax, call: ast.Call) -> bool:
 
 
 def _finding(
-    code: Syntax, node: ast.AST, kind: str, why: str, strength: Strength, patch: tuple[Patch, ...]
+    code: Syntax, node: ast.AST, kind: str, why: str, bearing: Bearing, patch: tuple[Patch, ...]
 ) -> Finding:
-    certain = strength is Strength.DIRECT
+    certain = bearing is Bearing.CAUSE
     tail = " in front of a softmax: exp(0) is 1, and what is blocked keeps its share" if certain else ""
     severity = None if certain else Severity.MEDIUM
-    return RULE.finding(f"{why}{tail} (at {code.at(node)})", code.place(node), code.file.path, strength=strength,
+    return RULE.finding(f"{why}{tail} (at {code.at(node)})", code.place(node), code.file.path, bearing=bearing,
                         severity=severity, measured={"kind": kind}, patch=patch)  # fmt: skip

@@ -11,7 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
@@ -116,7 +116,7 @@ def _finding(code: Syntax, call: ast.Call, scores: ast.expr, axis: ast.expr | No
         f"{written(call)[:80]} at {code.at(call)} takes the largest entry {over} of {written(scores)[:50]}, {why}",
         code.place(call),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "argmax"},
         patch=patch,
     )

@@ -13,7 +13,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.call_paths import reached_calls
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.lookup import Lookup, lookup
@@ -166,5 +166,5 @@ def _in_loop(code: Syntax, node: ast.AST) -> ast.AST | None:
 
 
 def _finding(code: Syntax, node: ast.AST, said: str, kind: str, loop: ast.For, patch: tuple[Patch, ...]) -> Finding:
-    return RULE.finding(said, code.place(node), code.file.path, strength=Strength.DIRECT,
+    return RULE.finding(said, code.place(node), code.file.path, bearing=Bearing.CAUSE,
                         measured={"kind": kind, "loop": loop.lineno}, patch=patch)  # fmt: skip

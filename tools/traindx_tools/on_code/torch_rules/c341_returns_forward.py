@@ -13,7 +13,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.bootstrapping import DISCOUNT, REWARD
 from traindx_tools.on_code.changes import Change, source_of
 from traindx_tools.on_code.lookup import Lookup, lookup
@@ -189,5 +189,5 @@ def _text(code: Syntax, node: ast.AST) -> str:
 
 
 def _finding(code: Syntax, node: ast.AST, said: str, kind: str, patch: tuple[Patch, ...]) -> Finding:
-    return RULE.finding(said, code.place(node), code.file.path, strength=Strength.DIRECT, measured={"kind": kind},
+    return RULE.finding(said, code.place(node), code.file.path, bearing=Bearing.CAUSE, measured={"kind": kind},
                         patch=patch)  # fmt: skip

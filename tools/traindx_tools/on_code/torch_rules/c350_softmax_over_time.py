@@ -14,7 +14,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Patch, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
@@ -164,7 +164,7 @@ def _finding(code: Syntax, call: ast.Call, scores: ast.expr, axis: ast.expr, rea
         f"last axis); {reader}",
         code.place(call),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "softmax over time"},
         patch=patch,
     )

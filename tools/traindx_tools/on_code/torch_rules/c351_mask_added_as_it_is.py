@@ -13,7 +13,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, written
@@ -138,7 +138,7 @@ def _finding(code: Syntax, added: ast.expr, how: str, source: Source) -> Finding
         f"{does}; a mask that is added needs -inf where nothing may be attended to",
         code.place(added),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": how},
     )
 

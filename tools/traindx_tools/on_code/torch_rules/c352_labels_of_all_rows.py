@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.label_statistics import Statistic, is_label, label_columns, split_after, statistics
 from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project
@@ -119,6 +119,6 @@ def _finding(found: Statistic, split: str) -> Finding:
         "inputs. Take them from the training rows alone (out of fold for those)",
         code.place(node),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": found.kind.partition(" of ")[0] if found.chosen else found.kind},
     )

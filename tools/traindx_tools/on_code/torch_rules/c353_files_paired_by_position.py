@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
@@ -274,7 +274,7 @@ def _finding(listing: _Listing, labels: str, named: str) -> Finding:
         f"{labels}: {why}, and labels do not belong to their files",
         code.place(call),
         code.file.path,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         severity=Severity.HIGH if named else Severity.MEDIUM,
         measured={"kind": "text order" if named else "no order"},
     )

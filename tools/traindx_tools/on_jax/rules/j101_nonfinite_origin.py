@@ -18,7 +18,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from traindx_tools.finding import Finding, Location, Severity, Strength, Value
+from traindx_tools.finding import Bearing, Finding, Location, Severity, Value
 from traindx_tools.on_jax.nonfinite.marks import ARGUMENT, CONSTANT
 from traindx_tools.rules import Rule
 
@@ -50,7 +50,7 @@ def check(origin: Origin) -> Iterator[Finding]:
     else:
         where = Location(step=origin.step, rank=origin.rank, module=f"the arguments of {origin.function}")
     yield RULE.finding(_statement(origin, place), where, "the traced call", measured=_measured(origin, place),
-                       strength=Strength.DIRECT, title=f"Origin of the first non-finite value: {origin.reason.id}")
+                       bearing=Bearing.CAUSE, title=f"Origin of the first non-finite value: {origin.reason.id}")
 
 
 def _place(origin: Origin) -> Place | None:

@@ -18,7 +18,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -91,7 +91,7 @@ def check(seen: Seen) -> Iterator[Finding]:
     yield RULE.finding(
         f"output {seen.output or 'of'} of {seen.function} ({seen.what}) is {seen.value} {shown.words}{last}"
         f"{about}", Location(file=seen.file, line=seen.line, step=seen.step, rank=seen.rank), "the running process",
-        strength=Strength.CIRCUMSTANTIAL, severity=Severity.INFO if harmless else None,
+        bearing=Bearing.SIGN, severity=Severity.INFO if harmless else None,
         measured={"what": seen.what, "kind": kind, "step": seen.step, "exact": shown.exact,
                   "finite_step": shown.finite_at, "looked_every": shown.every, "call": seen.call,
                   "function": seen.function, "last_finite": seen.before,

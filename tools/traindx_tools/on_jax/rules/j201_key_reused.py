@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_jax.keys.uses import DRAW, SEVERAL_ELEMENTS
 from traindx_tools.rules import Rule
 
@@ -47,7 +47,7 @@ def check(reuse: Reuse, function: str) -> Iterator[Finding]:
         one, place = sites
     where = Location(file=place.file, line=place.line, quote=place.quote) if place else Location(module=function)
     yield RULE.finding(
-        _statement(reuse, function), where, "the traced function", strength=Strength.DIRECT,
+        _statement(reuse, function), where, "the traced function", bearing=Bearing.CAUSE,
         severity=None if DRAW in (first.use, second.use) else Severity.MEDIUM,
         measured={"kind": reuse.kind, "first_use": first.use, "second_use": second.use, "function": function,
                   "first_file": one.file if one else None, "first_line": one.line if one else None,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import Rule
 
 if TYPE_CHECKING:
@@ -39,6 +39,6 @@ def check(reuse: Reuse, function: str) -> Iterator[Finding]:
     at = f" at {place}" if place else ""
     yield RULE.finding(
         f"{function}: the {use.use}{at} inside {', '.join(use.path) or 'a loop'} takes the same key in all {times}: "
-        "it gives the same numbers each time", where, "the traced function", strength=Strength.DIRECT,
+        "it gives the same numbers each time", where, "the traced function", bearing=Bearing.CAUSE,
         measured={"kind": reuse.kind, "use": use.use, "iterations": trips, "function": function,
                   "code": place.quote if place else "", "path": use.path})

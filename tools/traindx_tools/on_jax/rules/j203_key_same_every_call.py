@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_jax.places import Place
 from traindx_tools.rules import Rule
 
@@ -49,7 +49,7 @@ def check(same: SameKey) -> Iterator[Finding]:
     at = f" at {place}" if place else ""
     yield RULE.finding(
         f"{same.function} drew from {what}{at} in {same.calls} calls, and it was the same key each time: every call "
-        "gives the same numbers", where, "the running process", strength=Strength.DIRECT,
+        "gives the same numbers", where, "the running process", bearing=Bearing.CAUSE,
         severity=None if same.training else Severity.INFO,
         measured={"kind": "constant key in a loop", "argument": same.name, "calls": same.calls,
                   "function": same.function, "training": same.training, "code": place.quote if place else ""})

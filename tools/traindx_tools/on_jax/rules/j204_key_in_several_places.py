@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -45,7 +45,7 @@ def check(first: KeyUse, second: KeyUse) -> Iterator[Finding]:
     where = Location(file=file, line=line) if file is not None else Location(module=second.what)
     yield RULE.finding(
         f"the key that {_words(second)} uses was used before, by {_words(first)}", where, "the running process",
-        strength=Strength.CIRCUMSTANTIAL, severity=None if both else Severity.INFO,
+        bearing=Bearing.SIGN, severity=None if both else Severity.INFO,
         measured={"kind": "several places", "first": first.what, "second": second.what,
                   "first_use": "split" if first.splits else "draw", "second_use": "split" if second.splits else "draw",
                   "first_line": first.place[1] if first.place else None})

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -47,6 +47,6 @@ def check(equal: EqualKeys) -> Iterator[Finding]:
     seen = ", and what it returned is the same for all of them" if equal.mapped else ""
     yield RULE.finding(
         f"{what}{at} got {equal.count} copies of one key in {equal.argument}{seen}: jax.random.split(key, "
-        f"{equal.count}) gives different ones", where, "the running process", strength=Strength.DIRECT,
+        f"{equal.count}) gives different ones", where, "the running process", bearing=Bearing.CAUSE,
         measured={"kind": "several elements", "argument": equal.argument, "count": equal.count,
                   "function": equal.function, "mapped": equal.mapped})

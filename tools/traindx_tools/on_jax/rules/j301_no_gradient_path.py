@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from traindx_tools.finding import Finding, Location, Severity, Strength, Value
+from traindx_tools.finding import Bearing, Finding, Location, Severity, Value
 from traindx_tools.on_jax.paths.ends import listed
 from traindx_tools.rules import Rule
 
@@ -43,7 +43,7 @@ def check(blocked: Blocked) -> Iterator[Finding]:
     where = (Location(file=place.file, line=place.line, quote=place.quote) if place
              else Location(module=f"{blocked.function}: {blocked.names[0]}"))
     yield RULE.finding(
-        _statement(blocked), where, "the traced function", strength=Strength.DIRECT,
+        _statement(blocked), where, "the traced function", bearing=Bearing.CAUSE,
         measured={"kind": blocked.kind, "parameters": blocked.names[:50], "count": len(blocked.names),
                   "cut": cut.op if cut is not None else None, "ends": ends_of(blocked), "function": blocked.function,
                   "unchanged_calls": blocked.unchanged_calls, "decaying": blocked.decaying[:50],

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_jax.paths.ends import FORK, listed
 from traindx_tools.on_jax.rules.j301_no_gradient_path import ends_of, measured_norms
 from traindx_tools.rules import Rule
@@ -44,7 +44,7 @@ def check(blocked: Blocked, zero: tuple[int, int] | None = None) -> Iterator[Fin
         f"{blocked.function}: {first} receive a gradient in some branches of {branches} only{others}{seen}",
         Location(file=place.file, line=place.line, quote=place.quote) if place
         else Location(module=f"{blocked.function}: {blocked.names[0]}"), "the traced function",
-        strength=Strength.PATTERN,
+        bearing=Bearing.COMPANION,
         measured={"parameters": blocked.names[:50], "count": len(blocked.names), "function": blocked.function,
                   "ends": ends_of(blocked),
                   "zero_calls": zero[0] if zero is not None else None, **measured_norms(blocked)})

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_jax.places import Place
 from traindx_tools.rules import Rule
 
@@ -58,6 +58,6 @@ def check(it: Mixed) -> Iterator[Finding]:
         what = (f"a change of one sample moves {name} of shape {it.shape} for {it.changed} of {it.samples - 1} other "
                 f"samples (axis {it.axis}){meet}")
     yield RULE.finding(
-        f"{it.function}: {what}", where, "evaluations that differ in one sample", strength=Strength.DIRECT,
+        f"{it.function}: {what}", where, "evaluations that differ in one sample", bearing=Bearing.CAUSE,
         measured={"op": it.op, "changed": it.changed, "samples": it.samples, "axis": it.axis, "function": it.function,
                   "kind": "axis" if it.lies_on is not None else "mixed", "code": place.quote if place else ""})

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_jax.errors import raised_at
 from traindx_tools.rules import Rule
 
@@ -34,5 +34,5 @@ def check(error: BaseException) -> Iterator[Finding]:
     where = Location(file=place[0], line=place[1]) if place else Location(module="vmap")
     first = " ".join(text.split())[:400]
     yield RULE.finding(f"{first}; in_axes=None is for what all examples share, an axis for what has one per example",
-                       where, "the error that ended the program", strength=Strength.DIRECT,
+                       where, "the error that ended the program", bearing=Bearing.CAUSE,
                        measured={"kind": "sizes" if "inconsistent sizes" in text else "axes"})

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_jax.errors import mismatches, raised_at
 from traindx_tools.rules import Rule
 
@@ -35,7 +35,7 @@ def check(error: BaseException) -> Iterator[Finding]:
     told = "; ".join(f"{leaf}: enters as {before}, leaves as {after}{_why(before, after)}" for leaf, before, after in
                      found[:4])
     yield RULE.finding(f"the carry of a loop changes its type: {told}", where, "the error that ended the program",
-                       strength=Strength.DIRECT,
+                       bearing=Bearing.CAUSE,
                        measured={"leaf": found[0][0], "before": found[0][1], "after": found[0][2], "count": len(found)})
 
 

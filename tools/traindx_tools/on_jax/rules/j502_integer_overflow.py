@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import Rule, Threshold
 
 if TYPE_CHECKING:
@@ -39,6 +39,6 @@ def check(wrapped: Wrapped, function: str) -> Iterator[Finding]:
     within = f" ({', '.join(wrapped.path)})" if wrapped.path else ""
     yield RULE.finding(
         f"{function}: {wrapped.op} of {wrapped.dtype}{within}{at} should give {wrapped.exact:.6g}, which it "
-        "cannot hold: it wraps around", where, "the traced call", strength=Strength.DIRECT,
+        "cannot hold: it wraps around", where, "the traced call", bearing=Bearing.CAUSE,
         measured={"op": wrapped.op, "dtype": wrapped.dtype, "exact": wrapped.exact, "function": function,
                   "code": place.quote if place else ""})

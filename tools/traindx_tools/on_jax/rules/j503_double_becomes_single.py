@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import Rule, Threshold
 
 RULE = Rule(
@@ -32,5 +32,5 @@ def check(function: str, argument: str, dtype: str, worst: float, place: tuple[s
     where = Location(file=file, line=line) if file is not None else Location(module=function)
     yield RULE.finding(
         f"{function}: {argument} is {dtype} and holds {worst:.17g}, which {dtype.replace('64', '32')} cannot hold: JAX "
-        "computes with 32 bits unless jax_enable_x64 is set", where, "the running process", strength=Strength.DIRECT,
+        "computes with 32 bits unless jax_enable_x64 is set", where, "the running process", bearing=Bearing.CAUSE,
         measured={"argument": argument, "dtype": dtype, "value": worst, "function": function})

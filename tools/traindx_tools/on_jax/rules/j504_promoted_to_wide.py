@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import Rule, Threshold
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def check(found: Sequence[Promoted], function: str) -> Iterator[Finding]:
     more = f", and {len(found) - 1} more arrays after it" if len(found) > 1 else ""
     yield RULE.finding(
         f"{function}: {told(first)}" + (f" at {place}" if place else "") + f"{more}: {added / 2**20:.0f} MiB more "
-        "where matrix products or loops read them", where, "the traced function", strength=Strength.DIRECT,
+        "where matrix products or loops read them", where, "the traced function", bearing=Bearing.CAUSE,
         measured={"before": first.before, "after": first.after, "shape": first.shape, "other": first.other,
                   "added_mib": added / 2**20, "count": len(found), "function": function,
                   "lines": tuple(str(p.place) for p in found[:20] if p.place is not None),

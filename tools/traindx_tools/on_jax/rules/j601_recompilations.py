@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import Rule, Threshold
 
 RULE = Rule(
@@ -51,6 +51,6 @@ def check(it: Recompiled) -> Iterator[Finding]:
     change = f": the {it.prop} of {it.argument} changed from {it.before} to {it.now}" if it.prop else ""
     yield RULE.finding(
         f"{it.function} was compiled {it.compilations} times in {it.calls} calls{change}", where,
-        "the running process", strength=Strength.DIRECT,
+        "the running process", bearing=Bearing.CAUSE,
         measured={"kind": it.prop or "unknown", "compilations": it.compilations, "calls": it.calls,
                   "argument": it.argument, "before": it.before, "now": it.now, "function": it.function})

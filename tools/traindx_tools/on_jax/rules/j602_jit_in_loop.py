@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import Rule, Threshold
 
 RULE = Rule(
@@ -32,5 +32,5 @@ def check(function: str, count: int, place: tuple[str, int] | None) -> Iterator[
     at = f" at {file}:{line}" if file is not None else ""
     yield RULE.finding(
         f"{count} functions named {function} were jitted{at}, and each was compiled: the jit stands inside a loop",
-        where, "the running process", strength=Strength.DIRECT,
+        where, "the running process", bearing=Bearing.CAUSE,
         measured={"kind": "jit in a loop", "count": count, "function": function})

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_jax.places import Place
 from traindx_tools.rules import Rule, Threshold
 
@@ -36,6 +36,6 @@ def check(function: str, sizes: Sequence[tuple[str, int]], place: Place | None) 
     named = ", ".join(name for name, _ in sizes[:3])
     yield RULE.finding(
         f"{function} captured {len(sizes)} arrays of {total / 2**20:.0f} MiB as constants ({named}): pass them as "
-        "arguments", where, "the compiled function", strength=Strength.DIRECT,
+        "arguments", where, "the compiled function", bearing=Bearing.CAUSE,
         severity=Severity.MEDIUM if total >= LARGE else None,
         measured={"bytes": total, "count": len(sizes), "function": function, "largest": sizes[0][0]})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_jax.places import Place
 from traindx_tools.rules import Rule
 
@@ -31,6 +31,6 @@ def check(function: str, op: str, path: Sequence[str], place: Place | None) -> I
     at = f" at {place}" if place else ""
     yield RULE.finding(
         f"{function} calls back into Python by {op}{at}" + (f" inside {', '.join(path)}" if path else ""), where,
-        "the compiled function", strength=Strength.PATTERN,
+        "the compiled function", bearing=Bearing.COMPANION,
         severity=Severity.LOW if inside and op != "debug_callback" else None,
         measured={"op": op, "path": tuple(path), "function": function})

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_jax.errors import raised_at
 from traindx_tools.rules import Rule
 
@@ -34,4 +34,4 @@ def check(error: BaseException) -> Iterator[Finding]:
     where = Location(file=place[0], line=place[1]) if place else Location(module="a donated argument")
     yield RULE.finding(
         f"an array was used after it had been donated to a call: {' '.join(text.split())[:200]}", where,
-        "the error that ended the program", strength=Strength.CIRCUMSTANTIAL, measured={"error": text[:200]})
+        "the error that ended the program", bearing=Bearing.SIGN, measured={"error": text[:200]})

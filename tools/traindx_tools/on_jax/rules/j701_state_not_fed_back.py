@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import Rule, Threshold
 
 RULE = Rule(
@@ -34,5 +34,5 @@ def check(function: str, argument: str, output: str, calls: int, leaves: int,
     yield RULE.finding(
         f"{function} was called {calls} times with the same {argument}, and output {output}, which has the same "
         f"structure ({leaves} arrays), was never passed back", where, "the running process",
-        strength=Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.SIGN,
         measured={"argument": argument, "output": output, "calls": calls, "leaves": leaves, "function": function})

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import Rule
 
 if TYPE_CHECKING:
@@ -36,6 +36,6 @@ def check(dropped: Dropped) -> Iterator[Finding]:
     yield RULE.finding(
         f"{dropped.function}: the new {dropped.what} for {names} is computed at {place} and reaches no output",
         Location(file=place.file, line=place.line, quote=place.quote), "the compiled function",
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"what": dropped.what, "inputs": dropped.names[:20], "function": dropped.function,
                   "code": place.quote})

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -38,7 +38,7 @@ def check(function: str, names: Sequence[str], calls: int, total: int, half: boo
     why = ": updates are smaller than half the spacing of the half-precision numbers" if half and not everything else ""
     yield RULE.finding(
         f"{function}: {what} in {calls} calls although an update is computed for them{why}", where,
-        "the running process", strength=Strength.CIRCUMSTANTIAL,
+        "the running process", bearing=Bearing.SIGN,
         severity=None if everything else Severity.MEDIUM if half else Severity.INFO,
         measured={"arrays": tuple(names[:50]), "count": len(names), "total": total, "calls": calls, "half": half,
                   "everything": everything, "function": function})

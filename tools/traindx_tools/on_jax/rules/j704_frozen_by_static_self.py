@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import Rule, Threshold
 
 RULE = Rule(
@@ -49,6 +49,6 @@ def check(frozen: Frozen) -> Iterator[Finding]:
     yield RULE.finding(
         f"{frozen.function} was compiled with {frozen.owner}.{frozen.attribute} = {frozen.was}, which it reads{at}; "
         f"it is {frozen.now} by now, and the compiled code keeps the old one", where, "the running process",
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": "static", "attribute": frozen.attribute, "was": frozen.was, "now": frozen.now,
                   "calls": frozen.calls, "function": frozen.function, "owner": frozen.owner})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import Rule, Threshold
 
 RULE = Rule(
@@ -33,5 +33,5 @@ def check(name: str, perplexity: float, size: float, step: int, reports: int) ->
         return
     yield RULE.finding(
         f"{name}: the codes in use have a perplexity of {perplexity:.1f} of {size:.0f} at step {step}, in {reports} "
-        "reports in a row", Location(step=step, module=name), "the running process", strength=Strength.CIRCUMSTANTIAL,
+        "reports in a row", Location(step=step, module=name), "the running process", bearing=Bearing.SIGN,
         measured={"perplexity": perplexity, "size": size, "reports": reports})

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength, Value
+from traindx_tools.finding import Bearing, Finding, Severity, Value
 from traindx_tools.on_logs.curves.outcomes import LOSSES, RAMP, growth_before_end, main_loss
 from traindx_tools.on_logs.curves.shapes import number, place, track, value_near
 from traindx_tools.on_logs.run import Ints, Run, Series
@@ -173,7 +173,7 @@ def _report(run: Run, breaks: list[Break]) -> Finding:
         "intact": tuple(_intact(run, s.group)), **_precision(run, s, i),
     }
     return RULE.finding(f"{s} {how}{before}{recovery}{rest}; {told}", s.at(max(0, i - 1) if onset == "ramp" else i, i),
-                        s.source, strength=Strength.CIRCUMSTANTIAL, severity=_severity(first), measured=measured)
+                        s.source, bearing=Bearing.SIGN, severity=_severity(first), measured=measured)
 
 
 def _sparse(s: Series, i: int) -> bool:
@@ -248,6 +248,6 @@ def _counted(run: Run) -> Iterator[Finding]:
             i = int(np.argmax(t.y > 0))
             yield RULE.finding(
                 f"{int((t.y > 0).sum())} of {len(t)} records count NaN iterations, the first at {t.place(i)}", t.at(i),
-                s.source, strength=Strength.PATTERN, severity=Severity.MEDIUM,
+                s.source, bearing=Bearing.COMPANION, severity=Severity.MEDIUM,
                 measured={"metric": "nan_steps", "onset": "counted", "position": float(s.position[t.index[i]])})
             return

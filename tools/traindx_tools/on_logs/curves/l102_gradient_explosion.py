@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.outcomes import growth_before_end, improved, main_loss
 from traindx_tools.on_logs.curves.schedules import rate_left
 from traindx_tools.on_logs.curves.shapes import Track, head_level, number, ratio, smooth, tail_level, track, value_near
@@ -143,7 +143,7 @@ def _report(run: Run, t: Track, e: Explosion) -> Finding:
                 + (f" at its peak of {number(e.peak)}" if e.peak > float(t.y[e.high]) else ""))
     tail = ", and is not finite after that" if ends else f", and ends at {number(tail_level(t.y))}"
     return RULE.finding(
-        text + tail, t.at(min(e.low, e.high), e.high), s.source, strength=Strength.CIRCUMSTANTIAL,
+        text + tail, t.at(min(e.low, e.high), e.high), s.source, bearing=Bearing.SIGN,
         severity=Severity.HIGH if ends or e.onset != "from-start" else Severity.MEDIUM,
         measured={"metric": s.name, "module": s.name.partition("/")[2] or None, "onset": e.onset, "base": e.base,
                   "peak": e.peak, "ratio": factor, "from_position": float(s.position[t.index[e.low]]),

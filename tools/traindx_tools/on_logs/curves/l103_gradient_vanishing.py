@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.outcomes import improved, main_loss
 from traindx_tools.on_logs.curves.shapes import Track, head_level, number, ratio, tail_level, track
 from traindx_tools.on_logs.run import Run
@@ -73,7 +73,7 @@ def _whole(run: Run, t: Track) -> Finding | None:
            f"grad_norm fell from {number(head)} to {number(tail)}")
     return RULE.finding(
         f"{how} while the {loss.series} stays at {number(tail_level(loss.y))} (it began at "
-        f"{number(head_level(loss.y))})", t.at(0, -1), t.series.source, strength=Strength.CIRCUMSTANTIAL,
+        f"{number(head_level(loss.y))})", t.at(0, -1), t.series.source, bearing=Bearing.SIGN,
         measured={"metric": "grad_norm", "median": typical, "first": head, "last": tail,
                   "scope": "whole", "from_start": small and head < WHOLE})
 
@@ -95,7 +95,7 @@ def _modules(run: Run) -> Iterator[Finding]:
     yield RULE.finding(
         f"{t.series.name} is {number(value)} (median of {len(t)} records) while {loud} is {number(loudest)}; "
         f"{len(chosen)} of {len(tracks)} modules are like that", t.at(0, -1), t.series.source,
-        strength=Strength.CIRCUMSTANTIAL, severity=Severity.HIGH if dead else Severity.MEDIUM,
+        bearing=Bearing.SIGN, severity=Severity.HIGH if dead else Severity.MEDIUM,
         measured={"metric": t.series.name, "module": t.series.name.partition("/")[2], "median": value,
                   "ratio": ratio(value, loudest), "modules": len(chosen), "scope": "module",
                   "by_depth": _by_depth(tracks)})

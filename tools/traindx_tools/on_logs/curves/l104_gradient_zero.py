@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.outcomes import improved, is_reinforcement, main_loss
 from traindx_tools.on_logs.curves.shapes import Track, number, printed_unit, track
 from traindx_tools.on_logs.run import Run
@@ -79,7 +79,7 @@ def _report(run: Run, t: Track, start: int) -> Finding:
     stays = f"; the {loss.series} ends at {number(loss.y[-1])}" if loss is not None else ""
     return RULE.finding(
         f"grad_norm is exactly 0 {since} ({len(t) - start} records){before}{stays}", t.at(start, -1), t.series.source,
-        strength=Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.SIGN,
         measured={"metric": "grad_norm", "scope": "whole", "onset": "from-start" if start == 0 else "later",
                   "position": float(t.series.position[t.index[start]]), "records": len(t) - start,
                   "reinforcement": is_reinforcement(run), "loss_zero": bool(loss is not None and not loss.y.any())})
@@ -95,7 +95,7 @@ def _modules(run: Run) -> Iterator[Finding]:
     parts = ", ".join(s.series.name.partition("/")[2] for s in silent[:4])
     yield RULE.finding(
         f"the gradient norm of {parts} is exactly 0 in all {len(t)} records while {len(tracks) - len(silent)} other "
-        "modules have gradients", t.at(0, -1), t.series.source, strength=Strength.CIRCUMSTANTIAL,
+        "modules have gradients", t.at(0, -1), t.series.source, bearing=Bearing.SIGN,
         severity=Severity.MEDIUM,
         measured={"metric": t.series.name, "scope": "module", "module": parts, "onset": "from-start",
                   "modules": len(silent)})

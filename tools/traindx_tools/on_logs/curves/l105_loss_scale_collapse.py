@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_logs.curves.outcomes import main_loss
 from traindx_tools.on_logs.curves.shapes import Track, number, track
 from traindx_tools.on_logs.readers.numbers import value
@@ -59,7 +59,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield RULE.finding(
         f"the loss scale falls from {number(peak)} at {t.place(start)} to {number(last)} at {t.place(-1)} "
         f"({halvings} halvings) without growing back; {order[1]}", t.at(start, -1), t.series.source,
-        strength=Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.SIGN,
         measured={"first": first, "last": last, "lowest": float(t.y.min()), "halvings": halvings,
                   "loss_nonfinite": order[0], "position": float(t.series.position[t.index[start]])})
 
@@ -79,7 +79,7 @@ def _announced(run: Run) -> Iterator[Finding]:
     yield RULE.finding(
         f"{len(told)} steps are skipped for overflow, from line {first.line} to {last.line}, and the loss scale is "
         f"reduced from {number(high)} to {number(low)}; {len(records)} records of metrics stand between", where, source,
-        strength=Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.SIGN,
         measured={"first": high, "last": low, "lowest": low, "halvings": len(told), "loss_nonfinite": "unknown",
                   "position": float(first.line)})
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.outcomes import (
     goes_on_after_change,
     is_adversarial,
@@ -78,7 +78,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield RULE.finding(
         f"{t.series} rises {began} to {number(rise.tail)} at the end ({t.place(-1)}), from {t.place(rise.onset)} on"
         f"{order}",
-        t.at(rise.onset, -1), t.series.source, strength=Strength.CIRCUMSTANTIAL,
+        t.at(rise.onset, -1), t.series.source, bearing=Bearing.SIGN,
         severity=Severity.LOW if down else Severity.HIGH if worse or rise.factor >= 2 else Severity.MEDIUM,
         measured={"metric": t.series.name, "head": rise.head, "best": rise.best, "tail": rise.tail,
                   "factor": rise.factor, "onset": "from-start" if from_start else "later",

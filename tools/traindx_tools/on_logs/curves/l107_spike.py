@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.outcomes import (
     goes_on_after_change,
     is_adversarial,
@@ -102,7 +102,7 @@ def _report(run: Run, t: Track, start: int, end: int, base: float, *, recovered:
                 f"{number(t.y[end + 1])} at {t.place(end + 1)}" + (f"; {count} spikes in all" if count > 1 else ""))
     stays = not recovered and not last
     return RULE.finding(
-        text, t.at(start, end), t.series.source, strength=Strength.CIRCUMSTANTIAL if stays else Strength.PATTERN,
+        text, t.at(start, end), t.series.source, bearing=Bearing.SIGN if stays else Bearing.COMPANION,
         severity=Severity.MEDIUM if stays else Severity.INFO,
         measured={"metric": t.series.name, "recovered": None if last else recovered, "base": base, "peak": peak,
                   "ratio": ratio(peak, base), "position": float(t.series.position[t.index[start]]), "spikes": count,

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.outcomes import is_reinforcement, main_loss
 from traindx_tools.on_logs.curves.shapes import Track, head_level, number, printed_unit, ratio, tail_level, track
 from traindx_tools.on_logs.run import Run, Series
@@ -65,7 +65,7 @@ def _huge(t: Track) -> Finding | None:
     how = f"it began at {number(t.y[0])}" if grown else "it has that size from the start and does not fall"
     return RULE.finding(
         f"{t.series} is {number(float(t.y[i]))} at {t.place(i)} ({number(peak)} at its largest); {how}", t.at(i),
-        t.series.source, strength=Strength.CIRCUMSTANTIAL, severity=Severity.HIGH if grown else Severity.MEDIUM,
+        t.series.source, bearing=Bearing.SIGN, severity=Severity.HIGH if grown else Severity.MEDIUM,
         measured={"metric": t.series.name, "kind": "huge", "first": float(t.y[0]), "peak": peak,
                   "onset": "grown" if grown else "from-start", "position": float(t.series.position[t.index[i]])})
 
@@ -83,7 +83,7 @@ def _zero(run: Run, t: Track, series: Series) -> Finding | None:
     also = "; the gradient norm is not finite" if broken else ""
     return RULE.finding(
         f"{t.series} is exactly 0 in {int(zero.sum())} records, {before}{also}", t.at(i, -1), series.source,
-        strength=Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.SIGN,
         measured={"metric": series.name, "kind": "zero", "onset": "from-start" if i == 0 else "later",
                   "records": int(zero.sum()), "position": float(series.position[t.index[i]]),
                   "gradient_nonfinite": broken})

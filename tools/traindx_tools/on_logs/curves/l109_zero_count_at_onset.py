@@ -20,7 +20,7 @@ from itertools import islice
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Location, Severity, Strength, Value
+from traindx_tools.finding import Bearing, Finding, Location, Severity, Value
 from traindx_tools.on_logs.curves.l101_nonfinite import is_loss_like
 from traindx_tools.on_logs.curves.outcomes import main_loss
 from traindx_tools.on_logs.curves.shapes import number, place
@@ -137,7 +137,7 @@ def _zero(s: Series, onset: Onset) -> Finding | None:
     told = f"; {100 * often:.3g} % of the {len(after)} later records are 0 too" if often else ""
     return RULE.finding(
         f"{s.name} is 0 at {onset}; it was {number(least)} or more in all {i} records before{told}", s.at(i), s.source,
-        strength=Strength.CIRCUMSTANTIAL if often <= OFTEN else Strength.PATTERN,
+        bearing=Bearing.SIGN if often <= OFTEN else Bearing.COMPANION,
         severity=Severity.CRITICAL if often <= OFTEN else Severity.HIGH,
         measured=_measured(s, i, onset, "zero-count", least=least, zeros_after=often))
 
@@ -148,7 +148,7 @@ def _always_zero(s: Series, onset: Onset) -> Finding | None:
         return None
     return RULE.finding(
         f"{s.name} is 0 in all {len(s)} records, and {onset.series} is {onset.kind} from the first on", s.at(0, -1),
-        s.source, strength=Strength.CIRCUMSTANTIAL, measured=_measured(s, 0, onset, "zero-always"))
+        s.source, bearing=Bearing.SIGN, measured=_measured(s, 0, onset, "zero-always"))
 
 
 def _told_of(note: Note, onset: Onset) -> Finding | None:
@@ -159,7 +159,7 @@ def _told_of(note: Note, onset: Onset) -> Finding | None:
     where = Location(file=note.source, line=note.line, quote=note.text[:200])
     return RULE.finding(
         f'the log counts bad values in the data ("{note.text[:100]}"), and {onset.series} is {onset.kind} from '
-        f"{place(onset.series, onset.i)} on", where, note.source, strength=Strength.CIRCUMSTANTIAL,
+        f"{place(onset.series, onset.i)} on", where, note.source, bearing=Bearing.SIGN,
         severity=Severity.HIGH, measured={"kind": "missing-told", "told": told.group()[:80],
                                           "broken": onset.series.name, "records_before": onset.i})
 
@@ -176,7 +176,7 @@ def _bad_input(s: Series, onset: Onset) -> Finding | None:
         return RULE.finding(
             f"{s.name} is {kind} at {place(s, first)}, and {onset.series} is {onset.kind} from "
             f"{place(onset.series, onset.i)}: the batch was bad before the model saw it", s.at(first), s.source,
-            strength=Strength.CIRCUMSTANTIAL, measured=_measured(s, first, onset, "input-nonfinite"))
+            bearing=Bearing.SIGN, measured=_measured(s, first, onset, "input-nonfinite"))
     if i is None or i < MANY or not s.finite[:i + 1].all():
         return None
     largest = float(np.abs(s.values[:i]).max())
@@ -184,7 +184,7 @@ def _bad_input(s: Series, onset: Onset) -> Finding | None:
         return None
     return RULE.finding(
         f"{s.name} is {number(float(s.values[i]))} at {onset}; it was {number(largest)} at most in all {i} records "
-        "before", s.at(i), s.source, strength=Strength.CIRCUMSTANTIAL, severity=Severity.HIGH,
+        "before", s.at(i), s.source, bearing=Bearing.SIGN, severity=Severity.HIGH,
         measured=_measured(s, i, onset, "extreme", largest=largest))
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.shapes import number
 from traindx_tools.on_logs.run import Run, Series
 from traindx_tools.rules import Rule, Threshold
@@ -50,7 +50,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield RULE.finding(
         f"{large.original} is {number(high / low)} times {small.original} ({number(high)} against {number(low)}, "
         "medians of the last half of the log)",
-        large.at(len(large) // 2, -1), large.source, strength=Strength.PATTERN,
+        large.at(len(large) // 2, -1), large.source, bearing=Bearing.COMPANION,
         measured={"large": large.name.partition("/")[2], "small": small.name.partition("/")[2], "ratio": high / low,
                   "high": high, "low": low, "modules": len(alive)})
 

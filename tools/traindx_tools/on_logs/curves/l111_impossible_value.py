@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.metric_ranges import Range, range_of
 from traindx_tools.on_logs.curves.outcomes import main_loss
 from traindx_tools.on_logs.curves.shapes import Track, number, track
@@ -69,7 +69,7 @@ def _outside(s: Series) -> Finding | None:
     allowed = _allowed(bound)
     return RULE.finding(
         f"{s} ({s.original}) is {number(float(t.y[i]))} at {t.place(i)}, and in {int(off.sum())} of {len(t)} records "
-        f"outside of {allowed}: it is {bound.why}", t.at(i), s.source, strength=Strength.CIRCUMSTANTIAL,
+        f"outside of {allowed}: it is {bound.why}", t.at(i), s.source, bearing=Bearing.SIGN,
         severity=Severity.HIGH if off.mean() >= 0.1 else Severity.MEDIUM,
         measured={"kind": "outside", "metric": s.name, "role": "score" if bound.share else "distance", "low": bound.low,
                   "high": high, "value": float(t.y[i]), "records": int(off.sum()),
@@ -98,7 +98,7 @@ def _placeholder(run: Run) -> Finding | None:
     return RULE.finding(
         f"{t.series}{who} is exactly {number(float(t.y[0]))} in all {len(t)} records: no computed loss repeats to the "
         "last digit, so this is a placeholder, printed where no loss was computed", t.at(0, -1), t.series.source,
-        strength=Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.SIGN,
         measured={"kind": "placeholder", "metric": t.series.name, "value": float(t.y[0]), "records": len(t),
                   "world_size": run.world_size, "position": _first(t)})
 
@@ -109,7 +109,7 @@ def _nothing_right(s: Series) -> Finding | None:
         return None
     return RULE.finding(
         f"{s} is exactly {number(float(t.y[0]))} in all {len(t)} records: every one is wrong, at every evaluation",
-        t.at(0, -1), s.source, strength=Strength.CIRCUMSTANTIAL, severity=Severity.MEDIUM,
+        t.at(0, -1), s.source, bearing=Bearing.SIGN, severity=Severity.MEDIUM,
         measured={"kind": "all-wrong", "metric": s.name, "value": float(t.y[0]), "records": len(t),
                   "position": _first(t)})
 

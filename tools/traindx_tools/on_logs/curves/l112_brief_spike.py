@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.outcomes import (
     goes_on_after_change,
     is_adversarial,
@@ -139,7 +139,7 @@ def _of_both(loss: _Spike, gradient: _Spike) -> Finding:
     return RULE.finding(
         f"{_words(loss)} ({number(loss.times)} times its scatter); the gradient norm rises from "
         f"{number(gradient.base)} to {number(gradient.peak)} with it ({number(grown)} times)",
-        loss.track.at(loss.start, loss.end), loss.track.series.source, strength=Strength.PATTERN,
+        loss.track.at(loss.start, loss.end), loss.track.series.source, bearing=Bearing.COMPANION,
         severity=Severity.LOW if loss.width >= RECORDS else Severity.INFO,
         measured={**_measured(loss), "gradient_base": gradient.base, "gradient_peak": gradient.peak,
                   "gradient_ratio": grown})
@@ -147,7 +147,7 @@ def _of_both(loss: _Spike, gradient: _Spike) -> Finding:
 
 def _of_one(s: _Spike) -> Finding:
     return RULE.finding(f"{_words(s)} ({number(s.times)} times its scatter)", s.track.at(s.start, s.end),
-                        s.track.series.source, strength=Strength.PATTERN, severity=Severity.INFO, measured=_measured(s))
+                        s.track.series.source, bearing=Bearing.COMPANION, severity=Severity.INFO, measured=_measured(s))
 
 
 def _measured(s: _Spike) -> dict[str, float | str | bool]:

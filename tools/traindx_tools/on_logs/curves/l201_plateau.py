@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.baselines import (
     Curve,
     block_means,
@@ -183,7 +183,7 @@ def _finding(c: Curve, witness: _Witness) -> Finding:
         f"{span(c.series, start, end)}{agrees}",
         c.series.at(start, end),
         c.series.source,
-        strength=Strength.CIRCUMSTANTIAL if witness.words else Strength.PATTERN,
+        bearing=Bearing.SIGN if witness.words else Bearing.COMPANION,
         severity=Severity.HIGH if witness.words else Severity.MEDIUM,
         measured={"metric": c.series.name, "group": c.series.group, "start": head(c.values), "level": tail(c.values),
                   "fall": fall, "noise": noise(c.values), "trend_z": z, "pace": pace, "records": len(c),

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.baselines import curve, median
 from traindx_tools.on_logs.curves.constants import (
     COIN_TOLERANCE,
@@ -95,7 +95,7 @@ def _finding(series: Series, match: Match) -> Finding:
         else f"{series} {_WORDS[match.kind](match)} ({when}){agrees}",
         series.at(match.start, match.end),
         series.source,
-        strength=Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.SIGN,
         severity=Severity.HIGH if strong or match.from_start else Severity.MEDIUM,
         measured={"kind": match.kind, "metric": series.name, "group": series.group, "level": match.level,
                   "expected": match.expected, "classes": match.classes, "accuracy": match.accuracy,
@@ -148,7 +148,7 @@ def _multiplied(run: Run) -> Iterator[Finding]:
                     f"(between {number(float(ratios.min()))} and {number(float(ratios.max()))} as a ratio of "
                     f"training to "
                     f"validation), and {name} is {factor:g}",
-                    held_out.at(start, end), held_out.source, strength=Strength.CIRCUMSTANTIAL,
+                    held_out.at(start, end), held_out.source, bearing=Bearing.SIGN,
                     severity=Severity.MEDIUM,
                     measured={"kind": "loss-ratio", "metric": train.name, "factor": factor, "factor_name": name,
                               "ratio": median(ratios), "records": len(h)},
@@ -171,7 +171,7 @@ def _multiplied_start(run: Run) -> Iterator[Finding]:
                 yield RULE.finding(
                     f"{c.series} starts at {number(first)}, {factor:g} times ln({known.count}) = "
                     f"{number(math.log(known.count))} ({known.why}), and {name} is {factor:g}",
-                    c.series.at(start), c.series.source, strength=Strength.CIRCUMSTANTIAL, severity=Severity.MEDIUM,
+                    c.series.at(start), c.series.source, bearing=Bearing.SIGN, severity=Severity.MEDIUM,
                     measured={"kind": "loss-ratio-at-start", "metric": c.series.name, "factor": factor,
                               "factor_name": name, "level": first, "classes": known.count},
                 )

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.baselines import Curve, curve, last_part, median, noise, ratio, smooth, tail, trend
 from traindx_tools.on_logs.curves.learning import (
     accuracy,
@@ -174,7 +174,7 @@ def _finding(run: Run, turn: _Turn) -> Finding | None:
         f"{number(turn.end)} {place(h.series, last)}, {percent(turn.growth - 1.0)} more, while training loss "
         f"falls from "
         f"{number(float(turn.train[turn.lowest]))} to {number(float(turn.train[-1]))}{words}",
-        h.series.at(lowest, last), h.series.source, strength=Strength.CIRCUMSTANTIAL, severity=severity,
+        h.series.at(lowest, last), h.series.source, bearing=Bearing.SIGN, severity=severity,
         measured={"kind": "loss", "val_min": turn.minimum, "val_min_at": float(h.series.position[lowest]),
                   "unit": h.series.unit, "val_first": float(h.values[0]), "val_end": turn.end, "growth": turn.growth,
                   "fell_first": turn.fell_first, "train_at_min": float(turn.train[turn.lowest]),
@@ -226,7 +226,7 @@ def _accuracy_declined(run: Run, train: Curve) -> Iterator[Finding]:
         f"{group} accuracy peaks at {number(float(smoothed[best]))} {place(acc.series, at_best)} and declines to "
         f"{number(end)} {place(acc.series, last)}, while training loss falls from {number(float(beside[best]))} to "
         f"{number(float(beside[-1]))}",
-        acc.series.at(at_best, last), acc.series.source, strength=Strength.CIRCUMSTANTIAL,
+        acc.series.at(at_best, last), acc.series.source, bearing=Bearing.SIGN,
         severity=Severity.MEDIUM if decline >= 2 * DECLINE else Severity.LOW,
         measured={"kind": "accuracy", "val_accuracy_best": float(smoothed[best]), "val_accuracy_end": end,
                   "val_best_at": float(acc.series.position[at_best]), "decline": decline,

@@ -23,7 +23,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.baselines import Curve, curve, median, noise, ratio, tail, trend
 from traindx_tools.on_logs.curves.learning import (
     accuracy,
@@ -160,7 +160,7 @@ def _finding(run: Run, kind: str, train: Floats, h: Curve) -> Finding:
                    f"{number(float(v[len(v) // 2:].max()))} in the second half of the run, while {training}",
     }[kind]
     return RULE.finding(
-        statement + said, s.at(start, end), s.source, strength=Strength.CIRCUMSTANTIAL,
+        statement + said, s.at(start, end), s.source, bearing=Bearing.SIGN,
         severity=Severity.LOW if small else Severity.HIGH if kind == "growing" else Severity.MEDIUM,
         measured={"kind": kind, "val_first": float(v[0]), "val_end": float(v[-1]), "val_min": float(v.min()),
                   "growth": ratio(float(v[-1]), float(v[0])), "train_first": float(train[0]),
@@ -182,7 +182,7 @@ def _accuracy_gap(run: Run) -> Iterator[Finding]:
         f"{held_out.series} is {number(tail(held_out.values))} while training accuracy is "
         f"{number(tail(train.values))}, "
         f"apart by {number(float(gaps[0]))} at the first evaluation already ({span(held_out.series, start, end)})",
-        held_out.series.at(start, end), held_out.series.source, strength=Strength.CIRCUMSTANTIAL,
+        held_out.series.at(start, end), held_out.series.source, bearing=Bearing.SIGN,
         severity=Severity.MEDIUM,
         measured={"kind": "accuracy", "val_accuracy": tail(held_out.values), "train_accuracy": tail(train.values),
                   "gap_first": float(gaps[0]), "gap_end": float(gaps[-1]), "records": len(held_out)},

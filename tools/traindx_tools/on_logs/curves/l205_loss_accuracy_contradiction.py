@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.baselines import (
     Curve,
     calibrated_loss,
@@ -127,7 +127,7 @@ def _floored(run: Run, loss: Curve, acc: Curve, train: Curve | None) -> Iterator
         f"{loss.series} settles at {number(level)} {span(loss.series, start, end)} while {acc.series} is "
         f"{number(share)}{beside}: a calibrated classifier of that accuracy stays below "
         f"{number(max(calibrated_loss(share, classes), 0.005))}",
-        loss.series.at(start, end), loss.series.source, strength=Strength.CIRCUMSTANTIAL,
+        loss.series.at(start, end), loss.series.source, bearing=Bearing.SIGN,
         severity=Severity.INFO if harmless else Severity.HIGH,
         measured={"kind": "floored-loss", "level": level, "accuracy": share, "train_level": train_level,
                   "double_softmax_classes": softmax.classes if softmax is not None else None,
@@ -145,7 +145,7 @@ def _both_fall(loss: Curve, acc: Curve) -> Iterator[Finding]:
     yield RULE.finding(
         f"{loss.series} falls from {number(head(loss.values))} to {number(tail(loss.values))} and {acc.series} falls "
         f"as well, from {number(head(acc.values))} to {number(tail(acc.values))}, {span(loss.series, start, end)}",
-        loss.series.at(start, end), loss.series.source, strength=Strength.CIRCUMSTANTIAL, severity=Severity.MEDIUM,
+        loss.series.at(start, end), loss.series.source, bearing=Bearing.SIGN, severity=Severity.MEDIUM,
         measured={"kind": "accuracy-falls", "level": tail(loss.values), "accuracy": tail(acc.values),
                   "accuracy_start": head(acc.values)},
     )
@@ -165,7 +165,7 @@ def _negative(loss: Curve, acc: Curve) -> Iterator[Finding]:
         f"{loss.series} falls below zero without end, from {number(first)} to {number(float(loss.values[-1]))} "
         f"{span(loss.series, start, end)}, and {acc.series} is {number(tail(acc.values))} (it was "
         f"{number(head(acc.values))}): no cross entropy is negative", loss.series.at(start, end), loss.series.source,
-        strength=Strength.CIRCUMSTANTIAL, severity=Severity.HIGH,
+        bearing=Bearing.SIGN, severity=Severity.HIGH,
         measured={"kind": "negative-loss", "level": last, "start": first, "accuracy": tail(acc.values)})
 
 
@@ -181,7 +181,7 @@ def _accuracy_stuck(loss: Curve, acc: Curve) -> Iterator[Finding]:
     yield RULE.finding(
         f"{loss.series} falls by {percent(fall)} to {number(tail(loss.values))} {span(loss.series, start, end)} while "
         f"{acc.series} on the same data stays at {number(level)} (it started at {number(first)})",
-        loss.series.at(start, end), loss.series.source, strength=Strength.CIRCUMSTANTIAL, severity=Severity.HIGH,
+        loss.series.at(start, end), loss.series.source, bearing=Bearing.SIGN, severity=Severity.HIGH,
         measured={"kind": "accuracy-chance", "fall": fall, "level": tail(loss.values), "accuracy": level,
                   "accuracy_start": first},
     )

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.baselines import HUGE, TINY, Curve, curve, median, tail
 from traindx_tools.on_logs.curves.learning import accuracy, epoch_numbers, is_adversarial, main_loss, number, span
 from traindx_tools.on_logs.run import Floats, Run
@@ -143,7 +143,7 @@ def _finding(run: Run, c: Curve, t: _Teeth, kind: str) -> Finding:
     return RULE.finding(
         f"{c.series} {course} at the start of the next, typically from {number(t.last)} to "
         f"{number(t.next)}, at {up} of {len(t.jumps)} epoch starts {span(c.series, start, end)}{said}",
-        c.series.at(start, end), c.series.source, strength=Strength.CIRCUMSTANTIAL,
+        c.series.at(start, end), c.series.source, bearing=Bearing.SIGN,
         severity=Severity.HIGH if kind == "sawtooth" else Severity.MEDIUM,
         measured={"kind": kind, "last": t.last, "next": t.next, "jump": float(np.mean(t.jumps)),
                   "boundaries": len(t.jumps), "boundaries_up": up, "records_per_epoch": t.period,

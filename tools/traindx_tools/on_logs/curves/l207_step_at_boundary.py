@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.baselines import Curve, curve, median, noise, ratio, tail
 from traindx_tools.on_logs.curves.learning import (
     epoch_numbers,
@@ -124,7 +124,7 @@ def _step(run: Run, c: Curve, cut: int, kind: str, limit: float) -> Finding | No
     return RULE.finding(
         f"{c.series} steps up from {number(before)} to {number(after)} ({number(ratio(after, before))} times) "
         f"{place(c.series, end)}, {what}{said}",
-        c.series.at(start, end), c.series.source, strength=Strength.CIRCUMSTANTIAL,
+        c.series.at(start, end), c.series.source, bearing=Bearing.SIGN,
         severity=Severity.MEDIUM if recovered else Severity.HIGH,
         measured={"kind": kind, "before": before, "after": after, "ratio": ratio(after, before), "recovered": recovered,
                   "of_start": ratio(after, float(v[0])) if v[0] > 0 else None,

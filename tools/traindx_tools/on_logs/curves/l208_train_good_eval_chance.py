@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.baselines import Curve, curve, drop, head, median, noise, spread, tail, trend
 from traindx_tools.on_logs.curves.learning import (
     accuracy,
@@ -107,7 +107,7 @@ def _finding(run: Run, held_out: Curve, reached: float | None, fell: float, chan
     return RULE.finding(
         f"{trained}, yet {held_out.series} stays at {number(level)}{guess} "
         f"{span(held_out.series, start, end)}{said}",
-        held_out.series.at(start, end), held_out.series.source, strength=Strength.CIRCUMSTANTIAL,
+        held_out.series.at(start, end), held_out.series.source, bearing=Bearing.SIGN,
         measured={"train_accuracy": reached, "train_fall": fell, "eval_accuracy": level,
                   "eval_accuracy_best": float(held_out.values.max()), "eval_accuracy_median": median(held_out.values),
                   "chance": chance, "eval_loss_first": float(losses[0]) if losses is not None and len(losses) else None,

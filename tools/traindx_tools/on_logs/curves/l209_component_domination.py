@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.baselines import Curve, curve, drop, last_part, median, ratio
 from traindx_tools.on_logs.curves.learning import (
     AUXILIARY,
@@ -161,7 +161,7 @@ def _finding(kind: str, term: _Term, task: list[_Term], weighted: float, total: 
     return RULE.finding(
         f"{s.original}: {amount}, {number(ratio(weighted, total))} times {names} ({number(total)}) "
         f"{span(s, start, end)}",
-        s.at(start, end), s.source, strength=Strength.PATTERN if kind == "growing" else Strength.CIRCUMSTANTIAL,
+        s.at(start, end), s.source, bearing=Bearing.COMPANION if kind == "growing" else Bearing.SIGN,
         severity=Severity.HIGH if kind == "weighted" else Severity.MEDIUM,
         measured={"kind": kind, "term": term.name, "level": term.level, "weighted": weighted, "task": names,
                   "task_level": total, "times": ratio(weighted, total),
@@ -183,7 +183,7 @@ def _scale(terms: list[_Term]) -> Iterator[Finding]:
         f"{s.original} is {number(ratio(largest.level, term.level))} times {term.curve.series.original} "
         f"({number(largest.level)} against {number(term.level)}) {span(s, start, end)}; it fell by "
         f"{percent(drop(largest.curve.values))}, the small one did not fall",
-        s.at(start, end), s.source, strength=Strength.PATTERN, severity=Severity.MEDIUM,
+        s.at(start, end), s.source, bearing=Bearing.COMPANION, severity=Severity.MEDIUM,
         measured={"kind": "scale", "term": largest.name, "level": largest.level, "starved": term.name,
                   "starved_level": term.level, "times": ratio(largest.level, term.level)},
     )

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.baselines import Curve, constant, curve, head
 from traindx_tools.on_logs.curves.learning import AUXILIARY, is_reinforcement, number, place, span
 from traindx_tools.on_logs.run import Run
@@ -107,7 +107,7 @@ def _finding(kind: str, c: Curve) -> Finding:
                     f"{span(s, start, end)}",
     }[kind]
     return RULE.finding(
-        statement, s.at(start, end), s.source, strength=Strength.CIRCUMSTANTIAL,
+        statement, s.at(start, end), s.source, bearing=Bearing.SIGN,
         severity=Severity.LOW if AUXILIARY.search(s.name) and kind != "became-zero" else Severity.MEDIUM,
         measured={"kind": kind, "term": s.name, "value": float(c.values[-1]), "records": len(c)},
     )

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.baselines import Curve, curve, drop, head, noise, tail, trend
 from traindx_tools.on_logs.curves.constants import explain
 from traindx_tools.on_logs.curves.learning import (
@@ -98,7 +98,7 @@ def _finding(c: Curve, known: ClassCount) -> Finding:
     return RULE.finding(
         f"{c.series} stays at {number(tail(c.values))}, chance over {known.count} classes is "
         f"{percent(1.0 / known.count)} ({known.why}), {span(c.series, start, end)}",
-        c.series.at(start, end), c.series.source, strength=Strength.CIRCUMSTANTIAL,
+        c.series.at(start, end), c.series.source, bearing=Bearing.SIGN,
         measured={"accuracy": tail(c.values), "accuracy_start": head(c.values), "classes": known.count,
                   "chance": 1.0 / known.count, "group": c.series.group, "records": len(c)},
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.baselines import (
     Curve,
     curve,
@@ -104,7 +104,7 @@ def _finding(run: Run, c: Curve, kind: str, acc: float | None) -> Finding:
         f"fell by {percent(drop(c.values))} from {number(head(c.values))} and rests at")
     return RULE.finding(
         f"{c.series} {course} {number(tail(c.values))} {span(c.series, start, end)}{said}",
-        c.series.at(start, end), c.series.source, strength=Strength.PATTERN,
+        c.series.at(start, end), c.series.source, bearing=Bearing.COMPANION,
         measured={"kind": kind, "group": c.series.group, "fall": drop(c.values), "level": tail(c.values),
                   "accuracy": acc, "unexplained": unexplained},
     )

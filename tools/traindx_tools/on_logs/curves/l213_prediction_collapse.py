@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.baselines import Curve, constant, curve, head, last_part, ratio, tail
 from traindx_tools.on_logs.curves.constants import key_with_underscores, target_variance
 from traindx_tools.on_logs.curves.learning import accuracy, is_reinforcement, main_loss, number, percent, span
@@ -166,7 +166,7 @@ def _same_class(run: Run) -> Iterator[Finding]:
     yield _finding(acc, "same-class", f"{acc.series} is {number(level)} to the last digit at all {len(acc)} "
                                       f"evaluations "
                                       "while the loss moves, as if one class were named for every sample",
-                   {"level": level, "records": len(acc)}, Severity.MEDIUM, Strength.PATTERN)
+                   {"level": level, "records": len(acc)}, Severity.MEDIUM, Bearing.COMPANION)
 
 
 def _losses_move(run: Run) -> bool:
@@ -175,7 +175,7 @@ def _losses_move(run: Run) -> bool:
 
 
 def _finding(c: Curve, kind: str, words: str, measured: dict[str, float | None], severity: Severity = Severity.HIGH,
-             strength: Strength = Strength.CIRCUMSTANTIAL) -> Finding:
+             bearing: Bearing = Bearing.SIGN) -> Finding:
     start, end = c.where(0, len(c) - 1)
     return RULE.finding(f"{words}, {span(c.series, start, end)}", c.series.at(start, end), c.series.source,
-                        strength=strength, severity=severity, measured={"kind": kind, **measured})
+                        bearing=bearing, severity=severity, measured={"kind": kind, **measured})

@@ -18,7 +18,7 @@ from itertools import combinations
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.baselines import Curve, curve, head, median, noise, ratio, tail, trend
 from traindx_tools.on_logs.curves.learning import (
     AUXILIARY,
@@ -119,7 +119,7 @@ def _disparity(siblings: list[Curve], arithmetic: bool) -> Finding | None:
     return RULE.finding(
         f"{listed(_course(c) for c in learned)} while {listed(_course(c) for c in stuck)}, "
         f"{span(s, *learned[0].where(0, len(learned[0]) - 1))}",
-        s.at(*learned[0].where(0, len(learned[0]) - 1)), s.source, strength=Strength.CIRCUMSTANTIAL,
+        s.at(*learned[0].where(0, len(learned[0]) - 1)), s.source, bearing=Bearing.SIGN,
         severity=Severity.HIGH if arithmetic else Severity.MEDIUM,
         measured={"learned": tuple(c.series.original for c in learned),
                   "stuck": tuple(c.series.original for c in stuck), "learned_count": len(learned),

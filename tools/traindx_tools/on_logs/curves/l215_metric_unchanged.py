@@ -18,7 +18,7 @@ import math
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_logs.curves.baselines import Curve, constant, curve, median, tail
 from traindx_tools.on_logs.curves.learning import main_loss, number, span
 from traindx_tools.on_logs.run import Note, Run, Series
@@ -179,7 +179,7 @@ def _finding(run: Run, statement: str, place: Location, source: str,
               f"the learning rate {number(rate)}" if rate is not None else ""]
     said = " and ".join(b for b in beside if b)
     return RULE.finding(f"{statement}, although training goes on{f' ({said})' if said else ''}", place, source,
-                        strength=Strength.CIRCUMSTANTIAL, severity=Severity.HIGH,
+                        bearing=Bearing.SIGN, severity=Severity.HIGH,
                         measured={**measured, "grad_norm": norm, "learning_rate": rate,
                                   "grad_norm_nonzero": norm is not None and norm > 0})
 

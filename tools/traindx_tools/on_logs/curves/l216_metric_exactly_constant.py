@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.baselines import Curve, constant, curve, drop, fraction, noise, ratio, spread, trend
 from traindx_tools.on_logs.curves.learning import (
     class_counts,
@@ -108,6 +108,6 @@ def _finding(run: Run, c: Curve, loss: Curve) -> Finding:
     return RULE.finding(
         f"{c.series} is {number(value)} to the last digit in all {len(c)} records {span(c.series, start, end)}, while "
         f"{loss.series} {moved}: no answer changes", c.series.at(start, end), c.series.source,
-        strength=Strength.CIRCUMSTANTIAL, severity=Severity.HIGH,
+        bearing=Bearing.SIGN, severity=Severity.HIGH,
         measured={"metric": c.series.name, "group": c.series.group, "value": value, "records": len(c), "pace": pace,
                   "loss_fall": fall, "loss_trend": z, "loss": float(loss.values[-1]), "classes": classes})

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves import l201_plateau
 from traindx_tools.on_logs.curves.baselines import Curve, constant, curve, fraction, ratio, tail, trend
 from traindx_tools.on_logs.curves.l216_metric_exactly_constant import SCORES
@@ -131,7 +131,7 @@ def _finding(c: Curve, unseen: float, witness: _Witness) -> Finding:
         f"{c.series} scatters around its first value of {number(float(v[0]))} (mean {number(float(v.mean()))}) in all "
         f"{len(c)} records {span(c.series, start, end)} without a trend; a fall of {percent(unseen)} would have "
         f"shown{agrees}", c.series.at(start, end), c.series.source,
-        strength=Strength.CIRCUMSTANTIAL if witness.words else Strength.PATTERN,
+        bearing=Bearing.SIGN if witness.words else Bearing.COMPANION,
         severity=Severity.HIGH if witness.words else Severity.INFO,
         measured={"metric": c.series.name, "group": c.series.group, "first": float(v[0]), "level": float(v.mean()),
                   "trend_z": trend(v), "unseen": unseen, "records": len(c), "corroborated": bool(witness.words)})

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.outcomes import is_adversarial, is_reinforcement, main_loss
 from traindx_tools.on_logs.curves.shapes import Track, number, rank_correlation, track, value_near
 from traindx_tools.on_logs.run import Note, Run
@@ -68,7 +68,7 @@ def _turned(run: Run, t: Track, note: Note) -> Finding | None:
     return RULE.finding(
         f"{t.series} had fallen to {number(float(before[-1]))} at {t.place(cut - 1)} and rises to {number(last)} at "
         f"{t.place(len(t) - 1)} after the log announces a change (\"{note.text.strip()[:80]}\"){rate}",
-        t.at(cut, len(t) - 1), t.series.source, strength=Strength.CIRCUMSTANTIAL,
+        t.at(cut, len(t) - 1), t.series.source, bearing=Bearing.SIGN,
         measured={"before": float(before[-1]), "after": last, "ratio": last / level,
                   "announced": note.text.strip()[:80],
                   "position": float(t.series.position[t.index[cut]]), "lr": lr})

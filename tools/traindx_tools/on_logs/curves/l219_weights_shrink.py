@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.outcomes import improved, main_loss
 from traindx_tools.on_logs.curves.shapes import head_level, number, ratio, tail_level, track
 from traindx_tools.on_logs.run import Run
@@ -46,5 +46,5 @@ def check(run: Run) -> Iterator[Finding]:
     yield RULE.finding(
         f"{norm.series.original} shrinks from {number(first)} to {number(last)} ({number(ratio(first, last))} times) "
         f"up to {norm.place(-1)}, while {loss.series} goes from {number(head_level(loss.y))} to "
-        f"{number(tail_level(loss.y))}", norm.at(0, -1), norm.series.source, strength=Strength.CIRCUMSTANTIAL,
+        f"{number(tail_level(loss.y))}", norm.at(0, -1), norm.series.source, bearing=Bearing.SIGN,
         measured={"first": first, "last": last, "loss_first": head_level(loss.y), "loss_last": tail_level(loss.y)})

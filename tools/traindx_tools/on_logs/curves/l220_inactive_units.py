@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.baselines import curve, last_part
 from traindx_tools.on_logs.curves.constants import key_with_underscores
 from traindx_tools.on_logs.curves.learning import number, span
@@ -58,7 +58,7 @@ def check(run: Run) -> Iterator[Finding]:
             start, end = c.where(len(c) - len(last), len(c) - 1)
             yield RULE.finding(
                 f"{s.original} is {number(float(last[-1]))} {span(s, start, end)}: no unit is active", s.at(start, end),
-                s.source, strength=Strength.CIRCUMSTANTIAL,
+                s.source, bearing=Bearing.SIGN,
                 measured={"metric": s.original, "level": float(last[-1]), "records": len(last),
                           "from_start": bool(c.values[0] == last[-1])})
             return

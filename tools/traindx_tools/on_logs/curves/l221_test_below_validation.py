@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.baselines import tail
 from traindx_tools.on_logs.curves.learning import accuracy, is_reinforcement, number
 from traindx_tools.on_logs.run import Run
@@ -47,5 +47,5 @@ def check(run: Run) -> Iterator[Finding]:
     yield RULE.finding(
         f"test accuracy is {number(told)} while validation accuracy is {number(kept)}, the same as in training "
         f"({number(seen)})", test.series.at(len(test.series) - 1), test.series.source,
-        strength=Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.SIGN,
         measured={"test": told, "validation": kept, "train": seen, "gap": kept - told})

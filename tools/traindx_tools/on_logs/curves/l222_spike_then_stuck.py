@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.baselines import curve, head, tail
 from traindx_tools.on_logs.curves.constants import explain
 from traindx_tools.on_logs.curves.learning import accuracy
@@ -65,7 +65,7 @@ def check(run: Run) -> Iterator[Finding]:
         yield RULE.finding(
             f"{t.series} shoots up from {number(first)} to {number(peak)} at {t.place(peak_at)} and then stays at "
             f"{number(level)} to the end ({t.place(-1)}); {', '.join(signs)}", t.at(0, -1), t.series.source,
-            strength=Strength.CIRCUMSTANTIAL,
+            bearing=Bearing.SIGN,
             measured={"first": first, "peak": peak, "level": level, "lr": lr, "signs": len(signs),
                       "position": float(t.series.position[t.index[peak_at]])})
 

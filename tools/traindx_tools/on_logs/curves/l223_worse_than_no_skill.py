@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.baselines import last_part, median
 from traindx_tools.on_logs.curves.learning import number, span
 from traindx_tools.on_logs.curves.skill import AREA, ENOUGH, FAR, INVERTED, MADE_GOOD, Skill, harm, skill_in_training
@@ -74,6 +74,6 @@ def _finding(run: Run, s: Skill) -> Finding:
     return RULE.finding(
         f"{series} is {number(level)} in the last {count} records, {span(series, start, end)}, where {s.words}: "
         f"worse than a model without skill{beside}", series.at(start, end), series.source,
-        strength=Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.SIGN,
         measured={"kind": s.kind, "level": level, "skill": median(last_part(c.values, 1 / 3)), "group": series.group,
                   "train": train, "records": len(c)})

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.outcomes import improved, main_loss
 from traindx_tools.on_logs.curves.schedules import Plan, learning_rates, plan, rounds_to_zero
 from traindx_tools.on_logs.curves.shapes import Track, number, printed_unit, ratio, track
@@ -58,7 +58,7 @@ def _from_start(run: Run, t: Track) -> Finding | None:
         return None
     return RULE.finding(
         f"the learning rate is 0 in all {len(t)} records, and the {loss.series} stays at {number(loss.y[-1])}",
-        t.at(0, -1), t.series.source, strength=Strength.CIRCUMSTANTIAL,
+        t.at(0, -1), t.series.source, bearing=Bearing.SIGN,
         measured={"onset": "from-start", "position": float(t.series.position[t.index[0]]), "records": len(t),
                   "peak": 0.0})
 
@@ -100,7 +100,7 @@ def _report(t: Track, start: int, share: float, left: float, where: Plan, peak: 
     what = "reaches 0" if exact else f"falls to {number(float(t.y[start]))} and less (peak {number(peak)})"
     return RULE.finding(
         f"the learning rate {what} at {t.place(start)} of {planned} ({100 * share:.0f} %){pace}, and {counted} without "
-        "learning", t.at(start, -1), s.source, strength=Strength.CIRCUMSTANTIAL if where.known else Strength.PATTERN,
+        "learning", t.at(start, -1), s.source, bearing=Bearing.SIGN if where.known else Bearing.COMPANION,
         severity=Severity.HIGH if where.known or exact else Severity.MEDIUM,
         measured={"onset": "later", "position": float(s.position[t.index[start]]), "share": share, "left": left,
                   "exact": exact, "peak": peak, "pace": ratio(1, share), "planned": where.end,

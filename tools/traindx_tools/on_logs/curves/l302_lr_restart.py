@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.outcomes import main_loss
 from traindx_tools.on_logs.curves.schedules import Jump, jumps_up, learning_rates
 from traindx_tools.on_logs.curves.shapes import Track, number, ratio, track, value_near
@@ -175,7 +175,7 @@ def _report(t: Track, j: Jump, c: Context, count: int) -> Finding:
         f"the learning rate {moves} from {number(j.before)} at {t.place(j.i - 1)} "
         f"{'' if j.top is None else f'with {number(float(t.y[j.i]))} '}back up to {number(j.after)} at "
         f"{t.place(top)}{back}{resume}{loss}{then}", t.at(j.i), s.source,
-        strength=Strength.DIRECT if certain and (initial or to_peak) else Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.CAUSE if certain and (initial or to_peak) else Bearing.SIGN,
         severity=Severity.HIGH if c.resume is not None or c.loss_jumps else Severity.MEDIUM,
         measured={"position": float(s.position[t.index[j.i]]), "before": j.before, "after": j.after, "initial": initial,
                   "to_peak": to_peak, "ratio": ratio(j.after, j.before), "at_resume": c.resume is not None,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.schedules import learning_rates, plan
 from traindx_tools.on_logs.curves.shapes import Track, line_fit, ratio
 from traindx_tools.on_logs.run import Run
@@ -98,7 +98,7 @@ def _report(t: Track, ladder: Ladder, for_three: float, planned: float) -> Findi
     return RULE.finding(
         f"the learning rate is multiplied by {rate} every {t.unit} from {t.place(a)} on: {t.y[a]:.3g} at {t.place(a)}, "
         f"{t.y[b]:.3g} at {t.place(b)}; it loses three decades every {for_three:.3g} {t.unit}s of {planned:.10g}",
-        t.at(a, b), s.source, strength=Strength.DIRECT if exact and t.unit != "record" else Strength.CIRCUMSTANTIAL,
+        t.at(a, b), s.source, bearing=Bearing.CAUSE if exact and t.unit != "record" else Bearing.SIGN,
         measured={"ratio": ladder.rate, "unit": t.unit, "first": float(t.y[a]), "last": float(t.y[b]),
                   "position": float(s.position[t.index[a]]), "end_position": float(s.position[t.index[b]]),
                   "decades": float(np.log10(t.y[a]) - np.log10(t.y[b])), "three_decades_in": for_three,

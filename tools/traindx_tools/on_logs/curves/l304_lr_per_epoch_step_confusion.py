@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.schedules import decay, epochs, learning_rates, plan, steps_per_epoch
 from traindx_tools.on_logs.curves.shapes import Track, line_fit, number, ratio
 from traindx_tools.on_logs.run import Run
@@ -54,7 +54,7 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _finding(t: Track, text: str, kind: str, **measured: float | None) -> Finding:
-    return RULE.finding(text, t.at(0, -1), t.series.source, strength=Strength.CIRCUMSTANTIAL,
+    return RULE.finding(text, t.at(0, -1), t.series.source, bearing=Bearing.SIGN,
                         measured={"kind": kind, "position": float(t.series.position[t.index[0]]), **measured})
 
 

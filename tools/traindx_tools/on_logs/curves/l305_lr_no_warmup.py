@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.outcomes import is_adversarial, is_reinforcement, main_loss
 from traindx_tools.on_logs.curves.schedules import learning_rates
 from traindx_tools.on_logs.curves.shapes import Track, number, ratio, tail_level, track
@@ -65,7 +65,7 @@ def _report(loss: Track, rate: Track, i: int, end: float) -> Finding:
     return RULE.finding(
         f"{loss.series} rises from {number(loss.y[0])} to {number(loss.y[i])} by {loss.place(i)} at the full learning "
         f"rate of {number(rate.y[0])} (no warm-up), and ends at {number(end)}", loss.at(0, i), loss.series.source,
-        strength=Strength.PATTERN,
+        bearing=Bearing.COMPANION,
         measured={"first": float(loss.y[0]), "peak": float(loss.y[i]), "last": end, "lr": float(rate.y[0]),
                   "ratio": ratio(float(loss.y[i]), float(loss.y[0])),
                   "position": float(loss.series.position[loss.index[i]])})

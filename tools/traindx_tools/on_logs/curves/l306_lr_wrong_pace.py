@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.schedules import (
     Decay,
     Plan,
@@ -89,7 +89,7 @@ def _too_fast(run: Run, t: Track, d: Decay, where: Plan) -> Finding | None:
     certain = where.known and whole is not None and d.floor <= 1e-6 * d.peak
     return RULE.finding(
         text, t.at(d.reached, -1), t.series.source,
-        strength=Strength.DIRECT if certain else Strength.CIRCUMSTANTIAL if whole else Strength.PATTERN,
+        bearing=Bearing.CAUSE if certain else Bearing.SIGN if whole else Bearing.COMPANION,
         severity=Severity.HIGH if low and (whole or where.known) else Severity.MEDIUM,
         measured=_measured(t, d, where, k, whole, equal, "too-fast"))
 
@@ -110,7 +110,7 @@ def _too_slow(run: Run, t: Track, d: Decay, where: Plan) -> Finding | None:
         f"training ends at {t.unit} {where.last:.10g} with the learning rate at {number(float(t.y[-1]))}, "
         f"{100 * ratio(float(t.y[-1]), d.peak):.0f} % of its peak: the {d.shape} decay would end at {d.end:.4g}, "
         f"{k:.3g} times the {planned} {where.end:.10g}{named}", t.at(d.start, -1), t.series.source,
-        strength=Strength.CIRCUMSTANTIAL if equal and where.known else Strength.PATTERN, severity=Severity.MEDIUM,
+        bearing=Bearing.SIGN if equal and where.known else Bearing.COMPANION, severity=Severity.MEDIUM,
         measured=_measured(t, d, where, 1 / k, whole, equal, "too-slow"))
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_logs.curves.outcomes import RAMP, improved, main_loss, trouble
 from traindx_tools.on_logs.curves.schedules import config_number, learning_rates, rounds_to_zero
 from traindx_tools.on_logs.curves.shapes import head_level, number, tail_level, track
@@ -119,7 +119,7 @@ def _too_high(run: Run, rate: Rate, optimizer: str | None, high: float) -> Itera
     yield RULE.finding(
         f"the learning rate of {number(rate.value)} is {number(factor)} times the highest usual for "
         f"{optimizer or 'any common optimizer'} ({number(high)}), and {fate}", rate.where, rate.source,
-        strength=Strength.CIRCUMSTANTIAL, severity=Severity.HIGH if after.diverged or score else Severity.MEDIUM,
+        bearing=Bearing.SIGN, severity=Severity.HIGH if after.diverged or score else Severity.MEDIUM,
         measured={"kind": "high", "lr": rate.value, "optimizer": optimizer, "usual": high, "factor": factor,
                   "diverged": after.diverged, "growth": after.growth, "specific": specific,
                   "nonfinite": after.nonfinite, "from_config": rate.from_config})
@@ -135,7 +135,7 @@ def _too_low(run: Run, rate: Rate, optimizer: str | None, low: float) -> Iterato
         f"the learning rate is {number(rate.value)} at its largest, {number(low / rate.value)} times below the lowest "
         f"usual for {optimizer or 'any common optimizer'} ({number(low)}), and the loss stays at "
         f"{number(tail_level(loss.y))} (it began at {number(head_level(loss.y))})", rate.where, rate.source,
-        strength=Strength.CIRCUMSTANTIAL, severity=Severity.HIGH,
+        bearing=Bearing.SIGN, severity=Severity.HIGH,
         measured={"kind": "low", "lr": rate.value, "optimizer": optimizer, "usual": low, "factor": rate.value / low,
                   "diverged": False, "growth": 1.0, "specific": True, "nonfinite": False,
                   "from_config": rate.from_config})

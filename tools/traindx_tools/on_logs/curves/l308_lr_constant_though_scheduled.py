@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.schedules import config_number, learning_rates, plan
 from traindx_tools.on_logs.curves.shapes import Track, number, printed_unit
 from traindx_tools.on_logs.run import Run
@@ -55,7 +55,7 @@ def check(run: Run) -> Iterator[Finding]:
         yield RULE.finding(
             f"the configuration asks for {asked[0]} = {asked[1]}, but the learning rate is {number(float(t.y[0]))} in "
             f"all {len(t)} records from {t.place(0)} to {t.place(-1)}", t.at(0, -1), t.series.source,
-            strength=Strength.CIRCUMSTANTIAL,
+            bearing=Bearing.SIGN,
             measured={"setting": asked[0], "schedule": asked[1], "lr": float(t.y[0]), "records": len(t),
                       "position": float(t.series.position[t.index[0]]), "done": where.done})
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves import l304_lr_per_epoch_step_confusion
 from traindx_tools.on_logs.curves.schedules import Plan, config_number, learning_rates, plan
 from traindx_tools.on_logs.curves.shapes import Track, line_fit, number, ratio
@@ -108,18 +108,18 @@ def _report(run: Run, t: Track, rise: Ramp, where: Plan) -> Finding:
     text = (f"{rises}, {why},{reached or ' without ever falling'}: the warm-up never ends and no decay follows" if ended
             else f"{rises}, the last record of the log,{reached} ({why})".replace(", (", " ("))
     return RULE.finding(
-        text, t.at(0, -1), t.series.source, strength=_strength(t, rise, ended, where, share),
+        text, t.at(0, -1), t.series.source, bearing=_bearing(t, rise, ended, where, share),
         severity=Severity.HIGH if ended else Severity.INFO if where.known else Severity.LOW,
         measured={"ended": ended, "planned": where.end if where.known else None, "done": where.done, "first": first,
                   "last": last, "peak": peak, "share": share, "slope": rise.slope, "linear": rise.straight,
                   "warmup_steps": length, "records": len(t), "position": float(t.series.position[t.index[0]])})
 
 
-def _strength(t: Track, rise: Ramp, ended: bool, where: Plan, share: float | None) -> Strength:
+def _bearing(t: Track, rise: Ramp, ended: bool, where: Plan, share: float | None) -> Bearing:
     if not ended:
-        return Strength.PATTERN
+        return Bearing.COMPANION
     computed = rise.straight and len(t) >= 8 and (where.known or (share is not None and share < 0.9))
-    return Strength.DIRECT if computed else Strength.CIRCUMSTANTIAL
+    return Bearing.CAUSE if computed else Bearing.SIGN
 
 
 def _ended(run: Run, where: Plan, warm_up: float | None) -> tuple[bool, str]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.outcomes import main_loss
 from traindx_tools.on_logs.curves.schedules import jumps_up, learning_rates, plan
 from traindx_tools.on_logs.curves.shapes import Track, number, ratio, track
@@ -162,7 +162,7 @@ def _report(run: Run, t: Track, found: Turn) -> Finding:
         f"{t.place(found.low)}, {100 * of_end:.3g} % of the {end:.10g} {known} {t.unit}s, turns and rises again to "
         f"{number(back)} at {t.place(found.high)} ({100 * share:.3g} % of its peak), mirroring the decay{loss}",
         t.at(found.low, found.high), t.series.source,
-        strength=Strength.DIRECT if found.mirror <= MIRROR / 4 and floor <= 0.1 * peak else Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.CAUSE if found.mirror <= MIRROR / 4 and floor <= 0.1 * peak else Bearing.SIGN,
         severity=Severity.HIGH if share >= 0.3 or worse else Severity.MEDIUM,
         measured={"position": float(t.series.position[t.index[found.low]]), "peak": peak, "floor": floor, "back": back,
                   "share": share, "schedule_end": length, "end": end, "planned": where is not None and where.known,

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.schedules import learning_rates
 from traindx_tools.on_logs.curves.shapes import number, ratio
 from traindx_tools.on_logs.run import Run
@@ -65,7 +65,7 @@ def check(run: Run) -> Iterator[Finding]:
     i = 0 if steady else int(np.argmax(t.y))
     yield RULE.finding(
         f"{name} is {number(wanted)} in the configuration, and the log says {number(highest)} {how} "
-        f"({number(factor)} times)", t.at(i, -1 if steady else i), t.series.source, strength=Strength.CIRCUMSTANTIAL,
+        f"({number(factor)} times)", t.at(i, -1 if steady else i), t.series.source, bearing=Bearing.SIGN,
         measured={"setting": name, "configured": wanted, "lr": highest, "factor": factor, "steady": steady})
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.schedules import learning_rates
 from traindx_tools.on_logs.curves.shapes import Track, number, printed_unit, ratio, runs_of
 from traindx_tools.on_logs.run import Run
@@ -67,7 +67,7 @@ def _report(t: Track, first: int, last: int) -> Finding:
     return RULE.finding(
         f"the learning rate is exactly 0 from {t.place(first)} to {t.place(last)} ({last - first + 1} records, "
         f"{100 * span:.0f} % of the run) and {number(float(t.y[last + 1]))} at {t.place(last + 1)}", t.at(first, last),
-        s.source, strength=Strength.CIRCUMSTANTIAL,
+        s.source, bearing=Bearing.SIGN,
         measured={"onset": "from-start" if first == 0 else "later", "records": last - first + 1, "share": span,
                   "after": float(t.y[last + 1]), "peak": float(np.max(t.y)),
                   "position": float(s.position[t.index[first]])})

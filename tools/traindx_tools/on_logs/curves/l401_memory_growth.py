@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.shapes import Track, line_fit, number, ratio, track
 from traindx_tools.on_logs.run import Floats, Run, Series
 from traindx_tools.rules import Rule, Threshold
@@ -114,7 +114,7 @@ def _report(run: Run, t: Track, g: Growth, flat: list[str]) -> Finding:
     return RULE.finding(
         f"{s} grows from {number(g.first)} MiB at {t.place(g.start)} to {number(g.last)} MiB at {t.place(-1)} "
         f"(+{100 * g.share:.0f} %, {per}) and does not stop{beside}", t.at(g.start, -1), s.source,
-        strength=Strength.CIRCUMSTANTIAL, severity=Severity.HIGH if g.share >= 0.25 or killed else Severity.MEDIUM,
+        bearing=Bearing.SIGN, severity=Severity.HIGH if g.share >= 0.25 or killed else Severity.MEDIUM,
         measured={"metric": s.name, "what": s.name.partition("/")[2] or None, "original": s.original, "first": g.first,
                   "last": g.last, "share": g.share, "slope": g.slope, "unit": t.unit, "linear_fit": g.fit,
                   "flat": tuple(flat), "out_of_memory": killed,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.shapes import Track, number, ratio, track
 from traindx_tools.on_logs.run import Floats, Run, Series
 from traindx_tools.rules import Rule, Threshold
@@ -69,7 +69,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield RULE.finding(
         f"{100 * share:.0f} % of the step is spent waiting for data {how}: {number(float(wait.mean()))} s of "
         f"{number(float(step.mean()))} s on average over {len(wait)} records", t.at(1, -1), t.series.source,
-        strength=Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.SIGN,
         measured={"share": share, "data_time": float(wait.mean()), "step_time": float(step.mean()), "bursts": bursts,
                   "records": len(wait), "included": found.included,
                   "possible_speedup": ratio(1.0, max(1 - min(share, 0.999), 1e-3)),

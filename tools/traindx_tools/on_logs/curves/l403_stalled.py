@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.outcomes import main_loss
 from traindx_tools.on_logs.curves.schedules import plan
 from traindx_tools.on_logs.curves.shapes import number, place, ratio, track
@@ -70,7 +70,7 @@ def _gap(run: Run, s: Series) -> Finding | None:
     return RULE.finding(
         f"nothing is logged for {number(longest)} s between {place(s, i)} and {place(s, i + 1)}; records are usually "
         f"{number(usual)} s apart", s.at(i, i + 1), s.source,
-        strength=Strength.CIRCUMSTANTIAL if severe else Strength.PATTERN,
+        bearing=Bearing.SIGN if severe else Bearing.COMPANION,
         severity=Severity.HIGH if severe else Severity.MEDIUM,
         measured={"kind": "gap", "seconds": longest, "usual": usual, "times": ratio(longest, usual),
                   "position": float(s.position[i])})
@@ -87,7 +87,7 @@ def _slow_step(run: Run) -> Finding | None:
         return None
     return RULE.finding(
         f"the step at {t.place(i)} took {number(longest)} s; the median is {number(usual)} s", t.at(i), t.series.source,
-        strength=Strength.PATTERN, severity=Severity.MEDIUM,
+        bearing=Bearing.COMPANION, severity=Severity.MEDIUM,
         measured={"kind": "step", "seconds": longest, "usual": usual, "times": ratio(longest, usual),
                   "position": float(t.series.position[t.index[i]])})
 
@@ -104,5 +104,5 @@ def _ends_early(run: Run) -> Finding | None:
         return None
     return RULE.finding(
         f"the log ends at {t.place(-1)} of {where.end:.10g} ({100 * where.done:.0f} %) without an error", t.at(-1),
-        t.series.source, strength=Strength.PATTERN, severity=Severity.INFO,
+        t.series.source, bearing=Bearing.COMPANION, severity=Severity.INFO,
         measured={"kind": "log-ends", "position": where.last, "planned": where.end, "done": where.done})

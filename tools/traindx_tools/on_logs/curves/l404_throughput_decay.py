@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.shapes import Track, number, rank_correlation, ratio, track
 from traindx_tools.on_logs.run import Run
 from traindx_tools.rules import Rule, Threshold
@@ -79,7 +79,7 @@ def _report(run: Run, t: Track, start: int, slower: float) -> Finding:
         f"{t.series} goes from {number(early)} (median of {third} records from {t.place(start)} on) to {number(late)} "
         f"at the end ({t.place(-1)}): steps take {number(slower)} times as long{grown}",
         t.at(start, -1), t.series.source,
-        strength=Strength.PATTERN, severity=Severity.HIGH if slower >= 3 else Severity.MEDIUM,
+        bearing=Bearing.COMPANION, severity=Severity.HIGH if slower >= 3 else Severity.MEDIUM,
         measured={"metric": t.series.name, "early": early, "late": late, "slower": slower, "memory_grows": grows,
                   "phase": phase,
                   "position": float(t.series.position[t.index[start]])})

@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.baselines import Curve, curve, last_part, median, tail, trend
 from traindx_tools.on_logs.curves.learning import number, percent, setting, span
 from traindx_tools.on_logs.run import Run, Series
@@ -128,7 +128,7 @@ def _finding(run: Run, use: _Use, size: float | None) -> Finding:
     earlier = f" (it was {number(highest)})" if kind == "collapsed" else ""
     return RULE.finding(
         f"{s.original} stays at {number(level)}{of}{share} {span(s, start, end)}{earlier}{revived}",
-        s.at(start, end), s.source, strength=Strength.CIRCUMSTANTIAL,
+        s.at(start, end), s.source, bearing=Bearing.SIGN,
         severity=Severity.HIGH,
         measured={"kind": kind, "metric": s.name, "codes": use.codes, "size": size, "utilisation": use.share,
                   "highest": highest, "replaced": float(curve(replaced).values[-1]) if replaced is not None else None},

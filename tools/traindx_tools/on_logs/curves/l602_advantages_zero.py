@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.baselines import Curve, curve, median, spread, tail
 from traindx_tools.on_logs.curves.learning import is_reinforcement, listed, number, percent, span
 from traindx_tools.on_logs.run import Run, Series
@@ -108,7 +108,7 @@ def _finding(run: Run, zeros: list[Curve], evidence: str) -> Iterator[Finding]:
     yield RULE.finding(
         f"{names} {'are' if len(zeros) > 1 else 'is'} 0 at {percent(float((np.abs(c.values) <= ZERO).mean()))} of the "
         f"{len(c)} records {span(c.series, start, end)}{f', while {said}' if said else ''}",
-        c.series.at(start, end), c.series.source, strength=Strength.CIRCUMSTANTIAL,
+        c.series.at(start, end), c.series.source, bearing=Bearing.SIGN,
         severity=Severity.INFO if solved else Severity.CRITICAL if kind == "variance-present" else Severity.HIGH,
         measured={"kind": kind, "evidence": evidence, "reward": level, "reward_std": scatter, "reward_varies": varies,
                   "gradient_zero": gradient_zero, "records": len(c)},

@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.baselines import Curve, curve, head, last_part, median, ratio, tail, trend
 from traindx_tools.on_logs.curves.learning import (
     ClassCount,
@@ -110,7 +110,7 @@ def _collapsed(c: Curve, level: float, course: str, reward: float | None) -> Fin
     harmless = course == "rising" or (reward is not None and 0.95 <= reward <= 1.0 and course != "falling")
     return RULE.finding(
         f"{c.series.original} fell from {number(head(c.values))} to {number(level)} {span(c.series, start, end)}{said}",
-        c.series.at(start, end), c.series.source, strength=Strength.CIRCUMSTANTIAL,
+        c.series.at(start, end), c.series.source, bearing=Bearing.SIGN,
         severity=Severity.INFO if harmless else Severity.HIGH if course == "falling" else Severity.MEDIUM,
         measured={"kind": "collapsed", "entropy": level, "entropy_start": head(c.values),
                   "share": ratio(level, head(c.values)), "reward_course": course, "reward": reward},
@@ -134,7 +134,7 @@ def _near_max(c: Curve, level: float, known: ClassCount, course: str) -> Finding
     return RULE.finding(
         f"{c.series.original} {'rose to' if rose else 'stays at'} {number(level)}, {percent(level / limit)} of ln("
         f"{known.count}) = {number(limit)} ({known.why}), {span(c.series, start, end)} while the reward is {course}",
-        c.series.at(start, end), c.series.source, strength=Strength.CIRCUMSTANTIAL,
+        c.series.at(start, end), c.series.source, bearing=Bearing.SIGN,
         severity=Severity.HIGH if rose else Severity.MEDIUM,
         measured={"kind": "rising" if rose else "near-max", "entropy": level, "entropy_start": head(c.values),
                   "share": level / limit, "classes": known.count, "reward_course": course},

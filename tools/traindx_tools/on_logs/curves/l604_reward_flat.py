@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.baselines import Curve, block_means, curve, noise, spread, trend
 from traindx_tools.on_logs.curves.learning import is_preference, is_reinforcement, number, span
 from traindx_tools.on_logs.run import Floats, Run
@@ -98,7 +98,7 @@ def _finding(c: Curve, kind: str, before: float, after: float, scatter: float, s
         f"rose to {number(before)} and fell back to {number(after)}")
     return RULE.finding(
         f"{c.series.original} {words} {span(c.series, start, end)} ({len(c)} records, scatter {number(scatter)})",
-        c.series.at(start, end), c.series.source, strength=Strength.PATTERN, severity=severity,
+        c.series.at(start, end), c.series.source, bearing=Bearing.COMPANION, severity=severity,
         measured={"kind": kind, "before": before, "after": after, "scatter": scatter, "trend_z": trend(c.values),
                   "records": len(c)},
     )

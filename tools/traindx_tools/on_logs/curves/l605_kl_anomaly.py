@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.baselines import Curve, curve, last_part, median, ratio, tail, trend
 from traindx_tools.on_logs.curves.learning import is_reinforcement, number, percent, setting, span
 from traindx_tools.on_logs.run import Run, Series
@@ -92,7 +92,7 @@ def _zero(run: Run, c: Curve) -> Finding | None:
     return RULE.finding(
         f"{c.series.original} is exactly 0 at {percent(float(np.mean(c.values == 0.0)))} of the {len(c)} records "
         f"{span(c.series, start, end)}{f' although {said}' if said else ''}",
-        c.series.at(start, end), c.series.source, strength=Strength.CIRCUMSTANTIAL, severity=severity,
+        c.series.at(start, end), c.series.source, bearing=Bearing.SIGN, severity=severity,
         measured={"kind": "zero", "records": len(c), "grad_norm": norm, "learning_rate": rate, "reward_course": course,
                   "weight": weight[1] if weight else None, "successive": successive,
                   "gradient_nonzero": norm is not None and norm > 0.0},
@@ -116,7 +116,7 @@ def _exploding(c: Curve) -> Finding | None:
     return RULE.finding(
         f"{c.series.original} rises from {number(usual)} to {number(float(c.values[-1]))} "
         f"{span(c.series, start, last)}",
-        c.series.at(start, last), c.series.source, strength=Strength.CIRCUMSTANTIAL,
+        c.series.at(start, last), c.series.source, bearing=Bearing.SIGN,
         measured={"kind": "exploding", "usual": usual, "end": float(c.values[-1]), "growth": ratio(end, usual)},
     )
 

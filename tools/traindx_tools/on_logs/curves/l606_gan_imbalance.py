@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.baselines import Curve, curve, last_part, median
 from traindx_tools.on_logs.curves.learning import number, span
 from traindx_tools.on_logs.run import Run
@@ -106,7 +106,7 @@ def _finding(kind: str, d: Curve, g: Curve) -> Finding:
     return RULE.finding(
         f"{d.series.original} stays at {number(d_level)} and {g.series.original} at {number(g_level)} "
         f"{span(d.series, start, end)}: {words}",
-        d.series.at(start, end), d.series.source, strength=Strength.CIRCUMSTANTIAL,
+        d.series.at(start, end), d.series.source, bearing=Bearing.SIGN,
         severity=Severity.MEDIUM if kind == "no-contest" else Severity.HIGH,
         measured={"kind": kind, "discriminator_loss": d_level, "generator_loss": g_level},
     )

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.baselines import Curve, curve, last_part, median, tail, trend
 from traindx_tools.on_logs.curves.learning import is_reinforcement, number, percent, setting, span
 from traindx_tools.on_logs.run import Run, Series
@@ -107,7 +107,7 @@ def _finding(run: Run, c: Curve, kind: str) -> Finding:
     said = f" ({weight[0]} = {weight[1]:g})" if weight is not None else ""
     return RULE.finding(
         f"{c.series.original} stays at {number(level)} {span(c.series, start, end)}{fell}{said}",
-        c.series.at(start, end), c.series.source, strength=Strength.CIRCUMSTANTIAL,
+        c.series.at(start, end), c.series.source, bearing=Bearing.SIGN,
         severity=Severity.HIGH if kind in ("collapsed", "inactive") else Severity.MEDIUM,
         measured={"kind": kind, "kl": level, "highest": highest, "weight": weight[1] if weight else None},
     )

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.baselines import Curve, curve, last_part, median
 from traindx_tools.on_logs.curves.learning import key_of, number, percent, span
 from traindx_tools.on_logs.run import Run
@@ -128,6 +128,6 @@ def _saturated(c: Curve) -> Finding | None:
 def _finding(c: Curve, kind: str, bound: float, words: str, severity: Severity) -> Finding:
     start, end = c.where(len(c) // 2, len(c) - 1)
     return RULE.finding(f"{words} {span(c.series, start, end)}", c.series.at(start, end), c.series.source,
-                        strength=Strength.PATTERN, severity=severity,
+                        bearing=Bearing.COMPANION, severity=severity,
                         measured={"kind": kind, "metric": c.series.name, "level": median(last_part(c.values, 0.5)),
                                   "bound": bound})

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_logs.curves.shapes import number
 from traindx_tools.on_logs.run import Note, Run, Series
 from traindx_tools.rules import Rule, Threshold
@@ -98,7 +98,7 @@ def _counts_in_notes(run: Run) -> Iterator[Finding]:
         yield RULE.finding(
             f"ranks have different numbers of {noun} ({told_of(values)})", Location(
                 file=note.source, line=odd.line, rank=odd.rank, quote=odd.text[:200]), note.source,
-            strength=Strength.CIRCUMSTANTIAL,
+            bearing=Bearing.SIGN,
             measured={"metric": noun, "kind": "count", "values": tuple(float(v) for v in values.values()),
                       "ranks": tuple(values), "odd": strange, "difference": float(max(map(int, values.values()))
                                                                   - min(map(int, values.values())))})
@@ -147,7 +147,7 @@ def _unequal(several: list[Series], severity: Severity) -> Iterator[Finding]:
             f"{first.name} differs between rank {first.rank} ({number(a[k])}) and rank {other.rank} ({number(b[k])}) "
             f"at {first.unit} {first.position[i[k]]:g}, and in {int(off.sum())} of {int(ok.sum())} common records",
             other.at(int(j[k])), other.source, severity=severity,
-            strength=Strength.PATTERN if first.name == "grad_norm" else Strength.CIRCUMSTANTIAL,
+            bearing=Bearing.COMPANION if first.name == "grad_norm" else Bearing.SIGN,
             measured={"metric": first.name, "kind": "value", "ranks": (first.rank, other.rank),
                       "values": (float(a[k]), float(b[k])), "position": float(first.position[i[k]]),
                       "records": int(off.sum())})
@@ -179,7 +179,7 @@ def _unequal_counts(several: list[Series]) -> Iterator[Finding]:
     s = next(s for s in several if s.rank == strange[0])
     yield RULE.finding(
         f"ranks have different numbers of {s.name.replace('_', ' ')} ({listed})", s.at(0), s.source,
-        strength=Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.SIGN,
         measured={"metric": s.name, "kind": "count", "values": tuple(last.values()), "ranks": tuple(last), "odd": strange,
                   "difference": max(last.values()) - min(last.values()), "position": float(s.position[0])})
 
@@ -193,6 +193,6 @@ def _one_sided(several: list[Series]) -> Iterator[Finding]:
     i = int(np.argmax(~s.finite))
     yield RULE.finding(
         f"{s.name} is not finite on rank {s.rank} at {s.unit} {s.position[i]:g} while rank "
-        f"{min(r for r in good if r is not None)} stays finite", s.at(i), s.source, strength=Strength.CIRCUMSTANTIAL,
+        f"{min(r for r in good if r is not None)} stays finite", s.at(i), s.source, bearing=Bearing.SIGN,
         measured={"metric": s.name, "kind": "nonfinite", "ranks": tuple(sorted(r for r in bad if r is not None)),
                   "position": float(s.position[i])})

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_logs.run import Run
 from traindx_tools.rules import Rule, Threshold
 
@@ -72,7 +72,7 @@ def _missing(run: Run, seen: set[int], missing: list[int], size: int | None, bey
     also += f" to {last + beyond}" if beyond > 1 else ""
     return RULE.finding(
         f"rank {listed} writes nothing while {len(seen)}{of} ranks do{also}", Location(file=source, rank=missing[0]),
-        source, strength=Strength.PATTERN if beyond > 0 else Strength.CIRCUMSTANTIAL,
+        source, bearing=Bearing.COMPANION if beyond > 0 else Bearing.SIGN,
         severity=Severity.LOW if beyond > 0 else None,
         measured={"kind": "missing", "ranks": tuple(missing[:64]), "seen": len(seen), "world_size": size,
                   "beyond": beyond})
@@ -97,7 +97,7 @@ def _silent(run: Run) -> Iterator[Finding]:
         s = next(s for s in run.series if (s.name, s.group, s.rank) == (name, group, behind[0]))
         yield RULE.finding(
             f"rank {behind[0]} logs {name} last at {s.unit} {ends[behind[0]]:g}, the others go on to {furthest:g}",
-            s.at(-1), s.source, strength=Strength.CIRCUMSTANTIAL,
+            s.at(-1), s.source, bearing=Bearing.SIGN,
             measured={"kind": "silent", "ranks": tuple(behind), "position": ends[behind[0]], "furthest": furthest,
                       "world_size": run.world_size, "seen": len(ranks)})
         return

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.run import ErrorEvent, Run
 from traindx_tools.on_logs.tracebacks import fatal_lines
 from traindx_tools.on_logs.tracebacks.incidents import Incident, incidents
@@ -72,7 +72,7 @@ def _judged(incident: Incident) -> Finding:
     if not asserts:
         return report(RULE, incident, "a CUDA kernel asserted (device-side assert triggered), its own line is not "
                                       "in the log",
-                      strength=Strength.PATTERN, measured={"kind": "unnamed"}, surfaced=surfaced)
+                      bearing=Bearing.COMPANION, measured={"kind": "unnamed"}, surfaced=surfaced)
     kernel = _KERNEL.search(asserts[0].message)
     kind, meaning = next(((k, m) for p, k, m in _WHAT if p.search(asserts[0].message)), ("other", "a kernel's "
                                                                                                   "check failed"))
@@ -81,7 +81,7 @@ def _judged(incident: Incident) -> Finding:
     condition = kernel["condition"] if kernel else asserts[0].message[-120:]
     return report(
         RULE, incident, f"{meaning}: {where} asserted `{condition}` ({count:,} threads)",
-        strength=Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.SIGN,
         measured={"kind": kind, "kernel": where, "condition": condition, "threads": count},
         surfaced=surfaced,
         counted=False,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.run import ErrorEvent, Run
 from traindx_tools.on_logs.tracebacks.incidents import incidents
 from traindx_tools.on_logs.tracebacks.report import report
@@ -58,5 +58,5 @@ def check(run: Run) -> Iterator[Finding]:
     for incident in incidents(run, RULE.id):
         kind = next(k for p, k in _KINDS if p.search(incident.text))
         known = kind in ("hardware", "no-kernel-image")
-        yield report(RULE, incident, _MEANING[kind], strength=Strength.CIRCUMSTANTIAL if known else Strength.PATTERN,
+        yield report(RULE, incident, _MEANING[kind], bearing=Bearing.SIGN if known else Bearing.COMPANION,
                      measured={"kind": kind}, surfaced="" if known else "CUDA reports errors later than they happen")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.run import ErrorEvent, Run
 from traindx_tools.on_logs.tracebacks.incidents import Incident, incidents
 from traindx_tools.on_logs.tracebacks.report import report
@@ -60,7 +60,7 @@ def _judged(incident: Incident) -> Finding:
     if status in _MASKED and match["library"] == "CUBLAS":
         return report(RULE, incident, f"{name} from {call}: commonly an index out of range in an earlier kernel "
                                       f"(embedding, "
-                      "positions, labels), not a fault of the matrix product", strength=Strength.CIRCUMSTANTIAL,
+                      "positions, labels), not a fault of the matrix product", bearing=Bearing.SIGN,
                       measured=measured, surfaced="CUDA reports errors later than they happen")
-    return report(RULE, incident, f"{name} from {call}", strength=Strength.PATTERN, measured=measured,
+    return report(RULE, incident, f"{name} from {call}", bearing=Bearing.COMPANION, measured=measured,
                   surfaced="the library only returned the status of earlier work" if status in _MASKED else "")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength, Value
+from traindx_tools.finding import Bearing, Finding, Severity, Value
 from traindx_tools.on_logs.run import ErrorEvent, Run
 from traindx_tools.on_logs.tracebacks.incidents import Incident, incidents
 from traindx_tools.on_logs.tracebacks.report import report, short
@@ -64,7 +64,7 @@ def _judged(incident: Incident) -> Finding:
         statement = "an embedding was given an id that is not below its number of rows"
     elif measured["kind"] == "position-embedding":
         statement = "a position embedding was given a position that is not below its number of rows"
-    return report(RULE, incident, statement, strength=Strength.CIRCUMSTANTIAL, measured=measured)
+    return report(RULE, incident, statement, bearing=Bearing.SIGN, measured=measured)
 
 
 def _kind(incident: Incident) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength, Value
+from traindx_tools.finding import Bearing, Finding, Severity, Value
 from traindx_tools.on_logs.run import ErrorEvent, Run
 from traindx_tools.on_logs.tracebacks.incidents import Incident, incidents
 from traindx_tools.on_logs.tracebacks.report import report, short
@@ -101,7 +101,7 @@ def _judged(incident: Incident) -> Finding:
     known = "{" not in words or {"a", "b"} <= set(numbers)
     statement = words.format(**numbers) if words and known else f"shapes do not fit ({short(incident.text)})"
     measured: dict[str, Value] = {"kind": kind, **{_NAMES.get(k, k): v for k, v in numbers.items()}}
-    return report(RULE, incident, statement, strength=Strength.CIRCUMSTANTIAL, measured=measured,
+    return report(RULE, incident, statement, bearing=Bearing.SIGN, measured=measured,
                   surfaced="the samples come from the data set" if kind == "collate" else "")
 
 

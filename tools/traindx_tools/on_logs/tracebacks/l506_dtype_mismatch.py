@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength, Value
+from traindx_tools.finding import Bearing, Finding, Severity, Value
 from traindx_tools.on_logs.run import ErrorEvent, Run
 from traindx_tools.on_logs.tracebacks.incidents import incidents
 from traindx_tools.on_logs.tracebacks.report import report, short
@@ -73,7 +73,7 @@ def check(run: Run) -> Iterator[Finding]:
         both = {"a", "b"} <= set(found)
         statement = (f"dtypes {found['a']} and {found['b']} meet" if both
                      else f"a dtype does not fit ({short(incident.text)})")
-        yield report(RULE, incident, statement, strength=Strength.CIRCUMSTANTIAL, measured=measured)
+        yield report(RULE, incident, statement, bearing=Bearing.SIGN, measured=measured)
 
 
 _NAMES = {"a": "dtype_a", "b": "dtype_b", "c": "dtype_b", "kernel": "operation"}

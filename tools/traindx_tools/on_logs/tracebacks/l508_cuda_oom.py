@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength, Value
+from traindx_tools.finding import Bearing, Finding, Severity, Value
 from traindx_tools.on_logs.run import ErrorEvent, Run
 from traindx_tools.on_logs.tracebacks.incidents import Incident, incidents
 from traindx_tools.on_logs.tracebacks.memory_numbers import Allocation, allocation, claims_memory, readable
@@ -84,7 +84,7 @@ def _judged(run: Run, incident: Incident) -> Finding:
     if numbers.device is not None:
         measured["device"] = numbers.device
     sure = kind in ("total", "fragmentation", "other-process")
-    return report(RULE, incident, statement, strength=Strength.DIRECT if sure else Strength.CIRCUMSTANTIAL,
+    return report(RULE, incident, statement, bearing=Bearing.CAUSE if sure else Bearing.SIGN,
                   measured=measured,
                   surfaced="" if kind == "total" else "the allocation that found no room need not be the one that "
                                                       "fills it")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength, Value
+from traindx_tools.finding import Bearing, Finding, Severity, Value
 from traindx_tools.on_logs.run import ErrorEvent, Run
 from traindx_tools.on_logs.tracebacks import fatal_lines
 from traindx_tools.on_logs.tracebacks.incidents import Incident, incidents
@@ -70,7 +70,7 @@ def _judged(incident: Incident) -> Finding:
     text = "\n".join([incident.text, *(e.message for e in incident.companions)])
     if _own_limit(incident):
         return report(RULE, incident, "the program's own limit of memory stopped it (it raised MemoryError itself)",
-                      strength=Strength.CIRCUMSTANTIAL, measured={"kind": "own-limit"})
+                      bearing=Bearing.SIGN, measured={"kind": "own-limit"})
     types = {incident.error.type, *(e.type for e in incident.companions)}
     refused = _REFUSED.search(incident.text)
     if refused is not None or "MemoryError" in incident.error.type:
@@ -78,13 +78,13 @@ def _judged(incident: Incident) -> Finding:
     worker = "DataLoader worker" in text
     if fatal_lines.OOM_KILLER in types or _OOM_KILLER.search(text):
         return report(RULE, incident, "the OOM killer ended the process: the host or its memory limit was full",
-                      strength=Strength.DIRECT, measured={"kind": "oom-killer-worker" if worker else "oom-killer"})
+                      bearing=Bearing.CAUSE, measured={"kind": "oom-killer-worker" if worker else "oom-killer"})
     dead = sorted({int(r) for m in _DEAD.finditer(text) for r in m.groups() if r})
     measured: dict[str, Value] = {"killed_ranks": tuple(dead)} if dead else {}
     kind = "worker-killed" if worker else "exit-137" if incident.error.type != fatal_lines.KILLED else "killed"
     who = "a DataLoader worker" if worker else f"the process of rank {dead[0]}" if dead else "the process"
     return report(RULE, incident, f"{who} was ended by SIGKILL, as the OOM killer does when the host's memory is full",
-                  strength=Strength.CIRCUMSTANTIAL, measured={"kind": kind, **measured},
+                  bearing=Bearing.SIGN, measured={"kind": kind, **measured},
                   surfaced="the main process only notices that a worker is gone" if worker else "")
 
 
@@ -105,4 +105,4 @@ def _refused(incident: Incident, refused: re.Match[str] | None) -> Finding:
         if size >= 2**10:
             measured["kind"] = "allocation-absurd"
             statement += ", which no host has: a shape is wrong"
-    return report(RULE, incident, statement, strength=Strength.CIRCUMSTANTIAL, measured=measured)
+    return report(RULE, incident, statement, bearing=Bearing.SIGN, measured=measured)

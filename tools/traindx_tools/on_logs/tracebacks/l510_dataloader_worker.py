@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength, Value
+from traindx_tools.finding import Bearing, Finding, Severity, Value
 from traindx_tools.on_logs.run import ErrorEvent, Run
 from traindx_tools.on_logs.tracebacks import fatal_lines
 from traindx_tools.on_logs.tracebacks.incidents import Incident, incidents
@@ -33,31 +33,31 @@ RULE = Rule(
              "df -h /dev/shm before and while it runs."),
 )
 
-_KINDS: tuple[tuple[str, re.Pattern[str], Strength, str], ...] = tuple(
-    (kind, re.compile(pattern), strength, words) for kind, pattern, strength, words in (
+_KINDS: tuple[tuple[str, re.Pattern[str], Bearing, str], ...] = tuple(
+    (kind, re.compile(pattern), bearing, words) for kind, pattern, bearing, words in (
         ("cuda-in-fork", r"Cannot re-initialize CUDA in forked subprocess|CUDA error: initialization error"
                          r"|cudaErrorInitializationError",
-         Strength.DIRECT, "the data set or collate function uses CUDA inside a forked worker"),
+         Bearing.CAUSE, "the data set or collate function uses CUDA inside a forked worker"),
         ("unpicklable", r"(?i)can't pickle|cannot pickle|Can't get (?:local object|attribute)|PicklingError",
-         Strength.DIRECT, "the data set cannot be pickled for a spawned worker"),
+         Bearing.CAUSE, "the data set cannot be pickled for a spawned worker"),
         ("shared-memory", r"insufficient shared memory|unable to (?:open|mmap|allocate|write to) .{0,40}shared memory"
                           r"|[Bb]us error|No space left on device.{0,40}/(?:dev/shm|torch_)",
-         Strength.CIRCUMSTANTIAL, "shared memory (/dev/shm) ran out in a worker"),
+         Bearing.SIGN, "shared memory (/dev/shm) ran out in a worker"),
         ("too-many-open-files", r"Too many open files|received 0 items of ancdata",
-         Strength.CIRCUMSTANTIAL, "the process has too many files open (tensors shared as file descriptors)"),
+         Bearing.SIGN, "the process has too many files open (tensors shared as file descriptors)"),
         ("start-method", r"An attempt has been made to start a new process before the current process has finished its "
                          r"bootstrapping",
-         Strength.DIRECT, "the script starts workers outside `if __name__ == '__main__'`"),
+         Bearing.CAUSE, "the script starts workers outside `if __name__ == '__main__'`"),
         ("killed-by-signal", r"killed by signal: (?P<signal>[\w ]+)|Unexpected segmentation fault encountered in "
                              r"worker",
-         Strength.CIRCUMSTANTIAL, "a worker was killed by a signal"),
+         Bearing.SIGN, "a worker was killed by a signal"),
         ("timeout", r"DataLoader timed out after (?P<seconds>\d+)",
-         Strength.CIRCUMSTANTIAL, "no batch arrived within the loader's timeout"),
+         Bearing.SIGN, "no batch arrived within the loader's timeout"),
         ("exited", r"DataLoader worker \(pid(?:\(s\))? [\d, ]+\) exited unexpectedly(?: with exit code "
                    r"(?P<code>-?\d+))?",
-         Strength.PATTERN, "a worker died without saying why"),
+         Bearing.COMPANION, "a worker died without saying why"),
         ("other", r"[Dd]ata[Ll]oader worker.{0,80}(?:died|crash|fail|exit)",
-         Strength.PATTERN, "a worker failed"),
+         Bearing.COMPANION, "a worker failed"),
     )
 )
 
@@ -84,7 +84,7 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _judged(incident: Incident) -> Finding:
-    kind, match, strength, words = next(
+    kind, match, bearing, words = next(
         (k, m, s, w) for k, p, s, w in _KINDS for m in [p.search(incident.text) or p.search(incident.error.type)] if m
     )
     measured: dict[str, Value] = {"kind": kind, **{k: v.strip() for k, v in match.groupdict().items() if v is not None}}
@@ -95,5 +95,5 @@ def _judged(incident: Incident) -> Finding:
     elif measured.get("code"):
         words += f" (exit code {measured['code']})"
     own = kind in ("cuda-in-fork",) and any(not f.library for f in incident.error.frames)
-    return report(RULE, incident, words, strength=strength, measured=measured,
+    return report(RULE, incident, words, bearing=bearing, measured=measured,
                   surfaced="" if own else "the main process only notices what its workers did")

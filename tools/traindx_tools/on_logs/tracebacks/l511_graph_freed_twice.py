@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.run import ErrorEvent, Run
 from traindx_tools.on_logs.tracebacks.incidents import incidents
 from traindx_tools.on_logs.tracebacks.report import report
@@ -46,5 +46,5 @@ def check(run: Run) -> Iterator[Finding]:
         first = incident.step is None or incident.step <= 1
         when = "" if first else ": the first step went through, so something is carried over to the next one"
         yield report(RULE, incident, f"backward went a second time through a graph whose buffers are freed{when}",
-                     strength=Strength.CIRCUMSTANTIAL, measured={"kind": "graph-freed"},
+                     bearing=Bearing.SIGN, measured={"kind": "graph-freed"},
                      surfaced="the tensor that was not detached was made earlier")

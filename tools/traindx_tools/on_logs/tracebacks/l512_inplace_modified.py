@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength, Value
+from traindx_tools.finding import Bearing, Finding, Severity, Value
 from traindx_tools.on_logs.run import ErrorEvent, Run
 from traindx_tools.on_logs.tracebacks.incidents import Incident, forward_trace, incidents
 from traindx_tools.on_logs.tracebacks.report import report
@@ -56,7 +56,7 @@ def check(run: Run) -> Iterator[Finding]:
 def _judged(incident: Incident) -> Finding:
     match = _MODIFIED.search(incident.text)
     if match is None:
-        return report(RULE, incident, "a leaf that requires a gradient was changed in place", strength=Strength.DIRECT,
+        return report(RULE, incident, "a leaf that requires a gradient was changed in place", bearing=Bearing.CAUSE,
                       measured={"kind": "leaf"})
     found: dict[str, Value] = {k: v for k, v in match.groupdict().items() if v is not None}
     what = f" of shape {match['shape']}" if match["shape"] else ""
@@ -65,5 +65,5 @@ def _judged(incident: Incident) -> Finding:
     trace = forward_trace(incident)
     frame = trace.user_frame if trace is not None else None
     return report(RULE, incident, f"a tensor{what}{made} was changed in place before backward used it{versions}",
-                  strength=Strength.CIRCUMSTANTIAL, measured={"kind": "in-place", **found}, frame=frame,
+                  bearing=Bearing.SIGN, measured={"kind": "in-place", **found}, frame=frame,
                   surfaced="" if frame else "the change in place happened earlier")

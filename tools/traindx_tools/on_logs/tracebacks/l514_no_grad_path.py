@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.run import ErrorEvent, Run
 from traindx_tools.on_logs.tracebacks.incidents import incidents
 from traindx_tools.on_logs.tracebacks.report import report
@@ -56,5 +56,5 @@ def check(run: Run) -> Iterator[Finding]:
     """One finding a place."""
     for incident in incidents(run, RULE.id):
         kind, words = next((k, w) for k, p, w in _KINDS if p.search(incident.text))
-        yield report(RULE, incident, words, strength=Strength.CIRCUMSTANTIAL, measured={"kind": kind},
+        yield report(RULE, incident, words, bearing=Bearing.SIGN, measured={"kind": kind},
                      surfaced="the graph was cut before it" if kind == "detached" else "")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from traindx_tools.finding import Finding, Severity, Strength, Value
+from traindx_tools.finding import Bearing, Finding, Severity, Value
 from traindx_tools.on_logs.run import ErrorEvent, Run
 from traindx_tools.on_logs.tracebacks import fatal_lines
 from traindx_tools.on_logs.tracebacks.incidents import Incident, incidents
@@ -87,7 +87,7 @@ def _judged(incident: Incident) -> Finding:
         time = f" for {waited:g} s" if isinstance(waited, float) else ""
         statement = (f"{who} waited{time} in {operation}{sequence} for the others: the ranks do not run the same "
                      "collectives")
-    return report(RULE, incident, statement, strength=Strength.CIRCUMSTANTIAL, measured=measured,
+    return report(RULE, incident, statement, bearing=Bearing.SIGN, measured=measured,
                   surfaced="a rank that waits reports, the rank that diverged is another")
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength, Value
+from traindx_tools.finding import Bearing, Finding, Severity, Value
 from traindx_tools.on_logs.run import ErrorEvent, Run
 from traindx_tools.on_logs.tracebacks.incidents import Incident, incidents
 from traindx_tools.on_logs.tracebacks.report import report
@@ -85,6 +85,6 @@ def _judged(incident: Incident) -> Finding:
         words += f" (it depends on argument {measured['argument']})"
     if abstract := _ABSTRACT.search(incident.text):
         measured["abstract_value"] = abstract["abstract"]
-    return report(RULE, incident, words, strength=Strength.DIRECT, measured=measured,
+    return report(RULE, incident, words, bearing=Bearing.CAUSE, measured=measured,
                   surfaced="the traced value was stored earlier, in the function being "
                            "traced" if kind == "leak" else "")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength, Value
+from traindx_tools.finding import Bearing, Finding, Severity, Value
 from traindx_tools.on_logs.run import ErrorEvent, Run
 from traindx_tools.on_logs.tracebacks.incidents import Incident, incidents
 from traindx_tools.on_logs.tracebacks.report import report, short
@@ -67,7 +67,7 @@ def _judged(incident: Incident) -> Finding:
     if leaf is not None:
         measured["leaf"] = leaf["leaf"]
     if types is None:
-        return report(RULE, incident, f"{name} gets different types ({short(text)})", strength=Strength.DIRECT,
+        return report(RULE, incident, f"{name} gets different types ({short(text)})", bearing=Bearing.CAUSE,
                       measured=measured)
     measured |= {"input_type": types["before"], "output_type": types["after"]}
     what = f"component {leaf['leaf']} " if leaf else ""
@@ -75,7 +75,7 @@ def _judged(incident: Incident) -> Finding:
         statement = f"the branches of {name} return {types['before']} and {types['after']}"
     else:
         statement = f"the carry {what}of {name} goes in as {types['before']} and comes out as {types['after']}"
-    return report(RULE, incident, statement, strength=Strength.DIRECT, measured=measured,
+    return report(RULE, incident, statement, bearing=Bearing.CAUSE, measured=measured,
                   surfaced="the initial carry or the body's return value is to be changed")
 
 

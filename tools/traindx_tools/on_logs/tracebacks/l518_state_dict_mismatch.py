@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength, Value
+from traindx_tools.finding import Bearing, Finding, Severity, Value
 from traindx_tools.on_logs.run import ErrorEvent, Run
 from traindx_tools.on_logs.tracebacks.incidents import Incident, incidents
 from traindx_tools.on_logs.tracebacks.report import report, short
@@ -72,12 +72,12 @@ def _judged(incident: Incident) -> Finding:
         return _sized(incident, sizes, measured)
     if "parameter group" in text:
         return report(RULE, incident, f"the saved optimizer has other parameter groups than this one ({short(text)})",
-                      strength=Strength.DIRECT, measured={**measured, "kind": "optimizer-groups"})
+                      bearing=Bearing.CAUSE, measured={**measured, "kind": "optimizer-groups"})
     kind = "missing-keys" if missing and not unexpected else "unexpected-keys" if unexpected and not missing else "keys"
     told = [f"{len(missing)} keys of the model are missing ({missing[0]} ...)"] if missing else []
     told += [f"{len(unexpected)} keys are unexpected ({unexpected[0]} ...)"] if unexpected else []
     return report(RULE, incident, "the checkpoint does not fit the model: " + (", ".join(told) or short(text)),
-                  strength=Strength.CIRCUMSTANTIAL, measured={**measured, "kind": kind})
+                  bearing=Bearing.SIGN, measured={**measured, "kind": kind})
 
 
 def _prefixed(incident: Incident, prefix: tuple[str, str], measured: dict[str, Value]) -> Finding:
@@ -85,7 +85,7 @@ def _prefixed(incident: Incident, prefix: tuple[str, str], measured: dict[str, V
     whose = "the checkpoint's keys" if side == "checkpoint" else "the model's keys"
     by = f", as {_WRAPPERS[text]} adds it" if text in _WRAPPERS else ""
     return report(RULE, incident, f"{whose} carry the prefix '{text}' and the other side's do not{by}; the names agree "
-                  "otherwise", strength=Strength.DIRECT,
+                  "otherwise", bearing=Bearing.CAUSE,
                   measured={**measured, "kind": "prefix-mismatch", "prefix": text, "prefix_on": side})
 
 
@@ -94,7 +94,7 @@ def _sized(incident: Incident, sizes: list[re.Match[str]], measured: dict[str, V
     more = f" and {len(sizes) - 1} more" if len(sizes) > 1 else ""
     return report(RULE, incident, f"{first['key']} is {first['file']} in the checkpoint and {first['model']} in "
                                   f"the model{more}",
-                  strength=Strength.CIRCUMSTANTIAL,
+                  bearing=Bearing.SIGN,
                   measured={**measured, "kind": "size-mismatch", "key": first["key"], "checkpoint_shape": first["file"],
                             "model_shape": first["model"]})
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength, Value
+from traindx_tools.finding import Bearing, Finding, Severity, Value
 from traindx_tools.on_logs.run import ErrorEvent, Run
 from traindx_tools.on_logs.tracebacks.incidents import incidents
 from traindx_tools.on_logs.tracebacks.report import report
@@ -48,4 +48,4 @@ def check(run: Run) -> Iterator[Finding]:
             size = f" (input size {match['size']})"
         yield report(RULE, incident, f"batch normalisation got one value per channel in training{size}: a batch "
                                      f"of one sample",
-                     strength=Strength.DIRECT, measured=measured)
+                     bearing=Bearing.CAUSE, measured=measured)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength, Value
+from traindx_tools.finding import Bearing, Finding, Severity, Value
 from traindx_tools.on_logs.run import ErrorEvent, Run
 from traindx_tools.on_logs.tracebacks.incidents import incidents
 from traindx_tools.on_logs.tracebacks.report import report, short
@@ -66,4 +66,4 @@ def check(run: Run) -> Iterator[Finding]:
         kind, match, words = next((k, m, w) for k, p, w in _KINDS for m in [p.search(incident.text)] if m is not None)
         found: dict[str, Value] = {k: v.strip() for k, v in match.groupdict().items() if v is not None}
         statement = words.format(**found) if words else f"a loss refused its target ({short(incident.text)})"
-        yield report(RULE, incident, statement, strength=Strength.CIRCUMSTANTIAL, measured={"kind": kind, **found})
+        yield report(RULE, incident, statement, bearing=Bearing.SIGN, measured={"kind": kind, **found})

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength, Value
+from traindx_tools.finding import Bearing, Finding, Severity, Value
 from traindx_tools.on_logs.run import ErrorEvent, Run
 from traindx_tools.on_logs.tracebacks.incidents import Incident, incidents
 from traindx_tools.on_logs.tracebacks.report import report
@@ -64,5 +64,5 @@ def _judged(incident: Incident) -> Finding:
         statement = f"{len(indices) or 'some'} parameters got no gradient, because the loss does not use them{which}"
     else:
         statement = f"a parameter was marked ready twice in one backward{which}"
-    return report(RULE, incident, statement, strength=Strength.DIRECT, measured=measured,
+    return report(RULE, incident, statement, bearing=Bearing.CAUSE, measured=measured,
                   surfaced="it is noticed one iteration late" if measured["kind"] == "unused" else "")

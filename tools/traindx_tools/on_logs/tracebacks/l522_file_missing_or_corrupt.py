@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength, Value
+from traindx_tools.finding import Bearing, Finding, Severity, Value
 from traindx_tools.on_logs.run import ErrorEvent, Run
 from traindx_tools.on_logs.tracebacks.incidents import Incident, incidents
 from traindx_tools.on_logs.tracebacks.report import report, short
@@ -97,7 +97,7 @@ def _judged(incident: Incident) -> Finding:
         words += f" ({measured['path']})"
     else:
         words += f" ({short(incident.text)})"
-    return report(RULE, incident, words, strength=Strength.DIRECT, measured=measured)
+    return report(RULE, incident, words, bearing=Bearing.CAUSE, measured=measured)
 
 
 def _named(event: ErrorEvent) -> tuple[str, str] | None:

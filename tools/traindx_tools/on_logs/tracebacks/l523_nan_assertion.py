@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength, Value
+from traindx_tools.finding import Bearing, Finding, Severity, Value
 from traindx_tools.on_logs.run import ErrorEvent, Run
 from traindx_tools.on_logs.tracebacks.incidents import Incident, forward_trace, incidents
 from traindx_tools.on_logs.tracebacks.report import report, short
@@ -85,6 +85,6 @@ def _judged(incident: Incident) -> Finding:
     severity = Severity.MEDIUM if incident.printed.kind == "warning" else None
     if frame is not None:
         statement += "; the forward operation that made it is"
-    return report(RULE, incident, statement, strength=Strength.CIRCUMSTANTIAL, severity=severity,
+    return report(RULE, incident, statement, bearing=Bearing.SIGN, severity=severity,
                   measured={"kind": kind, "forward_known": frame is not None, **found}, frame=frame,
                   surfaced="the operation that made it was called in the forward pass" if backward else "")

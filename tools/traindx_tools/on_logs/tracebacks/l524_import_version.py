@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength, Value
+from traindx_tools.finding import Bearing, Finding, Severity, Value
 from traindx_tools.on_logs.run import ErrorEvent, Run
 from traindx_tools.on_logs.tracebacks.incidents import Incident, incidents
 from traindx_tools.on_logs.tracebacks.report import report
@@ -80,4 +80,4 @@ def _judged(incident: Incident) -> Finding:
     if "partially initialized" in incident.text:
         kind = "attribute-missing-circular"
         statement += ": a circular import, or a file that shadows the package"
-    return report(RULE, incident, statement, strength=Strength.CIRCUMSTANTIAL, measured={"kind": kind, **found})
+    return report(RULE, incident, statement, bearing=Bearing.SIGN, measured={"kind": kind, **found})

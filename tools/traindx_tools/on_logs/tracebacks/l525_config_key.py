@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength, Value
+from traindx_tools.finding import Bearing, Finding, Severity, Value
 from traindx_tools.on_logs.run import ErrorEvent, Run
 from traindx_tools.on_logs.tracebacks.incidents import Incident, incidents
 from traindx_tools.on_logs.tracebacks.report import report, short
@@ -79,7 +79,7 @@ def check(run: Run) -> Iterator[Finding]:
 def _judged(incident: Incident) -> Finding:
     if incident.error.type.split(".")[-1] == "KeyError":
         key = short(incident.text).strip("'\"")
-        return report(RULE, incident, f"the configuration has no key '{key}'", strength=Strength.CIRCUMSTANTIAL,
+        return report(RULE, incident, f"the configuration has no key '{key}'", bearing=Bearing.SIGN,
                       measured={"kind": "missing-key", "name": key})
     text = f"{incident.error.type}: {incident.text}"
     kind, match, words = next((k, m, w) for k, p, w in _KINDS for m in [p.search(text)] if m is not None)
@@ -91,4 +91,4 @@ def _judged(incident: Incident) -> Finding:
     if name is not None:
         found["name"] = name
     statement = words.format(where=groups.get("where") or "the configuration", name=name)
-    return report(RULE, incident, statement, strength=Strength.CIRCUMSTANTIAL, measured={"kind": kind, **found})
+    return report(RULE, incident, statement, bearing=Bearing.SIGN, measured={"kind": kind, **found})

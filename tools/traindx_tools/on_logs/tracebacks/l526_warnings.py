@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength, Value
+from traindx_tools.finding import Bearing, Finding, Severity, Value
 from traindx_tools.on_logs.configs.names import lookup
 from traindx_tools.on_logs.curves.outcomes import improved, main_loss
 from traindx_tools.on_logs.curves.shapes import track
@@ -41,20 +41,20 @@ RULE = Rule(
 class _Meaning:
     words: str
     severity: Severity = Severity.INFO
-    strength: Strength = Strength.PATTERN
+    bearing: Bearing = Bearing.COMPANION
 
 
 _MEANINGS = {
     "scheduler-before-optimizer": _Meaning(
         "lr_scheduler.step() was called before the first optimizer.step(), so the first value of the schedule is "
         "skipped",
-        Severity.MEDIUM, Strength.CIRCUMSTANTIAL),
+        Severity.MEDIUM, Bearing.SIGN),
     "target-size-broadcast": _Meaning(
         "the loss broadcasts a target of size {target} against an input of size "
-        "{input}", Severity.HIGH, Strength.DIRECT),
+        "{input}", Severity.HIGH, Bearing.CAUSE),
     "no-input-requires-grad": _Meaning(
         "gradient checkpointing got no input that requires a gradient: parameters inside get none",
-        Severity.MEDIUM, Strength.CIRCUMSTANTIAL),
+        Severity.MEDIUM, Bearing.SIGN),
     "sequence-longer-than-limit": _Meaning("a sequence of {length} tokens is longer than the model's {limit}"),
     "weights-newly-initialized": _Meaning("some weights were not in the checkpoint and start at random"),
     "weights-not-used": _Meaning("some weights of the checkpoint were not used"),
@@ -67,7 +67,7 @@ _MEANINGS = {
     "loss-type-unrecognised": _Meaning("the configuration's loss type is not known; a default is used"),
     "find-unused-without-need": _Meaning("find_unused_parameters=True costs time and found nothing unused"),
     "mean-of-empty": _Meaning("the mean of nothing was taken, which is nan"),
-    "numpy-nonfinite": _Meaning("NumPy met a non-finite value ({what})"),
+    "numpy-nonfinite": _Meaning("NumPy met a non-finite value ({what})", bearing=Bearing.CAUSE),
     "gradient-overflow": _Meaning("steps were skipped because scaled gradients overflowed"),
     "nonfinite-gradients-skipped": _Meaning("steps were skipped because gradients were not finite"),
     "dataloader-workers-excess": _Meaning("the loader has more workers than the host has cores"),
@@ -106,8 +106,8 @@ def _judged(run: Run, incident: Incident) -> Finding:
         words = meaning.words.format(**numbers)
     except KeyError:
         words = f"{kind.replace('-', ' ')}: {short(incident.text)}"
-    found = report(RULE, incident, words, strength=meaning.strength, measured={"kind": kind, **numbers})
-    return RULE.finding(found.statement, found.where, found.source, strength=meaning.strength,
+    found = report(RULE, incident, words, bearing=meaning.bearing, measured={"kind": kind, **numbers})
+    return RULE.finding(found.statement, found.where, found.source, bearing=meaning.bearing,
                         severity=_severity(run, kind, meaning), measured=found.measured)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength, Value
+from traindx_tools.finding import Bearing, Finding, Severity, Value
 from traindx_tools.on_logs.run import ErrorEvent, Run
 from traindx_tools.on_logs.tracebacks.incidents import incidents
 from traindx_tools.on_logs.tracebacks.report import report, short
@@ -57,10 +57,10 @@ def check(run: Run) -> Iterator[Finding]:
         measured: dict[str, Value] = {"kind": "padding-token" if "pad" in incident.text.lower()[:200] else "vocabulary"}
         if match is None:
             yield report(RULE, incident, f"tokenizer and model do not fit ({short(incident.text)})",
-                         strength=Strength.CIRCUMSTANTIAL, measured=measured)
+                         bearing=Bearing.SIGN, measured=measured)
             continue
         measured = {"kind": "size", "key": match["key"], "checkpoint_rows": int(match["file"]),
                     "model_rows": int(match["model"])}
         yield report(RULE, incident, f"{match['key']} has {match['file']} rows in the checkpoint and "
                                      f"{match['model']} in the model: "
-                     "the vocabularies differ", strength=Strength.DIRECT, measured=measured)
+                     "the vocabularies differ", bearing=Bearing.CAUSE, measured=measured)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength, Value
+from traindx_tools.finding import Bearing, Finding, Severity, Value
 from traindx_tools.on_logs.run import ErrorEvent, Run
 from traindx_tools.on_logs.tracebacks.incidents import incidents
 from traindx_tools.on_logs.tracebacks.report import report
@@ -79,4 +79,4 @@ def check(run: Run) -> Iterator[Finding]:
         if port is not None:
             found["port"] = int(port[1] or port[2])
             statement += f" (port {found['port']})"
-        yield report(RULE, incident, statement, strength=Strength.DIRECT, measured={"kind": kind, **found})
+        yield report(RULE, incident, statement, bearing=Bearing.CAUSE, measured={"kind": kind, **found})

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength, Value
+from traindx_tools.finding import Bearing, Finding, Severity, Value
 from traindx_tools.on_logs.run import ErrorEvent, Run
 from traindx_tools.on_logs.tracebacks import fatal_lines
 from traindx_tools.on_logs.tracebacks.incidents import incidents
@@ -78,4 +78,4 @@ def check(run: Run) -> Iterator[Finding]:
             measured["limit_gib"] = round(gib(limit), 3)
         if kind != "memory":
             words += f" ({short(incident.text)})"
-        yield report(RULE, incident, words, strength=Strength.CIRCUMSTANTIAL, measured=measured)
+        yield report(RULE, incident, words, bearing=Bearing.SIGN, measured=measured)

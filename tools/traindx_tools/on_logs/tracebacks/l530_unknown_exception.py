@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.run import ErrorEvent, Run
 from traindx_tools.on_logs.tracebacks import fatal_lines
 from traindx_tools.on_logs.tracebacks.blocks import CUT
@@ -60,11 +60,11 @@ def _judged(incident: Incident) -> Finding:
     known = _ENDED.get(error.type.split(".")[-1])
     if known is not None:
         kind, severity, words = known
-        return report(RULE, incident, words, strength=Strength.CIRCUMSTANTIAL, severity=severity,
+        return report(RULE, incident, words, bearing=Bearing.SIGN, severity=severity,
                       measured={"kind": kind})
     message, name, kind = short(incident.text), error.type.split(".")[-1], _kind(error)
     return report(RULE, incident, f"{name}: {message}" if message else name,
-                  strength=Strength.DIRECT if kind == "syntax" else Strength.PATTERN, measured={"kind": kind})
+                  bearing=Bearing.CAUSE if kind == "syntax" else Bearing.COMPANION, measured={"kind": kind})
 
 
 def _kind(error: ErrorEvent) -> str:

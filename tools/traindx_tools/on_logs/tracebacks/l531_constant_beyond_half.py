@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.run import ErrorEvent, Run
 from traindx_tools.on_logs.tracebacks.incidents import incidents
 from traindx_tools.on_logs.tracebacks.report import report
@@ -52,6 +52,6 @@ def check(run: Run) -> Iterator[Finding]:
         what = f"the constant {constant.group().replace(' ', '')}" if constant else "a constant"
         filled = f"a mask is filled with {what}" if masked else f"{what} is written into a tensor"
         yield report(RULE, incident, f"{filled}, which is outside the range of {form} (float16 ends at 65504)",
-                     strength=Strength.DIRECT if masked else Strength.CIRCUMSTANTIAL,
+                     bearing=Bearing.CAUSE if masked else Bearing.SIGN,
                      measured={"kind": "mask" if masked else "constant", "dtype": form,
                                "constant": constant.group() if constant else None})

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength, Value
+from traindx_tools.finding import Bearing, Finding, Severity, Value
 from traindx_tools.on_logs.run import ErrorEvent, Run
 from traindx_tools.on_logs.tracebacks.incidents import incidents
 from traindx_tools.on_logs.tracebacks.report import report
@@ -63,5 +63,5 @@ def check(run: Run) -> Iterator[Finding]:
             measured["argument"] = int(place.group(1))
             words += f" (leaf {place.group(1)} of the call's arguments)"
         yield report(RULE, incident, words,
-                     strength=Strength.CIRCUMSTANTIAL if kind == "deleted" else Strength.DIRECT, measured=measured,
+                     bearing=Bearing.SIGN if kind == "deleted" else Bearing.CAUSE, measured=measured,
                      surfaced="" if kind in ("twice", "same-call") else "the array was given away by an earlier call")

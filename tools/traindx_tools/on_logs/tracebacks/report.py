@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from traindx_tools.finding import Finding, Location, Severity, Strength, Value
+from traindx_tools.finding import Bearing, Finding, Location, Severity, Value
 from traindx_tools.on_logs.run import Frame
 from traindx_tools.on_logs.tracebacks.incidents import SURVIVED_RECORDS, Incident
 from traindx_tools.rules import Rule
@@ -19,7 +19,7 @@ def report(
     incident: Incident,
     statement: str,
     *,
-    strength: Strength,
+    bearing: Bearing,
     severity: Severity | None = None,
     measured: Mapping[str, Value] | None = None,
     frame: Frame | None = None,
@@ -36,12 +36,12 @@ def report(
     survived = incident.survived
     parts = [statement, _place(frame, surfaced), _repeats(incident) if counted else "", _survived(incident)]
     if survived:
-        severity, strength = min(Severity.LOW, severity or rule.severity, key=lambda s: s.rank), Strength.PATTERN
+        severity, bearing = min(Severity.LOW, severity or rule.severity, key=lambda s: s.rank), Bearing.COMPANION
     return rule.finding(
         "".join(parts),
         _where(incident, frame),
         incident.printed.source,
-        strength=strength,
+        bearing=bearing,
         severity=severity,
         measured={**_measured(incident, frame, surfaced), **(measured or {})},
     )

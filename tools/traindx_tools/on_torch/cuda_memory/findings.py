@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from traindx_tools.finding import Finding, Location, Strength
+from traindx_tools.finding import Bearing, Finding, Location
 from traindx_tools.on_torch.cuda_memory.snapshot import DeviceMemory, MemorySnapshot
 from traindx_tools.on_torch.rules import t804_out_of_memory, t805_fragmentation, t806_memory_by_line
 
@@ -46,7 +46,7 @@ def _failure(device: DeviceMemory, source: str) -> Iterator[Finding]:
     if failed.last and in_pieces(device, failed.size):
         yield t805_fragmentation.RULE.finding(
             f"{request} although {device.idle / MIB:,.0f} MiB lie idle, in pieces that are too small: {figures}", place,
-            source, strength=Strength.DIRECT, measured=numbers)
+            source, bearing=Bearing.CAUSE, measured=numbers)
         return
     kind = "fixed" if device.states >= t804_out_of_memory.FIXED_SHARE * max(1, device.allocated) else "full"
     what = {"fixed": "parameters and optimizer state alone fill it, so no batch size helps",
@@ -54,5 +54,5 @@ def _failure(device: DeviceMemory, source: str) -> Iterator[Finding]:
     said = what[kind] if failed.last else "the snapshot was taken later, after memory was given back"
     yield t804_out_of_memory.RULE.finding(
         f"{request}: {said} ({figures})", place, source,
-        strength=Strength.CIRCUMSTANTIAL if failed.last else Strength.PATTERN,
+        bearing=Bearing.SIGN if failed.last else Bearing.COMPANION,
         measured={"kind": kind if failed.last else "unknown", **numbers})

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from traindx_tools.finding import Finding, Location, Severity, Strength, Value
+from traindx_tools.finding import Bearing, Finding, Location, Severity, Value
 from traindx_tools.rules import Rule
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def check(origin: Origin) -> Iterator[Finding]:
     where = Location(file=place.file if place else None, line=place.line if place else None, step=origin.step,
                      module=event.module, rank=origin.rank, quote=place.quote if place else None)
     yield RULE.finding(_statement(origin), where, "the traced step", measured=_measured(origin),
-                       strength=Strength.DIRECT if place or event.module or event.name else Strength.CIRCUMSTANTIAL,
+                       bearing=Bearing.CAUSE if place or event.module or event.name else Bearing.SIGN,
                        title=f"Origin of the first non-finite value: {reason.id}")
 
 

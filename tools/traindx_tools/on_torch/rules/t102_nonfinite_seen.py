@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import Rule, Threshold
 
 SKIPPED = 30
@@ -48,7 +48,7 @@ def check(what: str, value: float, step: int, backward: int, before: float | Non
     last = f"; the last finite one was {before:.4g}" if before is not None else "; it was never finite"
     yield RULE.finding(
         f"the {what} is {value} in step {step} (backward pass {backward}){last}",
-        Location(step=step, rank=rank), source, strength=Strength.CIRCUMSTANTIAL,
+        Location(step=step, rank=rank), source, bearing=Bearing.SIGN,
         measured={"what": what, "kind": kind, "step": step, "backward": backward, "last_finite": before, "clean": clean,
                   "onset": "from-start" if before is None else "abrupt"})
 
@@ -57,5 +57,5 @@ def _skipped(step: int, backward: int, rank: int | None, source: str) -> Iterato
     yield RULE.finding(
         f"the GradScaler has skipped {SKIPPED} steps one after the other up to step {step} (backward pass {backward}): "
         "the gradients are not finite at any loss scale", Location(step=step, rank=rank), source,
-        strength=Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.SIGN,
         measured={"what": "skipped", "kind": "skipped", "step": step, "backward": backward, "skipped": SKIPPED})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -28,5 +28,5 @@ def check(seen_in: str, step: int, rank: int, world_size: int) -> Iterator[Findi
     yield RULE.finding(
         f"step {step}: {seen_in} is not finite although every operation of rank {rank} gave finite values: it arrived "
         f"from one of the other {world_size - 1} ranks in a collective", Location(step=step, rank=rank),
-        "the traced step", strength=Strength.CIRCUMSTANTIAL,
+        "the traced step", bearing=Bearing.SIGN,
         measured={"seen_in": seen_in, "step": step, "world_size": world_size})

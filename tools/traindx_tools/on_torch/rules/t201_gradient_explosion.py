@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_torch.rules.gradients import SOURCE, GradientCourse, short
 from traindx_tools.rules import Rule, Threshold
 
@@ -61,7 +61,7 @@ def check(course: GradientCourse) -> Iterator[Finding]:
             f"measured steps)")
     named = f"; most of it is in {module}" if module else ""
     yield RULE.finding(
-        text + named, course.at(module, 0 if not grew else max(0, k - 1), k), SOURCE, strength=Strength.CIRCUMSTANTIAL,
+        text + named, course.at(module, 0 if not grew else max(0, k - 1), k), SOURCE, bearing=Bearing.SIGN,
         severity=severity, measured={"kind": "ramp" if grew else "large", "onset": "ramp" if grew else "from-start",
                                      "peak": float(finite[k]), "before": before, "module": module})
 

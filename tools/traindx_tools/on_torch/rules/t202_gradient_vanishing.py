@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_torch.rules.gradients import SOURCE, GradientCourse, short
 from traindx_tools.rules import Rule, Threshold
 
@@ -63,7 +63,7 @@ def _by_depth(course: GradientCourse) -> list[Finding]:
     return [RULE.finding(
         f"the gradient of {first[0]} is {short(float(np.median(first[1])))} and of {last[0]} "
         f"{short(float(np.median(last[1])))}: it falls by {short(1 / typical)} over {len(course.blocks)} blocks, in "
-        f"{int(low.sum())} of {len(low)} measured steps", course.at(first[0]), SOURCE, strength=Strength.DIRECT,
+        f"{int(low.sum())} of {len(low)} measured steps", course.at(first[0]), SOURCE, bearing=Bearing.CAUSE,
         measured={"kind": "depth", "module": first[0], "ratio": typical, "blocks": len(course.blocks),
                   "norm": float(np.median(first[1])), "scope": "module"})]
 
@@ -83,6 +83,6 @@ def _by_module(course: GradientCourse) -> list[Finding]:
     return [RULE.finding(
         f"the gradient of {course.modules[i]} is {short(value)} in {int(low[:, i].sum())} of {len(low)} measured steps "
         f"while another module's is above {ALIVE:g}; {len(dead)} of {len(course.modules)} modules are like that",
-        course.at(course.modules[i]), SOURCE, strength=Strength.CIRCUMSTANTIAL, severity=Severity.MEDIUM,
+        course.at(course.modules[i]), SOURCE, bearing=Bearing.SIGN, severity=Severity.MEDIUM,
         measured={"kind": "module", "module": course.modules[i], "norm": value, "modules": len(dead),
                   "scope": "module"})]

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_torch.rules.gradients import SOURCE, GradientCourse
 from traindx_tools.rules import Rule, Threshold
 
@@ -52,7 +52,7 @@ def check(course: GradientCourse) -> Iterator[Finding]:
     until = f"; {alive} is the first after them that gets one" if alive else ""
     yield RULE.finding(
         f"the gradient of {listed} is exactly 0.0 in all {len(norms)} measured steps up to step {course.steps[-1]}"
-        f"{until}", course.at(names[0]), SOURCE, strength=Strength.DIRECT,
+        f"{until}", course.at(names[0]), SOURCE, bearing=Bearing.CAUSE,
         severity=Severity.HIGH if scope != "part" else Severity.MEDIUM if len(zero) > 1 else Severity.LOW,
         measured={"scope": scope, "module": names[0], "modules": len(zero), "of": int(known.sum()),
                   "first_alive": alive})

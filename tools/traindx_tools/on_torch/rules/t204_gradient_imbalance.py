@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_torch.rules.gradients import SOURCE, GradientCourse, medians, short
 from traindx_tools.rules import Rule, Threshold
 
@@ -51,7 +51,7 @@ def check(course: GradientCourse) -> Iterator[Finding]:
     yield RULE.finding(
         f"relative to its weights the gradient of {course.modules[loud]} is {short(ratio)} times that of "
         f"{course.modules[quiet]} (medians over {len(course.steps)} measured steps, steps {course.steps[0]} to "
-        f"{course.steps[-1]})", course.at(course.modules[loud]), SOURCE, strength=Strength.CIRCUMSTANTIAL,
+        f"{course.steps[-1]})", course.at(course.modules[loud]), SOURCE, bearing=Bearing.SIGN,
         severity=Severity.INFO if course.adaptive else Severity.MEDIUM if severe else Severity.LOW,
         measured={"ratio": ratio, "module": course.modules[loud], "quiet": course.modules[quiet],
                   "adaptive": course.adaptive})

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_torch.rules.movement import SOURCE, Movement
 from traindx_tools.rules import Rule, Threshold
 
@@ -56,6 +56,6 @@ def check(movements: Sequence[Movement]) -> Iterator[Finding]:
         f"no measured step changes the weights by more than {largest:.3g} of their size")
     yield RULE.finding(
         f"{words} (median over {len(able)} weights, learning rate {lr:.3g}); {worst.path} is at {worst.ratio:.3g}",
-        where, SOURCE, strength=Strength.DIRECT,
+        where, SOURCE, bearing=Bearing.CAUSE,
         severity=Severity.HIGH if typical > HUGE or growth > GROWTH or kind == "small" else Severity.MEDIUM,
         measured={"kind": kind, "ratio": typical, "lr": lr, "module": worst.path})

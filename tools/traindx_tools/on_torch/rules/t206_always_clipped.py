@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_torch.rules.gradients import SOURCE, GradientCourse, short
 from traindx_tools.rules import Rule, Threshold
 
@@ -58,7 +58,7 @@ def check(course: GradientCourse) -> Iterator[Finding]:
     yield RULE.finding(
         f"the gradient norm is {short(bound)} in {int(at.sum())} of {len(at)} measured steps, {short(ratio)} times "
         "less than right after backward: it is clipped in every step", course.at(None), SOURCE,
-        strength=Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.SIGN,
         severity=Severity.MEDIUM if ratio >= FAR else Severity.LOW if ratio >= NOTED else Severity.INFO,
         measured={"kind": "always", "bound": bound, "ratio": ratio, "share": float(at.mean())})
 
@@ -82,6 +82,6 @@ def _while_scaled(course: GradientCourse) -> Finding | None:
         f"the gradient norm times the loss scale of {scale:g} is {short(bound)} in {int(at.sum())} of {len(at)} "
         f"measured steps: gradients are clipped to {short(bound)} while they are still scaled, and the optimizer takes "
         f"a norm of {short(norm)} where backward gave {short(float(np.median(before)))}", course.at(None), SOURCE,
-        strength=Strength.DIRECT, severity=Severity.HIGH,
+        bearing=Bearing.CAUSE, severity=Severity.HIGH,
         measured={"kind": "while-scaled", "bound": bound, "ratio": float(np.median(before)) / norm, "scale": scale,
                   "share": float(at.mean())})

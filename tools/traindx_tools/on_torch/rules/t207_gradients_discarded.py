@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import Rule, Threshold
 
 SOURCE = "torch probe: accumulation"
@@ -63,6 +63,6 @@ def check(seen: Windows) -> Iterator[Finding]:
     yield RULE.finding(
         f"in {seen.discarded} of {seen.several} windows of {seen.passes:.3g} backward passes each, the gradient of "
         f"{seen.weight} was set back between the passes: each step is made of the last pass alone", seen.at(), SOURCE,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"passes": round(seen.passes, 2), "windows": seen.several, "discarded": seen.discarded,
                   "module": seen.weight})

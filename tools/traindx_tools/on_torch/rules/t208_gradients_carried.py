@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_torch.rules.t207_gradients_discarded import SOURCE, Windows
 from traindx_tools.rules import Rule, Threshold
 
@@ -35,5 +35,5 @@ def check(seen: Windows) -> Iterator[Finding]:
     yield RULE.finding(
         f"in {seen.carried} of {seen.judged} steps the gradient of {seen.weight} that the step before had taken was "
         "still there when the next backward pass began: it is never set back", seen.at(), SOURCE,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"carried": seen.carried, "steps": seen.judged, "module": seen.weight})

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_torch.measures.noise_scale import NoiseScale
 from traindx_tools.rules import Rule, Threshold
 
@@ -51,5 +51,5 @@ def check(noise: NoiseScale, step: int = 0, rank: int = 0) -> Iterator[Finding]:
     yield RULE.finding(
         f"the gradient's noise scale is about {scale:.2g} samples and a step takes {batch:g}: it makes "
         f"{100 * progress:.0f} % of the progress of a step without noise; {what}", Location(step=step, rank=rank),
-        SOURCE, strength=Strength.PATTERN, measured={"kind": kind, "scale": float(f"{scale:.3g}"), "batch": batch,
+        SOURCE, bearing=Bearing.COMPANION, measured={"kind": kind, "scale": float(f"{scale:.3g}"), "batch": batch,
                                              "progress": round(progress, 3), "pairs": noise.pairs})

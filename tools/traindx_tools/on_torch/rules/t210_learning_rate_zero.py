@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_torch.rules.gradients import SOURCE, GradientCourse
 from traindx_tools.rules import Rule, Threshold
 
@@ -51,6 +51,6 @@ def check(course: GradientCourse) -> Iterator[Finding]:
     since = f"from a step between {course.steps[first - 1] + 1} and {start} on" if first else "in all measured steps"
     yield RULE.finding(
         f"the learning rate is exactly 0 {since}, up to step {end}; gradients arrive and change nothing",
-        course.at(None, first), SOURCE, strength=Strength.DIRECT,
+        course.at(None, first), SOURCE, bearing=Bearing.CAUSE,
         measured={"onset": "later" if first else "from-start", "step": start, "end_step": end,
                   "before": float(course.rates[first - 1]) if first else None})

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_torch.rules.membership import SOURCE, Member, Membership, listed, parents
 from traindx_tools.rules import Rule, Threshold
 
@@ -60,7 +60,7 @@ def _finding(seen: Membership, kind: str, members: list[Member], held: list[Memb
     }[kind]
     return RULE.finding(
         f"{listed(names)}: {len(members)} parameters ({count:,} values) get gradients and are in no optimizer that "
-        f"steps, over {seen.steps} steps{why}", seen.at(names[0]), SOURCE, strength=Strength.DIRECT,
+        f"steps, over {seen.steps} steps{why}", seen.at(names[0]), SOURCE, bearing=Bearing.CAUSE,
         severity=Severity.LOW if upstream else RULE.severity,
         measured={"kind": "backbone" if upstream else kind, "module": names[0], "parameters": len(members),
                   "values": count})

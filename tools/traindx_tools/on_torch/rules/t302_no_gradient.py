@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_torch.rules.membership import SOURCE, Member, Membership, listed, parents
 from traindx_tools.rules import Rule, Threshold
 
@@ -55,6 +55,6 @@ def check(seen: Membership) -> Iterator[Finding]:
         names, count = parents(members), sum(m.numel for m in members)
         yield RULE.finding(
             f"{listed(names)}: {len(members)} parameters ({count:,} values) of the optimizer had no gradient in "
-            f"{seen.backwards} backward passes; {_WORDS[kind]}", seen.at(names[0]), SOURCE, strength=Strength.DIRECT,
+            f"{seen.backwards} backward passes; {_WORDS[kind]}", seen.at(names[0]), SOURCE, bearing=Bearing.CAUSE,
             severity=Severity.HIGH if kind == "cut" else Severity.LOW,
             measured={"kind": kind, "module": names[0], "parameters": len(members), "values": count})

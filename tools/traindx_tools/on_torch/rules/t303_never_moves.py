@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_torch.rules.movement import SOURCE, Movement, listed
 from traindx_tools.rules import Rule, Threshold
 
@@ -49,7 +49,7 @@ def _finding(kind: str, these: list[Movement], of: int) -> Finding:
     words = "does not change in any" if kind != "undone" else "changes in each step and is back before the next, in all"
     return RULE.finding(
         f"{listed([m.path for m in these])}: {first.pushed} sampled values with a gradient; the weight {words} of "
-        f"{first.steps} measured steps (learning rate {first.lr:.3g})", first.at(), SOURCE, strength=Strength.DIRECT,
+        f"{first.steps} measured steps (learning rate {first.lr:.3g})", first.at(), SOURCE, bearing=Bearing.CAUSE,
         severity=Severity.HIGH if len(these) > 1 or first.ndim >= 2 else Severity.LOW,
         measured={"kind": kind, "module": first.path, "parameters": len(these), "of": of, "lr": first.lr,
                   "dtype": first.dtype, "resolution": first.resolution, "magnitude": first.magnitude})

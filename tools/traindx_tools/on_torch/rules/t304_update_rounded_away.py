@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_torch.rules.movement import SOURCE, Movement, listed
 from traindx_tools.rules import Rule, Threshold
 
@@ -47,6 +47,6 @@ def check(movements: Sequence[Movement]) -> Iterator[Finding]:
         f"{share:.0%} of the sampled {worst.dtype} values of {listed([m.path for m in stuck], 3)} are bit by bit the "
         f"same at step {worst.last_step} as at step {worst.first_step} although each has a gradient: at a size of "
         f"{worst.magnitude:.2g} an update below half a unit in the last place ({worst.resolution:.1e}) is rounded "
-        f"away, and the learning rate is {worst.lr:.1e}", worst.at(), SOURCE, strength=Strength.DIRECT,
+        f"away, and the learning rate is {worst.lr:.1e}", worst.at(), SOURCE, bearing=Bearing.CAUSE,
         measured={"dtype": worst.dtype, "still": share, "module": worst.path, "parameters": len(stuck),
                   "of": len(able), "resolution": worst.resolution, "lr": worst.lr, "magnitude": worst.magnitude})

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_torch.rules.membership import SOURCE
 from traindx_tools.rules import Rule
 
@@ -46,6 +46,6 @@ def check(pairs: Sequence[Pair]) -> Iterator[Finding]:
     for pair in pairs:
         yield RULE.finding(
             f"{pair.one} and {pair.other} {_WORDS[pair.kind]} (step {pair.step})",
-            Location(module=pair.other, step=float(pair.step), rank=pair.rank), SOURCE, strength=Strength.DIRECT,
+            Location(module=pair.other, step=float(pair.step), rank=pair.rank), SOURCE, bearing=Bearing.CAUSE,
             severity=Severity.MEDIUM if pair.kind == "copied" else Severity.HIGH,
             measured={"kind": pair.kind, "module": pair.other, "other": pair.one})

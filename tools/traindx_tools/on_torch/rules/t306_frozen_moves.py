@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_torch.rules.movement import SOURCE, Movement, listed
 from traindx_tools.rules import Rule, Threshold
 
@@ -34,5 +34,5 @@ def check(movements: Sequence[Movement]) -> Iterator[Finding]:
         first = these[0]
         yield RULE.finding(
             f"{listed([m.path for m in these])} require no gradient and change by {first.ratio:.2g} of their size in a "
-            f"step of the optimizer", first.at(), SOURCE, strength=Strength.DIRECT,
+            f"step of the optimizer", first.at(), SOURCE, bearing=Bearing.CAUSE,
             measured={"module": first.path, "parameters": len(these), "ratio": first.ratio})

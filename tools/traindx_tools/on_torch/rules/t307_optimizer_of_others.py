@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_torch.rules.membership import SOURCE, Member, Membership
 from traindx_tools.rules import Rule, Threshold
 
@@ -43,7 +43,7 @@ def check(seen: Membership) -> Iterator[Finding]:
         yield RULE.finding(
             f"none of the {count} parameters of the {name} ever had a gradient or belongs to a module that was called, "
             f"over {seen.steps} steps, while {len(trained)} parameters of the called model ({trained[0].path}, ...) "
-            f"get gradients that nothing applies{same}", seen.at(trained[0].module), SOURCE, strength=Strength.DIRECT,
+            f"get gradients that nothing applies{same}", seen.at(trained[0].module), SOURCE, bearing=Bearing.CAUSE,
             measured={"kind": "another-instance" if same else "others", "optimizer": name, "parameters": count,
                       "module": trained[0].module})
 
@@ -52,5 +52,5 @@ def _empty(seen: Membership, name: str, trained: list[Member]) -> Finding:
     return RULE.finding(
         f"the {name} that steps holds no parameter at all, over {seen.steps} steps, while {len(trained)} parameters of "
         f"the called model ({trained[0].path}, ...) get gradients that nothing applies", seen.at(trained[0].module),
-        SOURCE, strength=Strength.DIRECT, measured={"kind": "empty", "optimizer": name, "parameters": 0,
+        SOURCE, bearing=Bearing.CAUSE, measured={"kind": "empty", "optimizer": name, "parameters": 0,
                                                     "module": trained[0].module})

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength, Value
+from traindx_tools.finding import Bearing, Finding, Severity, Value
 from traindx_tools.on_torch.rules.modes import ModeCourse
 from traindx_tools.rules import Rule, Threshold
 
@@ -40,15 +40,15 @@ def check(course: ModeCourse) -> Iterator[Finding]:
             f"{course.path} was trained in train mode in {course.trained_in_train} calls and in eval mode in the last "
             f"{course.last_in_eval}, from step {course.first_eval_step} on: {len(course.layers)} layers "
             f"({course.layers[0]}, ...) are in eval mode while it is trained",
-            course.at(step=course.first_eval_step), SOURCE, strength=Strength.DIRECT,
+            course.at(step=course.first_eval_step), SOURCE, bearing=Bearing.CAUSE,
             measured={"kind": "never-undone", **measured})
     elif course.unmeasured is not None and course.trained_in_eval >= CALLS:
         yield RULE.finding(
             f"{course.unmeasured} is in eval mode in {course.trained_in_eval} training calls and normalises by the "
             f"statistics it was made with (mean 0, variance 1)", course.at(course.unmeasured), SOURCE,
-            strength=Strength.DIRECT, measured={"kind": "statistics", **measured})
+            bearing=Bearing.CAUSE, measured={"kind": "statistics", **measured})
     elif course.trained_in_train == 0 and course.last_in_eval >= CALLS:
         yield RULE.finding(
             f"{course.path} is in eval mode in all {course.last_in_eval} training calls: {len(course.layers)} layers "
             f"({course.layers[0]}, ...) do nothing or use fixed statistics", course.at(), SOURCE,
-            strength=Strength.DIRECT, severity=Severity.LOW, measured={"kind": "from-start", **measured})
+            bearing=Bearing.CAUSE, severity=Severity.LOW, measured={"kind": "from-start", **measured})

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_torch.rules.modes import ModeCourse
 from traindx_tools.rules import Rule, Threshold
 
@@ -38,7 +38,7 @@ def check(course: ModeCourse) -> Iterator[Finding]:
     yield RULE.finding(
         f"{course.path} is called without gradients in train mode {course.evaluated_in_train} times, up to "
         f"{course.longest_run} times in a row ({course.evaluated_in_eval} times in eval mode): {len(course.layers)} "
-        f"layers ({course.layers[0]}, ...) act as in training", course.at(), SOURCE, strength=Strength.DIRECT,
+        f"layers ({course.layers[0]}, ...) act as in training", course.at(), SOURCE, bearing=Bearing.CAUSE,
         severity=Severity.HIGH if kind == "batchnorm" else Severity.MEDIUM,
         measured={"kind": kind, "calls": course.evaluated_in_train, "eval_calls": course.evaluated_in_eval,
                   "module": course.path})

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import Rule, Threshold
 
 STEPS = 10
@@ -35,4 +35,4 @@ def check(empty: int, steps: int, source: str, rank: int) -> Iterator[Finding]:
     yield RULE.finding(
         f"backward() was never called: the optimizer stepped {steps} times and none of its parameters had a gradient, "
         "so no weight was changed",
-        Location(step=steps, rank=rank), source, strength=Strength.DIRECT, measured={"steps": steps})
+        Location(step=steps, rank=rank), source, bearing=Bearing.CAUSE, measured={"steps": steps})

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import Rule, Threshold
 
 FACTOR, LOOKS = 100.0, 3
@@ -50,7 +50,7 @@ def check(looks: Sequence[tuple[int, Mapping[str, float]]], factors: Sequence[Ma
             yield RULE.finding(
                 f"the term {name} is {abs(values[name]):.3g} at step {step} and all others together {others:.3g}: "
                 f"{abs(values[name]) / max(others, 1e-30):.0f} times as much at each of the last {LOOKS} looks",
-                Location(file=file, line=line, step=step, rank=rank), source, strength=Strength.CIRCUMSTANTIAL,
+                Location(file=file, line=line, step=step, rank=rank), source, bearing=Bearing.SIGN,
                 severity=Severity.INFO if small else None,
                 measured={"term": name, "ratio": round(abs(values[name]) / max(others, 1e-30), 1)})
 

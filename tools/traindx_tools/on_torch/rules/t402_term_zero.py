@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import Rule, Threshold
 
 OFF, MASKED, ALIVE, DEAD, UNKNOWN = "off", "masked", "alive", "dead", "unknown"
@@ -59,9 +59,9 @@ def _zero(name: str, count: int, why: str, where: Location, source: str) -> Iter
     if why in (DEAD, UNKNOWN):
         also = " and so is its gradient, though nothing multiplies it by 0" if why == DEAD else ""
         yield RULE.finding(said + also, where, source, measured={"term": name, "kind": "zero"},
-                           strength=Strength.DIRECT if why == DEAD else Strength.CIRCUMSTANTIAL)
+                           bearing=Bearing.CAUSE if why == DEAD else Bearing.SIGN)
     elif why == MASKED:
-        yield RULE.finding(f"{said}: its mask is 0 everywhere", where, source, strength=Strength.PATTERN,
+        yield RULE.finding(f"{said}: its mask is 0 everywhere", where, source, bearing=Bearing.COMPANION,
                            severity=Severity.LOW, measured={"term": name, "kind": "masked"})
 
 
@@ -72,4 +72,4 @@ def _without_graph(name: str, values: Sequence[float], looks: Sequence[tuple[int
     if len(set(values)) > 1 and not copied:
         yield RULE.finding(f"no gradient flows through the term {name} (value {values[-1]:.3g} at step "
                            f"{where.end_step:g}): it is in the loss and trains nothing", where, source,
-                           strength=Strength.DIRECT, measured={"term": name, "kind": "detached"})
+                           bearing=Bearing.CAUSE, measured={"term": name, "kind": "detached"})

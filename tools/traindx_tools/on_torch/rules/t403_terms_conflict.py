@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import Rule, Threshold
 
 COSINE, LOOKS = -0.5, 3
@@ -40,5 +40,5 @@ def check(looks: Sequence[tuple[int, Mapping[tuple[str, str], float]]], places: 
                 f"the gradients of {pair[0]} and {pair[1]} on the shared parameters have a cosine of {seen[-1]:.2f} "
                 f"at step {looks[-1][0]} and below {COSINE} at the last {LOOKS} looks",
                 Location(file=file or None, line=line or None, step=looks[-1][0], rank=rank), source,
-                strength=Strength.CIRCUMSTANTIAL, measured={"first": pair[0], "second": pair[1],
+                bearing=Bearing.SIGN, measured={"first": pair[0], "second": pair[1],
                                                             "cosine": round(seen[-1], 3)})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import Rule, Threshold
 
 FACTOR, LOOKS = 100.0, 3
@@ -41,5 +41,5 @@ def check(looks: Sequence[tuple[int, Mapping[str, float]]], places: Mapping[str,
                 f"{strongest} pulls with a gradient norm of {top:.3g} on the shared parameters at step {looks[-1][0]}, "
                 f"{name} with {norm:.3g}: {top / norm:.0f} times less, at each of the last {LOOKS} looks",
                 Location(file=file or None, line=line or None, step=looks[-1][0], rank=rank), source,
-                strength=Strength.CIRCUMSTANTIAL, measured={"strong": strongest, "weak": name,
+                bearing=Bearing.SIGN, measured={"strong": strongest, "weak": name,
                                                             "ratio": round(top / norm, 1)})

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_torch.rules.activations import SOURCE, Courses, listed
 from traindx_tools.rules import Rule, Threshold
 
@@ -48,6 +48,6 @@ def check(seen: Courses) -> Iterator[Finding]:
         f"{worst.rows} sampled rows of {len(worst.steps)} steps ({share:.0%}"
         f"{', after a ReLU' if worst.function == 'relu' else ''})"
         + (f"; so are most units in front of {listed([c.path for c in dead[1:]])}" if len(dead) > 1 else ""),
-        worst.at(), SOURCE, strength=Strength.DIRECT, severity=Severity.HIGH if share >= MOST else Severity.MEDIUM,
+        worst.at(), SOURCE, bearing=Bearing.CAUSE, severity=Severity.HIGH if share >= MOST else Severity.MEDIUM,
         measured={"share": round(share, 4), "dead": worst.dead, "units": worst.units, "module": place,
                   "layers": len(dead), "function": worst.function or "unknown"})

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_torch.rules.activations import SOURCE, Courses, listed
 from traindx_tools.rules import Rule, Threshold
 
@@ -42,6 +42,6 @@ def check(seen: Courses) -> Iterator[Finding]:
         f"{share:.0%} of what {worst.path} takes from a {worst.function} is saturated (median of the later of "
         f"{len(worst.steps)} sampled steps; {worst.saturated[0]:.0%} in the first)"
         + (f"; the same holds for {listed([c.path for c in bad[1:]])}" if len(bad) > 1 else ""),
-        worst.at(), SOURCE, strength=Strength.DIRECT, severity=Severity.HIGH if share >= MOST else Severity.MEDIUM,
+        worst.at(), SOURCE, bearing=Bearing.CAUSE, severity=Severity.HIGH if share >= MOST else Severity.MEDIUM,
         measured={"share": round(share, 4), "first": round(float(worst.saturated[0]), 4), "module": worst.path,
                   "function": worst.function, "layers": len(bad), "from_start": bool(worst.saturated[0] >= SHARE)})

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_torch.rules.activations import SOURCE, Courses, LayerCourse
 from traindx_tools.rules import Rule, Threshold
 
@@ -49,7 +49,7 @@ def check(seen: Courses) -> Iterator[Finding]:
     yield RULE.finding(
         f"{what}{before} differs between samples by {first.late(first.spread):.2g} of its size in "
         f"{len(first.steps)} sampled steps, over at least {first.fewest_rows} rows each",
-        first.at(), SOURCE, strength=Strength.DIRECT, severity=Severity.HIGH if kind == "layer" else Severity.MEDIUM,
+        first.at(), SOURCE, bearing=Bearing.CAUSE, severity=Severity.HIGH if kind == "layer" else Severity.MEDIUM,
         measured={"kind": kind, "spread": first.late(first.spread), "module": first.after or first.path,
                   "layers": len(alike), "from_start": bool(first.spread[0] < SPREAD)})
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_torch.rules.activations import SOURCE, Courses, LayerCourse
 from traindx_tools.rules import Rule, Threshold
 
@@ -49,7 +49,7 @@ def check(seen: Courses) -> Iterator[Finding]:
         f"activations {kind} from {rms[0]:.3g} in {names[0]} to {rms[-1]:.3g} in {names[-1]}, {len(levels)} blocks "
         f"further on: by a factor of {max(ratio, 1 / ratio) ** (1 / (len(levels) - 1)):.2f} a block",
         seen.layers[0].at().__class__(module=names[-1], step=float(seen.layers[0].steps[0]), rank=seen.layers[0].rank),
-        SOURCE, strength=Strength.DIRECT,
+        SOURCE, bearing=Bearing.CAUSE,
         measured={"kind": kind, "ratio": ratio, "blocks": len(levels), "module": names[-1]})
 
 

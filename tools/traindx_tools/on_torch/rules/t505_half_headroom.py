@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_torch.rules.activations import SOURCE, Courses
 from traindx_tools.rules import Rule, Threshold
 
@@ -42,6 +42,6 @@ def check(seen: Courses) -> Iterator[Finding]:
         f"the largest float16 value that {worst.path} {'takes' if worst.kind == 'layer' else 'returns'} is {high:.3g}, "
         f"{'beyond' if over else f'{high / LIMIT:.0%} of'} 65504 ({first:.3g} in the first sampled step)"
         + (f", after {worst.after}" if worst.after and worst.kind == "layer" else ""),
-        worst.at(), SOURCE, strength=Strength.DIRECT,
+        worst.at(), SOURCE, bearing=Bearing.CAUSE,
         measured={"largest": high, "share": high / LIMIT, "first": first, "module": worst.path,
                   "layers": len(near)})

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_torch.rules.activations import SOURCE, AttentionCourse, Courses
 from traindx_tools.rules import Rule, Threshold
 
@@ -51,5 +51,5 @@ def _finding(kind: str, bad: list[AttentionCourse]) -> Finding:
         f"the attention entropy at {c.path} is {late:.2g} of ln({c.keys}) in the later of {len(c.steps)} sampled steps "
         f"({c.entropy[0]:.2g} in the first), the largest weight {float(np.median(c.largest)):.3g}; {len(bad)} layers "
         "are like that", Location(module=c.path, step=float(c.steps[0]), end_step=float(c.steps[-1]), rank=c.rank),
-        SOURCE, strength=Strength.CIRCUMSTANTIAL,
+        SOURCE, bearing=Bearing.SIGN,
         measured={"kind": kind, "entropy": late, "first": float(c.entropy[0]), "layers": len(bad), "module": c.path})

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_torch.rules.activations import SOURCE, Courses
 from traindx_tools.on_torch.rules.norm_statistics import AFTER, AFTER_EVALUATED, FAR, Unfit, late, unfit
 from traindx_tools.rules import Rule, Threshold
@@ -56,7 +56,7 @@ def check(seen: Courses) -> Iterator[Finding]:
         f"momentum {c.momentum}); {len({n.course.path for n in bad})} of {len({n.path for n in seen.norms})} layers "
         f"are like that{_training(u)}",
         Location(module=c.path, step=float(c.steps[0]), end_step=float(c.steps[-1]), rank=c.rank), SOURCE,
-        strength=Strength.DIRECT if u.fits_training is False else Strength.CIRCUMSTANTIAL,
+        bearing=Bearing.CAUSE if u.fits_training is False else Bearing.SIGN,
         measured={"distance": u.distance, "ratio": float(np.exp(u.log_ratio)), "module": c.path, "layers": len(bad),
                   "momentum": c.momentum, "evaluated": c.evaluated, "fits_training": u.fits_training})
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_torch.rules.activations import SOURCE, Courses
 from traindx_tools.on_torch.rules.norm_statistics import APART, FAR, FITS, late, unfit
 from traindx_tools.rules import Rule, Threshold
@@ -48,6 +48,6 @@ def check(seen: Courses) -> Iterator[Finding]:
         f"variance other by a factor of {np.exp(u.log_ratio):.3g} ({int(late(c).sum())} sampled evaluations); training "
         f"batches are {u.training_distance:.2g} standard deviations away, so the statistics are right and the inputs "
         "differ", Location(module=c.path, step=float(c.steps[0]), end_step=float(c.steps[-1]), rank=c.rank), SOURCE,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"distance": u.distance, "ratio": float(np.exp(u.log_ratio)), "module": c.path,
                   "training_distance": u.training_distance})

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import Rule, Threshold
 
 if TYPE_CHECKING:
@@ -46,6 +46,6 @@ def check(path: str, usage: Usage, step: int, source: str, rank: int) -> Iterato
     yield RULE.finding(
         f"{path} uses {usage.used} of {usage.size} codes over {usage.samples:,} assignments up to step {step} "
         f"(perplexity {usage.perplexity:.1f}, the most used code takes {usage.largest:.0%})",
-        Location(module=path, step=step, rank=rank), source, strength=Strength.DIRECT,
+        Location(module=path, step=step, rank=rank), source, bearing=Bearing.CAUSE,
         measured={"used": usage.used, "size": usage.size, "perplexity": round(usage.perplexity, 2),
                   "largest": round(usage.largest, 3)})

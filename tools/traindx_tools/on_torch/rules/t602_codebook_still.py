@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import Rule, Threshold
 
 STEPS = 20
@@ -32,5 +32,5 @@ def check(path: str, moved: float, steps: int, source: str, rank: int) -> Iterat
     if steps < STEPS or moved > 0:
         return
     yield RULE.finding(f"no code of {path} moved in {steps} steps: neither gradient nor moving average reaches it",
-                       Location(module=path, step=0, end_step=steps, rank=rank), source, strength=Strength.DIRECT,
+                       Location(module=path, step=0, end_step=steps, rank=rank), source, bearing=Bearing.CAUSE,
                        measured={"steps": steps})

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import Rule, Threshold
 
 if TYPE_CHECKING:
@@ -45,5 +45,5 @@ def check(path: str, motion: Motion, source: str, rank: int) -> Iterator[Finding
             f"{motion.restless} codes of {path} are moved far in a quarter of the steps and more: they are revived "
             "again and again")
     yield RULE.finding(what, Location(module=path, step=0, end_step=motion.steps, rank=rank), source,
-                       strength=Strength.DIRECT,
+                       bearing=Bearing.CAUSE,
                        measured={"jumped": motion.jumps, "back": motion.back, "restless": motion.restless})

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_torch.rules.batches import SOURCE
 from traindx_tools.rules import Rule
 
@@ -55,6 +55,6 @@ def check(seen: BeyondTable | None) -> Iterator[Finding]:
         f"{seen.name} holds {seen.value} at {list(seen.place)}, and the table {seen.table} has the rows 0 to "
         f"{seen.rows - 1}; {seen.bad} of its indices lie outside (lowest {seen.low}, highest {seen.high})",
         Location(file=seen.file, line=seen.line, module=seen.table, step=float(seen.step), rank=seen.rank), SOURCE,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": kind, "table": seen.table, "rows": seen.rows, "index": seen.value, "highest": seen.high,
                   "bad": seen.bad, "position": str(list(seen.place))})

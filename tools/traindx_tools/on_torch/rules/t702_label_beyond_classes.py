@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_torch.rules.batches import SOURCE
 from traindx_tools.rules import Rule
 
@@ -54,6 +54,6 @@ def check(seen: BeyondClasses | None) -> Iterator[Finding]:
         f"{seen.name} holds {seen.value} at {list(seen.place)} and the output has the classes 0 to {seen.classes - 1}; "
         f"{seen.bad} labels lie outside (lowest {seen.low}, highest {seen.high}){hint}",
         Location(file=seen.file, line=seen.line, step=float(seen.step), rank=seen.rank), SOURCE,
-        strength=Strength.DIRECT,
+        bearing=Bearing.CAUSE,
         measured={"kind": kind, "classes": seen.classes, "label": seen.value, "lowest": seen.low,
                   "highest": seen.high, "bad": seen.bad})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_torch.rules.batches import SOURCE, TensorSeen, at
 from traindx_tools.rules import Rule
 
@@ -38,7 +38,7 @@ def check(tensors: Sequence[TensorSeen], rank: int = 0) -> Iterator[Finding]:
         yield RULE.finding(
             f"{t.name} of shape {list(t.shape)} holds {bad} of {size} values that are not finite ({int(t.nan)} nan, "
             f"{int(t.inf)} inf, {int(t.minus_inf)} -inf) at step {t.step}", at(t.step, rank, t.module), SOURCE,
-            strength=Strength.DIRECT,
+            bearing=Bearing.CAUSE,
             measured={"name": t.name, "nan": int(t.nan), "inf": int(t.inf + t.minus_inf), "share": bad / max(size, 1)})
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_torch.rules.batches import SOURCE, at
 from traindx_tools.rules import Rule, Threshold
 
@@ -63,7 +63,7 @@ def check(seen: Repeats) -> Iterator[Finding]:
         text = (f"{seen.in_a_row} of {seen.given} batches that the DataLoader gave out equal the one before: each "
                 f"comes about {seen.given / max(1, seen.given - seen.in_a_row):.1f} times in a row")
     if kind is not None:
-        yield RULE.finding(text, at(seen.step, seen.rank), SOURCE, strength=Strength.DIRECT,
+        yield RULE.finding(text, at(seen.step, seen.rank), SOURCE, bearing=Bearing.CAUSE,
                            severity=Severity.LOW if kind == "same-batch" else Severity.HIGH,
                            measured={"kind": kind, "given": seen.given, "distinct": seen.distinct,
                                      "times": round(seen.given / max(1, seen.given - seen.in_a_row), 2)})

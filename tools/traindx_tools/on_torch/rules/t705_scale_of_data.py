@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_torch.rules.batches import SOURCE, TensorSeen, at
 from traindx_tools.rules import Rule, Threshold
 
@@ -61,7 +61,7 @@ def _finding(kind: str, seen: Sequence[TensorSeen], rank: int) -> Finding:
     return RULE.finding(
         f"{what} lies between {min(s.low for s in seen):.4g} and {max(s.high for s in seen):.4g} with mean {mean:.4g} "
         f"and standard deviation {std:.4g} over {len(seen)} measured steps{why}",
-        at(t.step, rank, t.module, seen[-1].step), SOURCE, strength=Strength.DIRECT,
+        at(t.step, rank, t.module, seen[-1].step), SOURCE, bearing=Bearing.CAUSE,
         severity=Severity.LOW if harmless else RULE.severity,
         measured={"kind": kind, "mean": mean, "std": std, "low": min(s.low for s in seen),
                   "high": max(s.high for s in seen), "module": t.module, "normalised_next": t.normed})

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_torch.rules.batches import SOURCE, LabelsSeen, at
 from traindx_tools.rules import Rule, Threshold
 
@@ -54,15 +54,15 @@ def check(seen: Sequence[LabelsSeen], rank: int = 0) -> Iterator[Finding]:
         yield RULE.finding(
             f"a batch of {able[0].valid} labels holds {held:g} classes (median of {len(able)} measured batches) where "
             f"a random draw would hold {held / float(np.median(fill)):.3g} of {len(overall)}: the data comes in the "
-            "order of its classes", at(first, rank, None, last), SOURCE, strength=Strength.DIRECT,
+            "order of its classes", at(first, rank, None, last), SOURCE, bearing=Bearing.CAUSE,
             measured={"kind": "ordered", "held": held, **measured})
     elif len(overall) == 1:
         yield RULE.finding(f"every label of {len(able)} measured batches is {top}", at(first, rank, None, last), SOURCE,
-                           strength=Strength.DIRECT, severity=Severity.LOW, measured={"kind": "constant", **measured})
+                           bearing=Bearing.CAUSE, severity=Severity.LOW, measured={"kind": "constant", **measured})
     elif count / total >= MAJORITY:
         yield RULE.finding(
             f"class {top} has {count / total:.1%} of {total} labels in {len(able)} measured batches",
-            at(first, rank, None, last), SOURCE, strength=Strength.DIRECT, severity=Severity.LOW,
+            at(first, rank, None, last), SOURCE, bearing=Bearing.CAUSE, severity=Severity.LOW,
             measured={"kind": "imbalance", **measured})
 
 

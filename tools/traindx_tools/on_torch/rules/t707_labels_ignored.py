@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_torch.rules.batches import SOURCE, LabelsSeen, at
 from traindx_tools.rules import Rule, Threshold
 
@@ -34,10 +34,10 @@ def check(seen: Sequence[LabelsSeen], rank: int = 0) -> Iterator[Finding]:
     if empty:
         yield RULE.finding(
             f"all labels are ignored in {len(empty)} of {len(seen)} measured steps, first at step {empty[0].step} "
-            f"(median share {median:.0%})", at(empty[0].step, rank), SOURCE, strength=Strength.DIRECT,
+            f"(median share {median:.0%})", at(empty[0].step, rank), SOURCE, bearing=Bearing.CAUSE,
             measured={"kind": "all", "share": len(empty) / len(seen), "median": median})
     elif median >= NEARLY and len(seen) >= 3:
         yield RULE.finding(
             f"{median:.1%} of the labels are ignored (median of {len(seen)} measured steps)",
-            at(seen[0].step, rank, None, seen[-1].step), SOURCE, strength=Strength.DIRECT, severity=Severity.LOW,
+            at(seen[0].step, rank, None, seen[-1].step), SOURCE, bearing=Bearing.CAUSE, severity=Severity.LOW,
             measured={"kind": "most", "share": 0.0, "median": median})

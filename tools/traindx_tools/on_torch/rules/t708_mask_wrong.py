@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_torch.rules.batches import SOURCE, at
 from traindx_tools.rules import Rule
 
@@ -61,12 +61,12 @@ def check(masks: Sequence[MaskSeen], rank: int = 0) -> Iterator[Finding]:
         if len(inverted) >= 2 and len(inverted) >= 0.8 * len(these):
             yield RULE.finding(
                 f"{_meaning(inverted[0])}: it is the wrong way round", at(these[0].step, rank), SOURCE,
-                strength=Strength.DIRECT, measured={"kind": "inverted", "name": name, "steps": len(inverted)})
+                bearing=Bearing.CAUSE, measured={"kind": "inverted", "name": name, "steps": len(inverted)})
         elif empty:
             yield RULE.finding(
                 f"{empty[0].empty} of {empty[0].rows} rows of {name} keep nothing at step {empty[0].step} (in "
                 f"{len(empty)} of {len(these)} measured steps)", at(empty[0].step, rank), SOURCE,
-                strength=Strength.DIRECT, severity=Severity.MEDIUM,
+                bearing=Bearing.CAUSE, severity=Severity.MEDIUM,
                 measured={"kind": "empty-row", "name": name, "rows": empty[0].empty, "steps": len(empty)})
 
 

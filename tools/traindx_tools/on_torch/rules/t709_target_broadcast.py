@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_torch.rules.batches import SOURCE
 from traindx_tools.rules import Rule
 
@@ -46,6 +46,6 @@ def check(seen: Broadcast | None) -> Iterator[Finding]:
     yield RULE.finding(
         f"a prediction of shape {list(seen.prediction)} is compared with a target over {list(seen.result)}: each "
         f"prediction meets every target ({seen.steps} measured steps)", Location(step=float(seen.step), rank=seen.rank),
-        SOURCE, strength=Strength.DIRECT if seen.kind == "loss" else Strength.CIRCUMSTANTIAL,
+        SOURCE, bearing=Bearing.CAUSE if seen.kind == "loss" else Bearing.SIGN,
         severity=Severity.CRITICAL if seen.kind == "loss" else Severity.HIGH,
         measured={"kind": seen.kind, "prediction": str(list(seen.prediction)), "result": str(list(seen.result))})

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_torch.rules.batches import SOURCE, at
 from traindx_tools.rules import Rule, Threshold
 
@@ -52,11 +52,11 @@ def check(seen: Overlap) -> Iterator[Finding]:
         yield RULE.finding(
             f"{seen.partly_known} of {seen.partly_rows} rows in {seen.partly} evaluation batches are rows that were "
             f"trained on ({seen.partly_known / seen.partly_rows:.0%})", at(seen.step, seen.rank), SOURCE,
-            strength=Strength.DIRECT,
+            bearing=Bearing.CAUSE,
             measured={"kind": "leak", "share": round(seen.partly_known / seen.partly_rows, 4),
                       "rows": seen.partly_known})
     elif seen.batches >= BATCHES and seen.nearly_all == seen.batches:
         yield RULE.finding(
             f"all {seen.batches} evaluation batches consist of rows that were trained on", at(seen.step, seen.rank),
-            SOURCE, strength=Strength.DIRECT, severity=Severity.LOW,
+            SOURCE, bearing=Bearing.CAUSE, severity=Severity.LOW,
             measured={"kind": "same-data", "share": 1.0, "rows": seen.known})

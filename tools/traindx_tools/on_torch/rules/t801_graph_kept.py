@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.rules import Rule, Threshold
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def check(growths: tuple[Growth, ...], source: str, rank: int) -> Iterator[Findi
     kept = [g for g in growths if g.graphs_per_step > 0 or g.nodes_per_step > 0]
     for growth in kept[:3]:
         where = growth.where(rank)
-        yield RULE.finding(_statement(growth), where, source, strength=Strength.DIRECT, measured={
+        yield RULE.finding(_statement(growth), where, source, bearing=Bearing.CAUSE, measured={
             "variable": growth.variable, "tensors_per_step": round(growth.graphs_per_step, 3),
             "nodes_per_step": round(growth.nodes_per_step, 1), "tensors": growth.with_graph})
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from traindx_tools.finding import Finding, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.rules import Rule, Threshold
 
 if TYPE_CHECKING:
@@ -41,5 +41,5 @@ def check(growths: tuple[Growth, ...], source: str, rank: int) -> Iterator[Findi
         statement = (f"{growth.in_words} holds {growth.tensors} tensors or arrays and gains "
                      f"{growth.bytes_per_step / 2**20:.1f} MiB a step between steps {growth.first_step} and "
                      f"{growth.last_step}, without a graph")
-        yield RULE.finding(statement, where, source, strength=Strength.CIRCUMSTANTIAL, measured={
+        yield RULE.finding(statement, where, source, bearing=Bearing.SIGN, measured={
             "variable": growth.variable, "bytes_per_step": round(growth.bytes_per_step), "tensors": growth.tensors})

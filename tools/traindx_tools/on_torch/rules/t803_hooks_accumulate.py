@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import Rule, Threshold
 
 RULE = Rule(
@@ -37,5 +37,5 @@ def check(looks: Sequence[tuple[int, dict[str, int]]], source: str, rank: int) -
         path, what = name.split(": ", 1)
         where = Location(module=path, step=a, end_step=c, rank=rank)
         yield RULE.finding(f"{path} has {last[name]} {what}, {gained} more than {c - a} steps before: "
-                           f"{gained / max(1, c - a):.2g} a step", where, source, strength=Strength.DIRECT,
+                           f"{gained / max(1, c - a):.2g} a step", where, source, bearing=Bearing.CAUSE,
                            measured={"what": what, "count": last[name], "per_step": round(gained / max(1, c - a), 3)})

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from traindx_tools.finding import Finding, Location, Severity, Strength, Value
+from traindx_tools.finding import Bearing, Finding, Location, Severity, Value
 from traindx_tools.rules import Rule, Threshold
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def check(message: str, breakdown: MemoryBreakdown, step: int, history: Mapping[
     if breakdown.peak is not None:
         measured["peak_mib"] = round(breakdown.peak / MIB, 1)
     yield RULE.finding(statement, Location(step=step, rank=rank), source, measured=measured,
-                       strength=Strength.CIRCUMSTANTIAL if kind == "unknown" else Strength.DIRECT)
+                       bearing=Bearing.SIGN if kind == "unknown" else Bearing.CAUSE)
 
 
 _KINDS = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from traindx_tools.finding import Finding, Location, Severity, Strength, Value
+from traindx_tools.finding import Bearing, Finding, Location, Severity, Value
 from traindx_tools.rules import Rule, Threshold
 
 if TYPE_CHECKING:
@@ -59,4 +59,4 @@ def check(breakdown: MemoryBreakdown, step: int, source: str, rank: int, request
     yield RULE.finding(
         f"{breakdown.reserved / MIB:,.0f} MiB are reserved and {breakdown.allocated / MIB:,.0f} MiB in use: "
         f"{idle / MIB:,.0f} MiB lie idle in pieces{pieces}", Location(step=step, rank=rank), source,
-        strength=Strength.DIRECT if proven else Strength.CIRCUMSTANTIAL, measured=measured)
+        bearing=Bearing.CAUSE if proven else Bearing.SIGN, measured=measured)

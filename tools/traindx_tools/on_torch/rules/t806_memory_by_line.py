@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import Rule, Threshold
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def _by_line(last: DeviceMemory, source: str) -> Finding:
     return RULE.finding(
         f"device {last.device}: {last.allocated / MIB:,.0f} MiB in use of {last.reserved / MIB:,.0f} MiB reserved in "
         f"{last.segments} segments, largest free block {last.largest_free / MIB:,.0f} MiB; {'; '.join(shown)}",
-        _where(first, source), source, strength=Strength.PATTERN,
+        _where(first, source), source, bearing=Bearing.COMPANION,
         measured={"kind": "lines", "allocated_mib": round(last.allocated / MIB, 1),
                   "reserved_mib": round(last.reserved / MIB, 1), "largest_free_mib": round(last.largest_free / MIB, 1)})
 
@@ -80,7 +80,7 @@ def _growth(site: Site, before: Use | None, use: Use, snapshots: int, source: st
     return RULE.finding(
         f"what {site} allocates went from {old / MIB:,.0f} to {use.bytes / MIB:,.0f} MiB ({blocks} to {use.blocks} "
         f"blocks) over {snapshots} snapshots", _where(site, source), source, severity=Severity.MEDIUM,
-        strength=Strength.CIRCUMSTANTIAL if snapshots > 2 else Strength.PATTERN,
+        bearing=Bearing.SIGN if snapshots > 2 else Bearing.COMPANION,
         title="A line holds more device memory in each snapshot",
         measured={"kind": "grew", "growth_mib": round((use.bytes - old) / MIB, 1), "blocks": use.blocks,
                   "snapshots": snapshots})

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import Rule, Threshold
 
 SHARE, STEPS, SECONDS, USUAL = 0.3, 20, 2e-3, 5e-3
@@ -56,6 +56,6 @@ def check(steps: Sequence[int], seconds: Sequence[float], waits: Sequence[float]
     yield RULE.finding(
         f"{share:.0%} of the time of steps {steps[0]} to {steps[-1]} is spent waiting for the DataLoader (median "
         f"{1000 * median:.1f} ms of {1000 * usual:.1f} ms a step){idle}",
-        Location(step=int(steps[0]), end_step=int(steps[-1]), rank=rank), source, strength=Strength.DIRECT,
+        Location(step=int(steps[0]), end_step=int(steps[-1]), rank=rank), source, bearing=Bearing.CAUSE,
         measured={"share": round(share, 3), "wait_ms": round(1000 * median, 2),
                   "step_ms": round(1000 * usual, 2), "on_device": on_device})

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import Rule, Threshold
 
 MANY = 3
@@ -38,6 +38,6 @@ def check(lines: Mapping[tuple[str, int], tuple[str, int]], on_device: bool, ste
     file, line = ranked[0][0]
     device = "" if on_device else " (on a CPU they cost nothing; on a GPU each is a full stop)"
     yield RULE.finding(f"{total} times in step {step} the host asks for a value of a tensor: {places}{device}",
-                       Location(file=file, line=line, step=step, rank=rank), source, strength=Strength.DIRECT,
+                       Location(file=file, line=line, step=step, rank=rank), source, bearing=Bearing.CAUSE,
                        severity=RULE.severity if on_device else Severity.INFO,
                        measured={"per_step": total, "on_device": on_device})

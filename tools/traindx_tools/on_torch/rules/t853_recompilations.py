@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import Rule, Threshold
 
 if TYPE_CHECKING:
@@ -38,6 +38,6 @@ def check(recompiled: tuple[Recompiled, ...], step: int, source: str, rank: int)
         yield RULE.finding(
             f"{one.function} was compiled {one.times} times again by step {step}{end}; the guard that failed: "
             f"{one.guard}", Location(file=one.file, line=one.line, step=step, rank=rank), source,
-            strength=Strength.DIRECT, severity=Severity.HIGH if one.limit_reached else None,
+            bearing=Bearing.CAUSE, severity=Severity.HIGH if one.limit_reached else None,
             measured={"function": one.function, "times": one.times, "guard": one.guard,
                       "limit_reached": one.limit_reached})

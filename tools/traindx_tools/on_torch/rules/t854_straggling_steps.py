@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import Rule, Threshold
 
 FACTOR, SHARE, STEPS, LEAST, USUAL, LOST, SINGLE = 5.0, 0.2, 50, 3, 10e-3, 1.0, 0.1
@@ -58,5 +58,5 @@ def check(steps: Sequence[int], seconds: Sequence[float], source: str, rank: int
     yield RULE.finding(
         f"{len(slow)} of {len(steps)} steps take more than {FACTOR:g} times the median of {1000 * median:.1f} ms, "
         f"{when}: {lost:.0%} of the time", Location(step=at[0], end_step=at[-1], rank=rank), source,
-        strength=Strength.DIRECT, severity=Severity.INFO if regular else None,
+        bearing=Bearing.CAUSE, severity=Severity.INFO if regular else None,
         measured={"steps": len(slow), "share": round(lost, 3), "regular": regular})

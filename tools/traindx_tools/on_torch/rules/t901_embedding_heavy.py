@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import Rule, Threshold
 
 if TYPE_CHECKING:
@@ -42,5 +42,5 @@ def check(architecture: Architecture, source: str) -> Iterator[Finding]:
     path = next(p for p, *_ in architecture.largest)
     yield RULE.finding(
         f"{share:.0%} of the {architecture.parameters:,} parameters are embeddings (largest: {path}); the rest of the "
-        f"model has {trunk:,}", Location(module=path.rpartition(".")[0] or path), source, strength=Strength.PATTERN,
+        f"model has {trunk:,}", Location(module=path.rpartition(".")[0] or path), source, bearing=Bearing.COMPANION,
         measured={"share": round(share, 3), "parameters": architecture.parameters, "trunk": trunk})

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import Rule, Threshold
 
 HIGH, LOW, LEAST = 2.0, 0.2, 1.5
@@ -42,5 +42,5 @@ def check(loss: float, classes: int, step: int, source: str, rank: int) -> Itera
     yield RULE.finding(
         f"the first loss is {loss:.3g}, {loss / chance:.1f} times ln({classes}) = {chance:.3g}, which an untrained "
         f"classifier of {classes} classes has", Location(step=step, rank=rank), source,
-        strength=Strength.CIRCUMSTANTIAL, measured={"loss": round(loss, 4), "classes": classes,
+        bearing=Bearing.SIGN, measured={"loss": round(loss, 4), "classes": classes,
                                                     "ratio": round(loss / chance, 2)})

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import Rule, Threshold
 
 RULE = Rule(
@@ -36,4 +36,4 @@ def check(others: Mapping[int, float], samples: int, sample: int, source: str) -
         what = (f"has a gradient with respect to {len(others)} of the other {samples - 1} samples (largest "
                 f"{largest:.3g}, sample {index})")
     yield RULE.finding(f"the output of sample {sample} {what}", Location(module="(model)"), source,
-                       strength=Strength.DIRECT, measured={"samples": len(others), "largest": max(others.values())})
+                       bearing=Bearing.CAUSE, measured={"samples": len(others), "largest": max(others.values())})

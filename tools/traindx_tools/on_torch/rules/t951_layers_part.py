@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from traindx_tools.finding import Finding, Location, Severity, Strength, Value
+from traindx_tools.finding import Bearing, Finding, Location, Severity, Value
 from traindx_tools.rules import Rule, Threshold
 
 if TYPE_CHECKING:
@@ -46,18 +46,18 @@ def check(comparison: Comparison, source: str) -> Iterator[Finding]:
         yield RULE.finding(
             f"{one} and {other} part at {layer.path} ({layer.kind}): on identical input its output {own} relative, "
             f"tolerance {layer.tolerance:.1g}{statistics}; the outputs differ by {comparison.output:.2g}",
-            Location(module=layer.path), source, strength=Strength.DIRECT,
+            Location(module=layer.path), source, bearing=Bearing.CAUSE,
             measured={**measured, "kind": layer.kind, "own": _finite(layer.own or 0.0)})
     elif comparison.between is not None:
         before, after = comparison.between
         yield RULE.finding(
             f"{one} and {other} part between {before} and {after}: every layer agrees on identical input, so the code "
             f"between them differs; the outputs differ by {comparison.output:.2g}", Location(module=after), source,
-            strength=Strength.CIRCUMSTANTIAL, measured={**measured, "kind": "between"})
+            bearing=Bearing.SIGN, measured={**measured, "kind": "between"})
     elif comparison.only_first or comparison.only_second:
         missing, side = ((comparison.only_first, other) if comparison.only_first else (comparison.only_second, one))
         yield RULE.finding(f"{side} never calls {', '.join(missing[:4])}, which the other side does",
-                           Location(module=missing[0]), source, strength=Strength.DIRECT,
+                           Location(module=missing[0]), source, bearing=Bearing.CAUSE,
                            measured={**measured, "kind": "missing"})
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import Rule, Threshold
 
 FINE, COARSE = 1e-3, 2e-2
@@ -44,5 +44,5 @@ def check(gap: Any, step: int, source: str) -> Iterator[Finding]:
     yield RULE.finding(
         f"mean |log ratio| is {gap.mean_abs:.3g} over {gap.tokens} tokens before the first update (largest "
         f"{gap.largest:.3g}, {lean}; expected below {bound:g}){bad}", Location(step=step), source,
-        strength=Strength.DIRECT, measured={"mean_abs": gap.mean_abs if gap.mean_abs < 1e308 else "inf",
+        bearing=Bearing.CAUSE, measured={"mean_abs": gap.mean_abs if gap.mean_abs < 1e308 else "inf",
                                             "lean": lean, "not_finite": gap.not_finite})

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import Rule, Threshold
 
 RULE = Rule(
@@ -36,5 +36,5 @@ def check(changed: Sequence[str], step: int, source: str, rank: int) -> Iterator
     yield RULE.finding(
         f"{', '.join(changed[:3])}{more} changed between two forward passes inside one torch.autocast region: the "
         f"second pass used the cached casts of the old values (step {step})",
-        Location(module=changed[0], step=step, rank=rank), source, strength=Strength.DIRECT,
+        Location(module=changed[0], step=step, rank=rank), source, bearing=Bearing.CAUSE,
         measured={"parameters": len(changed)})

@@ -1,0 +1,28 @@
+"""What an observation of a run looks like to a person: the symptoms that a finding shows."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from traindx_tools.finding import Finding
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:  # pragma: no cover - the oldest supported Python only
+    import tomli as tomllib
+
+TABLE = Path(__file__).with_name("observations.toml")
+
+
+@lru_cache(maxsize=1)
+def load_observations() -> Mapping[str, frozenset[str]]:
+    """The symptoms (`catalog.SYMPTOMS`) that each rule's findings show, by rule."""
+    return {rule: frozenset(kinds) for rule, kinds in tomllib.loads(TABLE.read_text(encoding="utf-8")).items()}
+
+
+def shows(finding: Finding) -> frozenset[str]:
+    """The symptoms that a finding shows; none where it shows a cause, or is text."""
+    return load_observations().get(finding.rule, frozenset())

@@ -1,0 +1,99 @@
+"""How failure modes compete for what was seen.
+
+    confidence(m) = exp(s_m) / (exp(s_m) + unknown + sum of b * exp(c_n) over the rivals n of m)
+
+`s_m` is the prior of m and the weights of its evidence. A rival n shares a symptom with m, or rests on the same finding.
+It starts from its prior `b`, and its credit `c_n` counts what m does not predict: a finding that speaks for both helps the
+rival at most as much as it helps m, and one that m predicts (it shows a symptom of m, or an effect that m causes) does not
+help the rival at all. What the rivals' priors take is taken from the unknown, which keeps at least a tenth. So an
+observation that a cause predicts never lowers that cause, and an effect is no rival of its cause.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from traindx_tools.catalog.catalog import FailureMode
+from traindx_tools.catalog.observations import shows
+from traindx_tools.catalog.precision import PRIOR
+from traindx_tools.finding import Bearing, Strength
+from traindx_tools.weighing import Weighed
+
+UNKNOWN = 0.1
+"""What the unknown keeps at least, of 1 before any evidence: no list of causes is complete."""
+
+MOST = 500.0
+"""Log-odds beyond which nothing is surer: exp() stays finite."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A mode with what speaks for it and against it; `through`: what speaks for effects that it causes."""
+
+    mode: FailureMode
+    pro: tuple[Weighed, ...]
+    con: tuple[Weighed, ...]
+    through: tuple[Weighed, ...] = ()
+
+    @cached_property
+    def score(self) -> float:
+        """Log-odds after the evidence."""
+        return PRIOR + sum(w.weight for w in (*self.pro, *self.con, *self.through))
+
+    @cached_property
+    def gains(self) -> Mapping[int, float]:
+        """What each finding adds to it, by the finding's identity."""
+        return {id(w.finding): w.weight for w in (*self.pro, *self.con, *self.through)}
+
+    @property
+    def lead(self) -> Weighed:
+        """The finding that carries it."""
+        return self.pro[0]
+
+    def predicts(self, weighed: Weighed) -> bool:
+        """Whether a finding is what this mode would bring about."""
+        return weighed.in_run and bool(shows(weighed.finding) & set(self.mode.symptoms))
+
+    def credit(self, rival: Candidate) -> float:
+        """What the rival gains by evidence that this mode does not account for, in log-odds."""
+        total = 0.0
+        for w in (*rival.pro, *rival.con, *rival.through):
+            if w.weight > 0.0 and w.strength is Strength.GUESSED:
+                continue  # a guess makes no hypothesis, so it argues none away
+            mine = self.gains.get(id(w.finding))
+            if mine is None and self.predicts(w):
+                mine = 0.0
+            total += w.weight if mine is None or w.weight < 0.0 else min(w.weight, max(mine, 0.0))
+        return total
+
+
+def compete(one: Candidate, other: Candidate) -> bool:
+    """Whether two modes are rivals.
+
+    An effect and its cause are none, and neither are two causes that were both seen in the run: a program can have two
+    faults. Modes that rest on one finding always are: one fact has one cause.
+    """
+    if other.mode.id in one.mode.causes or one.mode.id in other.mode.causes:
+        return False
+    if one.lead.finding is other.lead.finding:
+        return True
+    both_seen = all(c.lead.in_run and c.lead.bearing is Bearing.CAUSE for c in (one, other))
+    return bool(set(one.mode.symptoms) & set(other.mode.symptoms)) and not both_seen
+
+
+def rivals_of(one: Candidate, others: Sequence[Candidate]) -> dict[str, float]:
+    """What stands beside exp(score) of a candidate: each rival's mass by id, and the unknown under ""."""
+    against = [c for c in others if c is not one and compete(one, c)]
+    base = math.exp(PRIOR)
+    base = min(base, (1.0 - UNKNOWN) / len(against)) if against else base
+    masses = {c.mode.id: math.exp(min(math.log(base) + one.credit(c), MOST)) for c in against}
+    return {"": max(UNKNOWN, 1.0 - base * len(against)), **masses}
+
+
+def share(score: float, rivals: Mapping[str, float]) -> float:
+    """exp(score) beside its rivals, 0 to 1."""
+    own = math.exp(min(score, MOST))
+    return own / (own + sum(rivals.values()))
