@@ -19,8 +19,8 @@ def judged(tmp_path: Path, text: str, rule: str) -> list[Finding]:
 
 
 WARNINGS = {
-    "checkpoint": "/opt/lib/python3.11/site-packages/torch/utils/checkpoint.py:91: UserWarning: None of the inputs have "
-                  "requires_grad=True. Gradients will be None\n  warnings.warn(\n",
+    "checkpoint": "/opt/lib/python3.11/site-packages/torch/utils/checkpoint.py:91: UserWarning: None of the inputs "
+                  "have requires_grad=True. Gradients will be None\n  warnings.warn(\n",
     "scheduler": "/opt/lib/python3.11/site-packages/torch/optim/lr_scheduler.py:136: UserWarning: Detected call of "
                  "`lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, you should call them in "
                  "the opposite order.\n  warnings.warn(\n",

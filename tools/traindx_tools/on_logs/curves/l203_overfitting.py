@@ -11,8 +11,9 @@ holds outside the training set, which wrong labels, a split that does not match 
 as well.
 
 A rise of the loss is not always harm: an accuracy that still improves says that the model only becomes too sure of its
-errors. The severity is lower then, and a rise of a few per cent while nearly every answer is right is a remark (INFO). A validation loss that was far above the training loss at the first
-evaluation and never came down is another fault (L204, L208): there the model never generalised.
+errors. The severity is lower then, and a rise of a few per cent while nearly every answer is right is a remark (INFO).
+A validation loss that was far above the training loss at the first evaluation and never came down is another fault
+(L204, L208): there the model never generalised.
 
 Where no validation loss is logged, an accuracy that peaks and declines by 3 points while training loss falls counts.
 """

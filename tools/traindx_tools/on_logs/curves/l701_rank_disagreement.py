@@ -180,7 +180,8 @@ def _unequal_counts(several: list[Series]) -> Iterator[Finding]:
     yield RULE.finding(
         f"ranks have different numbers of {s.name.replace('_', ' ')} ({listed})", s.at(0), s.source,
         bearing=Bearing.SIGN,
-        measured={"metric": s.name, "kind": "count", "values": tuple(last.values()), "ranks": tuple(last), "odd": strange,
+        measured={"metric": s.name, "kind": "count", "values": tuple(last.values()),
+                  "ranks": tuple(last), "odd": strange,
                   "difference": max(last.values()) - min(last.values()), "position": float(s.position[0])})
 
 
