@@ -6,7 +6,7 @@ import pytest
 
 from traindx_tools.catalog.catalog import load_catalog
 from traindx_tools.finding import Bearing, Finding, Location, Severity
-from traindx_tools.triage import judge, rank
+from traindx_tools.triage import judge
 
 WAITS = Finding("T851", "Steps wait for their batch", Severity.LOW, Bearing.CAUSE, "60% of the time is waiting",
                 Location(step=11, end_step=90), "speed probe", {"share": 0.6})
@@ -24,9 +24,9 @@ def test_waiting_for_data_leaves_the_verdict_alone(symptom: str) -> None:
 
 
 def test_a_slow_run_waits_for_its_data() -> None:
-    first = rank([WAITS], load_catalog(), "training is slow, 3 it/s")[0]
-    assert first.mode.id == "loader.input-bound"
-    assert first.speaks_for
+    verdict = judge([WAITS], load_catalog(), "training is slow, 3 it/s", records=50)
+    assert verdict.status != "healthy"
+    assert verdict.hypotheses[0].mode.id == "loader.input-bound"
 
 
 def test_a_run_that_slows_down_says_so_unless_something_else_is_asked() -> None:

@@ -274,6 +274,9 @@ def judge(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom
         reason = (f"Something is wrong ({serious[0].statement.rstrip('.')}), but no cause reaches a confidence of "
                   f"{CONFIDENT:.2f} on this evidence.{_open(hypotheses)}")
         return Verdict("needs_more_data", hypotheses, anomalies, reason)
+    slow = [h for h in hypotheses if h.speaks_for and set(h.mode.symptoms) == {SLOW}]
+    if slow and SLOW in observed_symptoms(symptom):
+        return Verdict("needs_more_data", hypotheses, anomalies, f"It is slow, and this was seen: {slow[0].issue}")
     if strangers and records == 0:
         told = ", ".join(strangers[:6]) + (f" and {len(strangers) - 6} more" if len(strangers) > 6 else "")
         return Verdict("needs_more_data", (), anomalies, f"No rule knows the names that were read ({told}), so nothing "
