@@ -225,8 +225,8 @@ def _glued(after: str, used: int) -> bool:
 
 def _unit_behind(after: str, last: bool) -> tuple[tuple[str, float] | None, int]:
     """The unit at the start of the text behind a number, and how much of the text it takes."""
-    if rate := _A_SECOND.match(after):
-        return ("throughput", 1.0), rate.end()
+    if a_second := _A_SECOND.match(after):
+        return ("throughput", 1.0), a_second.end()
     match = UNIT.match(after)
     if not match:
         return None, 0

@@ -54,7 +54,7 @@ def _zero_factors(node: Any) -> Iterator[torch.Tensor]:
 
 def _of_nothing(node: Any) -> bool:
     """Whether an operation gave no value at all: what was picked out by a mask is empty."""
-    made = getattr(node, "_input_metadata", None)
+    made: Any = getattr(node, "_input_metadata", None)
     return bool(made) and 0 in tuple(made[0].shape)
 
 
