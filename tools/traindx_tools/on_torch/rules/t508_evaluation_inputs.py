@@ -44,7 +44,8 @@ def check(seen: Courses) -> Iterator[Finding]:
     u = max(found, key=lambda u: u.distance)
     c = u.course
     yield RULE.finding(
-        f"what the layer '{c.path}' gets in evaluation has a mean {u.distance:.3g} standard deviations from the running mean and a "
+        f"what the layer '{c.path}' gets in evaluation has a mean {u.distance:.3g} standard deviations from the "
+        f"running mean and a "
         f"variance other by a factor of {np.exp(u.log_ratio):.3g} ({int(late(c).sum())} sampled evaluations); training "
         f"batches are {u.training_distance:.2g} standard deviations away, so the statistics are right and the inputs "
         "differ", Location(module=c.path, step=float(c.steps[0]), end_step=float(c.steps[-1]), rank=c.rank), SOURCE,
