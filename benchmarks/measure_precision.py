@@ -22,6 +22,7 @@ from typing import Any
 
 from scipy.stats import beta
 
+from traindx_tools.catalog.catalog import load_catalog as load_modes_with_effects
 from traindx_tools.catalog.precision import COUNTER_ROLES, ROLES, TABLE, place_of
 
 HERE = Path(__file__).parent / "judgements"
@@ -60,15 +61,16 @@ class Counts:
 
 
 def entries(files: Iterable[Path]) -> Iterable[tuple[str, str, str, bool]]:
-    """(rule, role, bearing, right) of everything judged."""
+    """(rule, role, bearing, right) of everything judged; an effect is no cause, so its entries teach nothing about causes."""
+    effects = {i for i, m in load_modes_with_effects().items() if m.effect}
     for file in files:
         data = json.loads(file.read_text(encoding="utf-8"))
         if file.name == "public_programs.json":
             yield from _public(data)
             continue
         for case in data["cases"]:
-            for rule, role, bearing, _, right in case["entries"]:
-                if data["level"] != "run" or place_of(rule) == "live":
+            for rule, role, bearing, mode, right in case["entries"]:
+                if mode not in effects and (data["level"] != "run" or place_of(rule) == "live"):
                     yield rule, role, bearing, bool(right)
 
 

@@ -94,7 +94,7 @@ def _confidence(d: Diagnosis) -> Iterator[str]:
         yield f"confidence {d.confidence:.2f} is below {CONFIDENT:.2f}: more data is needed"
     if d.confidence > cap + 1e-9:
         best = max(cited, key=lambda e: e.cap, default=None)
-        kind = f"evidence that {best.strength} shows as a {best.bearing}" if best else "no evidence"
+        kind = f"the best evidence cited ({best.strength}, {best.bearing})" if best else "no evidence"
         yield f"confidence {d.confidence:.2f} is above {cap:.2f}, the most that {kind} carries"
 
 

@@ -18,14 +18,17 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 from fixing import Fixed, fix_case
 from scoring import Score, score
+
+if TYPE_CHECKING:
+    from traindx.diagnose import Report
 
 CODE = {".py", ".yaml", ".yml", ".toml", ".ipynb"}
 LEVELS = ("log", "code", "run", "fix")
@@ -48,19 +51,24 @@ def neutral_copy(source: Path, folder: Path, level: str) -> Path:
     return target
 
 
-def diagnose_case(case: Path, level: str) -> Score:
-    """Runs the diagnosis as a user would and scores it."""
+def examined(case: Path, truth: Mapping[str, Any], level: str, folder: Path, seconds: float) -> Report:
+    """Runs the diagnosis as a user would, on a copy in this folder."""
     from traindx.diagnose import diagnose
 
+    where = neutral_copy(case / "input", folder, level)
+    report = diagnose([where], symptom=truth["symptom"])
+    if level == "run" and truth.get("run"):
+        from traindx.rerun import with_rerun
+
+        report = with_rerun(report, truth["run"], report.places.root, folder / "rerun", seconds)
+    return report
+
+
+def diagnose_case(case: Path, level: str) -> Score:
+    """Runs the diagnosis and scores it."""
     truth = json.loads((case / "case.json").read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory() as folder:
-        where = neutral_copy(case / "input", Path(folder), level)
-        report = diagnose([where], symptom=truth["symptom"])
-        if level == "run" and truth.get("run"):
-            from traindx.rerun import with_rerun
-
-            report = with_rerun(report, truth["run"], report.places.root, Path(folder) / "rerun", RUN_SECONDS)
-        result: dict[str, Any] = report.to_json()
+        result: dict[str, Any] = examined(case, truth, level, Path(folder), RUN_SECONDS).to_json()
     return score(case.name, truth, result, level)
 
 
@@ -106,6 +114,28 @@ def table(scores: Sequence[Score], level: str) -> Iterable[str]:
     yield f"  precision over asserted causes      {share(_count(asserted, 'right'), len(asserted))}"
     yield f"  recall where the input can prove it {share(sum(_sure(s) for s in met), len(met))}"
     yield f"  false alarms on healthy runs        {share(_count(scores, 'alarm'), sum(s.healthy for s in scores))}"
+
+
+BANDS = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9)
+"""Where the bands of confidence begin."""
+SURE_IS_RIGHT = 0.90
+"""Share of the first hypotheses at 0.9 and above that must be right."""
+
+
+def reliability(scores: Sequence[Score]) -> Iterable[str]:
+    """How often a first hypothesis was right, by the confidence it was given."""
+    yield "reliability   confidence    right first"
+    for low, high in zip(BANDS, (*BANDS[1:], 1.01), strict=True):
+        band = [s for s in scores if low <= s.confidence < high and s.first and s.confidence > 0.0]
+        yield f"              {low:.1f} to {min(high, 1.0):.1f}    {share(_count(band, 'right'), len(band))}"
+
+
+def unreliable(scores: Sequence[Score]) -> list[str]:
+    """The promise of the band from 0.9 on, where it is not kept."""
+    sure = [s for s in scores if s.confidence >= BANDS[-1]]
+    right = _count(sure, "right")
+    return [f"right from {BANDS[-1]} on: {share(right, len(sure))}, wanted {SURE_IS_RIGHT:.0%}"
+            ] if sure and right < SURE_IS_RIGHT * len(sure) else []
 
 
 def _count(scores: Iterable[Score], outcome: str) -> int:
@@ -154,11 +184,11 @@ def main() -> int:
                 mark = {True: "located", False: "-", None: ""}[s.located]
                 print(f"{s.outcome:10}{'!' if s.tempted else ' '}{s.confidence:.2f} {s.needs:10} {s.case:20} {mark:8} "
                       f"{s.first[:150]}")
-        print("\n".join(table(here, level)))
+        print("\n".join((*table(here, level), *reliability(here))))
         scores += here
     if options.json:
         options.json.write_text(json.dumps([asdict(s) for s in scores], indent=1), encoding="utf-8")
-    missed = misses_the_bar(scores)
+    missed = [*misses_the_bar(scores), *unreliable(scores)]
     print("\n".join(f"MISSED: {m}" for m in missed) or "the bar is met")
     return 1 if missed else 0
 

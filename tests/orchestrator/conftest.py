@@ -23,3 +23,14 @@ def workspace(tmp_path: Path) -> Path:
     from scripted import make_workspace
 
     return make_workspace(tmp_path / "project")
+
+
+@pytest.fixture
+def sure_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures under which one sign settles a cause: for tests of what follows from a diagnosis."""
+    from traindx_tools.catalog import catalog, precision
+
+    bounds = {"cause": 0.99, "sign": 0.97, "companion": 0.3, "hint": 0.1}
+    table = precision.Precision({}, {}, {r: precision.Measured(100, 90, b) for r, b in bounds.items()},
+                                {"refutes": 3.0, "contradicts": 1.5, "unusual": 0.5})
+    monkeypatch.setattr(catalog, "load_precision", lambda: table)

@@ -44,6 +44,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.usefixtures("sure_figures")
 def test_the_comparison_is_in_the_result(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["diagnose", "bad", "--against", "good", "--json"]) == 1
     found = json.loads(capsys.readouterr().out)["comparison"]
@@ -77,6 +78,7 @@ def test_the_block_on_the_terminal_and_in_the_page(runs: Path, capsys: pytest.Ca
     assert json.loads((runs / "out" / "diagnosis.json").read_text())["comparison"]["code"][0]["functions"] == ["train"]
 
 
+@pytest.mark.usefixtures("sure_figures")
 def test_a_log_alone_is_compared_too(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("good", "bad"):
         for other in ("train.py", "config.yaml"):

@@ -27,8 +27,8 @@ def test_two_faults_are_both_told(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TWO)
     report = diagnose([tmp_path / "train.py"])
     first, second = report.seen.verdict.hypotheses[:2]
-    assert min(first.confidence, second.confidence) > 0.9
-    assert report.terminal({}).count(BESIDE.split(":")[0]) == 1
+    assert {first.mode.id, second.mode.id} == {"accum.zero-grad-missing", "loss.softmax-before-ce"}
+    assert min(first.confidence, second.confidence) > 0.3
 
 
 def test_one_fault_stands_alone(tmp_path: Path) -> None:
@@ -50,10 +50,10 @@ def test_only_what_is_more_than_certain_together_is_explained() -> None:
 def test_rivals_share_what_is_certain() -> None:
     """Confidences of causes that are no neighbours of the first add up to no more than 1 with it."""
     from traindx_tools.catalog.catalog import load_catalog
-    from traindx_tools.finding import Finding, Location, Severity, Strength
+    from traindx_tools.finding import Bearing, Finding, Location, Severity
     from traindx_tools.triage import rank
 
-    nan = Finding(rule="L101", title="t", severity=Severity.CRITICAL, strength=Strength.CIRCUMSTANTIAL, statement="nan",
+    nan = Finding(rule="L101", title="t", severity=Severity.CRITICAL, bearing=Bearing.SIGN, statement="nan",
                   where=Location(file="log.txt", line=4, step=4.0), source="log.txt", measured={"onset": "abrupt"})
     ranked = rank([nan], load_catalog())
     assert sum(h.confidence for h in ranked if h.speaks_for) <= 1

@@ -18,7 +18,7 @@ from traindx.investigators.claude_code.team import Round, Work
 from traindx.model import Diagnosis, Evidence, NeedsData
 from traindx.policy import Scope
 from traindx_tools.catalog.catalog import load_catalog
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.triage import rank
 
 L102 = Evidence(id="L102-1", statement="grad_norm rose from 1.2 to 310 between steps 380 and 399", value="peak = 310",
@@ -114,8 +114,8 @@ def test_claims_weigh_little_and_each_place_once(proven: list[Proven], odds: flo
     assert weighing.moved(proven) == pytest.approx(odds)
 
 
-def finding(rule: str, strength: Strength = Strength.CIRCUMSTANTIAL, **measured: Any) -> Finding:
-    return Finding(rule=rule, title="t", severity=Severity.HIGH, strength=strength, statement=f"{rule} was seen",
+def finding(rule: str, bearing: Bearing = Bearing.SIGN, **measured: Any) -> Finding:
+    return Finding(rule=rule, title="t", severity=Severity.HIGH, bearing=bearing, statement=f"{rule} was seen",
                    measured=measured, where=Location(file="log.txt", line=2, step=10.0), source="log.txt")
 
 
@@ -134,7 +134,7 @@ def test_checked_claims_decide_where_instruments_left_it_open():
     claims = [line("a", failure_mode=second.mode.id), line("b", failure_mode=second.mode.id)]
     after = weighing.weighed(ranked, claims)
     assert after[0].mode.id == second.mode.id
-    assert second.confidence < after[0].confidence <= Strength.CIRCUMSTANTIAL.cap
+    assert second.confidence < after[0].confidence <= Bearing.SIGN.cap
     against = [dataclasses.replace(c, supports=False) for c in claims]
     assert weighing.weighed(ranked, against)[0].mode.id != second.mode.id
 

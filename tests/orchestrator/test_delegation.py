@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from traindx.agents import SPECIALISTS
 from traindx.delegation import MOST, OTHERWISE, RULE_ROUTES, SYMPTOM_ROUTES, routes_of, specialists_for
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import all_rules
 
 
 def finding(rule: str, severity: Severity = Severity.HIGH) -> Finding:
     """A finding of this rule."""
-    return Finding(rule, rule, severity, Strength.CIRCUMSTANTIAL, f"{rule} was seen", Location("log.txt", 3), "log.txt")
+    return Finding(rule, rule, severity, Bearing.SIGN, f"{rule} was seen", Location("log.txt", 3), "log.txt")
 
 
 def sent(rules: str = "", symptom: str = "", frameworks: tuple[str, ...] = ()) -> list[str]:

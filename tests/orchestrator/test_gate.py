@@ -47,7 +47,7 @@ def test_an_empty_list_is_named(section: str):
     ({"evidence": (EVIDENCE.model_copy(update={"place": ""}),)}, [EVIDENCE.model_copy(update={"place": ""})],
      "E1 has no place"),
     ({"confidence": 0.69}, [EVIDENCE], "below 0.70: more data is needed"),
-    ({"confidence": 0.98}, [EVIDENCE], "above 0.97, the most that direct evidence carries"),
+    ({"confidence": 0.98}, [EVIDENCE], "above 0.97, the most that the best evidence cited (ran, cause) carries"),
     ({"failure_mode": " "}, [EVIDENCE], "failure mode is not named"),
     ({"component": ""}, [EVIDENCE], "component is not named"),
     ({"options": (fix(replace_line("x"), option="B"),)}, [EVIDENCE], "no targeted fix"),
@@ -71,7 +71,7 @@ def test_what_is_missing_is_said_exactly(changes: dict[str, Any], gathered: list
 def test_circumstantial_evidence_carries_no_more_than_it_can():
     weak = EVIDENCE.model_copy(update={"bearing": "sign"})
     found = problems(diagnosis(evidence=(weak,), confidence=0.95), [weak])
-    assert any("above 0.90, the most that circumstantial evidence carries" in p for p in found)
+    assert any("above 0.85, the most that the best evidence cited (ran, sign) carries" in p for p in found)
 
 
 def test_a_long_section_of_dots_is_judged_quickly():

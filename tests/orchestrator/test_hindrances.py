@@ -13,7 +13,7 @@ from traindx.hindrances import Change, hindrance
 from traindx.model import Evidence, Verify
 from traindx.session import confirm_fix, resume_session_sync, run_debug_session_sync
 from traindx.verify import NewRun, Outcome
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 
 CHANGE = Change("train.py", TRAIN, FIXED)
 
@@ -82,7 +82,7 @@ def test_an_import_that_the_fix_brought_stays_a_failure(tmp_path: Path) -> None:
 
 def test_the_error_that_was_diagnosed_is_no_accident_when_it_comes_again(tmp_path: Path) -> None:
     text = TRACE.format(line=1, error="OSError: [Errno 28] No space left on device")
-    found = Finding(rule="L522", title="disk", source="log", severity=Severity.HIGH, strength=Strength.DIRECT,
+    found = Finding(rule="L522", title="disk", source="log", severity=Severity.HIGH, bearing=Bearing.CAUSE,
                     statement="the disk is full", where=Location(step=0))
     cited = Evidence(id="E1", statement="the disk is full", rule="L522", strength="ran", bearing="cause", finding=found.to_json())
     about_it = diagnosis(evidence=(cited,))

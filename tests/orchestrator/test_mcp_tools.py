@@ -177,7 +177,7 @@ def test_the_policy_admits_the_reading_tools_and_no_other(root: Path) -> None:
 
 
 def test_the_folder_of_a_run_with_instruments_is_read(tmp_path: Path):
-    from traindx_tools.finding import Finding, Location, Severity, Strength
+    from traindx_tools.finding import Bearing, Finding, Location, Severity
     from traindx_tools.live.recording import FileRecorder
 
     (tmp_path / "train.py").write_text("loss = torch.log(p).mean()\n")
@@ -185,7 +185,7 @@ def test_the_folder_of_a_run_with_instruments_is_read(tmp_path: Path):
     for step in range(1, 30):
         recorder.metrics(step, {"loss": 0.5 if step < 20 else float("nan")})
     recorder.finding(Finding(
-        rule="T101", title="Origin", severity=Severity.CRITICAL, strength=Strength.DIRECT, source="live",
+        rule="T101", title="Origin", severity=Severity.CRITICAL, bearing=Bearing.CAUSE, source="live",
         statement="step 20: log in the forward pass at train.py:1: the logarithm of zero",
         where=Location(file="train.py", line=1, step=20), measured={"operation": "log", "reason": "log-of-zero"}))
     recorder.end("ok")

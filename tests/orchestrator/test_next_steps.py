@@ -12,9 +12,7 @@ from traindx import group
 from traindx.diagnose import Report, diagnose
 from traindx.next_steps import commands
 
-OOM = ("step 0 loss 10.8\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total "
-       "capacity of 15.78 GiB of which 3.10 GiB is free. Of the allocated memory 12.01 GiB is allocated by PyTorch, "
-       "and 210.00 MiB is reserved by PyTorch but unallocated.\n")
+HALF = "step 0 loss 10.8\nValueError: Attempting to unscale FP16 gradients.\n"
 FLAT = "".join(f"step {i} loss {2.302 + 0.001 * (i % 3):.4f} acc 0.101\n" for i in range(60))
 TRAIN = """import torch
 import torch.nn.functional as F
@@ -89,8 +87,9 @@ def test_code_further_up_is_named_with_its_folder(here: Path) -> None:
     assert not any("log.txt ." in c for c in diagnose(["runs/seven/log.txt"]).next_checks), "another project's code"
 
 
+@pytest.mark.usefixtures("sure_figures")
 def test_a_cause_that_is_found_leads_to_a_session(here: Path) -> None:
-    report = of(here, OOM)
+    report = of(here, HALF)
     assert report.status == "diagnosis_complete"
     assert not any(c.startswith("traindx debug") for c in report.next_checks), "no fix could be proposed"
     assert report.wanted == ("the training script, so that the fix names its lines: "
@@ -99,23 +98,24 @@ def test_a_cause_that_is_found_leads_to_a_session(here: Path) -> None:
     (here / "train.py").write_text(TRAIN)
     assert "no line of the code that was read" in diagnose(["log.txt"]).wanted[0]
     frame = 'Traceback (most recent call last):\n  File "train.py", line 5, in <module>\n    loss.backward()\n'
-    (here / "log.txt").write_text(OOM.replace("torch.OutOf", frame + "torch.OutOf"))
+    (here / "log.txt").write_text(HALF.replace("ValueError", frame + "ValueError"))
     assert diagnose(["log.txt"]).wanted == ()
     assert diagnose(["log.txt"]).next_checks[0] == "traindx debug log.txt --verify 'python train.py'"
     assert diagnose(["log.txt", "train.py"]).next_checks[0] == "traindx debug . --verify 'python train.py'"
 
 
+@pytest.mark.usefixtures("sure_figures")
 def test_a_cause_without_code_leads_to_the_code_further_up(here: Path) -> None:
     (here / "runs").mkdir()
     (here / "train.py").write_text(TRAIN)
-    (here / "runs" / "log.txt").write_text(OOM)
+    (here / "runs" / "log.txt").write_text(HALF)
     found = diagnose(["runs/log.txt"])
     assert found.next_checks[0] == "traindx diagnose runs/log.txt ."
     assert not any(c.startswith("traindx debug") for c in found.next_checks)
 
 
 def test_nothing_is_offered_for_a_cause_that_was_rejected(here: Path) -> None:
-    report = of(here, OOM, TRAIN)
+    report = of(here, HALF, TRAIN)
     rejected = report.seen.verdict.hypotheses[0].mode.id
     left = commands(report, {rejected})
     assert left != report.next_checks

@@ -62,6 +62,7 @@ def test_a_log_without_code_asks_for_the_code(tmp_path: Path) -> None:
     assert result.needs.next_checks or result.needs.artifacts
 
 
+@pytest.mark.usefixtures("sure_figures")
 def test_a_sure_cause_without_code_asks_for_the_code_and_tells_the_cause(tmp_path: Path) -> None:
     lines = [f"step {i} loss {2.3 * 10.0 ** i:.4e} grad_norm {3.0 * 30.0 ** i:.4e} lr 5.0" for i in range(12)]
     (tmp_path / "log.txt").write_text("\n".join([*lines, *(f"step {i} loss nan lr 5.0" for i in range(12, 20))]))

@@ -57,12 +57,13 @@ def test_a_broken_record_is_no_record(root: Path) -> None:
     assert recorded_command(root / "gone") is None
 
 
+@pytest.mark.usefixtures("sure_figures")
 def test_a_diagnosis_offers_it(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(root)
     fixture = Path(__file__).parent.parent / "tools/on_code/fixtures/c276/bad_by_name.py"
     (root / "fit.py").write_text(fixture.read_text())
     (root / "train.py").write_text("import fit\n")
     run_at(root, "1")
-    assert "traindx debug . --verify 'python fit.py --rate 0.1'" in diagnose(["."]).next_checks
+    assert "traindx debug . --verify 'python fit.py --rate 0.1'" in diagnose(["."], symptom="it is not learning").next_checks
     (root / "traindx-run" / "1" / "run.json").unlink()
-    assert "traindx debug . --verify 'python train.py'" in diagnose(["."]).next_checks
+    assert "traindx debug . --verify 'python train.py'" in diagnose(["."], symptom="it is not learning").next_checks

@@ -36,7 +36,7 @@ from traindx.render import (
 )
 from traindx.view import percent
 from traindx_tools.artifact import Artifact
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_logs.run import Run, Series
 
 SECTIONS = ["Symptom", "Root Cause", "Why This Happens", "Proposed Fix", "What This Fix Will Change",
@@ -47,12 +47,12 @@ HOSTILE = ("</style></pre><script>alert(1)</script>\n# Root Cause\n``` \x1b[31mr
 
 def findings(statement="np.log takes a value that reaches 0 at train.py:46"):
     return [
-        Finding("C107", "Logarithm of something that can be 0", Severity.HIGH, Strength.DIRECT, statement,
+        Finding("C107", "Logarithm of something that can be 0", Severity.HIGH, Bearing.CAUSE, statement,
                 Location(file="train.py", line=46, quote="np.log(1 - p)"), "train.py", {"low": 0.0}),
-        Finding("L101", "A metric turns NaN", Severity.CRITICAL, Strength.CIRCUMSTANTIAL,
+        Finding("L101", "A metric turns NaN", Severity.CRITICAL, Bearing.SIGN,
                 "loss is nan from step 1175 on", Location(file="log.txt", line=58, step=1175, end_step=3000),
                 "log.txt", {"onset": "abrupt"}),
-        Finding("L102", "The gradient explodes", Severity.HIGH, Strength.PATTERN, "grad_norm rose to 310 at step 1150",
+        Finding("L102", "The gradient explodes", Severity.HIGH, Bearing.COMPANION, "grad_norm rose to 310 at step 1150",
                 Location(file="log.txt", line=52, step=1150), "log.txt"),
     ]
 
@@ -61,8 +61,8 @@ def result(status="diagnosis_complete", text="np.log takes a value that reaches 
     issue = f"The loss takes the logarithm of zero: {text}."
     hypothesis = {"issue": issue, "mechanism": "log(0) is -inf", "location": "train.py:46", "confidence": 0.96,
                   "confirm": ["Print the smallest argument: `print(p.min())` (expected: 0.0)"],
-                  "rule_out": ["p stays above 1e-6"], "for": [f"[C107-1] +3.6 (direct): {text}"],
-                  "against": ["[L102-1] -1.5 (pattern): grad_norm rose to 310 at step 1150"]}
+                  "rule_out": ["p stays above 1e-6"], "for": [f"[C107-1] +3.6 (derived, cause): {text}"],
+                  "against": ["[L102-1] -1.5 (ran, companion): grad_norm rose to 310 at step 1150"]}
     other = {**hypothesis, "issue": "The learning rate is too high.", "confidence": 0.2, "for": [], "against": []}
     cause = {"issue": issue, "severity": "critical", "evidence": [], "fix": "guard it", "confidence": 0.96,
              "failure_mode": "loss.log-of-zero", "location": "train.py:46", "mechanism": "", "will_change": [],
@@ -142,7 +142,7 @@ def test_gate_4_has_its_six_sections_in_order_and_three_questions():
 
 def test_gate_4_names_evidence_value_place_and_the_exact_change():
     text = render_diagnosis(diagnosis())
-    assert "| C107-1 | The loss takes log(0) | low = 0 | train.py:46 | direct |" in text
+    assert "| C107-1 | The loss takes log(0) | low = 0 | train.py:46 | ran |" in text
     assert "--- a/train.py\n+++ b/train.py\n@@ -12,1 +12,1 @@\n-EPS = 1e-12\n+EPS = 1e-7" in text
     assert "`train.py:46`: The loss takes log(0)" in text
 
@@ -349,7 +349,7 @@ def test_without_colour_it_is_plain_text_of_a_hundred_columns():
 def test_the_terminal_shows_the_change_and_what_speaks_against_a_hypothesis():
     text = render_terminal(result(), run=a_run(), diagnosis=diagnosis())
     assert "-EPS = 1e-12" in text
-    assert re.search(r"against +L102-1 \(pattern\)", text), "told in the timeline, cited by its id"
+    assert re.search(r"against +L102-1 \(ran, companion\)", text), "told in the timeline, cited by its id"
 
 
 def test_a_look_alike_that_nothing_speaks_for_is_not_listed():
@@ -384,12 +384,12 @@ def test_what_would_settle_it_is_said_in_words_before_the_commands():
 
 def test_a_lesser_hypothesis_cites_what_was_told_above_and_is_no_longer_than_that():
     asked = "Print the smallest argument"
-    weights = ["[L101-1] +1.0 (circumstantial): loss is nan from step 1175 on", "[L107-1] +0.5 (pattern): one spike"]
+    weights = ["[L101-1] +1.0 (ran, sign): loss is nan from step 1175 on", "[L107-1] +0.5 (ran, companion): one spike"]
     rival = {**result()["hypotheses"][1], "confidence": 0.004, "for": [*weights, *weights]}
     best = result()["hypotheses"][0]
     text = render_terminal({**result(), "hypotheses": [best, rival]}, run=a_run(), diagnosis=diagnosis())
     assert " 2. < 1 %  The learning rate is too high." in text
-    assert "for       L101-1 (circumstantial); one spike [L107-1, pattern]\n" in text
+    assert "for       L101-1 (ran, sign); one spike [L107-1, ran]\n" in text
     assert text.count(asked) == 1, "beside a sure diagnosis a check of an unlikely rival is noise"
     doubtful = render_terminal({**result("needs_more_data"), "hypotheses": [best, rival]}, run=a_run())
     assert doubtful.count(asked) == 2, "an open question needs the checks of every candidate"
@@ -399,7 +399,7 @@ def test_a_finding_that_counts_twice_is_told_once():
     best = result()["hypotheses"][0]
     best["for"] = [*best["for"], best["for"][0].replace("+3.6", "+0.5")]
     both = {**result(), "hypotheses": [best]}
-    assert render_terminal(both, run=a_run()).count("C107-1 (direct)") == 1
+    assert render_terminal(both, run=a_run()).count("C107-1 (derived, cause)") == 1
     page = render_report_html(both, run=a_run())
     assert re.findall(r'title="log-odds">(\+[^<]*)', page) == ["+4.1"]
 

@@ -91,6 +91,7 @@ def test_it_is_said_what_the_words_did(comment: str, did: str):
         ", `reject` excludes it." if "against" in did else ".")
 
 
+@pytest.mark.usefixtures("sure_figures")
 def test_a_revision_steers_the_session_and_is_answered(work: Path):
     waiting = run_debug_session_sync("loss is nan", work, report=False)
     assert waiting.diagnosis is not None
@@ -135,6 +136,7 @@ def test_a_wish_about_the_fix_moves_no_cause_and_stands_with_the_option(work: Pa
     assert broader.instructions[-1].text == f'As you asked: "{wish}"'
 
 
+@pytest.mark.usefixtures("sure_figures")
 def test_the_same_words_again_and_again_end_at_the_gate(work: Path):
     asked: list[Diagnosis] = []
 

@@ -32,11 +32,11 @@ from traindx.verify import (
     verify_from,
 )
 from traindx_tools.errors import BadUsage
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 
 
 def finding(rule: str = "L101", severity: Severity = Severity.CRITICAL, step: float = 40.0) -> Finding:
-    return Finding(rule=rule, title="Non-finite", severity=severity, strength=Strength.CIRCUMSTANTIAL,
+    return Finding(rule=rule, title="Non-finite", severity=severity, bearing=Bearing.SIGN,
                    statement=f"loss is nan from step {step:g}", where=Location(step=step), source="log.txt")
 
 

@@ -16,7 +16,7 @@ from traindx_tools.catalog.precision import PRIOR, ROLES, Measured, Precision
 from traindx_tools.competition import UNKNOWN
 from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.symptoms import blind_spots
-from traindx_tools.triage import BELOW, CONFIDENT, PROVEN, STATED, judge, rank, timeline
+from traindx_tools.triage import BELOW, CONFIDENT, PROVEN, STATED, WEAK, judge, rank, timeline
 
 PLAN = FixPlan("do it", "change it", "loss falls", "run it", "try the other")
 BOUNDS = {"cause": 0.95, "sign": 0.60, "companion": 0.20, "hint": 0.08}
@@ -212,7 +212,7 @@ def test_confidences_are_probabilities_that_leave_room_for_the_unknown(
         findings: list[Finding], parts: list[tuple[list[Speaks], tuple[str, ...]]]) -> None:
     found = rank(findings, built(parts))
     assert all(0.0 <= h.confidence <= max((w.cap for w in h.speaks_for), default=0.55) for h in found)
-    told = [min(h.confidence, PROVEN) for h in found if h.speaks_for]
+    told = [min(max(h.confidence, WEAK), PROVEN) for h in found if h.speaks_for]
     assert told == sorted(told, reverse=True)
 
 

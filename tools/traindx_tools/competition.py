@@ -19,7 +19,7 @@ from functools import cached_property
 from traindx_tools.catalog.catalog import FailureMode
 from traindx_tools.catalog.observations import shows
 from traindx_tools.catalog.precision import PRIOR
-from traindx_tools.finding import Bearing, Strength
+from traindx_tools.finding import Bearing, Finding, Strength
 from traindx_tools.weighing import Weighed
 
 UNKNOWN = 0.1
@@ -56,6 +56,11 @@ class Candidate:
     def predicts(self, weighed: Weighed) -> bool:
         """Whether a finding is what this mode would bring about."""
         return weighed.in_run and bool(shows(weighed.finding) & set(self.mode.symptoms))
+
+    def accounts_for(self, finding: Finding) -> bool:
+        """Whether an observation of the run speaks for this mode, or is what it would bring about."""
+        return finding.strength is Strength.RAN and (
+            self.gains.get(id(finding), -1.0) >= 0.0 or bool(shows(finding) & set(self.mode.symptoms)))
 
     def credit(self, rival: Candidate) -> float:
         """What the rival gains by evidence that this mode does not account for, in log-odds."""

@@ -36,6 +36,9 @@ STATED = 0.80
 LIKELY_CAUSE = 0.10
 """From here on a cause stands before its effect, however sure the effect is: twice what a mode has before evidence."""
 
+WEAK = 0.20
+"""Below, what speaks for a mode tells little: the mode that accounts for more of what was seen comes first."""
+
 PROVEN = 0.95
 """From here on a cause counts as proven: of several, the one that explains the worst that was seen comes first."""
 
@@ -146,7 +149,8 @@ def _hypothesis(found: Candidate, others: Sequence[Candidate], findings: Sequenc
     limit, why = _limit(found, findings, seen)
     mode, claim, issue, mechanism = described(found.mode, found.pro)
     return Hypothesis(mode, found.score, min(sure, limit), (*found.pro, *found.through), found.con, claim, issue, mechanism,
-                      place_of(found.pro), rivals, why if limit < CONFIDENT or sure > limit else "")
+                      place_of(found.pro), rivals, why if limit < CONFIDENT or sure > limit else "",
+                      sum(found.accounts_for(f) for f in findings if f.severity is not Severity.INFO))
 
 
 def _look_alikes(first: Hypothesis, taken: set[str], modes: Mapping[str, FailureMode],
@@ -169,15 +173,16 @@ def _unsupported(mode: FailureMode, confidence: float) -> Hypothesis:
     return Hypothesis(told, PRIOR, confidence, (), (), claim, issue, mechanism, None)
 
 
-def _before(one: Hypothesis) -> tuple[float, int, float, int, float, str]:
+def _before(one: Hypothesis) -> tuple[float, int, int, float, int, float, str]:
     """The order of hypotheses: the surest first; of proven ones the one that explains the worst that was seen.
 
     Of equals the one first of which a finding is a nearer sign.
     """
     sure = share(one.score, one.rivals) if one.rivals else one.confidence
     nearest = min((ROLES.index(w.role) for w in one.speaks_for if w.role in ROLES), default=len(ROLES))
-    return (-round(min(one.confidence, PROVEN), 6), -one.seen if one.confidence >= PROVEN else 0, -round(sure, 6), nearest,
-            -one.score, one.mode.id)
+    weak = one.confidence < WEAK
+    return (-WEAK if weak else -round(min(one.confidence, PROVEN), 6), -one.seen if one.confidence >= PROVEN else 0,
+            -one.explained if weak else 0, -round(sure, 6), nearest, -one.score, one.mode.id)
 
 
 def _causes_first(ordered: Sequence[Hypothesis]) -> list[Hypothesis]:
@@ -274,9 +279,9 @@ def judge(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom
         reason = (f"Something is wrong ({serious[0].statement.rstrip('.')}), but no cause reaches a confidence of "
                   f"{CONFIDENT:.2f} on this evidence.{_open(hypotheses)}")
         return Verdict("needs_more_data", hypotheses, anomalies, reason)
-    slow = [h for h in hypotheses if h.speaks_for and set(h.mode.symptoms) == {SLOW}]
-    if slow and SLOW in observed_symptoms(symptom):
-        return Verdict("needs_more_data", hypotheses, anomalies, f"It is slow, and this was seen: {slow[0].issue}")
+    if hypotheses:
+        reason = f"What you describe has no certain cause on this evidence.{_open(hypotheses)}"
+        return Verdict("needs_more_data", hypotheses, anomalies, reason)
     if strangers and records == 0:
         told = ", ".join(strangers[:6]) + (f" and {len(strangers) - 6} more" if len(strangers) > 6 else "")
         return Verdict("needs_more_data", (), anomalies, f"No rule knows the names that were read ({told}), so nothing "

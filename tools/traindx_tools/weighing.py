@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from traindx_tools.catalog.catalog import FailureMode, Speaks
+from traindx_tools.catalog.precision import COUNTER_ROLES, ROLES
 from traindx_tools.finding import Bearing, Finding, Location, Severity, Strength
 from traindx_tools.phrases import fill
 
@@ -59,6 +60,8 @@ class Hypothesis:
     """What each competing mode weighs beside exp(score); "" is the unknown."""
     held: str = ""
     """Why the confidence is not what the evidence would give, in words; empty where it is."""
+    explained: int = 0
+    """How many observations of the run it accounts for."""
 
     @property
     def strength(self) -> Strength:
@@ -97,7 +100,13 @@ def matched(entries: Iterable[Speaks], findings: Sequence[Finding], words: str) 
         if found:
             best = max(found, key=lambda f: (min(f.strength.cap, entry.bearing_of(f).cap), f.severity.rank, -onset(f)))
             out.append(Weighed(best, entry.weight_of(best), entry.bearing_of(best), entry.note, entry.role))
-    return sorted(out, key=lambda w: (w.cap, abs(w.weight)), reverse=True)
+    return sorted(out, key=_telling)
+
+
+def _telling(weighed: Weighed) -> tuple[int, float, float]:
+    """The order of what speaks for or against a mode: what is nearest to it first, then what carries and weighs most."""
+    roles = (*ROLES, *COUNTER_ROLES)
+    return (roles.index(weighed.role) if weighed.role in roles else len(roles), -weighed.cap, -abs(weighed.weight))
 
 
 def netted(pro: Sequence[Weighed], con: Sequence[Weighed]) -> tuple[list[Weighed], list[Weighed]]:
@@ -120,7 +129,7 @@ def netted(pro: Sequence[Weighed], con: Sequence[Weighed]) -> tuple[list[Weighed
                 told, [w for w in mine if w not in told])]
             out.append(Weighed(mine[0].finding, total, max((w.bearing for w in told), key=lambda b: b.cap),
                                ", but ".join(n for n in notes if n), told[0].role))
-    out.sort(key=lambda w: (w.cap, abs(w.weight)), reverse=True)
+    out.sort(key=_telling)
     return [w for w in out if w.weight >= 0], [w for w in out if w.weight < 0]
 
 

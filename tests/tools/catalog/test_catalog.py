@@ -10,7 +10,7 @@ import pytest
 from traindx_tools.catalog.catalog import PRIOR, Speaks, load_modes, parse_mode
 from traindx_tools.catalog.condition import Condition
 from traindx_tools.errors import CatalogError
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 
 PLAN = {"summary": "Lower it", "change": "divide by 10", "metric": "loss falls", "verify": "200 steps",
         "otherwise": "clip"}
@@ -96,7 +96,7 @@ def test_a_condition_compares_as_it_is_written(test: Any, value: Any, holds: boo
 
 
 def test_a_finding_counts_at_most_as_near_as_the_mode_allows() -> None:
-    finding = Finding(rule="L106", title="t", severity=Severity.HIGH, strength=Strength.DIRECT, statement="s",
+    finding = Finding(rule="L106", title="t", severity=Severity.HIGH, bearing=Bearing.CAUSE, statement="s",
                       where=Location(file="log.txt"), source="log.txt")  # fmt: skip
-    assert Speaks("L106", 1.0, strength=Strength.PATTERN).strength_of(finding) is Strength.PATTERN
-    assert Speaks("L106", 1.0).strength_of(finding) is Strength.DIRECT
+    assert Speaks("L106", 1.0, bearing=Bearing.COMPANION).strength_of(finding) is Bearing.COMPANION
+    assert Speaks("L106", 1.0).strength_of(finding) is Bearing.CAUSE

@@ -10,7 +10,7 @@ import pytest
 
 from traindx_tools.catalog.catalog import FailureMode, Step, load_catalog
 from traindx_tools.catalog.fitting import NEEDS, Circumstances, fits, fitted, needs_of, said_by
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import all_rules
 from traindx_tools.triage import rank
 
@@ -22,9 +22,9 @@ ON_CPU = Circumstances(device="cpu", libraries=frozenset({"torch"}), scheduled=T
 OLD_KEYS = Circumstances(device="cpu", libraries=frozenset({"jax", "optax"}), keys="old")
 
 
-def finding(rule: str, strength: Strength = Strength.DIRECT, **measured: object) -> Finding:
+def finding(rule: str, bearing: Bearing = Bearing.CAUSE, **measured: object) -> Finding:
     where = Location(file="train.py", line=3) if rule[0] == "C" else Location(module="net", step=9.0)
-    return Finding(rule=rule, title="t", severity=Severity.CRITICAL, strength=strength, statement=f"{rule} was seen",
+    return Finding(rule=rule, title="t", severity=Severity.CRITICAL, bearing=bearing, statement=f"{rule} was seen",
                    where=where, source="train.py", measured=measured)  # type: ignore[arg-type]
 
 
@@ -40,7 +40,7 @@ def test_a_run_on_the_cpu_is_not_asked_about_the_device() -> None:
 
 def test_memory_of_the_process_is_looked_at_where_there_is_no_device() -> None:
     mode = CATALOG["mem.graph-kept"]
-    on_cpu = fitted(mode, [(finding("T801"), Strength.DIRECT)], replace(ON_CPU, seen=frozenset({"T801"})))
+    on_cpu = fitted(mode, [(finding("T801"), Bearing.CAUSE)], replace(ON_CPU, seen=frozenset({"T801"})))
     assert ["getrusage" in s.command for s in (*on_cpu.confirm, *on_cpu.rule_out)] == [True, True]
     on_device = fitted(mode, [], Circumstances(device="cuda"))
     assert not any("getrusage" in s.command for s in (*on_device.confirm, *on_device.rule_out))

@@ -96,7 +96,7 @@ from traindx_tools.finding import *
 from traindx_tools.live.recording import FileRecorder
 r = FileRecorder(Path(sys.argv[1]))
 r.metrics(1, {"loss": 1.0})
-r.finding(Finding("T101", "t", Severity.HIGH, Strength.DIRECT, "it broke", Location(step=1), "here"))
+r.finding(Finding("T101", "t", Severity.HIGH, Bearing.CAUSE, "it broke", Location(step=1), "here"))
 os.kill(os.getpid(), signal.SIGKILL)
 """
 

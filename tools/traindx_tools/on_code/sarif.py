@@ -22,7 +22,7 @@ from traindx_tools.rules import RuleModule
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVEL = {Severity.CRITICAL: "error", Severity.HIGH: "error", Severity.MEDIUM: "warning", Severity.LOW: "note",
           Severity.INFO: "note"}  # fmt: skip
-_RANK = {Strength.DIRECT: 95.0, Strength.CIRCUMSTANTIAL: 70.0, Strength.PATTERN: 40.0}
+_RANK = {Strength.RAN: 95.0, Strength.DERIVED: 85.0, Strength.GUESSED: 40.0}
 """SARIF's `rank`, 0 to 100: how much attention a result deserves among those of its level."""
 _HOME = "%SRCROOT%"
 
