@@ -116,15 +116,15 @@ def _severity(run: Run, kind: str, meaning: _Meaning) -> Severity:
     if kind == "scheduler-before-optimizer" and _half_precision(run):
         return Severity.INFO
     if kind in _TOLD_BY_THE_LOSS and _learns(run):
-        return Severity.INFO
+        return _TOLD_BY_THE_LOSS[kind]
     if kind in ("numpy-nonfinite", "mean-of-empty") and _nonfinite(run):
         return Severity.MEDIUM
     return meaning.severity
 
 
-_TOLD_BY_THE_LOSS = frozenset({"scheduler-before-optimizer", "no-input-requires-grad"})
-"""Warnings of what a loss would show: one step of a schedule lost, or gradients that do not reach the weights. The
-second is also printed by an evaluation without gradients, where it means nothing."""
+_TOLD_BY_THE_LOSS = {"scheduler-before-optimizer": Severity.LOW, "no-input-requires-grad": Severity.INFO}
+"""Warnings of what a loss would show, with what is left of them where it falls: one step of a schedule is lost all the
+same; gradients that do not reach the weights are also warned of by an evaluation without gradients."""
 
 
 def _learns(run: Run) -> bool:
