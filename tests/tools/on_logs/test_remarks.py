@@ -28,7 +28,8 @@ WARNINGS = {
 
 
 @pytest.mark.parametrize(("warning", "falls", "severity"), [
-    ("checkpoint", 0.1, "info"), ("checkpoint", 0.0, "medium"), ("scheduler", 0.1, "low"), ("scheduler", 0.0, "medium")])
+    ("checkpoint", 0.1, "info"), ("checkpoint", 0.0, "medium"), ("scheduler", 0.1, "low"),
+    ("scheduler", 0.0, "medium")])
 def test_a_warning_counts_where_the_loss_does_not_fall(tmp_path: Path, warning: str, falls: float,
                                                        severity: str) -> None:
     lines = "".join(f"step {i} loss {3 - falls * i + 0.01 * (i % 2):.4f}\n" for i in range(20))
