@@ -72,6 +72,9 @@ class RankedHypothesis(Model):
         return cls(**{name: getattr(hypothesis, name) for name in cls.model_fields})
 
 
+_WHERE_KNOWN = frozenset({"scope", "runs", "judged_run", "comparison", "symptom_answer"})
+
+
 class DiagnosisResult(Model):
     """The result JSON of `traindx diagnose --json` and of the orchestrator."""
 
@@ -82,9 +85,17 @@ class DiagnosisResult(Model):
     quick_fixes: tuple[str, ...] = ()
     next_checks: tuple[str, ...] = ()
     analysis_artifacts: dict[str, str] = Field(default_factory=dict)
+    scope: dict[str, JsonValue] | None = None
+    """The files of the run: `entry`, `how` it is known, `judged`, and `beside`, which were not judged."""
+    runs: tuple[dict[str, JsonValue], ...] | None = None
+    """Where several runs were read: each with its lines, its status and the findings of its log."""
+    judged_run: int | None = None
+    """The number of the run that all else is said of, where several were read."""
     comparison: dict[str, JsonValue] | None = None
     """The run beside one that works (`--against`): see `traindx_tools.against`."""
+    symptom_answer: tuple[dict[str, JsonValue], ...] = ()
+    """What became of each symptom that a person stated: see `traindx_tools.symptom.SymptomAnswer.to_json`."""
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; `comparison` only where there is one."""
-        return {k: v for k, v in super().to_json().items() if k != "comparison" or v is not None}
+        """Plain values; what is only sometimes there (a comparison, the scope, answers) only where it is."""
+        return {k: v for k, v in super().to_json().items() if k not in _WHERE_KNOWN or v not in (None, (), [])}

@@ -28,6 +28,7 @@ from traindx_tools.examine import Examination, examine
 from traindx_tools.live.reading import workspace_of
 from traindx_tools.on_code.anchors import Anchor
 from traindx_tools.on_logs.run import Run
+from traindx_tools.scope import NOTHING_ASKED, Asked
 
 EXIT_CODES = {"healthy": 0, "diagnosis_complete": 1, "needs_more_data": 3}
 """Exit code of `traindx diagnose` by status; 2 is bad usage or unreadable input."""
@@ -50,6 +51,10 @@ class Report:
     """This run beside one that works, where one was given."""
     names: CodeNames = NO_NAMES
     """The names that the code which was read gives to things."""
+    made: Path | None = None
+    """The folder of a new run's output: it is gone when the command ends, and never shown."""
+    asked: Asked = NOTHING_ASKED
+    """What was said of the run's own files."""
     unnamed: Path | None = None
     """A folder of texts that were handed over without a file: it is nobody's, and never shown."""
 
@@ -73,8 +78,10 @@ class Report:
         return replace(self.seen.run, artifacts=(*named, *beside))
 
     def _shown(self, text: str) -> str:
-        """The text without the folder that is nobody's."""
-        return text if self.unnamed is None else text.replace(f"{self.unnamed}{os.sep}", "")
+        """The text without the folders that are nobody's."""
+        for folder in (self.unnamed, self.made):
+            text = text if folder is None else text.replace(f"{folder}{os.sep}", "")
+        return text
 
     @property
     def exit_code(self) -> int:
@@ -93,7 +100,9 @@ class Report:
         if self.status != "diagnosis_complete":
             return None
         made = proposal.diagnosis(self.seen.verdict.hypotheses[0], self.seen, self.exhibits, self.places, self.command)
-        return made if self.unnamed is None else Diagnosis.model_validate_json(self._shown(made.model_dump_json()))
+        if self.unnamed is None and self.made is None:
+            return made
+        return Diagnosis.model_validate_json(self._shown(made.model_dump_json()))
 
     @cached_property
     def next_checks(self) -> tuple[str, ...]:
@@ -156,7 +165,11 @@ class Report:
             quick_fixes=self.quick_fixes(),
             next_checks=self.next_checks,
             analysis_artifacts={**self._analyses(), **(artifacts or {})},
+            runs=tuple(r.to_json() for r in self.seen.runs) if len(self.seen.runs) > 1 else None,
+            judged_run=self.seen.which if len(self.seen.runs) > 1 else None,
+            scope=self.seen.scope.to_json(self.places.name),
             comparison=self.comparison.to_json() if self.comparison is not None else None,
+            symptom_answer=tuple(a.to_json() for a in self.seen.symptom_answers),
         )
 
     @property
@@ -248,18 +261,19 @@ def typed(paths: Sequence[str | Path]) -> str:
 
 def diagnose(paths: Sequence[str | Path] | str | Path, *, symptom: str = "", stdin: bytes | None = None,
              missing: Sequence[str] = (), root: Path | None = None,
-             names: Mapping[str, str] | None = None) -> Report:
+             names: Mapping[str, str] | None = None, asked: Asked = NOTHING_ASKED) -> Report:
     """Reads artifacts and names the cause.
 
     `paths`: files, folders, globs, fsspec URLs or "-" (then `stdin` holds the bytes). `symptom`: what a person saw, in
     their words; it is a hint and never a cause. `root`: the workspace that places are named from; by default the
     deepest folder that holds every path. `names`: what the log's own names stand for, as in {"Verlust": "loss"}.
-    Raises UnreadableInput for what cannot be read.
+    `asked`: which files are the run's own, where the person says so (`traindx_tools.scope`).
+    Raises UnreadableInput for what cannot be read, BadUsage for an entry point that is no Python file.
     """
     if isinstance(paths, (str, Path)):
         paths = [paths]
     here = root or workspace_of(paths) or common_root(paths)
-    seen = examine(paths, symptom=symptom, stdin=stdin, root=here, names=names)
+    seen = examine(paths, symptom=symptom, stdin=stdin, root=here, names=names, asked=asked)
     anchors, in_code = _read_code(seen.code)
     places = Places(here.resolve(), seen.code, anchors, recorded_command(here.resolve(), paths))
-    return Report(seen, places, typed(paths), tuple(missing), names=in_code)
+    return Report(seen, places, typed(paths), tuple(missing), names=in_code, asked=asked)

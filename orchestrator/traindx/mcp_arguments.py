@@ -31,6 +31,10 @@ class DiagnoseRun(Arguments):
     symptom: str = Field("", max_length=4000, description="What the person saw, in their words. A hint, never a cause.")
     against: list[Annotated[str, Field(max_length=4096)]] = Field(default_factory=list, max_length=20, description=(
         "Paths of a run that works: metrics, settings, versions and code are compared with it."))
+    entry: list[Annotated[str, Field(max_length=4096)]] = Field(default_factory=list, max_length=20, description=(
+        "The Python files that start the training: they and what they import are judged. By default they are found."))
+    everything: bool = Field(False, description="Judge all code that was given, also what the run does not use.")
+    which: int | None = Field(None, ge=1, description="The run to judge where a log holds several (default: the last).")
     detail: Literal["brief", "full"] = Field("brief", description="full: mechanisms, checks and patches as well.")
 
 

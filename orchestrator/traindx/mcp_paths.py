@@ -12,11 +12,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from traindx.mcp_arguments import DiagnoseRun
 from traindx.policy import Scope, diagnostic, is_secret, readable, resolve
 from traindx.session_folder import SessionFolder, find_session, folders
 from traindx.workspace import SCRATCH
 from traindx_tools.errors import BadUsage, TraindxError
 from traindx_tools.on_logs.artifacts import discover
+from traindx_tools.scope import Asked
+from traindx_tools.scope.find import entry_file
 
 MOST_CODE_FILES = 5_000
 """Python files audited in one call; a larger tree is audited folder by folder."""
@@ -79,6 +82,15 @@ class Reach:
                     return found
                 self._admit(file, found)
         return self._some(found, given)
+
+    def asked(self, given: DiagnoseRun) -> Asked:
+        """What was said of the run's files. Raises Refused and BadUsage for an entry point that may not be read."""
+        entry = tuple(str(f) for e in given.entry for f in self.code([str(entry_file(e, self.root))]).files)
+        return Asked(entry, given.everything, which=given.which, named=self.named(given.paths))
+
+    def named(self, paths: Sequence[str]) -> tuple[Path, ...]:
+        """The Python files that were named one by one. Raises Refused."""
+        return tuple(f for p in paths if p.endswith(".py") for f in self.code([p]).files)
 
     def session(self, session: str) -> SessionFolder:
         """A session below the root by its id or the beginning of it. Raises Refused, NoSuchSession."""

@@ -111,7 +111,8 @@ def diagnose_run(reach: Reach, given: asked.DiagnoseRun, say: Say) -> str:
 
     admitted = _logs(reach, given.paths, say)
     say("judging curves, errors and code, weighing failure modes")
-    report = replace(diagnose(admitted.files, symptom=given.symptom, root=reach.root), subject=" ".join(given.paths))
+    made = diagnose(admitted.files, symptom=given.symptom, root=reach.root, asked=reach.asked(given))
+    report = replace(made, subject=" ".join(given.paths))
     if given.against:
         from traindx.against import with_comparison
 
@@ -134,13 +135,20 @@ def _brief(report: Report) -> dict[str, Any]:
     return {
         "status": result["status"],
         "reason": report.seen.verdict.reason if not result["root_causes"] else "see root_causes",
+        **({"symptom_answer": result["symptom_answer"]} if "symptom_answer" in result else {}),
         "root_causes": [{k: cause[k] for k in _CAUSE} for cause in result["root_causes"]],
         "hypotheses": rivals,
         "findings": [f"[{report.exhibits[f]}] {f.severity.value}, {f.strength.value}: {f.statement} "
                      f"({report.places.describe(f)})" for f in report.seen.findings],
         "next_checks": result["next_checks"],
+        **{k: result[k] for k in ("scope", "judged_run") if k in result},
+        **({"runs": [_without_findings(r) for r in result["runs"]]} if "runs" in result else {}),
         **({"comparison": _brief_comparison(result["comparison"])} if "comparison" in result else {}),
     }
+
+
+def _without_findings(run: dict[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in run.items() if k != "findings"}
 
 
 def _brief_comparison(comparison: dict[str, Any]) -> dict[str, Any]:
@@ -174,10 +182,11 @@ def list_findings(reach: Reach, given: asked.ListFindings, say: Say) -> str:
     """One finding a line, as JSON, with the ids that diagnoses cite."""
     from traindx.proposal import Exhibits
     from traindx_tools.examine import examine
+    from traindx_tools.scope import Asked
 
     admitted = _logs(reach, given.paths, say)
     say("judging curves, errors and code")
-    seen = examine(admitted.files, root=reach.root)
+    seen = examine(admitted.files, root=reach.root, asked=Asked(named=reach.named(given.paths)))
     exhibits = Exhibits.of(seen.findings)
     wanted = list(_wanted(seen.findings, given.rule, given.min_severity))
     lines = [_compact({"id": exhibits[f], **{k: v for k, v in f.to_json().items() if k not in ("patch", "title")}})
@@ -243,13 +252,13 @@ def explain(reach: Reach, given: asked.Explain, say: Say) -> str:
 
 def plot_run(reach: Reach, given: asked.PlotRun, say: Say) -> str:
     """Draws the run below scratch/debug/plots and says where, and what is marked in it."""
-    from traindx_tools.on_logs import read_run
+    from traindx_tools.on_logs.each_run import read_last_run
     from traindx_tools.on_logs.judge import judge_run
     from traindx_tools.plots import plot_run as draw
 
     target = reach.picture(given.name)
     admitted = _logs(reach, given.paths, say)
-    run = read_run(admitted.files)
+    run = read_last_run(admitted.files)
     findings = judge_run(run)
     say("drawing")
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -66,6 +66,8 @@ class Symptom(Model):
     since_when: Quoted = ""
     what_changed: Quoted = ""
     reproducible: Literal["always", "sometimes", "unknown"] = "unknown"
+    told_by: Literal["person", "instruments"] = "person"
+    """Whose words `observed` holds: what the instruments filled in is no symptom that has to be explained."""
 
 
 def _texts(value: object) -> object:

@@ -32,16 +32,16 @@ class Places:
     """The command of the last run under `traindx run` here (see `recorded.py`)."""
 
     def name(self, file: str) -> str:
-        """A file as seen from the workspace.
+        """A file as seen from the workspace, whether it is given so, absolute or as seen from the current directory.
 
         A path of another machine (from a traceback) becomes the file of the workspace with the longest equal tail of
         names, where there is exactly one.
         """
         path = Path(file)
-        inside = _inside(self.root / path, self.root)
+        inside = _inside(self.root / path, self.root) or _inside(path, self.root)
         if inside is not None:
             return inside
-        same = [c for c in self.code if c.name == path.name]
+        same = list({os.path.realpath(c): c for c in self.code if c.name == path.name}.values())
         best = max((_tail(c, path) for c in same), default=0)
         nearest = [c for c in same if _tail(c, path) == best]
         return (_inside(nearest[0], self.root) or file) if len(nearest) == 1 else file

@@ -13,6 +13,7 @@ from traindx_tools.catalog.catalog import FixPlan, Step
 from traindx_tools.examine import Examination
 from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.phrases import fill, show
+from traindx_tools.symptom import SymptomAnswer
 
 MOST_VALUES = 6
 """How many measured values of a finding are shown beside its statement."""
@@ -254,4 +255,12 @@ def symptom_text(seen: Examination) -> str:
     first = "" if worst is None or worst.statement in told else f"Seen: {worst.statement}"
     if told and first and told[-1] not in ".!?":
         told += "."
-    return " ".join(x for x in (told, first) if x) or seen.verdict.reason
+    answers = " ".join(_answered(a) for a in seen.symptom_answers[:3] if a.statement.rstrip(".") not in first)
+    return " ".join(x for x in (told, first, answers) if x) or seen.verdict.reason
+
+
+def _answered(answer: SymptomAnswer) -> str:
+    """What became of a stated symptom, for the Symptom section: seen where and how, or not seen."""
+    word = {"seen": "Looked up and seen", "not_seen": "Looked up and not seen"}.get(answer.answer, "Not understood")
+    where = f" ({answer.where})" if answer.where else ""
+    return f"{word}: {answer.statement.rstrip('.')}{where}."

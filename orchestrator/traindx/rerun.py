@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from traindx.diagnose import Report, diagnose, typed
+from traindx.diagnose import Report, diagnose
 from traindx.sandbox import find_sandbox
 from traindx.verify import Outcome, clean_environment, specification, supervised, verify_from
 from traindx_tools.errors import BadUsage, UnreadableInput
@@ -152,12 +152,13 @@ async def _attached(command: str, copy: Path, run: Path, timeout: float, setting
     return Outcome(run, None, False, False, True, 0.0)
 
 
-def diagnose_rerun(rerun: Rerun, symptom: str) -> Report:
+def diagnose_rerun(rerun: Rerun, old: Report) -> Report:
     """The diagnosis of the new run: its output, the metrics it wrote and the code it ran."""
-    code = [f for f in _files(rerun.copy) if f.suffix == ".py"]
-    paths = [rerun.log, *rerun.written, *code]
-    report = diagnose([p for p in paths if p.is_file()], symptom=symptom, root=rerun.copy)
-    return replace(report, subject=typed([rerun.log]))
+    code = tuple(f for f in _files(rerun.copy) if f.suffix == ".py")
+    entry = tuple(str(rerun.copy / old.places.name(str(f))) for f in old.seen.scope.entry) if old.asked.entry else ()
+    asked = replace(old.asked, entry=entry, commands=(rerun.command,), code=code, named=(), which=None)
+    paths = [rerun.log, *rerun.written]
+    return diagnose([p for p in paths if p.is_file()], symptom=old.seen.symptom, root=rerun.copy, asked=asked)
 
 
 def _serious(findings: Iterable[Finding]) -> frozenset[str]:
@@ -212,7 +213,7 @@ def with_rerun(old: Report, command: str, workspace: Path, folder: Path, timeout
     """
     rerun = run_in_copy(command, workspace, folder, timeout)
     try:
-        new = diagnose_rerun(rerun, old.seen.symptom)
+        new = diagnose_rerun(rerun, old)
     except UnreadableInput as error:
         note = f"`{command}` was run again in a copy and {rerun.ended}; nothing of it could be read: {error}"
         return replace(_joined(old, rerun.seen, 0), remarks=(*old.remarks, note))
@@ -223,7 +224,7 @@ def with_rerun(old: Report, command: str, workspace: Path, folder: Path, timeout
     if better.status != "diagnosis_complete":
         anew = _joined(new, rerun.seen, 0)
         better = anew if anew.status == "diagnosis_complete" else better
-    return replace(better, remarks=(*old.remarks, note))
+    return replace(better, remarks=(*old.remarks, note), subject=old.subject, made=folder)
 
 
 def _joined(report: Report, more: Sequence[Finding], records: int) -> Report:

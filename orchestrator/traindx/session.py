@@ -41,6 +41,7 @@ from traindx.turn import Approve, Fixer, Turn
 from traindx.verify import Examine, examine_with_instruments, verify_from
 from traindx.workspace import SCRATCH
 from traindx_tools.errors import BadUsage, TraindxError
+from traindx_tools.scope.find import entry_file
 
 __all__ = ["SessionResult", "confirm_fix", "decide", "direct", "give_data", "list_sessions", "read_result",
            "record_knowledge", "reopen_approach", "resume_session", "resume_session_sync", "run_debug_session",
@@ -67,6 +68,8 @@ async def run_debug_session(
     examine: Examine = examine_with_instruments,
     good_commit: str | None = None,
     unwatched: Sequence[str] = (),
+    entry: Sequence[str | Path] | str | Path = (),
+    everything: bool = False,
     clock: Callable[[], float] = time.monotonic,
     report: bool = True,
     hear: Hear = nobody,
@@ -89,6 +92,9 @@ async def run_debug_session(
         examine: reads the artifacts of a run for the verification.
         good_commit: the last commit that is known to be good.
         unwatched: patterns of paths that other processes may change meanwhile ("*.log").
+        entry: the Python files that start the run, where they are not to be found: they and what they import are
+            judged. By default the command of `verify`, the log and the code tell.
+        everything: judge all code of the workspace, also what the run does not use.
         clock: seconds, monotonic.
         report: whether report.html and its pictures are made.
         hear: told of each phase that begins and each piece of evidence, as a `Notice`.
@@ -103,7 +109,7 @@ async def run_debug_session(
     folder = new_folder(root, {
         "symptom": read_symptom(symptom), "artifacts": artifacts_from(artifacts), "verify": check,
         "budget": budget or Budget(), "allow_run": allow_run, "good_commit": good_commit,
-        "unwatched": tuple(unwatched)})
+        "unwatched": tuple(unwatched), "entry": entry_of(entry, root), "everything": everything})
     with folder.locked() as lock:
         turn = Turn(folder, investigator or _offline(), lock=lock, approve=approve, fixer=fixer, examine=examine,
                     clock=clock, report=report, hear=hear)
@@ -141,6 +147,12 @@ async def resume_session(
                     clock=clock, report=report, hear=hear)
         await drive(turn)
     return read_result(folder.path)
+
+
+def entry_of(entry: Sequence[str | Path] | str | Path, root: Path) -> tuple[str, ...]:
+    """The entry points as absolute paths. Raises BadUsage for one that is no Python file."""
+    given = (entry,) if isinstance(entry, (str, Path)) else tuple(entry)
+    return tuple(str(entry_file(str(e), root)) for e in given)
 
 
 def _wake(folder: SessionFolder, terms: Mapping[str, Any], accept_changes: bool) -> None:

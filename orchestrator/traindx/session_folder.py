@@ -53,6 +53,10 @@ class Opening(Model):
     allow_run: bool = False
     good_commit: str | None = None
     unwatched: tuple[str, ...] = ()
+    entry: tuple[str, ...] = ()
+    """Files that the person calls the entry point of the run."""
+    everything: bool = False
+    """Judge all code of the workspace, also what the run does not use."""
 
 
 @dataclass(frozen=True)

@@ -29,12 +29,12 @@ def write_report(folder: SessionFolder, artifacts: Sequence[Path]) -> None:
 def _page(result: SessionResult, folder: Path, artifacts: Sequence[Path]) -> str:
     from traindx.render import render_report_html
     from traindx_tools.errors import UnreadableInput
-    from traindx_tools.on_logs import read_run
+    from traindx_tools.on_logs.each_run import read_last_run
     from traindx_tools.on_logs.judge import judge_run
     from traindx_tools.plots import draw_pictures
 
     try:
-        run = read_run([str(p) for p in artifacts])
+        run = read_last_run([str(p) for p in artifacts])
         pictures = dict(draw_pictures(run, judge_run(run), folder / "plots"))
     except UnreadableInput:
         run, pictures = None, {}

@@ -38,7 +38,7 @@ def render_terminal(
     """The diagnosis as plain text of `width` columns; `colour` for a terminal. Ends with a line break."""
     view = View(result, run, diagnosis, reason, notes, {k: str(v) for k, v in (files or {}).items()})
     page = _Page(width, colour)
-    order = (_headline, _read, _timeline, _hypotheses, _against, _verdict, _next, _files)
+    order = (_headline, _described, _read, _timeline, _hypotheses, _against, _verdict, _next, _files)
     parts = [list(part(view, page)) for part in order]
     return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
 
@@ -76,6 +76,21 @@ def _headline(view: View, page: _Page) -> Iterator[str]:
         about = [f"{percent(cause['confidence'])} confident", cause.get("severity"), cause.get("location")]
         yield page.heading(view.verdict, line(", ".join(str(a) for a in about if a)))
     yield from page.wrap(view.headline, "  ")
+    for sentence in view.scope:
+        yield from (page.paint(text, "quiet") for text in page.wrap(sentence, "  "))
+
+
+def _described(view: View, page: _Page) -> Iterator[str]:
+    """Each symptom that the person stated, what became of it and, where it is open, the one question."""
+    if not view.described:
+        return
+    yield page.heading("What you described")
+    for told in view.described:
+        yield from page.wrap(f'"{line(told["said"], 160)}": {line(told["became"])}', "    ", "  - ")
+        where = f" ({told['where']})" if told["where"] else ""
+        yield from page.wrap(f"{told['statement'].rstrip('.')}{where}", "    ")
+        if told["question"] and not told["explained_by"]:
+            yield from page.wrap(told["question"], "    ")
 
 
 def _told(view: View) -> dict[str, str]:

@@ -23,6 +23,7 @@ from traindx.machine import IllegalTransition, Session, advance
 from traindx.model import Decision, Diagnosis, Fix, ProposedEdit
 from traindx.notices import PHASE_WORDS, Hear, Notice, nobody
 from traindx.patching import Store
+from traindx.scoping import asked_of
 from traindx.session_folder import LOCK_SECONDS, SessionBusy, SessionFolder, opening_of, replay
 from traindx.strikes import Ledger
 from traindx.verify import Examine, NewRun, examine_with_instruments
@@ -180,7 +181,8 @@ class Turn:
             hypotheses=s.hypotheses, evidence=s.evidence, attempts=s.attempts, strike_level=s.strike_level,
             feedback=s.feedback, rejected=tuple(map(str, s.rejected)),
             refused=tuple(dict.fromkeys(map(str, (*s.struck_out, *self.ledger.struck_out())))),
-            knowledge=self._knowledge, quick=s.quick, seconds_left=self.seconds_left, allow_run=self.allow_run)
+            knowledge=self._knowledge, quick=s.quick, seconds_left=self.seconds_left, allow_run=self.allow_run,
+            asked=asked_of(self.opening.entry, self.opening.everything, self.verify.command if self.verify else None))
 
     async def look(self, call: Callable[[Case], Awaitable[T]]) -> T:
         """One step of the investigator: in time, and with the workspace unchanged after it, however it ended."""

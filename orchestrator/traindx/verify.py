@@ -77,11 +77,11 @@ class Outcome:
 def examine_with_instruments(paths: Sequence[Path]) -> NewRun:
     """Read a run and judge it by the log rules. An unreadable run has no metrics and no findings."""
     from traindx_tools.errors import UnreadableInput
-    from traindx_tools.on_logs import read_run
+    from traindx_tools.on_logs.each_run import read_last_run
     from traindx_tools.on_logs.judge import judge_run
 
     try:
-        run = read_run([str(p) for p in paths])
+        run = read_last_run([str(p) for p in paths])
     except UnreadableInput:
         return NewRun()
     counted = [float(s.step[-1]) for s in run.series if len(s) and s.unit == "step"]

@@ -12,8 +12,11 @@ from functools import cached_property
 from typing import Any
 
 from traindx.model import Diagnosis
+from traindx.safe_text import line as clip
 from traindx_tools.finding import Finding
 from traindx_tools.on_logs.run import Run
+from traindx_tools.scope.model import in_words
+from traindx_tools.scope.runs import in_sentences
 from traindx_tools.triage import CONFIDENT, timeline
 
 VERDICTS = {
@@ -21,6 +24,7 @@ VERDICTS = {
     "needs_more_data": "Needs more data",
     "healthy": "Nothing wrong found",
 }
+ANSWERS = {"seen": "seen", "not_seen": "not seen in what was read", "not_understood": "not understood"}
 BESIDE = "seen as well: a fault of its own beside the first, not instead of it"
 APART = "no rival of the first: it would be a fault beside it, and its share is counted by itself"
 """Said of a hypothesis whose confidence does not go off the first one's."""
@@ -167,6 +171,11 @@ class View:
         return BESIDE if float(hypothesis["confidence"]) >= CONFIDENT else APART
 
     @property
+    def described(self) -> Sequence[Mapping[str, Any]]:
+        """What became of each symptom that the person stated; `became` says it in words."""
+        return [{**told, "became": _became(told)} for told in self.result.get("symptom_answer", ())]
+
+    @property
     def wanted(self) -> Sequence[str]:
         """What more would settle it, in words."""
         told = self.result.get("analysis_artifacts", {}).get("wanted")
@@ -183,12 +192,29 @@ class View:
         return found
 
     @property
+    def scope(self) -> list[str]:
+        """Which files and which run were judged, and what lies beside them, in sentences."""
+        runs = in_sentences(self.result.get("runs") or (), int(self.result.get("judged_run") or 1), clip)
+        return [*(in_words(self.result["scope"]) if self.result.get("scope") else []), *runs]
+
+    @property
     def remarks(self) -> list[str]:
         """What a person should know about the analysis itself."""
         missing = self.result.get("analysis_artifacts", {}).get("missing_artifacts")
         beside = {f"{row.path}: {row.note}" for row in self.read}  # said in the table of what was read
         told = [note for note in self.notes if note not in beside]
         return [*([f"not given or not readable: {missing}"] if missing else []), *told]
+
+
+def _became(told: Mapping[str, Any]) -> str:
+    """What became of a stated symptom, in words: seen and explained, seen, refuted by the record, not understood."""
+    if told.get("explained_by"):
+        return f"{ANSWERS[told['answer']]}; {told['explained_by']} would cause it"
+    if told.get("expected"):
+        return f"{ANSWERS[told['answer']]}, and to be expected: {told['expected']}"
+    if told.get("refuted"):
+        return "not so in what was recorded"
+    return ANSWERS[told["answer"]] + (", unexplained" if told["answer"] == "seen" else "")
 
 
 def weight_of(text: str) -> Weight:

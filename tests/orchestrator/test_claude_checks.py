@@ -143,7 +143,7 @@ def test_claims_become_evidence_under_free_ids_and_once():
     known = (L102, Evidence(id="S1", statement="earlier", value="v", place="p", source="read by x"))
     made = evidence.of_claims([line(), line(), SOURCE, line(kind="evidence", source="L102-1")], known)
     assert [(e.id, e.strength, e.place) for e in made] == [
-        ("S2", "sign", "train.py:4"), ("S3", "companion", "lr.too-high")]
+        ("S2", "derived", "train.py:4"), ("S3", "derived", "lr.too-high")]
     assert evidence.of_claims([line(), SOURCE], (*known, *made)) == ()
     assert evidence.of(line(), (*known, *made)) == made[0]
 

@@ -21,7 +21,8 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 ROOT_CAUSE_KEYS = {"issue", "severity", "evidence", "fix", "confidence", "failure_mode", "location", "mechanism",
                    "will_change", "will_not_fix"}
 HYPOTHESIS_KEYS = {"issue", "mechanism", "location", "confidence", "confirm", "rule_out", "for", "against"}
-RESULT_KEYS = {"status", "root_causes", "hypotheses", "findings", "quick_fixes", "next_checks", "analysis_artifacts"}
+RESULT_KEYS = {"status", "root_causes", "hypotheses", "findings", "quick_fixes", "next_checks", "analysis_artifacts",
+               "scope"}
 
 UNSCALE = ("Traceback (most recent call last):\n  File \"train.py\", line 9, in <module>\n    scaler.unscale_(opt)\n"
            "ValueError: Attempting to unscale FP16 gradients.\n")

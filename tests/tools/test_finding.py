@@ -36,7 +36,7 @@ def test_a_finding_without_a_place_is_refused() -> None:
         Location(quote="somewhere")
 
 
-@pytest.mark.parametrize("rule", ["L1", "X101", "l101", "L1011", ""])
+@pytest.mark.parametrize("rule", ["L1", "Q101", "l101", "L1011", ""])
 def test_a_rule_has_a_letter_and_three_digits(rule: str) -> None:
     with pytest.raises(ValueError, match="three digits"):
         Finding(rule, "t", Severity.LOW, Bearing.COMPANION, "s", Location(step=1), "a")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from traindx_tools.artifact import Artifact
 from traindx_tools.catalog.catalog import load_catalog
 from traindx_tools.catalog.fitting import Circumstances
 from traindx_tools.domains import domains_of
@@ -17,16 +18,20 @@ from traindx_tools.finding import Finding
 from traindx_tools.live.reading import LiveRun, read_files
 from traindx_tools.on_code import audit
 from traindx_tools.on_code.renaming import without_names
-from traindx_tools.on_logs import read_run
 from traindx_tools.on_logs.curves.outcomes import main_loss
+from traindx_tools.on_logs.each_run import OneRun, each_run, run_of_each_file
 from traindx_tools.on_logs.judge import judge_run
 from traindx_tools.on_logs.readers.live_records import FORMAT as LIVE
-from traindx_tools.on_logs.reading import MEMORY_SNAPSHOT
+from traindx_tools.on_logs.reading import MEMORY_SNAPSHOT, Reading, joined, read_parts
 from traindx_tools.on_logs.roles import is_known
 from traindx_tools.on_logs.run import Run
-from traindx_tools.on_logs.several_runs import told_apart
+from traindx_tools.on_logs.several_runs import files_apart, told_apart
 from traindx_tools.on_torch.cuda_memory import findings_of, read_memory_snapshot
-from traindx_tools.symptoms import blind_spots, observed_symptoms, unseen_symptoms
+from traindx_tools.scope import NOTHING_ASKED, UNKNOWN, Asked, Scope
+from traindx_tools.scope.runs import JudgedRun, choose
+from traindx_tools.scope.sources import outside, scope_of
+from traindx_tools.symptom import Cause, SymptomAnswer, answers_to, explained, left_open
+from traindx_tools.symptoms import blind_spots, observed_symptoms
 from traindx_tools.triage import FEWEST, Verdict, fitting, judge, without_effect
 
 MOST_CODE_FILES = 400
@@ -45,12 +50,29 @@ class Examination:
     findings: tuple[Finding, ...]
     verdict: Verdict
     notes: tuple[str, ...]
+    scope: Scope = UNKNOWN
+    """Which files belong to the run, and which lie beside it."""
+    runs: tuple[JudgedRun, ...] = ()
+    """Every run that was read, each judged by itself; `findings` and `verdict` are those of one of them."""
+    which: int = 1
+    """The number of that one."""
+    prefixes: tuple[str, ...] = ()
+    """The root as a path may begin with it; what is told of places is told without it."""
 
     def joined(self, more: Sequence[Finding], records: int = 0) -> Examination:
         """With findings of instruments that ran elsewhere, all weighed anew in one triage."""
         findings = tuple({(f.rule, str(f.where), f.statement): f for f in (*self.findings, *more)}.values())
         verdict = _verdict(findings, self.run, self.code, self.symptom, self.records + records)
         return replace(self, findings=findings, verdict=verdict)
+
+    @cached_property
+    def symptom_answers(self) -> tuple[SymptomAnswer, ...]:
+        """The answer to each symptom that was stated, with the sure cause that predicts it."""
+        sure = self.verdict.causes if self.verdict.status == "diagnosis_complete" else ()
+        found = explained(answers_to(self.symptom, self.run, self.findings),
+                          [Cause(h.mode.id, h.mode.symptoms) for h in sure])
+        return tuple(replace(a, where=_inside(a.where, self.prefixes), statement=_inside(a.statement, self.prefixes))
+                     for a in found)
 
     @cached_property
     def records(self) -> int:
@@ -66,7 +88,7 @@ def _verdict(findings: Sequence[Finding], run: Run, code: Sequence[Path], sympto
     elif strangers:
         records -= sum(len(s) for s in run.series)
     verdict = judge(findings, load_catalog(), symptom, records=records, strangers=strangers,
-                    unseen=unseen_symptoms(symptom, recorded), unjudged=blind_spots(recorded, bool(code)),
+                    unseen=left_open(answers_to(symptom, run, findings)), unjudged=blind_spots(recorded, bool(code)),
                     domains=domains_of(run, code, symptom))
     return fitting(verdict, Circumstances.of(code, findings, (e.message for e in run.errors)))
 
@@ -80,12 +102,12 @@ def _refuted(run: Run, symptom: str) -> dict[str, str]:
     return {"nonfinite": f"{loss} is finite in all {len(loss)} records"} if finite else {}
 
 
-def code_files(paths: Sequence[str | Path], run: Run) -> tuple[Path, ...]:
+def code_files(paths: Sequence[str | Path], artifacts: Iterable[Artifact]) -> tuple[Path, ...]:
     """The Python files among the artifacts, and those that lie beside a log that was given by itself."""
-    named = [Path(a.path) for a in run.artifacts if a.format == "python" and "://" not in a.path]
+    named = [Path(a.path) for a in artifacts if a.format == "python" and "://" not in a.path]
     logs = [Path(p) for p in paths if str(p) != "-" and "://" not in str(p) and os.path.isfile(p)]
     beside = [p for log in logs if log.suffix != ".py" for p in sorted(log.parent.glob("*.py")) if _stays(p)]
-    return tuple(dict.fromkeys([*named, *beside]))[:MOST_CODE_FILES]
+    return tuple(dict.fromkeys([*named, *beside]))
 
 
 def named_code(findings: Sequence[Finding], root: Path) -> tuple[Path, ...]:
@@ -100,7 +122,7 @@ def _each_once(files: Sequence[Path]) -> tuple[Path, ...]:
     found: dict[str, Path] = {}
     for file in files:
         found.setdefault(os.path.realpath(file), file)
-    return tuple(found.values())[:MOST_CODE_FILES]
+    return tuple(found.values())
 
 
 def _started_with(live: LiveRun, root: Path) -> tuple[Path, ...]:
@@ -146,14 +168,14 @@ def _short(finding: Finding, prefixes: tuple[str, ...]) -> Finding:
                    patch=tuple(replace(p, file=_inside(p.file, prefixes)) for p in finding.patch))
 
 
-def _memory_snapshots(run: Run) -> tuple[tuple[Finding, ...], dict[str, str]]:
+def _memory_snapshots(artifacts: Sequence[Artifact]) -> tuple[tuple[Finding, ...], dict[str, str]]:
     """Findings of CUDA memory snapshots among the artifacts; why one could not be read, by its path."""
     read, unread = [], {}
-    for path in (a.path for a in run.artifacts if a.format == MEMORY_SNAPSHOT):
+    for path in (a.path for a in artifacts if a.format == MEMORY_SNAPSHOT):
         try:
             read.append((path, read_memory_snapshot(path)))
         except UnreadableInput as error:
-            if len(run.artifacts) == 1:  # silence would be taken for health
+            if len(artifacts) == 1:  # silence would be taken for health
                 raise
             unread[path] = str(error).removeprefix(f"{path}: ")
     return findings_of(read), unread
@@ -169,32 +191,68 @@ def _each_error_once(run: Run) -> Run:
 
 
 def examine(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | None = None, root: Path | None = None,
-            names: Mapping[str, str] | None = None) -> Examination:
+            names: Mapping[str, str] | None = None, asked: Asked = NOTHING_ASKED) -> Examination:
     """Reads the artifacts and weighs every failure mode against what is seen in them.
 
     `paths`: files, folders, globs, fsspec URLs or "-" (then `stdin` holds the bytes). `root`: the folder that paths in
-    statements are shown from. `names`: what the log's own names stand for (see `read_run`). Raises UnreadableInput.
+    statements are shown from. `names`: what the log's own names stand for (see `read_run`). `asked`: which files are
+    said to be the run's own. Only the run's own files are judged, see `traindx_tools.scope`. Raises UnreadableInput;
+    BadUsage for an entry point that is no Python file.
     """
-    run = _each_error_once(read_run(paths, stdin=stdin, names=names))
-    apart = told_apart(run)
-    failures: list[str] = []
-    on_logs = judge_run(run, failures)
-    recorded_live = frozenset(a.path for a in run.artifacts if a.format == LIVE)
-    on_logs = tuple(f for f in on_logs if f.source not in recorded_live or not _of_the_course(f.rule))
-    live = read_files(a.path for a in run.artifacts if a.format == LIVE)
+    reading = read_parts(paths, stdin=stdin, names=names)
+    artifacts = tuple(a for p in reading.parts for a in p.artifacts)
+    live = read_files(a.path for a in artifacts if a.format == LIVE)
     base = (root or Path.cwd()).resolve()
     told = live.seen_from(base)
-    given = code_files(paths, run)
-    files = _each_once([*given, *named_code(told, base), *(() if given else _started_with(live, base))])
+    given = code_files(paths, artifacts) if asked.code is None else asked.code
+    near = _each_once([*given, *(() if given else _started_with(live, base))])
+    scope = scope_of(reading, near, paths, asked, live, base)
+    files = _each_once([*scope.judged, *named_code(told, base)])[:MOST_CODE_FILES]
     code = audit(files)
-    memory, unread = _memory_snapshots(run)
-    here = _prefixes(base)
-    findings = tuple(_short(f, here) for f in (*on_logs, *without_names(code.findings, files), *told, *memory))
-    run = replace(run, artifacts=tuple(replace(a, note=unread.get(a.path, a.note)) for a in run.artifacts))
-    read = (*run.artifacts, *code.notes)
-    run = replace(run, artifacts=tuple(replace(a, path=_inside(a.path, here)) for a in run.artifacts))
-    findings = without_effect(findings, load_catalog(), _refuted(run, symptom))
-    verdict = _verdict(findings, run, files, symptom, sum(len(s) for s in run.series))
-    files_apart = (_inside(apart, here),) if apart else ()
-    notes = (*files_apart, *(f"{_inside(a.path, here)}: {a.note}" for a in read if a.note), *failures)
-    return Examination(tuple(str(p) for p in paths), symptom, run, files, findings, verdict, notes)
+    memory, unread = _memory_snapshots(artifacts)
+    every = _EveryRun(files, (*without_names(code.findings, files), *told, *memory), symptom, _prefixes(base), unread)
+    runs, apart = every.of(reading.without(outside(scope)))
+    chosen = choose(runs, asked.which, symptom)
+    shown = every.shown
+    notes = (shown(apart), *(f"{shown(a.path)}: {a.note}" for a in (*chosen.run.artifacts, *code.notes) if a.note),
+             *dict.fromkeys(every.failures))
+    run = replace(chosen.run, artifacts=tuple(replace(a, path=shown(a.path)) for a in chosen.run.artifacts))
+    return Examination(tuple(str(p) for p in paths), symptom, run, files, chosen.findings, chosen.verdict,
+                       tuple(n for n in notes if n), scope, runs, chosen.one.number, every.prefixes)
+
+
+@dataclass(frozen=True)
+class _EveryRun:
+    """Judges each run that was read by itself, together with what was seen elsewhere."""
+
+    code: tuple[Path, ...]
+    seen: tuple[Finding, ...]
+    """Findings of the code, of a live process and of memory snapshots: they hold for every run."""
+    symptom: str
+    prefixes: tuple[str, ...]
+    unread: Mapping[str, str]
+    failures: list[str] = field(default_factory=list)
+
+    def of(self, reading: Reading) -> tuple[tuple[JudgedRun, ...], str]:
+        """The runs, and a sentence for a person where files are those of several."""
+        runs = tuple(map(self.judged, each_run(reading)))
+        several = files_apart(runs[0].run) if len(runs) == 1 else ()
+        if not several:
+            return runs, ""
+        return (tuple(map(self.judged, run_of_each_file(reading, several))),
+                told_apart(several, str(runs[0].run.loss)))
+
+    def judged(self, one: OneRun) -> JudgedRun:
+        """One run: its log by the log rules, then all that was seen in one triage."""
+        run = _each_error_once(joined(one.reading, self.code))
+        live = frozenset(a.path for a in run.artifacts if a.format == LIVE)
+        on_logs = (f for f in judge_run(run, self.failures) if f.source not in live or not _of_the_course(f.rule))
+        findings = tuple(_short(f, self.prefixes) for f in (*on_logs, *self.seen))
+        run = replace(run, artifacts=tuple(replace(a, note=self.unread.get(a.path, a.note)) for a in run.artifacts))
+        findings = without_effect(findings, load_catalog(), _refuted(run, self.symptom))
+        verdict = _verdict(findings, run, self.code, self.symptom, sum(len(s) for s in run.series))
+        return JudgedRun(replace(one, file=self.shown(one.file)), run, findings, verdict)
+
+    def shown(self, text: str) -> str:
+        """A text with paths as seen from the root."""
+        return _inside(text, self.prefixes)

@@ -21,6 +21,9 @@ from traindx_tools.catalog.observations import shows
 from traindx_tools.catalog.precision import BASE_RATE, PRIOR, ROLES, load_precision
 from traindx_tools.competition import Candidate, rivals_of, share
 from traindx_tools.finding import Bearing, Finding, Severity, Strength
+from traindx_tools.symptom.kinds import cap_for
+from traindx_tools.symptom.parse import parse
+from traindx_tools.symptom.stated import StatedSymptom
 from traindx_tools.symptoms import observed_symptoms
 from traindx_tools.weighing import Hypothesis, Weighed, described, matched, netted, onset, place_of
 
@@ -153,6 +156,14 @@ def _hypothesis(found: Candidate, others: Sequence[Candidate], findings: Sequenc
                       sum(found.accounts_for(f) for f in findings if f.severity is not Severity.INFO))
 
 
+def _held_to(found: Hypothesis, stated: Sequence[StatedSymptom]) -> Hypothesis:
+    """The hypothesis, held below a diagnosis where it cannot be the cause of anything that was stated."""
+    cap = cap_for(found.mode.symptoms, stated)
+    if found.confidence <= cap:
+        return found
+    return replace(found, confidence=cap, held="seen as well: it does not explain what you describe")
+
+
 def _look_alikes(first: Hypothesis, taken: set[str], modes: Mapping[str, FailureMode],
                  found: Mapping[str, Hypothesis], most: float) -> Iterable[Hypothesis]:
     """Modes that look like the first hypothesis, and then its closest rivals: what must be ruled out too.
@@ -208,7 +219,8 @@ def rank(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom:
     """
     seen = observed_symptoms(symptom)
     candidates = _candidates(findings, modes, symptom, domains)
-    found = {c.mode.id: _hypothesis(c, candidates, findings, seen) for c in candidates
+    stated = parse(symptom)
+    found = {c.mode.id: _held_to(_hypothesis(c, candidates, findings, seen), stated) for c in candidates
              if _supported(c.mode, c.pro, seen)}
     ordered = _causes_first(sorted(found.values(), key=_before))
     if not ordered:
@@ -265,10 +277,10 @@ def judge(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom
           domains: frozenset[str] | None = None) -> Verdict:
     """The verdict over a run.
 
-    `records`: how many metric values were read (a run of which nothing was read is not healthy). `unseen`: symptoms the
-    person names that these artifacts could not show, such as garbled samples where only losses are logged. `unjudged`:
-    what was not there to be judged at all, in words (see `symptoms.blind_spots`). `strangers`: names that
-    were read and that no rule knows, where nothing else was. `domains`: as for `rank`.
+    `records`: how many metric values were read (a run of which nothing was read is not healthy). `unseen`: what the
+    person states and what was read neither explains nor refutes, in words (see `symptom.left_open`). `unjudged`: what
+    was not there to be judged at all, in words (see `symptoms.blind_spots`). `strangers`: names that were read and that
+    no rule knows, where nothing else was. `domains`: as for `rank`.
     """
     anomalies = timeline(findings)
     serious = [f for f in anomalies if f.severity.rank >= Severity.MEDIUM.rank]
@@ -293,7 +305,7 @@ def judge(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom
         return Verdict("needs_more_data", (), anomalies,
                        f"Only {records} values were read: too few to call a run healthy.")
     if unseen:
-        reason = f"Nothing wrong in the metrics, but they cannot show what you describe ({', '.join(unseen)})."
+        reason = f"No rule saw a fault, but what you describe is not explained: {'; '.join(unseen)}."
         return Verdict("needs_more_data", rank(list(findings), modes, symptom, domains), anomalies, reason)
     told = f"{records} values were checked and no rule saw a fault worth a diagnosis."
     if unjudged:

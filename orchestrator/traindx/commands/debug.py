@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from traindx.scoping import scope_options
 from traindx_tools.errors import BadUsage
 
 
@@ -16,6 +17,7 @@ from traindx_tools.errors import BadUsage
 @click.option("--verify", metavar="CMD", help="How a fix is checked; your consent to run CMD after an approved fix.")
 @click.option("--symptom", default="", help="What you saw, in your words.")
 @click.option("--artifact", "artifacts", multiple=True, help="A log, metrics file or folder (default: all of PATH).")
+@scope_options
 @click.option("--good-commit", help="The last commit that is known to be good.")
 @click.option("--timeout", default=1800.0, show_default=True, help="Seconds for one run of --verify.")
 @click.option("--steps", type=int, help="Steps that the verified run must reach.")
@@ -28,9 +30,10 @@ from traindx_tools.errors import BadUsage
 @click.option("--dollars", type=float, help="What the specialists of this session may cost at most.")
 @click.option("--web", is_flag=True, default=None, help="Your consent to research on the web.")
 @click.option("--json", "as_json", is_flag=True, help="The session's result as JSON on standard output.")
-def command(path: str, verify: str | None, symptom: str, artifacts: tuple[str, ...], good_commit: str | None,
-            timeout: float, steps: int | None, writable: tuple[str, ...], no_sandbox: bool, backend: str | None,
-            model: str | None, dollars: float | None, web: bool | None, as_json: bool) -> int:
+def command(path: str, verify: str | None, symptom: str, artifacts: tuple[str, ...], entry: tuple[str, ...],
+            everything: bool, good_commit: str | None, timeout: float, steps: int | None, writable: tuple[str, ...],
+            no_sandbox: bool, backend: str | None, model: str | None, dollars: float | None, web: bool | None,
+            as_json: bool) -> int:
     """Debug the training code in PATH (a folder, or a log file that lies beside the code).
 
     Nothing is changed before you approve a diagnosis. Without a terminal the session waits on disk for
@@ -65,7 +68,8 @@ def command(path: str, verify: str | None, symptom: str, artifacts: tuple[str, .
         result = run_debug_session_sync(
             symptom, workspace, artifacts=[str(Path(a).absolute()) for a in named] or None, verify=check,
             approve=asked_within(watch) if interactive() and not as_json else None, allow_run=verify is not None,
-            good_commit=good_commit, investigator=chosen.investigator, fixer=chosen.fixer, hear=watch.hear)
+            good_commit=good_commit, entry=entry, everything=everything, investigator=chosen.investigator,
+            fixer=chosen.fixer, hear=watch.hear)
     if as_json:
         click.echo(json.dumps(result.to_json(), indent=1, allow_nan=False))
         return exit_code(result)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from traindx.naming import name_option, names_of
+from traindx.scoping import asked_of, scope_options, which_option
 from traindx_tools.errors import BadUsage, UnreadableInput
 
 if TYPE_CHECKING:
@@ -134,10 +135,13 @@ def _write(report: Report, out: str | None, as_json: bool) -> dict[str, str]:
               help="A run that works: metrics, settings, versions and code are compared with it. May be repeated for "
                    "the paths of that one run.")
 @name_option
+@scope_options
+@which_option
 @click.option("--out", type=str, help="Folder for the files (default: scratch/debug/diagnose-TIME).")
 @click.option("--json", "as_json", is_flag=True, help="The result as JSON on standard output, and nothing else there.")
 def command(paths: tuple[str, ...], symptom: str, context: str | None, run_command: str | None, timeout: float,
-            against: tuple[str, ...], own_names: tuple[str, ...], out: str | None, as_json: bool) -> int:
+            against: tuple[str, ...], own_names: tuple[str, ...], entry: tuple[str, ...], everything: bool,
+            which: int | None, out: str | None, as_json: bool) -> int:
     """Read PATHS (files, folders, globs, URLs, - for standard input) and name the cause.
 
     Read-only unless --run is given, and then only a copy is run. Files go to scratch/debug.
@@ -155,7 +159,7 @@ def command(paths: tuple[str, ...], symptom: str, context: str | None, run_comma
                                   "paths from the folder of the context package, or the text itself")
         stdin = sys.stdin.buffer.read(STDIN_LIMIT) if "-" in asked.paths else None
         report = diagnose(asked.paths, symptom=asked.symptom, stdin=stdin, missing=asked.missing, root=asked.root,
-                          names=names_of(own_names))
+                          names=names_of(own_names), asked=asked_of(entry, everything, run_command, which=which))
         missing = tuple(m for m in asked.missing if m != "model_code" or not report.places.code)
         subject = report.subject if asked.subject is None else asked.subject
         report = replace(report, subject=subject, missing=missing, unnamed=Path(scratch) / "context")

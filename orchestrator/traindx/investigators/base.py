@@ -14,6 +14,7 @@ from typing import Protocol, runtime_checkable
 
 from traindx.knowledge import Knowledge
 from traindx.model import Artifacts, Attempt, Diagnosis, Evidence, Healthy, Hypothesis, NeedsData, Symptom
+from traindx_tools.scope import NOTHING_ASKED, Asked
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ class Case:
     quick: bool = False
     """The cause looks obvious (direct evidence, one place): gather only what the diagnosis still lacks."""
     seconds_left: float = 1800.0
+    asked: Asked = NOTHING_ASKED
+    """What was said of the files of the run: its entry point, the command that starts it."""
     allow_run: bool = False
     """The user agreed that their code may be run, in a copy or under limits."""
 

@@ -37,7 +37,8 @@ class OfflineInvestigator:
         since = next((f"{f.where.unit} {f.where.step:g}" for f in serious if f.where.step is not None), "")
         observed = case.symptom.observed or (serious[0].statement if serious else report.seen.verdict.reason)
         expected = case.symptom.expected or "training goes on with finite, improving metrics and ends without an error"
-        return case.symptom.model_copy(update={"observed": observed, "expected": expected,
+        told_by = case.symptom.told_by if case.symptom.observed else "instruments"
+        return case.symptom.model_copy(update={"observed": observed, "expected": expected, "told_by": told_by,
                                                "since_when": case.symptom.since_when or since})
 
     async def hypothesize(self, case: Case) -> Hypotheses:
@@ -86,14 +87,16 @@ def _examine(case: Case) -> Report:
               for p in [case.scratch / a.verification.output] if p.is_file() and not a.reverted]
     said = said_in(case)
     paths += [f for s in said for f in s.files if f not in paths]
-    symptom = " ".join((case.symptom.observed, *(s.comment for s in said)))
+    told = case.symptom.observed if case.symptom.told_by == "person" else ""
+    symptom = " ".join((told, *(s.comment for s in said)))
     try:
-        report = diagnose(paths, symptom=symptom, missing=given.missing, root=case.workspace)
+        report = diagnose(paths, symptom=symptom, missing=given.missing, root=case.workspace, asked=case.asked)
     except UnreadableInput:
         if given.paths:
             raise
-        report = diagnose([case.workspace], symptom=symptom, missing=given.missing, root=case.workspace)
-    return replace(report, seen=replace(steering.steered(report.seen, said), symptom=case.symptom.observed))
+        report = diagnose([case.workspace], symptom=symptom, missing=given.missing, root=case.workspace,
+                          asked=case.asked)
+    return replace(report, seen=replace(steering.steered(report.seen, said), symptom=told))
 
 
 def said_in(case: Case) -> tuple[steering.Steer, ...]:
@@ -160,7 +163,14 @@ def _needs_data(report: Report, tried: frozenset[str], case: Case) -> NeedsData:
                   "evidence.")
     said = steering.noted(said_in(case), report.seen)
     return NeedsData(reason=f"{reason} {said}" if said else reason, artifacts=(*_absent(report), *report.wanted),
-                     next_checks=next_steps.commands(report, tried), questions=_questions(verdict.hypotheses, tried))
+                     next_checks=next_steps.commands(report, tried),
+                     questions=(*_unanswered(report), *_questions(verdict.hypotheses, tried)))
+
+
+def _unanswered(report: Report) -> tuple[str, ...]:
+    """What has to be asked about the symptoms that were stated and are still open."""
+    open_ = [a for a in report.seen.symptom_answers if a.is_open and a.question]
+    return tuple(f'You said "{line(a.symptom.said, 120)}": {a.statement.rstrip(".")}. {a.question}' for a in open_[:2])
 
 
 def _absent(report: Report) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from traindx_tools.catalog.catalog import PRIOR, Speaks, load_modes, parse_mode
+from traindx_tools.catalog.catalog import Speaks, load_catalog, load_modes, parse_mode, with_effects
 from traindx_tools.catalog.condition import Condition
 from traindx_tools.errors import CatalogError
 from traindx_tools.finding import Bearing, Finding, Location, Severity
@@ -24,7 +24,7 @@ MODE: dict[str, Any] = {
     "mechanism": "Steps overshoot. The loss rises.",
     "will_change": ["slower"],
     "will_not_fix": ["bad data"],
-    "speaks_for": [{"rule": "L106", "weight": 2, "when": {"onset": "later"}}],
+    "speaks_for": [{"rule": "L106", "role": "sign", "when": {"onset": "later"}}],
     "confirm": [{"do": "Lower it", "command": "traindx plot PATH", "expect": "it falls"}],
     "rule_out": [{"do": "Lower it", "expect": "it does not fall"}],
     "fix": {"targeted": PLAN, "broader": PLAN},
@@ -34,7 +34,7 @@ MODE: dict[str, Any] = {
 def test_a_complete_mode_is_read() -> None:
     mode = parse_mode(MODE)
     assert mode.claim == "The rate is too high"
-    assert mode.prior == PRIOR
+    assert (mode.effect, mode.causes) == (False, ())
     assert mode.speaks_for[0].when == (Condition("onset", "later"),)
     assert mode.rule_out[0].command == ""
 
@@ -45,7 +45,9 @@ def test_a_complete_mode_is_read() -> None:
     ({"symptoms": []}, "'symptoms' must be a list"),
     ({"claim": "  "}, "'claim' must be a sentence"),
     ({"speaks_for": []}, "add [[speaks_for]]"),
-    ({"speaks_for": [{"rule": "L106", "weight": -1}]}, "positive number of log-odds"),
+    ({"speaks_for": [{"rule": "L106", "role": "refutes"}]}, "a role is one of cause, sign"),
+    ({"speaks_against": [{"rule": "L106", "role": "cause"}]}, "a role is one of refutes, contradicts"),
+    ({"speaks_for": [{"rule": "L106"}]}, "got None for L106"),
     ({"confirm": []}, "'confirm' needs at least one entry"),
     ({"fix": {"targeted": PLAN}}, "[fix.broader] is missing"),
     ({"fix": {"targeted": PLAN, "broader": {**PLAN, "otherwise": ""}}}, "'otherwise' must be a sentence"),
@@ -98,5 +100,18 @@ def test_a_condition_compares_as_it_is_written(test: Any, value: Any, holds: boo
 def test_a_finding_counts_at_most_as_near_as_the_mode_allows() -> None:
     finding = Finding(rule="L106", title="t", severity=Severity.HIGH, bearing=Bearing.CAUSE, statement="s",
                       where=Location(file="log.txt"), source="log.txt")  # fmt: skip
-    assert Speaks("L106", 1.0, bearing=Bearing.COMPANION).strength_of(finding) is Bearing.COMPANION
-    assert Speaks("L106", 1.0).strength_of(finding) is Bearing.CAUSE
+    assert Speaks("L106", "sign", bearing=Bearing.COMPANION).bearing_of(finding) is Bearing.COMPANION
+    assert Speaks("L106", "sign").bearing_of(finding) is Bearing.CAUSE
+
+
+def test_effects_know_their_causes_and_causes_their_effects() -> None:
+    modes = load_catalog()
+    assert modes["rl.kl-zero"].effect
+    assert "rl.kl-zero" in modes["opt.model-aliased"].causes
+    assert not modes["opt.model-aliased"].effect
+    assert all(effect != cause for cause in modes for effect in modes[cause].causes)
+
+
+def test_an_effect_of_nothing_known_is_refused() -> None:
+    with pytest.raises(CatalogError, match=r"no\.such"):
+        with_effects(load_catalog(), {"rl.kl-zero": ["no.such"]})

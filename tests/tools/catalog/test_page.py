@@ -61,7 +61,7 @@ def test_a_rule_page_holds_docstring_thresholds_and_the_modes_it_speaks_for() ->
     assert page.startswith("# L102 Gradients explode\n")
     assert "The rise is measured against the median of the start." in page
     assert "`norm` = 1000.0 absolute (a debugging guide)" in page
-    assert "`grad.exploding` (+" in page
+    assert "`grad.exploding` (for, " in page
     assert "A loss scale in the logged norm." in page
 
 

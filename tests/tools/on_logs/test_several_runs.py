@@ -51,7 +51,7 @@ def test_files_of_several_runs_are_named(make: Callable[[Path], None], named: li
     make(tmp_path)
     (note,) = notes(tmp_path)
     assert f"over the same steps: {', '.join(named)}. " in note
-    assert "give the path of one run's file or folder to have it judged alone" in note
+    assert "Each was judged by itself; give the path of one run's file or folder to see that one alone" in note
     assert not notes(tmp_path / named[0])
 
 
@@ -83,3 +83,20 @@ def ranks(folder: Path) -> None:
 def test_the_files_of_one_run_are_one_run(make: Callable[[Path], None], tmp_path: Path) -> None:
     make(tmp_path)
     assert not notes(tmp_path)
+
+
+def test_each_file_is_judged_by_itself_with_what_lies_beside_it(tmp_path: Path) -> None:
+    two_folders(tmp_path)
+    (tmp_path / "a" / "output.log").write_text(
+        'Traceback (most recent call last):\n  File "x.py", line 1, in <module>\n    y\nValueError: boom\n')
+    seen = examine([tmp_path], root=tmp_path)
+    a, b = sorted(seen.runs, key=lambda r: r.one.file)
+    assert [len(a.run.loss or ()), len(b.run.loss or ())] == [100, 80]
+    assert [len(a.run.errors), len(b.run.errors)] == [1, 0]
+
+
+def test_the_symptom_names_the_file_that_is_judged(tmp_path: Path) -> None:
+    two_logs(tmp_path)
+    seen = examine([tmp_path], root=tmp_path, symptom="the first run is slow")
+    assert seen.run.loss is not None
+    assert seen.run.loss.source.endswith("first.log")

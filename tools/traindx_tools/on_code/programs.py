@@ -110,7 +110,7 @@ def _home(file: Source) -> str:
     return str(PurePath(file.path).parent)
 
 
-def _runs(file: Source) -> bool:
+def runs_by_itself(file: Source) -> bool:
     """Whether a file does something when it is started, and not only defines what others may use."""
     parsed = file.parsed
     return isinstance(parsed, SourceFile) and any(
@@ -133,7 +133,7 @@ def _connected(files: Sequence[Source], uses: Mapping[str, set[str]],
         return path
 
     packages = {_home(f): f.path for f in files if PurePath(f.path).name == "__init__.py"}
-    loose = {_home(f): f.path for f in files if f.path not in imports and not _runs(f)}
+    loose = {_home(f): f.path for f in files if f.path not in imports and not runs_by_itself(f)}
     for file in files:
         if _home(file) in loose:
             leader[head(loose[_home(file)])] = head(file.path)
@@ -152,7 +152,7 @@ def _connected(files: Sequence[Source], uses: Mapping[str, set[str]],
 def _scripts(group: Sequence[Source], imports: set[str]) -> list[Source]:
     """The files of a group that are started themselves, as far as the sources tell."""
     packages = {_home(f) for f in group if PurePath(f.path).name == "__init__.py"}
-    return [f for f in group if f.path not in imports and _runs(f)
+    return [f for f in group if f.path not in imports and runs_by_itself(f)
             and (_home(f) not in packages or "__main__" in f.text) and len(group) > 1]
 
 

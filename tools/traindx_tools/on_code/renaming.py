@@ -44,18 +44,16 @@ def _seen_again(texts: Sequence[Text], rules: Sequence[str]) -> set[tuple[str, s
     """(rule, file, cell, line) of what these rules find where the names are gone."""
     if sum(t.text.count("\n") for t in texts) > MOST_LINES:
         return set()
-    kept = _foreign(texts)
+    kept = _foreign(tree for t in texts if (tree := _parsed(t.text)) is not None)
     found = audit_texts([replace(t, text=renamed(t.text, kept)) for t in texts], rules).findings
     return {(f.rule, f.where.file, f.where.cell, f.where.line) for f in found}
 
 
-def _foreign(texts: Iterable[Text]) -> frozenset[str]:
+def _foreign(trees: Iterable[ast.Module]) -> frozenset[str]:
     """Names that must stay in every file: those that are imported, passed by keyword, spelled in a text, or of a class."""
     kept = set(_BUILT_IN)
-    for text in texts:
-        tree = _parsed(text.text)
-        for node in below(tree) if tree is not None else ():
-            kept.update(_kept_by(node))
+    for node in (n for tree in trees for n in below(tree)):
+        kept.update(_kept_by(node))
     return frozenset(kept)
 
 
@@ -82,11 +80,15 @@ def _parsed(text: str) -> ast.Module | None:
         return None
 
 
-def renamed(text: str, kept: frozenset[str] = _BUILT_IN) -> str:
-    """The source with its own names replaced by v0, v1 ...; as it is where it does not parse."""
+def renamed(text: str, kept: frozenset[str] = frozenset()) -> str:
+    """The source with its own names replaced by v0, v1 ...; as it is where it does not parse.
+
+    `kept`: names that other files of the program need.
+    """
     tree = _parsed(text)
     if tree is None:
         return text
+    kept = kept | _foreign([tree])
     own = sorted(n for n in _bound(tree) if n not in kept and not n.startswith("__"))
     new = {name: f"v{i}" for i, name in enumerate(own)}
     try:

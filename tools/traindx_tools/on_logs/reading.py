@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,15 +60,51 @@ def read_run(paths: Sequence[str | Path] | str | Path, *, stdin: bytes | None = 
     Raises UnreadableInput where a path names nothing, where nothing of what it names could be read, or where a name
     stands for nothing that is known.
     """
+    return joined(read_parts(paths, stdin=stdin, names=names))
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """What each file told by itself, before it is joined to one run."""
+
+    found: Discovery
+    sources: tuple[Source, ...]
+    """The sources as they were read, with the user's own names replaced."""
+    parts: tuple[Run, ...]
+    """What each source told, in the same order."""
+
+    def without(self, paths: Container[str]) -> Reading:
+        """The same without some files, by their real path."""
+        every = self.found.sources
+        kept = [i for i, s in enumerate(every) if s.local is None or os.path.realpath(s.local) not in paths]
+        return self.only(kept)
+
+    def only(self, kept: Sequence[int]) -> Reading:
+        """The same with the sources of these indices alone."""
+        return Reading(replace(self.found, sources=[self.found.sources[i] for i in kept]),
+                       tuple(self.sources[i] for i in kept), tuple(self.parts[i] for i in kept))
+
+
+def read_parts(paths: Sequence[str | Path] | str | Path, *, stdin: bytes | None = None,
+               names: Mapping[str, str] | None = None) -> Reading:
+    """Finds the files and reads each by itself; arguments and errors as of `read_run`."""
     own = checked(names or {})
     found = discover([paths] if isinstance(paths, (str, Path)) else list(paths), stdin=stdin)
-    sources = [renamed_source(s, own) for s in found.sources]
-    parts = [renamed_series(_read_source(source), own) for source in sources]
-    parts, columns = _with_columns(sources, parts, found.sources)
-    printed = (*columns, *_printed(found.sources)) if unresolved(merge(parts)) else columns
+    sources = tuple(renamed_source(s, own) for s in found.sources)
+    parts = tuple(renamed_series(read_source(source), own) for source in sources)
+    _require_something([a for p in parts for a in p.artifacts] + found.left_out, found)
+    return Reading(found, sources, parts)
+
+
+def joined(reading: Reading, code: Sequence[Path] | None = None) -> Run:
+    """One run of what its files told. `code`: the Python files that say what the names in the logs mean; by default
+    those among the files, else those beside them."""
+    sources = reading.sources
+    every = reading.found.sources if code is None else [Source(str(p), local=p) for p in code]
+    parts, columns = _with_columns(sources, list(reading.parts), every)
+    printed = (*columns, *_printed(every)) if unresolved(merge(parts)) else columns
     parts = _with_ranks([_read_again(s, p, trusted_names(printed)) for s, p in zip(sources, parts, strict=True)])
-    run = merge([*parts, Run(artifacts=tuple(found.left_out))])
-    _require_something(run, found)
+    run = merge([*parts, Run(artifacts=tuple(reading.found.left_out))])
     written = {k: v for p in parts if _is_config(p) for k, v in p.config.items()}
     return assign_roles(replace(run, config={**run.config, **written}), printed)
 
@@ -88,7 +125,7 @@ def _with_columns(sources: Sequence[Source], parts: list[Run],
         if len({p.names for p in fits}) != 1:
             continue
         names = source.names if isinstance(source, RenamedSource) else {}
-        read = _read_source(LabelledSource(source.name, source.local, source.data, source.filesystem, names=names,
+        read = read_source(LabelledSource(source.name, source.local, source.data, source.filesystem, names=names,
                                            columns=fits[0].names))  # fmt: skip
         if any(identify(s.original).known for s in read.series) or (read.series and fits[0].printed):
             why = f"columns are {', '.join(fits[0].names)}, as {fits[0].file}:{fits[0].line} prints them"
@@ -151,7 +188,7 @@ def _of_rank(run: Run, rank: int) -> Run:
                    notes=tuple(n if n.rank is not None else replace(n, rank=rank) for n in run.notes))
 
 
-def _read_source(source: Source) -> Run:
+def read_source(source: Source) -> Run:
     try:
         return _read(source)
     except OSError as failed:
@@ -213,11 +250,11 @@ def _config_of(source: Source) -> dict[str, Any]:
     return read_config(source.name, data.decode("utf-8-sig", errors="replace"))
 
 
-def _require_something(run: Run, found: Discovery) -> None:
+def _require_something(artifacts: Sequence[Artifact], found: Discovery) -> None:
     """Raises UnreadableInput where every source was refused, so that nobody takes silence for health."""
     useless = ("refused", "not read", "an empty file", "only blanks")
-    if found.sources and not all(a.note.startswith(useless) for a in run.artifacts):
+    if found.sources and not all(a.note.startswith(useless) for a in artifacts):
         return
-    reasons = "; ".join(f"{a.path}: {a.note}" for a in run.artifacts[:5])
+    reasons = "; ".join(f"{a.path}: {a.note}" for a in artifacts[:5])
     raise UnreadableInput(f"Nothing could be read. {reasons}. Give a text log, CSV, JSON lines, trainer_state.json or "
                           "TensorBoard event files.")

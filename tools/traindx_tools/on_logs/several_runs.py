@@ -6,6 +6,8 @@ that goes on where another ended. So only files of one format are compared, over
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from traindx_tools.on_logs.run import Run, Series
@@ -21,24 +23,25 @@ MOST = 50
 """Files of a format that each is compared with."""
 
 
-def told_apart(run: Run) -> str:
-    """A sentence for a person that names the files and how to have one judged alone; "" for a single run."""
+def files_apart(run: Run) -> tuple[str, ...]:
+    """The files of several runs, each with a loss of its own over the same steps; none where there is a single run."""
     judged = run.loss
     if judged is None:
-        return ""
+        return ()
     formats = {a.path: a.format for a in run.artifacts}
     alike: dict[tuple[str | None, int | None], list[Series]] = {}
     for series in run.find(judged.name, group=judged.group):
         alike.setdefault((formats.get(series.source), series.rank), []).append(series)
     apart = [s.source for group in alike.values() for s in group
              if any(s.source != other.source and _differ(s, other) for other in group[:MOST])]
-    files = list(dict.fromkeys(apart))
-    if not files:
-        return ""
+    return tuple(dict.fromkeys(apart))
+
+
+def told_apart(files: Sequence[str], name: str) -> str:
+    """A sentence for a person that names the files. `name`: the metric that tells them apart."""
     named = ", ".join(files[:SHOWN]) + (f" and {len(files) - SHOWN} more" if len(files) > SHOWN else "")
-    return (f"these files look like several runs, each with a {judged.name} of its own over the same steps: {named}. "
-            "They were judged together as one run, so that what one of them shows may stand for or against another; "
-            "give the path of one run's file or folder to have it judged alone")
+    return (f"these files look like several runs, each with a {name} of its own over the same steps: {named}. "
+            "Each was judged by itself; give the path of one run's file or folder to see that one alone")
 
 
 def _differ(one: Series, other: Series) -> bool:

@@ -1,0 +1,136 @@
+"""Several runs in one file: told apart, each judged as if its lines were a file of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from traindx_tools.examine import Examination, examine
+from traindx_tools.finding import Finding
+from traindx_tools.on_logs.each_run import each_run
+from traindx_tools.on_logs.reading import read_parts
+
+BANNER = "$ python train.py --lr 0.1\nNamespace(lr=0.1, epochs=20)\nloading the data\n"
+
+
+def epochs(count: int = 20, rate: float = 0.9, scale: float = 2.3) -> str:
+    return "".join(f"epoch {i} loss {scale * rate**i + 0.01 * (i * 7919 % 5):.4f} lr {0.1 * (1 - i / count):.5f}\n"
+                   for i in range(count))
+
+
+def steps(start: int, end: int, origin: int = 0, word: str = "step") -> str:
+    return "".join(f"{word} {i} loss {0.3 + 2.0 * 0.99 ** (i - origin):.4f}\n" for i in range(start, end, 10))
+
+
+HEALTHY = BANNER + epochs()
+NAN = BANNER + epochs(12) + "".join(f"epoch {i} loss nan lr 0.04\n" for i in range(12, 20))
+RESTARTED_RATE = BANNER + epochs(12) + "".join(f"epoch {i} loss 0.9 lr {0.1 - i / 1000:.5f}\n" for i in range(12, 20))
+TRACEBACK = 'Traceback (most recent call last):\n  File "train.py", line 30, in <module>\n    main()\n'
+MEMORY = (BANNER + epochs(6) + TRACEBACK + "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. "
+          "GPU 0 has a total capacity of 23 GiB\n")
+FLAT = BANNER + "".join(f"epoch {i} loss 0.6931 lr 0.1\n" for i in range(20))
+RISING = BANNER + "".join(f"epoch {i} loss {1.5 * 1.4**i:.4f} lr 10.0\n" for i in range(20))
+NEVER_BEGAN = BANNER + ('Traceback (most recent call last):\n  File "train.py", line 2, in <module>\n    import thing\n'
+                        "ModuleNotFoundError: No module named 'thing'\n")
+TEXTS = (HEALTHY, NAN, RESTARTED_RATE, MEMORY, FLAT, RISING, NEVER_BEGAN)
+
+
+def seen(folder: Path, text: str, symptom: str = "") -> Examination:
+    (folder / "train.log").write_text(text)
+    return examine([folder / "train.log"], root=folder, symptom=symptom)
+
+
+def told(findings: Sequence[Finding], lines_before: int = 0) -> set[tuple[str, str, int]]:
+    return {(f.rule, f.statement, (f.where.line or 0) - (lines_before if f.where.file == "train.log" else 0))
+            for f in findings}
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.sampled_from(TEXTS), min_size=2, max_size=4).filter(lambda t: set(t) != {NEVER_BEGAN}))
+def test_a_file_with_several_runs_gives_the_findings_of_each_alone(tmp_path: Path, texts: list[str]) -> None:
+    together = seen(tmp_path, "".join(texts))
+    assert len(together.runs) == len(texts)
+    before = 0
+    for run, text in zip(together.runs, texts, strict=True):
+        alone = seen(tmp_path, text)
+        assert told(run.findings, before) == told(alone.findings)
+        assert run.verdict.status == alone.verdict.status
+        assert run.one.start == before + 1
+        before += text.count("\n")
+
+
+@pytest.mark.parametrize(("text", "starts"), [
+    (epochs() + epochs(), [1, 21]),
+    (epochs() + "finished\n" + epochs(), [1, 22]),
+    (steps(0, 500) + steps(0, 500), [1, 51]),
+    ("seed 1\nbuilding\n" + steps(0, 300) + "done\nseed 2\nbuilding\n" + steps(0, 300), [1, 34]),
+    ("[a] " + epochs().replace("\n", "\n[a] ")[:-4] + "[b] " + epochs().replace("\n", "\n[b] ")[:-4], [1, 21]),
+    ("fold 1\n" + epochs(3) + "fold 2\n" + epochs(3), [1, 5]),
+])
+def test_a_run_that_starts_over_is_another_run(text: str, starts: list[int], tmp_path: Path) -> None:
+    (tmp_path / "run.log").write_text(text)
+    assert [r.start for r in each_run(read_parts([tmp_path / "run.log"]))] == starts
+
+
+@pytest.mark.parametrize("text", [
+    epochs(), steps(0, 900),
+    "".join(f"batch {i % 10 * 10} loss {2.3 * 0.98**i:.4f}\n" for i in range(60)),  # batches of an epoch, none printed
+    "".join(f"epoch {i // 10} batch {i % 10 * 10} loss {2.3 * 0.98**i:.4f}\n" for i in range(60)),
+    "".join(f"epoch {e} loss {2.0 * 0.9**e:.3f}\n" for e in (0, 1, 0, 1, 2, 1, 2, 3, 2, 3, 4, 3, 4)),  # two ranks
+    steps(0, 500) + "Resuming from checkpoint step 400\n" + steps(410, 900),
+    steps(0, 500) + steps(400, 900),
+    epochs(8) + "entering stage 2: all layers\n" + epochs(8),
+    epochs(6) + "Resumed from checkpoint last.pt\n" + epochs(6),
+    "", "\n\n\n", "no numbers here\n" * 50, "\0" * 100, "step 1 loss 2\n",
+])
+def test_one_run_stays_one(text: str, tmp_path: Path) -> None:
+    (tmp_path / "run.log").write_text(text)
+    (tmp_path / "other.log").write_text("step 1 loss 1\n")
+    assert len(each_run(read_parts([tmp_path]))) == 1
+
+
+def test_a_resume_is_marked(tmp_path: Path) -> None:
+    (tmp_path / "run.log").write_text(steps(0, 500) + "Resuming from checkpoint step 400\n" + steps(410, 900))
+    (one,) = each_run(read_parts([tmp_path / "run.log"]))
+    assert set(one.resumes) >= {51}
+
+
+@pytest.mark.parametrize("text", ["step,loss\n{0}step,loss\n{0}", "step,loss\n{0}{0}"])
+def test_tables_are_cut_under_their_header(text: str, tmp_path: Path) -> None:
+    rows = "".join(f"{i},{2.0 * 0.95**i + 0.1:.4f}\n" for i in range(60))
+    (tmp_path / "metrics.csv").write_text(text.format(rows))
+    first, last = examine([tmp_path / "metrics.csv"], root=tmp_path).runs
+    assert [len(r.run.loss or ()) for r in (first, last)] == [60, 60]
+    assert last.run.loss is not None
+    assert int(last.run.loss.line[0]) == text.format(rows).count("\n") - 59
+
+
+def test_json_lines_are_cut(tmp_path: Path) -> None:
+    rows = "".join(f'{{"step": {i}, "loss": {2.0 * 0.95**i + 0.1:.4f}}}\n' for i in range(60))
+    assert [len(r.run.loss or ()) for r in seen(tmp_path, rows + rows).runs] == [60, 60]
+
+
+def test_the_verdict_is_for_the_last_run(tmp_path: Path) -> None:
+    assert seen(tmp_path, NAN + HEALTHY).verdict.status == "healthy"
+    assert seen(tmp_path, HEALTHY + NAN).verdict.status != "healthy"
+
+
+def test_a_rate_that_starts_over_with_a_new_run_is_no_fault(tmp_path: Path) -> None:
+    together = seen(tmp_path, epochs() + epochs())
+    assert not [f for r in together.runs for f in r.findings if f.rule == "L302"]
+
+
+def test_a_symptom_takes_the_last_run_that_shows_something(tmp_path: Path) -> None:
+    assert seen(tmp_path, NAN + HEALTHY, "the loss became nan").which == 1
+
+
+def test_a_table_that_is_written_anew_belongs_to_the_last_run(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text(HEALTHY + HEALTHY)
+    (tmp_path / "metrics.csv").write_text("epoch,val_loss\n" + "".join(f"{i},{2.5 * 0.9**i:.4f}\n" for i in range(20)))
+    first, last = examine([tmp_path], root=tmp_path).runs
+    assert first.run.val_loss is None
+    assert last.run.val_loss is not None

@@ -1,0 +1,159 @@
+"""The runs among what was read, each as a reading of its own: several in one file are cut apart at their lines.
+
+A file that holds one run and is read together with a file that holds several belongs to the last one: a table of
+metrics is written anew at each start, a console log is appended to. Code and configuration belong to all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
+
+from traindx_tools.on_logs.artifacts import Source, encoding_of, is_binary
+from traindx_tools.on_logs.readers.text_log import lines_of
+from traindx_tools.on_logs.reading import Reading, joined, read_parts, read_source
+from traindx_tools.on_logs.restarts import Segment, segments
+from traindx_tools.on_logs.run import ErrorEvent, Run, Series
+
+MOST_BYTES = 256 * 2**20
+"""Bytes of a file that is cut apart; a larger one is read as one run."""
+_WHOLE = frozenset({"tensorboard", "hf_trainer_state", "traindx_live"})
+"""Formats whose files hold one run, or numbers that are no lines."""
+
+
+@dataclass(frozen=True, eq=False)
+class OneRun:
+    """One of the runs that were read. `number` counts from 1."""
+
+    number: int
+    of: int
+    reading: Reading
+    file: str = ""
+    """The file that holds several runs; "" where there is one run alone."""
+    start: int = 1
+    end: int | None = None
+    resumes: tuple[int, ...] = ()
+
+    @property
+    def place(self) -> str:
+        """Where it stands, in words: "run 2 of 2, log.txt from line 310"."""
+        if self.of == 1:
+            return "the only run"
+        lines = f"lines {self.start} to {self.end}" if self.end is not None else f"from line {self.start}"
+        whole = self.start == 1 and self.end is None
+        return f"run {self.number} of {self.of}, {self.file}{'' if whole else f', {lines}'}"
+
+
+def each_run(reading: Reading) -> tuple[OneRun, ...]:
+    """Every run, in the order in which they were written; at least one."""
+    cut = [_cut(s, p) for s, p in zip(reading.sources, reading.parts, strict=True)]
+    count = max((len(c) for c in cut), default=1)
+    if count < 2:
+        resumes = tuple(r for c in cut for s in c for r in s.resumes)
+        return (OneRun(1, 1, reading, resumes=resumes),)
+    main = next(i for i, c in enumerate(cut) if len(c) == count)
+    return tuple(OneRun(k + 1, count, _reading(reading, cut, k, count), reading.sources[main].name,
+                        cut[main][k].start, cut[main][k].end, cut[main][k].resumes) for k in range(count))
+
+
+def run_of_each_file(reading: Reading, files: Sequence[str]) -> tuple[OneRun, ...]:
+    """Files of several runs, each with what lies in its folder or has its name alone; the newest is the last one."""
+    names = [s.name for s in reading.sources]
+    kept = sorted({names.index(f) for f in files if f in names}, key=lambda i: _age(reading.sources[i]))
+    groups = {i: [i] for i in kept}
+    last = kept[-1]
+    for i, part in enumerate(reading.parts):
+        if i not in groups:
+            homes = _homes(names, i, kept) if _is_of_a_run(part) else kept
+            for home in homes or [last]:
+                groups[home].append(i)
+    return tuple(OneRun(k + 1, len(kept), reading.only(sorted(groups[i])), names[i]) for k, i in enumerate(kept))
+
+
+def _homes(names: Sequence[str], i: int, kept: Sequence[int]) -> list[int]:
+    """The one file of a run beside which another lies, or whose name it has."""
+    path = PurePath(names[i])
+    same = [k for k in kept if PurePath(names[k]).stem == path.stem] or [
+        k for k in kept if PurePath(names[k]).parent == path.parent]
+    return same if len(same) == 1 else []
+
+
+def _age(source: Source) -> tuple[float, list[tuple[int, str]]]:
+    """When a file was last written, in whole seconds, then its name with the numbers in it as numbers."""
+    written = 0.0
+    with suppress(OSError):
+        written = float(int(source.local.stat().st_mtime)) if source.local is not None else 0.0
+    return written, [(int(p) if p.isdigit() else -1, p) for p in re.split(r"(\d+)", source.name)]
+
+
+def read_last_run(paths: Sequence[str | Path] | str | Path, *, names: Mapping[str, str] | None = None) -> Run:
+    """Reads the run that was written last, where files hold several; arguments and errors as of `read_run`."""
+    return joined(each_run(read_parts(paths, names=names))[-1].reading)
+
+
+def _cut(source: Source, part: Run) -> tuple[Segment, ...]:
+    if not part.series or (part.artifacts and part.artifacts[0].format in _WHOLE):
+        return (Segment(1, None),)
+    with suppress(OSError):
+        if not is_binary(source.head) and encoding_of(source.head) == "utf-8-sig":
+            return segments(part, lambda: lines_of(source))
+    return (Segment(1, None),)
+
+
+def _reading(reading: Reading, cut: Sequence[Sequence[Segment]], run: int, count: int) -> Reading:
+    """What belongs to one run, the last one being number `count - 1`."""
+    kept: list[int] = []
+    sources, parts = list(reading.sources), list(reading.parts)
+    for i, pieces in enumerate(cut):
+        at = run - (count - len(pieces))
+        if len(pieces) > 1 and at >= 0:
+            sources[i], parts[i] = _piece(reading.sources[i], pieces[at])
+        if at >= 0 or not _is_of_a_run(parts[i]):
+            kept.append(i)
+    every = [s if len(c) > 1 else old for s, c, old in zip(sources, cut, reading.found.sources, strict=True)]
+    return Reading(replace(reading.found, sources=every), tuple(sources), tuple(parts)).only(kept)
+
+
+def _is_of_a_run(part: Run) -> bool:
+    """Whether a file tells of one run: code and configuration are those of all."""
+    return bool(part.series or part.errors or part.notes)
+
+
+def _piece(source: Source, segment: Segment) -> tuple[Source, Run]:
+    """The lines of one run as a source of its own, and what they tell, with the lines of the whole file."""
+    with source.open() as stream:
+        lines = stream.read(MOST_BYTES).split(b"\n")
+    body, shift = lines[segment.start - 1 : segment.end], segment.start - 1
+    if segment.start > 1 and _is_header(lines[0], lines[1:2], body):
+        body, shift = [lines[0], *body], shift - 1
+    alone = Source(source.name, data=b"\n".join(body))
+    return alone, shifted(read_source(alone), shift)
+
+
+def _is_header(first: bytes, second: Sequence[bytes], body: Sequence[bytes]) -> bool:
+    """Whether the first line of a table has to stand above lines from its midst."""
+    letters = any(c in b"abcdefghijklmnopqrstuvwxyz" for c in first.lower())
+    rows = [*second, *body[:1]]
+    delimiter = next((d for d in (b",", b"\t", b";") if d in first), None)
+    return delimiter is not None and letters and bool(body) and body[0] != first and not first.lstrip().startswith(
+        (b"{", b"[")) and all(r.count(delimiter) == first.count(delimiter) for r in rows)
+
+
+def shifted(run: Run, by: int) -> Run:
+    """A run whose lines are counted from another one on."""
+    return run if not by else replace(
+        run, series=tuple(_moved(s, by) for s in run.series), errors=tuple(_moved_error(e, by) for e in run.errors),
+        notes=tuple(replace(n, line=n.line + by) for n in run.notes))
+
+
+def _moved(series: Series, by: int) -> Series:
+    return replace(series, line=series.line + by)
+
+
+def _moved_error(error: ErrorEvent, by: int) -> ErrorEvent:
+    last = error.last_line + by if error.last_line else 0
+    return replace(error, line=error.line + by, end_line=error.end_line + by, last_line=last,
+                   cause=None if error.cause is None else _moved_error(error.cause, by))

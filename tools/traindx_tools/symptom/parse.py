@@ -1,0 +1,135 @@
+"""What a person saw, taken from their own words.
+
+`parse` gives the symptoms, `read` everything: what is said to be in order, what is believed, asked or left unread. Only
+observations count: a theory in the same sentence ("I think it is BatchNorm") changes nothing, since the person may be
+wrong about it. The text is data and is never obeyed. English is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+from traindx_tools.symptom import predicates, subjects
+from traindx_tools.symptom.clauses import DONE, QUESTION, THEORY, TOLD, clauses
+from traindx_tools.symptom.grammar import MOST_SAID, read_clause
+from traindx_tools.symptom.mentions import Names, last_mentioned
+from traindx_tools.symptom.places import place_in
+from traindx_tools.symptom.predicates import NORMAL, NOTHING, UNPLACED
+from traindx_tools.symptom.stated import NOT_UNDERSTOOD, Account, StatedSymptom, Subject
+from traindx_tools.symptom.words import cleaned, tokens
+
+MOST_SYMPTOMS = 12
+_THEORIES = frozenset({"poor", "high", "low"})
+"""What is said of a learning rate in a theory ("probably it is too high"), which is no worry about the run."""
+_VOCABULARY = (
+    subjects.PHRASES.vocabulary
+    | predicates.PHRASES.vocabulary
+    | frozenset(
+        {
+            "step",
+            "epoch",
+            "iteration",
+            "update",
+            "batch",
+            "process",
+            "rank",
+            "code",
+            "refuse",
+            "fail",
+            "stop",
+            "hour",
+            "second",
+            "minute",
+            "month",
+            "gpu",
+            "worker",
+            "episode",
+        }
+    )
+)
+
+
+def parse(text: str, names: Iterable[str] = ()) -> tuple[StatedSymptom, ...]:
+    """The symptoms that a text states, in its order; one that is not understood where it states something unread.
+
+    `names`: the run's own metric names. Reads at most 4,000 characters and gives at most 12 symptoms.
+    """
+    return read(text, tuple(names)).symptoms
+
+
+@lru_cache(maxsize=64)
+def _read(text: str, names: tuple[str, ...]) -> Account:
+    clean = cleaned(text)
+    known = Names(names)
+    seen: list[StatedSymptom] = []
+    fine: list[StatedSymptom] = []
+    worries: list[StatedSymptom] = []
+    conceded: list[StatedSymptom] = []
+    theories: list[str] = []
+    questions: list[str] = []
+    unread: list[str] = []
+    before: Subject | None = None
+    for clause in clauses(clean, tokens(clean, _VOCABULARY)):
+        found = list(read_clause(clause, known, before if clause.role == TOLD else None))
+        said = [s for s, _ in found if s.direction not in (NOTHING, NORMAL, UNPLACED) and s.kinds]
+        if clause.role in (TOLD, DONE):
+            spoken = next((x for _, x in reversed(found) if x is not None), None) or last_mentioned(
+                clause.tokens, known
+            )
+            before = spoken or before
+        if clause.role == TOLD:
+            seen += said
+            conceded += said if clause.concession else []
+            fine += [s for s, _ in found if s.direction == NORMAL]
+            idle = all(s.direction in (NOTHING, UNPLACED) or not (s.kinds or s.direction == NORMAL) for s, _ in found)
+            unread += [clause.text] if idle and len(clause.tokens) > 1 and not _remedy(found) else []
+        elif clause.role in (THEORY, QUESTION):
+            worries += [
+                s for s in said if s.direction not in _THEORIES or s.subject is None or s.subject.family != "lr"
+            ]
+            (theories if clause.role == THEORY else questions).append(clause.text[:MOST_SAID])
+    firm = [s for s in seen if s not in conceded]
+    kept = _distinct(firm or seen) or [replace(s, asked=True) for s in _distinct(worries)]
+    if not kept and unread:
+        kept = [StatedSymptom(" ".join(unread)[:MOST_SAID].strip(), NOT_UNDERSTOOD, None, place_in(" ".join(unread)))]
+    return Account(
+        tuple(kept[:MOST_SYMPTOMS]),
+        tuple(fine[:MOST_SYMPTOMS]),
+        tuple(theories),
+        tuple(questions),
+        tuple(unread),
+        frozenset(names),
+    )
+
+
+def read(text: str, names: Sequence[str] = ()) -> Account:
+    """The whole account of a text; see `parse`."""
+    return _read(text[:100_000], tuple(names))
+
+
+_OF_THE_RUN = frozenset({"crash", "hang", "oom", "gap", "identical", "overflow"})
+"""Directions of which a run has one, whatever they are said of."""
+
+
+def _remedy(found: Sequence[tuple[StatedSymptom, Subject | None]]) -> bool:
+    """Whether a clause only says that something did not help or that a run was started: that is read, no symptom."""
+    return any(s.direction == NOTHING and subject is None for s, subject in found)
+
+
+def _distinct(found: Iterable[StatedSymptom]) -> list[StatedSymptom]:
+    """Each direction of each subject once: what is said twice is one symptom."""
+    out: dict[tuple[str, str, str | None], StatedSymptom] = {}
+    for s in found:
+        one = s.direction in _OF_THE_RUN
+        key = (
+            s.direction,
+            s.subject.key if s.subject and not one else "",
+            s.subject.group if s.subject and not one else None,
+        )
+        out.setdefault(key, s)
+    return list(out.values())
+
+
+__all__ = ["parse", "read"]
