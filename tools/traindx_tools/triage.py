@@ -52,6 +52,9 @@ LOG_ALONE = (" A log without a fault is not yet a run without one: a wrong targe
              "like this. Have the code read too: `traindx diagnose LOG train.py`.")
 """What is said of a healthy log where no code was read."""
 
+SLOW = "slow"
+"""The symptom of modes that cost time and change no number."""
+
 MOST_SHOWN = 5
 """How many hypotheses are shown at most; at least three are, filled from the look-alikes of the first."""
 
@@ -82,7 +85,13 @@ def timeline(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def _supported(mode: FailureMode, pro: Sequence[Weighed], seen: frozenset[str]) -> bool:
-    """Whether findings make a hypothesis: neither a remark (INFO) alone does, nor a guess, unless the person saw it too."""
+    """Whether findings make a hypothesis: neither a remark (INFO) alone does, nor a guess, unless the person saw it too.
+
+    Slowness explains slowness and nothing else: a mode that only makes a run slow is no cause of what a person
+    describes in other words, and, where nothing is described, a cause only if it was found to do harm (MEDIUM).
+    """
+    if set(mode.symptoms) == {SLOW} and SLOW not in seen:
+        return not seen and any(w.finding.severity.rank >= Severity.MEDIUM.rank for w in pro)
     if pro and seen & set(mode.symptoms):
         return True
     serious = [w for w in pro if w.finding.severity is not Severity.INFO]

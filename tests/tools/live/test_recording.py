@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,23 @@ def test_a_repeated_finding_is_counted(tmp_path: Path) -> None:
     assert [f.where.line for f in recorder.findings] == [4, 9]
     summary = json.loads((tmp_path / "rank00000.summary.json").read_text())
     assert [f["count"] for f in summary["findings"]] == [5, 1]
+
+
+def test_what_was_withdrawn_is_neither_read_nor_summed_up_and_may_come_again(tmp_path: Path) -> None:
+    recorder = FileRecorder(tmp_path)
+    early = replace(finding(), measured={"variable": "ring"})
+    recorder.finding(early)
+    recorder.finding(replace(finding(line=9), measured={"variable": "losses"}))
+    recorder.withdraw(early.rule, "variable", "ring")
+    recorder.withdraw(early.rule, "variable", "unknown")
+    assert [f.measured["variable"] for f in recorder.findings] == ["losses"]
+    read = read_file(tmp_path / "rank00000.jsonl")
+    assert read is not None
+    assert [f.measured["variable"] for f in read.findings] == ["losses"]
+    recorder.finding(early)
+    read = read_file(tmp_path / "rank00000.jsonl")
+    assert read is not None
+    assert [f.measured["variable"] for f in read.findings] == ["losses", "ring"]
 
 
 def test_nothing_is_written_before_there_is_something_to_write(tmp_path: Path) -> None:

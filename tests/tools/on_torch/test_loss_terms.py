@@ -228,8 +228,55 @@ def test_dead_terms_zero_or_without_a_graph():
             auxiliary = out.abs().mean()
         return fit + masked + auxiliary
 
-    kinds = {f.measured["term"]: f.measured["kind"] for f in train(loss)[0] if f.rule == "T402"}
-    assert kinds == {"masked": "zero", "auxiliary": "detached"}
+    found = {f.measured["term"]: f for f in train(loss)[0] if f.rule == "T402"}
+    assert {k: f.measured["kind"] for k, f in found.items()} == {"masked": "masked", "auxiliary": "detached"}
+    assert found["masked"].severity.value == "low"  # an empty mask may be meant
+
+
+def dead(term):
+    """What is said of `term`, which makes one from the model's output."""
+    def loss(model, x, step):
+        out = model(x)
+        fit = (out - x[:, :3]).square().mean()
+        term_of_it = term(out)
+        return fit + term_of_it
+
+    return [(f.measured["kind"], f.bearing.value) for f in train(loss, steps=60)[0] if f.rule == "T402"]
+
+
+@pytest.mark.parametrize("term", [
+    lambda out: (out - out).square().mean(), lambda out: functional.relu(out - 1e6).mean(),
+    lambda out: out.clamp(max=-1e6).mean() + 1e6,
+], ids=["a difference with itself", "a hinge out of reach", "a clamp at its bound"])
+def test_a_term_with_a_gradient_path_that_is_zero_is_dead(term):
+    assert dead(term) == [("zero", "cause")]
+
+
+def test_a_term_of_which_nothing_is_picked_is_a_remark():
+    assert dead(lambda out: out[out > 1e6].sum()) == [("masked", "companion")]
+
+
+@pytest.mark.parametrize("term", [
+    lambda out: torch.zeros(()), lambda out: out.new_zeros(()), lambda out: torch.tensor(0.0),
+    lambda out: 0.0 * out.square().mean(), lambda out: (0.0 * out.square()).mean(),
+    lambda out: out.square().mean() * torch.tensor(0.0), lambda out: (torch.zeros(1) * out.square()).sum(),
+    lambda out: out.mean() - out.mean().detach(), lambda out: torch.full((), 0.5),
+], ids=["zeros", "new_zeros", "tensor", "weight 0", "weight 0 inside", "weight tensor", "weight of one value",
+        "straight through", "a constant"])
+def test_what_is_switched_off_constant_or_alive_is_no_dead_term(term):
+    assert dead(term) == []
+
+
+def test_the_neutral_element_of_a_sum_is_no_term():
+    def loss(model, x, step):
+        total = torch.zeros(())
+        total = total + (model(x) - x[:, :3]).square().mean()
+        return total + model(x).square().mean()
+
+    found, numbers, _ = train(loss)
+    assert found == []
+    assert numbers
+    assert all(value != 0 for _, values in numbers for value in values.values())
 
 
 def test_a_weight_that_is_warmed_up_is_no_dead_term():

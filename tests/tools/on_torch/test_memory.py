@@ -11,6 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from traindx_tools.on_torch.memory import memory_breakdown, take_census  # noqa: E402
+from traindx_tools.on_torch.memory.filling import line_that_fills  # noqa: E402
 from traindx_tools.on_torch.memory.saved import saved_activations  # noqa: E402
 from traindx_tools.on_torch.probe import Scene  # noqa: E402
 from traindx_tools.on_torch.probes import memory as memory_probe  # noqa: E402
@@ -45,6 +46,9 @@ class Notes:
     def finding(self, finding):
         self.findings.append(finding)
 
+    def withdraw(self, rule, key, value):
+        self.findings = [f for f in self.findings if (f.rule, f.measured.get(key)) != (rule, value)]
+
 
 class Training:
     """A small training whose probe is driven by hand; `each` is called with the loss and the output of each step."""
@@ -68,6 +72,27 @@ class Training:
             self.scene.step += 1
             self.probe.after_step(self.optimizer)
         return self.notes.findings
+
+
+class Ring:
+    """A replay buffer: it fills up to its size and then overwrites the oldest."""
+
+    def __init__(self, size):
+        self.items, self.size, self.at = [], size, 0
+
+    def push(self, item):
+        if len(self.items) < self.size:
+            self.items.append(item)
+        self.items[self.at % self.size] = item
+        self.at += 1
+
+
+class Meter:
+    def __init__(self):
+        self.seen = []
+
+    def update(self, value):
+        self.seen.append(value)  # line of the meter
 
 
 def variables(findings, rule="T801"):
@@ -186,6 +211,53 @@ def test_numbers_windows_and_detached_values_are_left_alone():
         best["output"] = output
 
     assert Training().run(each) == []
+
+
+@pytest.mark.parametrize("kept", ["loss", "tensor"])
+def test_what_is_bounded_or_cleared_is_no_leak(kept):
+    window, ring, epoch = deque(maxlen=1000), Ring(20), []
+
+    def each(loss, output):
+        item = loss if kept == "loss" else torch.zeros(512, 1024)
+        ring.push(item)
+        window.append(item if kept == "loss" else None)
+        if len(epoch) == 24:
+            epoch.clear()
+        epoch.append(item)
+
+    assert Training().run(each, steps=70) == []
+
+
+def test_the_line_that_stores_is_named_and_not_the_one_that_calls_backward():
+    meter = Meter()
+    found = Training().run(lambda loss, _: meter.update(loss))
+    first = next(f for f in found if f.rule == "T801")
+    assert "# line of the meter" in Path(__file__).read_text().splitlines()[first.where.line - 1]
+
+
+def test_the_line_lies_in_the_file_of_the_class(tmp_path, monkeypatch):
+    (tmp_path / "meters_of_another_file.py").write_text(
+        "class Kept:\n    def __init__(self):\n        self.inside = []\n\n    def take(self, value):\n"
+        "        self.inside.append(value)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    from meters_of_another_file import Kept
+
+    kept = Kept()
+    found = Training().run(lambda loss, _: kept.take(loss))
+    first = next(f for f in found if f.rule == "T801")
+    assert (Path(first.where.file).name, first.where.line) == ("meters_of_another_file.py", 6)
+
+
+@pytest.mark.parametrize(("source", "line"), [
+    ("def main():\n    out, state = net(x, state)\n    state.backward()\n", 2),
+    ("def main():\n    loss.backward()\n    total = total + loss\n", 3),
+    ("def main():\n    loss.backward()\n    print(loss)\n", None),
+])
+def test_a_line_that_only_uses_it_is_none(tmp_path, source, line):
+    file = tmp_path / "train.py"
+    file.write_text(source)
+    variable = "state" if "state" in source else "total" if "total" in source else "loss"
+    assert line_that_fills(str(file), "main", variable) == line
 
 
 def test_a_sequence_that_is_longer_now_and_then_is_no_leak():

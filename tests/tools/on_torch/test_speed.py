@@ -97,6 +97,27 @@ def test_stragglers_at_random_are_a_finding_and_planned_ones_a_remark():
     assert "every 50 steps" in planned.statement
     assert found([13]) == []
     assert found([]) == []
+    assert found(list(range(0, 200, 3))) != []
+    assert found(sorted({i * i % 200 for i in range(60)})) == []  # too many to be single ones
+
+
+def test_jolts_of_a_shared_machine_on_toy_steps_are_no_finding():
+    seconds = [0.0021] * 1190
+    for i in range(0, 1190, 7):
+        seconds[i + i % 5] = 0.0135
+    assert list(t854_straggling_steps.check(list(range(1190)), seconds, "test", 0)) == []
+
+
+@pytest.mark.parametrize("on_device", [True, False])
+def test_a_wait_is_a_remark_and_only_an_accelerator_idles(on_device):
+    (found,) = t851_waiting_for_data.check(list(range(50)), [0.1] * 50, [0.06] * 50, "test", 0, on_device)
+    assert found.severity.value == "low"
+    assert ("idle" in found.statement) is on_device
+
+
+def test_a_toys_loader_is_not_worth_a_word():
+    steps, waits = [0.0021] * 200, [0.0007, 0.0007, 0.0007, 0.02] * 50
+    assert list(t851_waiting_for_data.check(list(range(200)), steps, waits, "test", 0)) == []
 
 
 @pytest.mark.parametrize(("usual", "slow", "steps"), [(0.0005, 0.5, 200), (0.003, 0.05, 200), (0.01, 0.5, 40)])

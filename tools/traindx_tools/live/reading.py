@@ -98,6 +98,9 @@ def read_file(path: Path) -> LiveFile | None:
         kind = record.get("kind")
         if kind == "finding":
             findings += _finding(record.get("finding"))
+        elif kind == "withdrawn":
+            gone = record.get("rule"), record.get("value")
+            findings = [f for f in findings if (f.rule, f.measured.get(str(record.get("key")))) != gone]
         elif kind == "metrics":
             last = _later(last, record.get("step"))
         elif kind == "end":

@@ -28,3 +28,6 @@ class Recorder(Protocol):
 
     def finding(self, finding: Finding) -> None:
         """One finding; a second one of the same rule at the same place is counted, not written again."""
+
+    def withdraw(self, rule: str, key: str, value: str) -> None:
+        """Takes back the findings of a rule that measured this: what came later showed that they were early."""

@@ -100,6 +100,16 @@ class FileRecorder:
         self.flush()
         self._summary(None)
 
+    def withdraw(self, rule: str, key: str, value: str) -> None:
+        """Takes back the findings of a rule that measured this: a record of it follows theirs in the file."""
+        gone = [k for k, f in self._findings.items()
+                if f["finding"]["rule"] == rule and f["finding"]["measured"].get(key) == value]
+        if gone:
+            for k in gone:
+                del self._findings[k]
+            self.mark("withdrawn", rule=rule, key=key, value=value)
+            self._summary(None)
+
     def mark(self, kind: str, **fields: Any) -> None:
         """A record of a kind of its own, flushed at once."""
         self.flush()

@@ -33,6 +33,7 @@ from traindx_tools.on_logs.role_names import (
 )
 from traindx_tools.on_logs.role_shapes import falls_like_a_loss, is_small_and_smooth, moves_like_a_schedule
 from traindx_tools.on_logs.run import LOSSES, Floats, Run, Series
+from traindx_tools.on_logs.time_counters import without_time_counters
 
 if TYPE_CHECKING:
     from traindx_tools.on_code.printed import Printed
@@ -61,7 +62,8 @@ def assign_roles(run: Run, printed: Sequence[Printed] = ()) -> Run:
     run = replace(run, series=tuple(spoken.grouped(s) for s in run.series))
     roles = _roles(run, spoken)
     renamed = tuple(_renamed(s, roles[i]) if i in roles else s for i, s in enumerate(run.series))
-    return _by_shape(replace(run, series=tuple(s for s in renamed if not _is_time_left(s))))
+    timed = replace(run, series=tuple(s for s in renamed if not _is_time_left(s)))
+    return _by_shape(without_time_counters(timed))
 
 
 def unresolved(run: Run) -> bool:

@@ -10,6 +10,7 @@ import pytest
 from numerics_builder import findings, note, run, series, serious
 
 from traindx_tools.finding import Finding, Severity
+from traindx_tools.on_logs.curves import l701_rank_disagreement
 from traindx_tools.on_logs.run import ErrorEvent, Floats, Run
 
 
@@ -61,7 +62,7 @@ def test_waiting_for_data() -> None:
     f = only(run(series("data_time", [0.81, 0.66, 0.62, 0.47, 0.42, 0.41]),
                  series("step_time", [0.82, 0.68, 0.63, 0.473, 0.423, 0.414])), "l402_data_bound")
     assert f.measured["share"] > 0.95  # type: ignore[operator]
-    assert (f.severity, f.measured["included"]) == (Severity.HIGH, True)
+    assert (f.severity, f.measured["included"]) == (Severity.LOW, True)
 
 
 def test_step_time_that_leaves_the_wait_out() -> None:
@@ -210,3 +211,20 @@ def test_rank_that_falls_silent() -> None:
 @pytest.mark.parametrize("ranks", [(0,), (0, 1, 2, 3), tuple(range(8))])
 def test_ranks_of_one_machine(ranks: tuple[int, ...]) -> None:
     assert serious(run(*(series("loss", LOSS, rank=r) for r in ranks), world_size=16), "l702_rank_missing") == []
+
+
+@pytest.mark.parametrize(("values", "odd", "told"), [
+    ({0: 250, 1: 250, 2: 250, 3: 250, 4: 250, 5: 249, 6: 250, 7: 250}, (5,), "rank 5: 249; the other 7: 250"),
+    ({0: 251, 1: 250, 2: 250}, (0,), "rank 0: 251; the other 2: 250"),
+    ({0: 250, 1: 249}, (0, 1), "rank 0: 250, rank 1: 249"),
+])
+def test_the_odd_rank_is_named(values: dict[int, int], odd: tuple[int, ...], told: str) -> None:
+    assert l701_rank_disagreement.odd_ranks(values) == odd
+    assert l701_rank_disagreement.told_of(values) == told
+
+
+def test_where_rank_0_is_the_odd_one_it_is_named() -> None:
+    rates = [series("learning_rate", [1e-3 if rank else 2e-3] * 6, rank=rank) for rank in range(5)]
+    f = only(run(*rates), "l701_rank_disagreement")
+    assert f.where.rank == 0
+    assert "rank 0 (0.002)" in f.statement

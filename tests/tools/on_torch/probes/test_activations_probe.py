@@ -199,3 +199,63 @@ def test_a_short_run_that_is_evaluated_with_statistics_of_nothing(momentum, rule
     assert w.rules == rules
     if rules:
         assert w.one("T507").measured["evaluated"] is True
+
+
+def rounds(model, given=lambda x: x, epochs=8, steps=25, dropped=lambda: None):
+    """Trains on inputs around 3 and evaluates each epoch on `given` of the same."""
+    optimizer = torch.optim.SGD(model.parameters(), 1e-3)
+    for _ in range(epochs):
+        model.train()
+        dropped()
+        for _ in range(steps):
+            F.cross_entropy(model(3 + torch.randn(64, 16)), torch.randint(0, 4, (64,))).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        model.eval()
+        with torch.no_grad():
+            for _ in range(2):
+                model(given(3 + torch.randn(64, 16)))
+
+
+def with_norm(momentum=0.1, first=None):
+    return nn.Sequential(*([first] if first else []), nn.Linear(16, 32), nn.BatchNorm1d(32, momentum=momentum),
+                         nn.ReLU(), nn.Dropout(0.2), nn.Linear(32, 32), nn.BatchNorm1d(32), nn.Linear(32, 4))
+
+
+def test_other_inputs_in_evaluation_are_no_fault_of_batch_norm(watching):
+    torch.manual_seed(0)
+    with watching(ActivationProbe) as w:
+        rounds(with_norm(), lambda x: 20 + 7 * x)
+    assert w.rules == ["T508"]
+    found = w.one("T508")
+    assert found.where.module == "1"
+    assert found.measured["training_distance"] < 0.5 < 2 < found.measured["distance"]
+
+
+def test_the_same_inputs_in_evaluation_are_nothing(watching):
+    with watching(ActivationProbe) as w:
+        rounds(with_norm())
+    assert w.rules == []
+
+
+def test_statistics_that_fit_no_batch_are_the_fault(watching):
+    model = with_norm(1e-4)
+    nn.init.constant_(model[0].bias, 10.0)
+    with watching(ActivationProbe) as w:
+        rounds(model)
+    assert w.rules == ["T507"]
+    assert w.one("T507").measured["fits_training"] is False
+
+
+def test_a_norm_that_is_frozen_on_purpose_is_none(watching):
+    model = with_norm()
+    with watching(ActivationProbe) as w:
+        rounds(model, dropped=lambda: [m.eval() for m in model if isinstance(m, nn.BatchNorm1d)])
+    assert w.rules == []
+
+
+def test_behind_a_dropout_the_inputs_are_not_convicted(watching):
+    with watching(ActivationProbe) as w:
+        rounds(with_norm(first=nn.Dropout(0.5)), lambda x: 20 + 7 * x)
+    assert w.rules == ["T507"]
+    assert w.one("T507").bearing.value == "sign"

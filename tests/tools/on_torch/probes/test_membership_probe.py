@@ -257,3 +257,16 @@ def test_steps_without_any_backward_pass(watching, backward, steps, told):
     assert len(found) == told
     if told:
         assert found[0].measured["steps"] == steps
+
+
+def test_what_is_thawed_after_the_training_had_no_reason_to_get_a_gradient(watching):
+    model = Net()
+    for p in model.encoder.parameters():
+        p.requires_grad_(False)
+    optimizer = sgd(model.parameters())
+    with watching(MembershipProbe) as seen:
+        for _ in range(6):
+            step(model, optimizer)
+        for p in model.encoder.parameters():
+            p.requires_grad_(True)
+    assert not any("encoder" in str(f.where.module) for f in seen.findings)

@@ -138,3 +138,25 @@ def test_an_embedding_of_which_few_rows_are_used_moves(watching):
 
 def test_nothing_measured_says_nothing():
     assert list(t304_update_rounded_away.check([])) == []
+
+
+def test_trained_and_then_frozen_is_no_frozen_layer_that_moves(watching):
+    model = net()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9, weight_decay=0.1)
+    with watching(UpdateProbe) as seen:
+        train(model, optimizer, 20)
+        for p in model[0].parameters():
+            p.requires_grad_(False)
+    assert seen.rules == []
+
+
+def test_frozen_for_the_rest_of_the_run_and_still_in_place_is_none(watching):
+    model = net()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9, weight_decay=0.1)
+    with watching(UpdateProbe, updates_every=2) as seen:
+        train(model, optimizer, 20)
+        for p in model[0].parameters():
+            p.requires_grad_(False)
+            p.grad = None
+        train(model, optimizer, 20)
+    assert seen.rules == []

@@ -1,4 +1,9 @@
-"""YAML without its traps: no tags beyond plain data, no merge or alias bombs, a bounded size."""
+"""YAML without its traps: tags build nothing, no merge or alias bombs, a bounded size.
+
+A program's own tags (`!new:torch.optim.Adam`, `!ref <lr>`, as SpeechBrain writes them) are read as the plain data that
+stands behind them: what they would build or call is neither built nor called. Refused are tags that ask for Python
+objects, since only an attack needs them in a configuration, and `!include`, whose values stand in another file.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +14,7 @@ from traindx_tools.errors import UnreadableInput
 MOST_CHARACTERS = 1_000_000
 MOST_MERGED_KEYS = 10_000
 MOST_NESTED = 200
+_ELSEWHERE = "include"
 
 
 def load_yaml(path: str, text: str) -> Any:
@@ -56,4 +62,19 @@ def _loader_class(path: str) -> Any:
             if len(node.value) > MOST_MERGED_KEYS:
                 raise UnreadableInput(f"{path}: YAML merge keys expand to more than {MOST_MERGED_KEYS:,} keys: refused")
 
+    Bounded.add_multi_constructor("!", _plain_data)
     return Bounded
+
+
+def _plain_data(loader: Any, tag: str, node: Any) -> Any:
+    """What stands behind a program's own tag, whatever the tag would make of it."""
+    import yaml
+
+    if tag.startswith(_ELSEWHERE):
+        raise yaml.constructor.ConstructorError(None, None, f"the tag '!{tag}' names another file", node.start_mark)
+    if isinstance(node, yaml.MappingNode):
+        return loader.construct_mapping(node, deep=True)
+    if isinstance(node, yaml.SequenceNode):
+        return loader.construct_sequence(node, deep=True)
+    text = loader.construct_scalar(node)
+    return text or None

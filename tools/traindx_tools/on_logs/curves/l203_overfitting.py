@@ -11,8 +11,9 @@ holds outside the training set, which wrong labels, a split that does not match 
 as well.
 
 A rise of the loss is not always harm: an accuracy that still improves says that the model only becomes too sure of its
-errors. The severity is lower then. A validation loss that was far above the training loss at the first
-evaluation and never came down is another fault (L204, L208): there the model never generalised.
+errors. The severity is lower then, and a rise of a few per cent while nearly every answer is right is a remark (INFO).
+A validation loss that was far above the training loss at the first evaluation and never came down is another fault
+(L204, L208): there the model never generalised.
 
 Where no validation loss is logged, an accuracy that peaks and declines by 3 points while training loss falls counts.
 """
@@ -49,6 +50,7 @@ FIRST_RATIO = 3.0
 NEVER_FELL_GROWTH = 5.0
 DECLINE = 0.03
 COIN = 0.55
+FULL = 0.95
 
 RULE = Rule(
     id="L203",
@@ -76,6 +78,7 @@ RULE = Rule(
         "train_fall": Threshold(TRAIN_FALL, "relative", "training loss goes on falling after the minimum"),
         "first_ratio": Threshold(FIRST_RATIO, "validation / training", "beyond it the gap was there from the start"),
         "decline": Threshold(DECLINE, "fraction", "of accuracy below its best"),
+        "full": Threshold(FULL, "fraction", "accuracy at which a rise below clear_rise is a handful of answers"),
         "coin": Threshold(COIN, "fraction", "accuracy of a coin (two balanced classes) and a tenth more"),
     },
 )
@@ -153,7 +156,7 @@ def _train_fall(turn: _Turn) -> float:
 def _finding(run: Run, turn: _Turn) -> Finding | None:
     h = turn.held_out
     group = h.series.group
-    acc = accuracy(run, group)
+    acc = accuracy(run, group, *(g for g in ("validation", "test") if g != group))
     beside = aligned(acc, h) if acc is not None else None
     at_minimum = float(beside[turn.lowest]) if beside is not None else None
     at_end = median(last_part(beside, 0.1)) if beside is not None else None
@@ -196,9 +199,11 @@ def _pair(a: float | None, b: float | None) -> str:
 
 def _severity(turn: _Turn, course: str, accuracy_end: float | None) -> Severity:
     rise = turn.growth - 1.0
-    harmless = course in ("improves", "stays") and (accuracy_end or 0.0) >= 0.95 and turn.end - turn.minimum < 0.1
-    if harmless:
+    nearly_all_right = (accuracy_end or 0.0) >= FULL
+    if nearly_all_right and course in ("improves", "stays") and turn.end - turn.minimum < 0.1:
         return Severity.INFO
+    if nearly_all_right and rise < CLEAR_RISE:
+        return Severity.INFO  # a few answers of many, surer of what is wrong: no reason to stop
     if rise < CLEAR_RISE or (course == "improves" and rise < 2 * CLEAR_RISE):
         return Severity.LOW
     return Severity.HIGH if rise >= LARGE_RISE and course != "improves" else Severity.MEDIUM

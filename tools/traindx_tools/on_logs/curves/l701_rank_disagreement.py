@@ -9,8 +9,8 @@ data) unless one of them is not finite.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +23,10 @@ from traindx_tools.rules import Rule, Threshold
 EQUAL = {"learning_rate": Severity.HIGH, "loss_scale": Severity.HIGH, "weight_norm": Severity.HIGH,
          "grad_norm": Severity.MEDIUM}
 TOLERANCE, GRADIENT_TOLERANCE = 1e-3, 0.02
+MOST_TOLD = 4
+"""Ranks that a sentence names."""
+MOST_COMPARED = 64
+"""Series that are all compared with each other; of more, all with the lowest rank."""
 COUNTED = r"batch(?:es)?|steps?|iters?|iterations|samples|examples|param(?:eter)?s|shards?|files"
 
 RULE = Rule(
@@ -89,15 +93,30 @@ def _counts_in_notes(run: Run) -> Iterator[Finding]:
         if len(values) < 2 or len(set(values.values())) < 2 or noun in told:
             continue
         told.add(noun)
-        listed = ", ".join(f"rank {r}: {v}" for r, v in list(values.items())[:4])
-        odd = next(iter(ranks.values()))[2]
+        strange = odd_ranks(values)
+        odd = ranks[strange[0]][2]
         yield RULE.finding(
-            f"ranks have different numbers of {noun} ({listed})", Location(
+            f"ranks have different numbers of {noun} ({told_of(values)})", Location(
                 file=note.source, line=odd.line, rank=odd.rank, quote=odd.text[:200]), note.source,
             bearing=Bearing.SIGN,
             measured={"metric": noun, "kind": "count", "values": tuple(float(v) for v in values.values()),
-                      "ranks": tuple(values), "difference": float(max(map(int, values.values()))
+                      "ranks": tuple(values), "odd": strange, "difference": float(max(map(int, values.values()))
                                                                   - min(map(int, values.values())))})
+
+
+def odd_ranks(values: Mapping[int, object]) -> tuple[int, ...]:
+    """The ranks whose value is not what most have, ascending; all of them where no value is that of most."""
+    (common, count), = Counter(values.values()).most_common(1)
+    return tuple(sorted(r for r, v in values.items() if v != common or 2 * count <= len(values)))
+
+
+def told_of(values: Mapping[int, object]) -> str:
+    """Values by rank for a sentence: the odd ones, then what all others have."""
+    odd = odd_ranks(values)
+    named = ", ".join(f"rank {r}: {values[r]}" for r in odd[:MOST_TOLD])
+    more = f" and {len(odd) - MOST_TOLD} more" if len(odd) > MOST_TOLD else ""
+    others = [v for r, v in values.items() if r not in odd]
+    return named + more + (f"; the other {len(others)}: {others[0]}" if others else "")
 
 
 def _aligned(a: Series, b: Series) -> tuple[np.ndarray[tuple[int, ...], np.dtype[np.intp]],
@@ -110,7 +129,7 @@ def _aligned(a: Series, b: Series) -> tuple[np.ndarray[tuple[int, ...], np.dtype
 
 
 def _unequal(several: list[Series], severity: Severity) -> Iterator[Finding]:
-    first = min(several, key=lambda s: s.rank if s.rank is not None else 0)
+    first = _usual(several)
     limit = GRADIENT_TOLERANCE if first.name == "grad_norm" else TOLERANCE
     for other in several:
         if other.rank == first.rank:
@@ -135,17 +154,34 @@ def _unequal(several: list[Series], severity: Severity) -> Iterator[Finding]:
         return
 
 
+def _usual(several: list[Series]) -> Series:
+    """The series of the rank that agrees with most others, the lowest of such: the others are compared with it."""
+    ordered = sorted(several, key=lambda s: s.rank if s.rank is not None else 0)
+    limit = GRADIENT_TOLERANCE if ordered[0].name == "grad_norm" else TOLERANCE
+    if not 2 < len(ordered) <= MOST_COMPARED:
+        return ordered[0]
+    return max(ordered, key=lambda s: sum(_agree(s, other, limit) for other in ordered))
+
+
+def _agree(a: Series, b: Series, limit: float) -> bool:
+    i, j = _aligned(a, b)
+    return len(i) > 0 and float(np.isclose(a.values[i], b.values[j], rtol=limit, atol=0.0, equal_nan=True).mean()) > 0.7
+
+
 def _unequal_counts(several: list[Series]) -> Iterator[Finding]:
-    last = {s.rank: float(s.values[0]) for s in several if s.finite[0] and float(s.values[0]).is_integer()}
+    last = {s.rank: float(s.values[0]) for s in several
+            if s.rank is not None and s.finite[0] and float(s.values[0]).is_integer()}
     constant = all(np.ptp(s.values[s.finite]) == 0 for s in several if s.finite.any())
     if len(last) < 2 or len(set(last.values())) < 2 or not constant:
         return
-    listed = ", ".join(f"rank {r}: {v:g}" for r, v in list(last.items())[:4])
-    s = several[0]
+    listed = told_of({r: f"{v:g}" for r, v in last.items()})
+    strange = odd_ranks(last)
+    s = next(s for s in several if s.rank == strange[0])
     yield RULE.finding(
         f"ranks have different numbers of {s.name.replace('_', ' ')} ({listed})", s.at(0), s.source,
         bearing=Bearing.SIGN,
-        measured={"metric": s.name, "kind": "count", "values": tuple(last.values()), "ranks": tuple(last),
+        measured={"metric": s.name, "kind": "count", "values": tuple(last.values()),
+                  "ranks": tuple(last), "odd": strange,
                   "difference": max(last.values()) - min(last.values()), "position": float(s.position[0])})
 
 

@@ -41,10 +41,11 @@ def check(run: Run) -> Iterator[Finding]:
         return
     size = run.world_size
     missing = sorted(set(range(max(seen) + 1)) - seen)
+    beyond = size - max(seen) - 1 if size is not None else 0
     if size is not None and not missing and max(seen) + 1 < size and not _one_machine(len(seen), size):
         missing = list(range(max(seen) + 1, min(size, max(seen) + 65)))
     if missing and min(seen) == 0 and len(missing) < len(seen):
-        yield _missing(run, seen, missing, size)
+        yield _missing(run, seen, missing, size, beyond if max(missing) < max(seen) else 0)
         return
     yield from _silent(run)
 
@@ -59,16 +60,22 @@ def _one_machine(count: int, size: int) -> bool:
     return size % count == 0
 
 
-def _missing(run: Run, seen: set[int], missing: list[int], size: int | None) -> Finding:
+def _missing(run: Run, seen: set[int], missing: list[int], size: int | None, beyond: int) -> Finding:
+    """`beyond`: how many ranks after the last that writes are silent too; with them none is singled out."""
     ranked = [*((x.source, x.rank) for x in run.series), *((x.source, x.rank) for x in run.notes),
               *((x.source, x.rank) for x in run.errors)]
     source = next(name for name, rank in ranked if rank is not None)
     of = f" of {size}" if size is not None else ""
     listed = ", ".join(map(str, missing[:8]))
+    last = max(seen)
+    also = f"; nor {'does rank' if beyond == 1 else 'do ranks'} {last + 1}" if beyond > 0 else ""
+    also += f" to {last + beyond}" if beyond > 1 else ""
     return RULE.finding(
-        f"rank {listed} writes nothing while {len(seen)}{of} ranks do", Location(file=source, rank=missing[0]), source,
-        bearing=Bearing.SIGN,
-        measured={"kind": "missing", "ranks": tuple(missing[:64]), "seen": len(seen), "world_size": size})
+        f"rank {listed} writes nothing while {len(seen)}{of} ranks do{also}", Location(file=source, rank=missing[0]),
+        source, bearing=Bearing.COMPANION if beyond > 0 else Bearing.SIGN,
+        severity=Severity.LOW if beyond > 0 else None,
+        measured={"kind": "missing", "ranks": tuple(missing[:64]), "seen": len(seen), "world_size": size,
+                  "beyond": beyond})
 
 
 def _silent(run: Run) -> Iterator[Finding]:

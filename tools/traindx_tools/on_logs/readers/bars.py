@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from traindx_tools.on_logs.readers.recorder import Columns
 
@@ -45,7 +45,8 @@ class Bars:
     """Holds a bar's last drawing back until the bar has moved on.
 
     A tqdm bar shows the values of the moment: the last drawing at each count is kept. A Keras bar shows means over the
-    epoch so far: only the last drawing of the epoch is kept.
+    epoch so far: only the last drawing of the epoch is kept. So do the meters of an evaluation, a line now and then,
+    and a row of a table that a bar ends ("row").
     """
 
     _held: Record | None = None
@@ -57,10 +58,10 @@ class Bars:
         return self._held is None
 
     def take(self, record: Record, kind: str) -> list[Record]:
-        """The records that are complete now. `kind`: "tqdm", "keras", or "" for a line that is no bar."""
+        """The records that are complete now. `kind`: "tqdm", "keras", "meter", "row"; "" for a line without a bar."""
         if not kind and self._held is None:
             return [record]
-        done = [] if self._held is None or self._redraws(self._held, record, kind) else [self._held]
+        done = [] if self._held is None or self._redraws(self._held, record, kind) else [self._released(self._held)]
         self._held, self._kind = (record, kind) if kind else (None, "")
         return done if kind else [*done, record]
 
@@ -68,11 +69,17 @@ class Bars:
         if kind != self._kind or not (record.total == held.total or math.isnan(held.total)):
             return False
         same_count = record.step == held.step or (math.isnan(record.step) and math.isnan(held.step))
-        if kind == "keras":
+        if kind == "row":
+            return same_count and record.epoch == held.epoch
+        if kind in ("keras", "meter"):
             return same_count or (record.step > held.step and held.step < held.total)
         return same_count and {id(c) for c in held.columns} <= {id(c) for c in record.columns}
+
+    def _released(self, held: Record) -> Record:
+        """What counts the batches of an evaluation says nothing of where in the run it stands."""
+        return replace(held, step=math.nan, total=math.nan, slot=-1) if self._kind == "meter" else held
 
     def flush(self) -> list[Record]:
         """What is still held back."""
         held, self._held = self._held, None
-        return [] if held is None else [held]
+        return [] if held is None else [self._released(held)]

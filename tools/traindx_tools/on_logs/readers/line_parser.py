@@ -40,6 +40,8 @@ class Field:
     factor: float = 1.0
     over: int | None = None
     """The token by which the value is divided: "9850/10000" of an accuracy."""
+    average: int | None = None
+    """The token of its mean so far, in brackets behind it."""
     tentative: bool = False
     """Taken for a metric only if it recurs with other values."""
 
@@ -62,7 +64,7 @@ class Plan:
     epoch: Counter | None = None
     rank: int | None = None
     bar: str = ""
-    """"tqdm", "keras" or "" where the line draws no bar."""
+    """"tqdm", "keras", "meter" or "" where the line draws no bar."""
     leftover: int = 0
     """Words that are neither a name nor a unit."""
     plain: bool = True
@@ -92,6 +94,7 @@ _NO_METRICS = re.compile("|".join((
     r"https?://", r"improved from|(?:de|in)creased \(|did not improve|[Rr]educing learning|[Rr]andom baseline",
 )))
 """Frames of tracebacks, code, warnings, shell commands: nothing in them is a metric."""
+_A_SECOND = re.compile(r"/s(?:ec)?(?![\w/])")
 _TAIL = re.compile(
     r"^(?P<head>.*?)\s*(?P<conn>=>|->|:=|[=:≈]|)\s*"
     r"(?:(?:tensor|array|Array|Tensor|(?:np|numpy|jnp)\.\w+|float|DeviceArray)\()?[\[({'\"#$]*\s*$", re.DOTALL)
@@ -102,6 +105,8 @@ _WRAPPER = re.compile(r"\b(?:tensor|array|Array|Tensor)\([^()]*?(?=,|\))")
 _SEPARATOR = re.compile(r"[,;|•·│┃║{}\[\]\t=]|\s[-–—>»→]+\s|\s{2,}|:\s|\)\s|\s\(")
 _NAMED_UNIT = re.compile(r"\s\((?:[munµ]?s|sec|seconds|[KMGT]i?B|%|[\w]+/[\w/]+)\)$")
 """A unit in the name: "elapsed time per iteration (ms)"."""
+_UNIT_IN_NAME = re.compile(r"[A-Za-z_]\(1[eE][+-]?\d{1,2}\)\s?[:=]")
+"""A power of ten in brackets right behind a name and before its value."""
 _EDGE = "'\"`*-–—>»→•#.!,:/\\ \t_~<█▏▎▍▌▋▊▉━╸╺=?"
 _STOP = frozenset({
     "a", "about", "after", "all", "an", "and", "another", "are", "around", "as", "at", "be", "between", "by", "did",
@@ -124,6 +129,8 @@ _RATIO = re.compile(rf"\s*(?:/|of|out of|{'|'.join(COUNTED_OF)})\s*$")
 _COUNTED = re.compile(r"\s+(steps|iterations|iters|updates|epochs|batches|episodes)\b")
 _PLURAL = {"steps": "step", "iterations": "iteration", "iters": "iter", "updates": "update", "epochs": "epoch",
            "batches": "batch", "episodes": "episode"}
+_OF_SETTINGS = frozenset({"accumulation", "accum", "accumulate", "warmup", "warm-up", "max", "maximum"})
+"""Words that make a setting of a word that counts."""
 _TQDM = re.compile(r"(?<!\d)\d+%\|[^|]{0,400}\| ?[\d.?]+\w?/|[━╸╺]{5,}")
 _KERAS = re.compile(r"^\s*\d+/(?:(?:\d+|Unknown)\s+(?:[━╸╺]|\[[=>.]+\])|Unknown\s+-\s)")
 _FAMILIES = frozenset({"grad_norm", "loss", "weight_norm"})
@@ -157,7 +164,19 @@ def split(text: str) -> list[str]:
     """Text and tokens in turn; the text parts alone are the shape."""
     if text.isascii() and not _MAY_HOLD.search(text):
         return [text]
-    return TOKEN.split(text)
+    parts = TOKEN.split(text)
+    return _with_units(parts) if _UNIT_IN_NAME.search(text) else parts
+
+
+def _with_units(parts: list[str]) -> list[str]:
+    """With each power of ten that is the unit of a name left in the text: "lr(1e-3): 3.0" holds one number."""
+    joined = parts[:1]
+    for token, after in zip(parts[1::2], parts[2::2], strict=True):
+        if _UNIT_IN_NAME.search(f"{joined[-1][-2:]}{token}{after[:2]}"):
+            joined[-1] += token + after
+        else:
+            joined += [token, after]
+    return joined
 
 
 def plan_line(parts: list[str], group: str | None = None) -> Plan:
@@ -206,6 +225,8 @@ def _glued(after: str, used: int) -> bool:
 
 def _unit_behind(after: str, last: bool) -> tuple[tuple[str, float] | None, int]:
     """The unit at the start of the text behind a number, and how much of the text it takes."""
+    if a_second := _A_SECOND.match(after):
+        return ("throughput", 1.0), a_second.end()
     match = UNIT.match(after)
     if not match:
         return None, 0
@@ -257,6 +278,10 @@ def _read_one(draft: _Draft, gap: str, token: int, total: int | None, found: tup
     if (total is not None or bracketed) and phrase and all(group_word(w) for w in phrase):  # "Test: [ 1/196]"
         _note_groups(draft, " ".join(phrase))
         phrase, gap = [], "[" if bracketed else gap
+    if phrase and all(group_word(w) for w in phrase) and whole(text) is not None and _counts_batches(draft, token):
+        _note_groups(draft, " ".join(phrase))
+        draft.epochs.append(Counter(token, None, 0))  # "Train: 3 [ 10/196]"
+        return
     if phrase and phrase[-1].lower() in ("after", "at", "for") and _COUNTED.match(after):  # "after 300 steps"
         draft.leftover += len(phrase)
         phrase = []
@@ -269,6 +294,12 @@ def _read_one(draft: _Draft, gap: str, token: int, total: int | None, found: tup
     elif in_unit or _lasts(found, after) or not _read_counter(draft, phrase, token, total, text, conn):
         phrase += [in_unit.group().strip()] if in_unit else []
         _read_metric(draft, phrase, token, total, found, conn, text, gap, after)
+
+
+def _counts_batches(draft: _Draft, token: int) -> bool:
+    """Whether what follows a number is a count of batches in brackets: " [ 10/196"."""
+    text, counted, sign = (*draft.parts[2 * token + 2:2 * token + 5], "", "", "")[:3]
+    return text.strip() == "[" and whole(counted) is not None and sign.strip()[:1] == "/"
 
 
 def _one_name(phrase: list[str]) -> bool:
@@ -306,11 +337,15 @@ def _read_nameless(draft: _Draft, token: int, total: int | None, found: tuple[st
             is_accuracy_beside(draft.items[-1][0].key.original, gap, text, after):
         key = Key("accuracy", draft.items[-1][0].key.group)
         draft.items.append((Field(token, key), identify("accuracy"), True))
+    elif found and _repeats(draft, token, found[0]):
+        return
     elif found and found[0] not in ("time", "memory", "count", "percent"):
         draft.items.append((Field(token, Key(found[0], draft.group or TRAIN, metric=found[0]), found[1]),
                             Name(found[0], None, True, True), True))
-    elif whole(text) is None or found:
-        return
+    elif _is_average(draft, token, gap, text, after, found):
+        draft.items[-1] = (replace(draft.items[-1][0], average=token), *draft.items[-1][1:])
+    elif whole(text) is None or found or (draft.items and gap.rstrip().endswith("(") and _COUNTED.match(after)):
+        return  # "val_loss 4.739 (250 batches)": of how many batches it is the mean, not where it stands
     elif total is not None and (token == 0 or not gap.endswith("(")):
         draft.bare.append(Counter(token, total, counters.BARE))
     elif _opens(draft, token, gap.strip(), after):
@@ -319,6 +354,20 @@ def _read_nameless(draft: _Draft, token: int, total: int | None, found: tuple[st
         counted = _COUNTED.match(after)
         if counted and counted.group(1) in _PLURAL:
             _read_counter(draft, [_PLURAL[counted.group(1)]], token, None, text, ":")
+
+
+def _repeats(draft: _Draft, token: int, metric: str) -> bool:
+    """Whether a rate in brackets is the mean of the one before: "300.8/s  (3.404s, 290.8/s)"."""
+    text = "".join(draft.parts[:2 * token + 1])
+    return text.count("(") > text.count(")") and any(i[0].key.metric == metric for i in draft.items)
+
+
+def _is_average(draft: _Draft, token: int, gap: str, text: str, after: str,
+                found: tuple[str, float] | None) -> bool:
+    """Whether a number in brackets behind a metric is its mean so far, as meters print: "Acc@1: 0.0000 (11.1111)"."""
+    beside = bool(draft.items) and draft.items[-1][0].token == token - 1
+    return (beside and gap.strip() == "(" and after[:1] == ")" and not found and whole(text) is None
+            and value(text) is not None)
 
 
 def _read_layer(draft: _Draft, token: int) -> None:
@@ -344,6 +393,8 @@ def _read_counter(draft: _Draft, phrase: list[str], token: int, total: int | Non
     """Whether the phrase names a counter: then it is noted, unless the number cannot be one."""
     last = re.sub(r"\(.*\)$", "", phrase[-1]).lower()
     joined = "_".join(w.lower() for w in phrase[-2:])
+    if _OF_SETTINGS.intersection(w.lower() for w in phrase[:-1]):
+        return False  # "gradient accumulation steps: 4" is a setting
     plural = last in _PLURAL and (total is not None or (token == 0 and conn == ":"))
     kind = counters.counter_kind(joined) or counters.counter_kind(_PLURAL[last] if plural else last)
     readable = (value(text) if kind and kind[0] == counters.EPOCH else whole(text)) is not None
@@ -365,7 +416,8 @@ def _read_counter(draft: _Draft, phrase: list[str], token: int, total: int | Non
 
 def _read_metric(draft: _Draft, phrase: list[str], token: int, total: int | None, found: tuple[str, float] | None,
                  conn: str, text: str, gap: str, after: str) -> None:
-    named = _of_family(draft, _choose_name(draft, phrase))
+    started = not conn and "from" in (w.lower() for w in phrase[:-1])  # "Start training from score -0.52"
+    named = None if started else _of_family(draft, _choose_name(draft, phrase))
     if named is None:
         draft.leftover += len(phrase)
         return
@@ -461,8 +513,9 @@ def _converted(name: Name, found: tuple[str, float] | None, written: str) -> tup
 
 
 def _finish(draft: _Draft, bar: str) -> Plan:
-    steps, epochs = draft.steps, draft.epochs
-    bare = draft.bare
+    steps, epochs, bare = draft.steps, draft.epochs, draft.bare
+    if bar == "tqdm" and bare and (named := [c for c in steps if c.total is not None and c.sureness < counters.BARE]):
+        steps, epochs = [c for c in steps if c not in named], epochs or named[:1]  # "Episode [1/3]: 7%|#| 1/13 ["
     if len(bare) > 1 and not epochs and not steps and not bar:
         epochs, bare = [bare[0]], bare[1:]
     if not steps and bare and (bare[-1].total is not None or draft.items):
@@ -472,7 +525,18 @@ def _finish(draft: _Draft, bar: str) -> Plan:
     fields = _accepted(draft, placed=bool(step or epoch))
     if bar and not any(f.key.name.measured and f.key.metric is None for f in fields):
         fields = ()  # a bar that shows nothing but its speed may count downloads or files
+    if not bar and step is not None and step.total is not None and _are_meters(fields):
+        fields, bar = tuple(replace(f, token=f.token if f.average is None else f.average) for f in fields), "meter"
     return Plan(fields, step, epoch, draft.rank, bar, draft.leftover, plain=not draft.described)
+
+
+def _are_meters(fields: tuple[Field, ...]) -> bool:
+    """Whether a line of an evaluation shows means so far: there the mean counts, and of all lines the last one.
+
+    In training the value of the step counts: a mean since the start of the epoch hides what happens at a step.
+    """
+    return any(f.average is not None for f in fields) and all(f.key.group != TRAIN for f in fields
+                                                              if f.key.name.canonical in _EVALUATED)
 
 
 def _accepted(draft: _Draft, placed: bool) -> tuple[Field, ...]:

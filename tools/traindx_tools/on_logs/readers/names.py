@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from traindx_tools.on_logs.readers.languages import in_english
@@ -174,6 +174,10 @@ _DETECTOR = re.compile(r"metrics/(.+)\([BMP]\)$")
 """How Ultralytics names what it measures on the validation set: boxes, masks, poses."""
 _POSSESSIVE = re.compile(r"(?<=\w)['’]s(?!\w)")
 _JOINED = re.compile(r"mAP|mIoU|mAR|IoU")
+_POWER = re.compile(r"\s?\((?:1[eE]|10\^|10\*\*)(?P<power>[+-]?\d{1,2})\)$")
+"""A power of ten in the name is the unit of the values: "lr(1e-3): 3.0" is a rate of 0.003."""
+_NUMBERED_GROUP = re.compile(rf"\b({'|'.join(GROUPS)})_\d+(?=['’]s\b|[-/ :]|$)", re.IGNORECASE)
+"""One of several sets of a kind, as gradient boosting prints them: "valid_1's auc", "validation_0-logloss"."""
 
 
 def words(original: str) -> list[str]:
@@ -189,6 +193,14 @@ def group_word(word: str) -> str | None:
 @lru_cache(maxsize=8192)
 def identify(original: str) -> Name:
     """Canonical name and group of a metric name as written, at most a few words long."""
+    unit = _POWER.search(original)
+    if unit is None:
+        return _identify(_NUMBERED_GROUP.sub(r"\1", original))
+    name = identify(original[:unit.start()])
+    return replace(name, factor=name.factor * 10.0 ** int(unit["power"]))
+
+
+def _identify(original: str) -> Name:
     detector = _DETECTOR.match(original)
     spelled = words(_JOINED.sub(lambda m: m.group().lower(), detector.group(1) if detector else original))
     group = VALIDATION if detector else next((GROUPS[w] for w in spelled if w in GROUPS), None)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from traindx_tools.on_logs import role_names
-from traindx_tools.on_logs.readers import columns
+from traindx_tools.on_logs.readers import columns, detection_tables
 from traindx_tools.on_logs.readers.names import identify, words
 from traindx_tools.on_logs.readers.numbers import as_memory, unit, value, whole
 
@@ -41,6 +41,8 @@ class Row:
     epoch: float = math.nan
     epoch_total: float = math.nan
     values: tuple[tuple[str, float], ...] = ()
+    drawn: bool = False
+    """Whether a bar stands behind it: the row is drawn again and again."""
 
 
 @dataclass
@@ -55,11 +57,16 @@ class PrintedTables:
     _box: dict[str, float] = field(default_factory=dict)
     _section: str = ""
     _misses: int = 0
+    _scores: list[str] = field(default_factory=list)
+    """What the columns of a detector's table of classes are called, while its row "all" is awaited."""
+    _epoch: float = math.nan
+    """The epoch that the last row stated."""
 
     @property
     def open(self) -> bool:
         """Whether the next line may belong to a table that has begun."""
-        return bool(self._header or self._box or self._section or self._maybe or self._framed)
+        return bool(self._header or self._box or self._section or self._maybe or self._framed
+                    or self._scores)
 
     def line(self, text: str, numbers: int) -> tuple[bool, Row | None]:
         """Whether the line belongs to a table, and the row it completes. `numbers`: how many stand in it."""
@@ -67,6 +74,10 @@ class PrintedTables:
             in_box, row = self._box_line(text)
             if in_box or row:
                 return in_box, row
+        if self._scores or text.lstrip().startswith("Class "):
+            of_classes, row = self._class_line(text)
+            if of_classes:
+                return True, row
         maybe, self._maybe = self._maybe, [] if numbers else self._maybe
         if numbers:
             self._framed = []
@@ -83,6 +94,17 @@ class PrintedTables:
             return self._may_be_header(text), None
         return False, None
 
+    def _class_line(self, text: str) -> tuple[bool, Row | None]:
+        """Whether a line heads or fills a detector's table of classes, and the record of its row "all"."""
+        if names := detection_tables.score_columns(text):
+            self._scores = names
+            return True, None
+        found = detection_tables.scores(text, self._scores)
+        if found:
+            self._scores = []
+            return True, Row(epoch=self._epoch, values=tuple(found.items()))
+        return False, None
+
     def _may_be_header(self, text: str) -> bool:
         if _RULE_LINE.match(text):
             self._framed = []
@@ -95,9 +117,9 @@ class PrintedTables:
         if names and _SPACY.match(text):
             names = [_spacy_name(n) for n in names]
         if names:
-            self._header, self._misses, self._maybe = names, 0, []
+            self._header, self._misses, self._maybe = detection_tables.loss_columns(names), 0, []
         else:
-            self._maybe = _columns_of_a_counter(cells or _names_in(text))
+            self._maybe = detection_tables.loss_columns(_columns_of_a_counter(cells or _names_in(text)))
         return bool(names)
 
     def _row(self, text: str) -> Row | None:
@@ -115,7 +137,9 @@ class PrintedTables:
         filled = [r for r, cell in zip(read, cells, strict=False) if cell.strip(" -")]
         if sum(r is not None for r in filled) < max(1, len(filled) - 1):
             return None
-        return _as_row({name: r for name, r in zip(self._header, read, strict=False) if r is not None})
+        row = _as_row({name: r for name, r in zip(self._header, read, strict=False) if r is not None})
+        self._epoch = self._epoch if math.isnan(row.epoch) else row.epoch
+        return replace(row, drawn="%|" in text)
 
     def _box_line(self, text: str) -> tuple[bool, Row | None]:
         match = _BOX.match(text) if len(text) <= _MAX_BOX else None
@@ -219,6 +243,7 @@ def _columns_of_a_counter(names: list[str]) -> list[str]:
 def _is_row_of(names: list[str], text: str) -> bool:
     """Whether a line holds a number for each name and nothing else."""
     cells = _cells(text)
+    cells = cells[:len(names)] if "%|" in text else cells
     return len(cells) == len(names) and all(
         _read_cell(cell, name) is not None for name, cell in zip(names, cells, strict=True))
 

@@ -105,6 +105,8 @@ class TextReading:
     _tables: PrintedTables = field(default_factory=PrintedTables)
     _in_traceback: bool = False
     _epoch: float = math.nan
+    _trained: float = math.nan
+    """The epoch that the last line of the training itself stated."""
     _step: float = math.nan
     _above: float = math.nan
     """The step of the last line that is not indented: indented lines below it belong to it."""
@@ -220,8 +222,10 @@ class TextReading:
             self._place(plan, step, total, epoch)
             return
         if plan.epoch is None:
-            epoch = self._epoch
-        elif not math.isnan(self._epoch):
+            epoch = self._trained if plan.bar == "meter" and math.isnan(self._epoch) else self._epoch
+        elif shape.keys[0].group == TRAIN:
+            self._trained = epoch
+        if plan.epoch is not None and not math.isnan(self._epoch):
             self._epoch = epoch
         if plan.step is not None:
             slot = plan.step.sureness + _SLOTS[shape.keys[0].group]
@@ -275,9 +279,10 @@ class TextReading:
         time = math.nan if prefix.time is None else prefix.time
         epoch = self._epoch if math.isnan(row.epoch) else row.epoch
         slot = -1 if math.isnan(row.step) else _TABLE_SLOT
-        self._flush()
-        self._add(Record(number, row.step, row.total, slot, epoch, time, [self.recorder.columns(k) for k in keys],
-                         [v for _, v in row.values]))
+        record = Record(number, row.step, row.total, slot, epoch, time, [self.recorder.columns(k) for k in keys],
+                        [v for _, v in row.values])
+        for ready in self._bars.take(record, "row" if row.drawn else ""):
+            self._add(ready)
 
     def _flush(self) -> None:
         for ready in self._bars.flush():

@@ -30,7 +30,7 @@ _MARGIN = re.compile(r"\s*(?:\||\+-\+-|\+-)(?: |-*)?")
 _GROUP_PART = re.compile(r"\s*\+[-+ ]*-{3,}(?: (\d+|\.\.\.) -+)?\s*$")
 _SPAWNED = re.compile(r"-- Process (\d+) terminated with the following error")
 _PROGRESS_BAR = re.compile(r"%\||it/s|s/it")
-_IGNORED = re.compile(r"Exception ignored in\b|--- Logging error ---")
+_IGNORED = re.compile(r"Exception ignored in\b|--- Logging error ---|Error in atexit\._run_exitfuncs:")
 _WRAPPERS = re.compile(r"(?:RemoteTraceback|SimplifiedTraceback)$")
 _UNWRAPPED = re.compile(r"(?:.*\.)?JaxStackTraceBeforeTransformation$")
 

@@ -20,6 +20,7 @@ import numpy as np
 from traindx_tools.on_logs.run import ErrorEvent, Frame, Run
 from traindx_tools.on_logs.tracebacks import fatal_lines
 from traindx_tools.on_logs.tracebacks.blocks import ANOMALY, CUT
+from traindx_tools.on_logs.tracebacks.teardown import is_teardown
 from traindx_tools.rules import rules_in
 
 WEAK = 90
@@ -34,7 +35,7 @@ RECURRED = 3
 _ROOM = "traindx_tools.on_logs.tracebacks"
 
 _ECHO = re.compile(
-    r"Connection (?:closed|reset) by peer|NCCL communicator was aborted|Some NCCL operations have failed"
+    r"Connection (?:closed|reset) by (?:remote )?peer|NCCL communicator was aborted|Some NCCL operations have failed"
     r"|ncclRemoteError|got signal: 15|exitcode  : (?!-9|137)|Broken pipe|process group watchdog thread terminated"
     r"|NCCL watchdog thread terminated|Heartbeat monitor timed out|terminated with exit code (?!-9|137)"
 )
@@ -143,7 +144,8 @@ def _claimants() -> tuple[tuple[int, str, ModuleType], ...]:
 
 
 def _claimed(run: Run, event: ErrorEvent) -> Incident:
-    claims = [(weak, link, rule) for link in chain(event) for weak, rule in [_best(link)]]
+    links = [link for link in chain(event) if not is_teardown(link)] or chain(event)
+    claims = [(weak, link, rule) for link in links for weak, rule in [_best(link)]]
     strong = next((c for c in claims if not c[0]), None)
     _, error, rule = strong or min(claims, key=lambda c: _priority_of(c[2]))
     step, unit = _step_before(run, event)
@@ -197,7 +199,7 @@ def _echo_level(incident: Incident) -> int:
     event = incident.error
     if event.type == "KeyboardInterrupt" or (_ECHO_TYPES.search(event.type) and "exitcode  : -9" not in event.message):
         return 2
-    if event.type == CUT or _ECHO.search(event.message) is not None:
+    if event.type == CUT or _ECHO.search(event.message) is not None or is_teardown(event):
         return 2
     return 1 if _WAITED.search(event.message) is not None else 0
 

@@ -41,7 +41,8 @@ _CLAIM = re.compile(
     r"Watchdog caught collective operation timeout|collective operation timeout|Timed out waiting \d+ms"
     r"|Timeout at (?:NCCL work|collective)|failed to pass monitoredBarrier|monitoredBarrier|wait timeout after \d+ms"
     r"|NCCL (?:error|communicator)|ncclRemoteError|ncclSystemError|ncclUnhandledCudaError|ncclInternalError"
-    r"|Connection (?:closed|reset) by peer|Socket Timeout|Some NCCL operations have failed or timed out"
+    r"|Connection (?:closed|reset) by (?:remote )?peer|Mismatched collective"
+    r"|Socket Timeout|Some NCCL operations have failed or timed out"
     r"|Heartbeat monitor timed out|Detected mismatch between collectives on ranks|Application timeout caused pair "
     r"closure"
 )
@@ -52,7 +53,8 @@ _LAST = re.compile(r"last enqueued(?: NCCL)? work: (?P<enqueued>-?\d+), last com
                    r"(?P<completed>-?\d+)")
 _WAITED = re.compile(r"Timed out waiting (\d+)ms for (\w+) operation|wait timeout after (\d+)ms|in (\d+) ?ms")
 _RANK = re.compile(r"\bRank (\d+)\]|\[Rank (\d+)\]|\brank(?:s)? (\d+) (?:failed|in)")
-_CLOSED = re.compile(r"Connection (?:closed|reset) by peer|Application timeout caused pair closure|ncclRemoteError")
+_CLOSED = re.compile(r"Connection (?:closed|reset) by (?:remote )?peer|Application timeout caused pair closure"
+                     r"|ncclRemoteError")
 _BACKENDS = (("nccl", re.compile(r"(?i)nccl")), ("gloo", re.compile(r"(?i)gloo")))
 
 
@@ -117,7 +119,7 @@ def _numbers(text: str) -> dict[str, Value]:
 
 
 def _kind(text: str) -> str:
-    if "mismatch between collectives" in text:
+    if "mismatch between collectives" in text or "Mismatched collective" in text:
         return "mismatch"
     if re.search(r"(?i)timeout|timed out|monitoredBarrier", text):
         return "timeout"

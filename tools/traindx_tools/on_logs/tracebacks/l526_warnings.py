@@ -14,12 +14,16 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity, Value
 from traindx_tools.on_logs.configs.names import lookup
+from traindx_tools.on_logs.curves.outcomes import improved, main_loss
+from traindx_tools.on_logs.curves.shapes import track
 from traindx_tools.on_logs.run import ErrorEvent, Run
 from traindx_tools.on_logs.tracebacks.incidents import Incident, incidents
 from traindx_tools.on_logs.tracebacks.report import report, short
 from traindx_tools.rules import Rule
 
 PRIORITY = 95
+LEARNED, LEARNED_RECORDS = 0.2, 10
+"""A fall of the training loss by a fifth over ten records is learning."""
 
 RULE = Rule(
     id="L526",
@@ -111,9 +115,22 @@ def _severity(run: Run, kind: str, meaning: _Meaning) -> Severity:
     """A run that goes on does not make a warning harmless: most are printed once, at the start."""
     if kind == "scheduler-before-optimizer" and _half_precision(run):
         return Severity.INFO
+    if kind in _TOLD_BY_THE_LOSS and _learns(run):
+        return _TOLD_BY_THE_LOSS[kind]
     if kind in ("numpy-nonfinite", "mean-of-empty") and _nonfinite(run):
         return Severity.MEDIUM
     return meaning.severity
+
+
+_TOLD_BY_THE_LOSS = {"scheduler-before-optimizer": Severity.LOW, "no-input-requires-grad": Severity.INFO}
+"""Warnings of what a loss would show, with what is left of them where it falls: one step of a schedule is lost all the
+same; gradients that do not reach the weights are also warned of by an evaluation without gradients."""
+
+
+def _learns(run: Run) -> bool:
+    """Whether the training loss has fallen clearly, so that whatever was warned of did not keep the run from it."""
+    loss = track(main_loss(run))
+    return loss is not None and len(loss) >= LEARNED_RECORDS and improved(loss) >= LEARNED
 
 
 def _half_precision(run: Run) -> bool:

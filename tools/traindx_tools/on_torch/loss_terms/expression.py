@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -31,6 +31,9 @@ _NEG = frozenset({"neg", "__neg__", "negative"})
 _SAME = frozenset({"mean", "sum", "to", "float", "double", "squeeze", "unsqueeze", "view", "reshape", "clone", "half",
                    "contiguous", "bfloat16", "cuda", "requires_grad_"})  # fmt: skip
 """Functions that hand a single number on as it is."""
+_MADE = frozenset({"zeros", "ones", "full", "tensor", "as_tensor", "scalar_tensor", "empty", "zeros_like", "ones_like",
+                   "full_like", "new_zeros", "new_ones", "new_full", "new_tensor"})  # fmt: skip
+"""Functions that make a value from none."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,8 @@ class Term:
     line: int
     factor: float
     tensor: torch.Tensor
+    constant: bool = False
+    """Made from no other value: the 0 that a sum starts with, or what stands in for a term that is switched off."""
 
     @property
     def has_graph(self) -> bool:
@@ -100,7 +105,7 @@ class LossTrace(TorchFunctionMode):
                 break
             same_line = record.line == top.line and record is not top
             name = record.function if same_line else name_at(record.file, record.line) or record.function
-            found.append(Term(name, record.file, record.line, factor, record.result))
+            found.append(Term(name, record.file, record.line, factor, record.result, record.function in _MADE))
         return tuple(_distinct(found))
 
     def _latest(self, tensor: Any, before: float) -> _Record | None:
@@ -176,4 +181,4 @@ def _distinct(terms: list[Term]) -> Iterator[Term]:
             yield term
         else:
             number = [t for t in terms if t.name == term.name].index(term) + 1
-            yield Term(f"{term.name}#{number}", term.file, term.line, term.factor, term.tensor)
+            yield replace(term, name=f"{term.name}#{number}")

@@ -9,10 +9,11 @@ The walk is bounded; it never copies a tensor, never synchronises and never hold
 from __future__ import annotations
 
 import gc
+import sys
 import time
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from types import (
     BuiltinFunctionType,
@@ -28,7 +29,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from traindx_tools.on_torch.memory.roots import roots
+from traindx_tools.on_torch.memory.roots import is_users, roots
 
 MOST_OBJECTS = 200_000
 """Objects visited at most in one census."""
@@ -53,6 +54,10 @@ class Holding:
     bytes: int = 0
     graph_nodes: int = 0
     """Autograd nodes reachable from one tensor of it (the last seen): grows when sums are chained over steps."""
+    bounded: bool = False
+    """It lies in a `deque(maxlen=...)`, which lets the oldest go by itself: a window, however full it is by now."""
+    owner: tuple[str, str] | None = None
+    """File and name of the program's own class whose attribute it is, where there is one."""
 
 
 @dataclass(frozen=True)
@@ -72,24 +77,41 @@ class _Walk:
     visited: int = 0
 
 
+@dataclass(frozen=True)
+class _Home:
+    """What a value lies in, as far as it says how long it is kept and who put it there."""
+
+    bounded: bool = False
+    owner: tuple[str, str] | None = None
+
+    def inside(self, value: Any) -> _Home:
+        """The same for what lies in this value."""
+        kind = type(value)
+        if issubclass(kind, deque):
+            return replace(self, bounded=self.bounded or deque.maxlen.__get__(value) is not None)
+        file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+        return replace(self, owner=(file, kind.__name__)) if isinstance(file, str) and is_users(file) else self
+
+
 def take_census(seconds: float = 0.25) -> Census:
     """Walks every variable of the user, the nearest first, for at most `seconds` of this thread's CPU time."""
     deadline = time.thread_time() + seconds
     walk = _Walk()
     starts = list(roots())
-    queue: deque[tuple[tuple[str, str, str], Any, int, float]] = deque(
-        ((file, function, name), value, 0, 1.0) for file, function, name, value in starts)
+    queue: deque[tuple[tuple[str, str, str], Any, int, float, _Home]] = deque(
+        ((file, function, name), value, 0, 1.0, _Home()) for file, function, name, value in starts)
     walk.seen |= {id(walk), id(queue), id(starts), id(walk.__dict__)}
     while queue and walk.visited < MOST_OBJECTS and (walk.visited % 256 or time.thread_time() < deadline):
-        place, value, depth, share = queue.popleft()
+        place, value, depth, share, home = queue.popleft()
         if id(value) in walk.seen or issubclass(type(value), _PLAIN) or _ours(value):
             continue
         walk.seen.add(id(value))
         walk.visited += 1
         if issubclass(type(value), (torch.Tensor, np.ndarray)):
-            _count(walk, place, value, share)
+            _count(walk, place, value, share, home)
         elif depth < MOST_DEPTH:
-            queue.extend(((*place[:2], place[2] + step), child, depth + 1, share * scale)
+            inside = home.inside(value)
+            queue.extend(((*place[:2], place[2] + step), child, depth + 1, share * scale, inside)
                          for step, child, scale in _children(value))
     return Census(walk.holdings, not queue)
 
@@ -170,8 +192,10 @@ def _own(value: Any) -> dict[str, Any]:
     return own
 
 
-def _count(walk: _Walk, place: tuple[str, str, str], value: torch.Tensor | np.ndarray, share: float) -> None:
-    held = walk.holdings.setdefault(place, Holding(place[2], place[0], place[1]))
+def _count(walk: _Walk, place: tuple[str, str, str], value: torch.Tensor | np.ndarray, share: float,
+           home: _Home) -> None:
+    held = walk.holdings.setdefault(place, Holding(place[2], place[0], place[1], bounded=home.bounded,
+                                                   owner=home.owner))
     held.tensors += round(share) if share > 1 else 1
     held.bytes += int(_new_bytes(walk, value) * share)
     if isinstance(value, torch.Tensor) and value.grad_fn is not None:

@@ -11,16 +11,18 @@ _ADDING = frozenset({"append", "appendleft", "extend", "add", "update", "insert"
 MOST_BYTES = 2_000_000
 
 
-def line_that_fills(file: str, function: str, variable: str) -> int | None:
+def line_that_fills(file: str, function: str, variable: str, owner: str = "") -> int | None:
     """1-based line, or None where the file cannot be read or shows no such line.
 
-    A local is looked for in its own function first; calls that add and `+=` come before plain assignments.
+    A local is looked for in its own function first, an attribute in the class `owner` where that is given; calls that
+    add and `+=` come before plain assignments, and before assignments together with others (`out, state = net(x)`).
     """
     tree = _tree(file)
     if tree is None:
         return None
     leaf = variable.replace("[*]", "").split("(")[0].rstrip(".").split(".")[-1]
-    own = [n for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)) and n.name == function]
+    own = [n for n in ast.walk(tree) if (isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)) and n.name == function)
+           or (isinstance(n, ast.ClassDef) and n.name == owner)]
     for scope in (*own, tree):
         found = sorted(_fillings(scope, leaf))
         if found:
@@ -46,11 +48,17 @@ def _fillings(scope: ast.AST, leaf: str) -> Iterator[tuple[int, int]]:
                 yield 0, node.lineno
         elif isinstance(node, ast.AugAssign) and leaf in _names(node.target):
             yield 0, node.lineno
-        elif isinstance(node, ast.Assign) and any(leaf in _names(t) for t in node.targets):
-            if any(isinstance(t, ast.Subscript) and leaf in _names(t.value) for t in node.targets):
+        elif isinstance(node, ast.Assign) and any(leaf in _names(t) for t in _targets(node)):
+            if any(isinstance(t, ast.Subscript) and leaf in _names(t.value) for t in _targets(node)):
                 yield 0, node.lineno
             elif any(leaf in _names(part) for part in ast.walk(node.value)):
                 yield 1, node.lineno
+
+
+def _targets(node: ast.Assign) -> Iterator[ast.expr]:
+    """What is assigned to, with the parts of `out, state = ...` one by one."""
+    for target in node.targets:
+        yield from target.elts if isinstance(target, (ast.Tuple, ast.List)) else (target,)
 
 
 def _names(node: ast.AST) -> frozenset[str]:

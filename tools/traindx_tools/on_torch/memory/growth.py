@@ -31,6 +31,8 @@ class Growth:
     """Growth of the graph behind one tensor: a running sum chains the steps' graphs."""
     tensors: int
     with_graph: int
+    owner: tuple[str, str] | None = None
+    """File and name of the class whose attribute it is."""
 
     @property
     def variable(self) -> str:
@@ -38,13 +40,20 @@ class Growth:
         return self.path.removesuffix("[*]")
 
     @property
-    def line(self) -> int | None:
-        """The line that puts something into it, where the file shows exactly such a line."""
-        return line_that_fills(self.file, self.function, self.variable)
+    def line(self) -> tuple[str, int | None]:
+        """The file and the line that put something into it: in its own function, else in its class; the variable's
+        file and None where neither shows such a line. It is never a line that only uses what is kept."""
+        line = line_that_fills(self.file, self.function, self.variable)
+        if line is None and self.owner is not None:
+            file, name = self.owner
+            line = line_that_fills(file, "", self.variable, name)
+            return (file, line) if line is not None else (self.file, None)
+        return self.file, line
 
     def where(self, rank: int) -> Location:
         """The line that fills it, and the steps over which it was seen to grow."""
-        return Location(file=self.file, line=self.line, step=self.first_step, end_step=self.last_step, rank=rank)
+        file, line = self.line
+        return Location(file=file, line=line, step=self.first_step, end_step=self.last_step, rank=rank)
 
     @property
     def in_words(self) -> str:
@@ -60,7 +69,7 @@ def growing(looks: Sequence[tuple[int, Census]]) -> tuple[Growth, ...]:
     found = []
     for place, now in last.holdings.items():
         before, between = first.holdings.get(place), middle.holdings.get(place)
-        if between is None:
+        if between is None or now.bounded:
             continue
         before = before or Holding(now.path, now.file, now.function)
         if _grew(before, between) and _grew(between, now):
@@ -79,4 +88,14 @@ def _growth(now: Holding, before: Holding, first: int, last: int) -> Growth:
     nodes = (now.graph_nodes - before.graph_nodes) / span if before.graph_nodes else 0.0
     return Growth(now.path, now.file, now.function, first, last, (now.tensors - before.tensors) / span,
                   (now.with_graph - before.with_graph) / span, (now.bytes - before.bytes) / span, max(0.0, nodes),
-                  now.tensors, now.with_graph)
+                  now.tensors, now.with_graph, now.owner)
+
+
+def settled(looks: Sequence[tuple[int, Census]]) -> frozenset[str]:
+    """Variables that hold no more at the last look than at the one before: a buffer that has reached its size, a list
+    that is cleared now and then. Steps lie a factor of two apart, so what grows by the step would show."""
+    if len(looks) < 2:
+        return frozenset()
+    (_, before), (_, last) = looks[-2:]
+    return frozenset(now.path.removesuffix("[*]") for place, now in last.holdings.items()
+                     if place in before.holdings and not _grew(before.holdings[place], now))

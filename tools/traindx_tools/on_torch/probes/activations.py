@@ -1,4 +1,4 @@
-"""What the layers take, in a few sampled training steps (T501 to T507)."""
+"""What the layers take, in a few sampled training steps (T501 to T508)."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ from traindx_tools.on_torch.rules import (
     t505_half_headroom,
     t506_attention_entropy,
     t507_running_statistics,
+    t508_evaluation_inputs,
 )
 from traindx_tools.on_torch.rules.activations import AttentionCourse, Courses, LayerCourse, NormCourse
 
 RULES = (t501_dead_units, t502_saturation, t503_samples_alike, t504_scale_by_depth, t505_half_headroom,
-         t506_attention_entropy, t507_running_statistics)
+         t506_attention_entropy, t507_running_statistics, t508_evaluation_inputs)
 LAYERS = ("layer", "half", "output")
 KEPT, MOST_MODULES = 128, 400
 JUDGED_AT = 200
@@ -53,6 +54,7 @@ class _Place:
     steps: deque[int] = field(default_factory=lambda: deque(maxlen=KEPT))
     values: deque[Any] = field(default_factory=lambda: deque(maxlen=KEPT))
     units: int = 0
+    same_input: bool = True
     ever: torch.Tensor | None = None
     """(units,): whether a unit was ever other than 0; on its device."""
 
@@ -75,6 +77,12 @@ class ActivationProbe(TorchProbe):
         self._sent: list[tuple[tuple[int, str], int]] = []
         self._parts: list[torch.Tensor] = []
         self._before = ""
+        self._owed = False
+        """Whether an evaluation was looked at: the next training batch is what its BatchNorm layers compare with."""
+        self._mode_seen = False
+        """Whether a module was called, in this call, that acts otherwise in eval mode."""
+        self._frozen: set[int] = set()
+        """BatchNorm layers that are in eval mode while their model trains: frozen on purpose."""
 
     def next_look(self) -> int:
         """The next sampled step."""
@@ -90,9 +98,15 @@ class ActivationProbe(TorchProbe):
             self._evaluated(model)
             return
         self._calls[id(model)] += 1
-        if self.scene.due(self._cadence, self._calls[id(model)] - 1) and self._look not in self.scene.inner:
+        self._mode_seen = False
+        if self._look in self.scene.inner or self._look_at_training_norms in self.scene.inner:
+            return
+        if self.scene.due(self._cadence, self._calls[id(model)] - 1):
             self._sent, self._parts, self._before = [], [], ""
             self.scene.inner.append(self._look)
+        elif self._owed and model.training:
+            self._sent, self._parts = [], []
+            self.scene.inner.append(self._look_at_training_norms)
 
     def _evaluated(self, model: torch.nn.Module) -> None:
         """An evaluation in eval mode, of a model that is being trained: its BatchNorm layers are looked at."""
@@ -100,7 +114,7 @@ class ActivationProbe(TorchProbe):
             return
         self._evaluations[id(model)] += 1
         if self._often.due(self._evaluations[id(model)] - 1) and self._look_at_norms not in self.scene.inner:
-            self._sent, self._parts = [], []
+            self._sent, self._parts, self._owed = [], [], True
             self.scene.inner.append(self._look_at_norms)
 
     def after_forward(self, model: torch.nn.Module, output: Any) -> None:
@@ -109,6 +123,9 @@ class ActivationProbe(TorchProbe):
             return
         if self._look_at_norms in self.scene.inner:
             self.scene.inner.remove(self._look_at_norms)
+        elif self._look_at_training_norms in self.scene.inner:
+            self.scene.inner.remove(self._look_at_training_norms)
+            self._owed = False
         elif self._look in self.scene.inner:
             self.scene.inner.remove(self._look)
             self._look_at_output(model, output)
@@ -148,13 +165,31 @@ class ActivationProbe(TorchProbe):
                 self._before = self._path(module)
                 if isinstance(output, torch.Tensor) and output.dtype == torch.float16 and output.ndim >= 2:
                     self._take(module, "half", output, isinstance(module, _CONVOLUTIONS) and output.ndim > 2)
-            elif isinstance(module, _NORMS) and module.training and module.running_mean is not None and x.ndim >= 2:
-                self._norm(module, x)
+            elif isinstance(module, _NORMS):
+                self._trained_norm(module, x)
             elif isinstance(module, torch.nn.Dropout) and x.ndim >= 3 and measure.function_of(x) == "softmax":
                 place = self._place(module, "attention")
                 if place is not None:
                     place.extra = x.shape[-1]
                     self._send(module, "attention", measure.entropy_of(x))
+        self._mode_seen = self._mode_seen or _acts_by_mode(module)
+
+    def _look_at_training_norms(self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any],
+                                output: Any) -> None:
+        x = args[0] if args else None
+        if isinstance(module, _NORMS) and type(x) is torch.Tensor and x.numel() and not _wrapped(x):
+            with torch.no_grad():
+                self._trained_norm(module, x)
+        self._mode_seen = self._mode_seen or _acts_by_mode(module)
+
+    def _trained_norm(self, module: Any, x: torch.Tensor) -> None:
+        """A BatchNorm that is called while its model trains."""
+        if module.running_mean is None or x.ndim < 2:
+            return
+        if module.training:
+            self._norm(module, x)
+        elif any(m.training for m in self.scene.models):
+            self._frozen.add(id(module))
 
     def _look_at_norms(self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any],
                        output: Any) -> None:
@@ -186,6 +221,7 @@ class ActivationProbe(TorchProbe):
         place = self._place(module, kind)
         if place is not None:
             place.extra = (module.momentum, x.numel() // x.shape[1])
+            place.same_input = place.same_input and not self._mode_seen
             self._send(module, kind, measure.distance_of_statistics(x, module.running_mean, module.running_var))
 
     def _place(self, module: torch.nn.Module, kind: str) -> _Place | None:
@@ -218,15 +254,19 @@ class ActivationProbe(TorchProbe):
     def courses(self) -> Courses:
         """What was seen so far, in the order of the calls."""
         rank = self.scene.recorder.rank
-        able = [p for p in self._places.values() if p.steps]
+        able = [p for key, p in self._places.items() if p.steps and (p.kind != "evaluated" or self._judged(key[0]))]
         pairs = {k: [(p, np.array(p.values)) for p in able if p.kind == k] for k in ("attention", "norm", "evaluated")}
         return Courses(
             layers=tuple(_layer(p, rank) for p in able if p.kind in LAYERS),
             attention=tuple(AttentionCourse(p.path, tuple(p.steps), v[:, 0], v[:, 1], p.extra, rank)
                             for p, v in pairs["attention"]),
             norms=tuple(NormCourse(p.path, tuple(p.steps), v[:, 0], v[:, 1], p.extra[0], p.extra[1], rank,
-                                   kind == "evaluated")
+                                   kind == "evaluated", p.same_input)
                         for kind in ("norm", "evaluated") for p, v in pairs[kind]))
+
+    def _judged(self, module: int) -> bool:
+        """Whether a BatchNorm that is evaluated learns its statistics here: one that is frozen was given them."""
+        return (module, "norm") in self._places and module not in self._frozen
 
     def _findings(self) -> Iterable[Finding]:
         seen = self.courses()
@@ -240,6 +280,13 @@ def _layer(p: _Place, rank: int) -> LayerCourse:
         path=p.path, after=p.after, function=p.function, dtype=p.dtype, steps=tuple(p.steps), rms=columns["rms"],
         largest=columns["largest"], spread=columns["spread"], saturated=columns["saturated"], units=p.units,
         dead=int(columns["dead"][-1]), rows=p.rows, fewest_rows=p.fewest, rank=rank, kind=p.kind)
+
+
+def _acts_by_mode(module: torch.nn.Module) -> bool:
+    """Whether a module that was called in training does something else in eval mode."""
+    if isinstance(module, torch.nn.modules.dropout._DropoutNd):
+        return module.training and module.p > 0
+    return isinstance(module, _NORMS) and module.training
 
 
 def _wrapped(x: torch.Tensor) -> bool:

@@ -13,6 +13,7 @@ from traindx_tools.live.notice import say
 from traindx_tools.on_torch.loss_terms.expression import LossTrace, Term
 from traindx_tools.on_torch.loss_terms.pull import Pull, pull_of
 from traindx_tools.on_torch.loss_terms.replaced import replaced_function
+from traindx_tools.on_torch.loss_terms.zero import why_zero
 from traindx_tools.on_torch.probe import Scene, TorchProbe
 from traindx_tools.on_torch.rules import t401_term_dominates, t402_term_zero, t403_terms_conflict, t404_pull_disparity
 from traindx_tools.on_torch.speed.compilations import compiles, watch_compile
@@ -43,6 +44,8 @@ class LossTermsProbe(TorchProbe):
         self._late: tuple[int, tuple[Term, ...], torch.Tensor] | None = None
         self._places: dict[str, tuple[str, int]] = {}
         self._with_graph: set[str] = set()
+        self._why: dict[str, str] = {}
+        """Why a term was 0 at every look so far, by name."""
 
     def next_look(self) -> int:
         """The end of the step before the one that is traced."""
@@ -54,17 +57,24 @@ class LossTermsProbe(TorchProbe):
         if self._trace is None or self._trace.resting:
             return
         self._trace.resting = True  # `loss.backward` is itself a torch call: the mode cannot be left in here
-        terms = self._trace.terms(loss) if loss.numel() == 1 else ()
+        made = self._trace.terms(loss) if loss.numel() == 1 else ()
+        terms = tuple(t for t in made if not t.constant)
         if len(terms) < 2:
             return
         self._places.update({t.name: (t.file, t.line) for t in terms})
         self._with_graph |= {t.name for t in terms if t.has_graph}
+        parameters = [p for m in self.scene.models for p in m.parameters()]
+        self._why.update((t.name, why_zero(t.tensor, parameters)) for t in terms if t.has_graph and self._is_zero(t))
         if self.pulls:
-            parameters = [p for m in self.scene.models for p in m.parameters()]
             self._pulls = [*self._pulls[-8:], (self.scene.step + 1, pull_of(terms, parameters))]
         values = torch.stack([t.tensor.detach().float().flatten()[0].to(loss.device) for t in terms])
         plain = tuple(Term(t.name, t.file, t.line, t.factor, torch.empty(0)) for t in terms)
         self._late = self.scene.step + 1, plain, values
+
+    def _is_zero(self, term: Term) -> bool:
+        """Whether a term was 0 at the last two looks: only then it is worth a look at its graph."""
+        last = [values.get(term.name) for _, values in self._values[-2:]]
+        return last == [0.0, 0.0]
 
     def after_step(self, optimizer: torch.optim.Optimizer) -> None:
         self._stop()
@@ -89,7 +99,7 @@ class LossTermsProbe(TorchProbe):
         rank = self.scene.recorder.rank
         detached = frozenset(self._places) - frozenset(self._with_graph)
         yield from t401_term_dominates.check(self._weighted, self._factors, self._places, SOURCE, rank)
-        yield from t402_term_zero.check(self._values, detached, self._places, SOURCE, rank)
+        yield from t402_term_zero.check(self._values, detached, self._why, self._places, SOURCE, rank)
         yield from t403_terms_conflict.check([(s, p.cosines) for s, p in self._pulls], self._places, SOURCE, rank)
         yield from t404_pull_disparity.check([(s, p.norms) for s, p in self._pulls], self._places, SOURCE, rank)
 

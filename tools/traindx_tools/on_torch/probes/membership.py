@@ -100,6 +100,9 @@ class MembershipProbe(TorchProbe):
         self._listened: dict[int, int] = {}
         self._modes: dict[int, _Modes] = {}
         self._had_gradient: set[int] = set()
+        self._looked: set[int] = set()
+        self._wanted: set[int] = set()
+        """Parameters that required a gradient at a backward pass that was looked at, of all that were there."""
         self._backwards = 0
         self._steps = self._empty = 0
         self._ties: list[tuple[torch.nn.Module, str, str]] = []
@@ -151,7 +154,12 @@ class MembershipProbe(TorchProbe):
         self._backwards += 1
         self._usage.forget()
         if self.scene.due(self._cadence, self._backwards - 1):
-            self._had_gradient.update(id(p) for p in self._parameters() if p.grad is not None)
+            for p in self._parameters():
+                self._looked.add(id(p))
+                if p.grad is not None:
+                    self._had_gradient.add(id(p))
+                if p.requires_grad:
+                    self._wanted.add(id(p))
 
     def before_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Remembers a value of each parameter, to know later whether anything changes it."""
@@ -202,11 +210,15 @@ class MembershipProbe(TorchProbe):
         for order, (p, (path, module, registered)) in enumerate(owners.values()):
             changed = id(p) in self._start and self._start[id(p)] != _mark(p)
             members.append(Member(
-                path=path, module=path.rpartition(".")[0] or path, numel=p.numel(), wants_gradient=p.requires_grad,
+                path=path, module=path.rpartition(".")[0] or path, numel=p.numel(), wants_gradient=self._wants(p),
                 had_gradient=id(p) in self._had_gradient, held=id(p) in held or changed,
                 waiting=waiting.get(id(p)), use=self._use(module, first), registered=registered, order=order))
         return Membership(tuple(members), self.scene.step, self._backwards, tuple(self._strangers(owners, held)),
                           self.scene.recorder.rank)
+
+    def _wants(self, p: torch.nn.Parameter) -> bool:
+        """Whether it required a gradient while it was watched; what it requires by now may be another thing."""
+        return id(p) in self._wanted if id(p) in self._looked else p.requires_grad
 
     def _owners(self) -> dict[int, tuple[torch.nn.Parameter, tuple[str, torch.nn.Module, bool]]]:
         """Parameters of models and of modules called inside them: path, module, whether it is a registered part."""

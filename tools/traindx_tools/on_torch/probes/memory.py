@@ -15,7 +15,7 @@ from traindx_tools.finding import Finding
 from traindx_tools.on_torch.cuda_memory.snapshot import DeviceMemory, from_plain
 from traindx_tools.on_torch.memory.breakdown import MIB, memory_breakdown
 from traindx_tools.on_torch.memory.census import Census, take_census
-from traindx_tools.on_torch.memory.growth import growing
+from traindx_tools.on_torch.memory.growth import growing, settled
 from traindx_tools.on_torch.memory.saved import SavedActivations, saved_activations, table
 from traindx_tools.on_torch.probe import Scene, TorchProbe
 from traindx_tools.on_torch.rules import (
@@ -50,6 +50,8 @@ class MemoryProbe(TorchProbe):
         self._next = FIRST_LOOK
         self._looks: list[tuple[int, Census]] = []
         self._hooks: list[tuple[int, dict[str, int]]] = []
+        self._told: set[tuple[str, str]] = set()
+        """Rule and variable of what was reported."""
         self._history: dict[int, float] = {}
         self._started = time.perf_counter()
         self._spent = 0.0
@@ -107,10 +109,19 @@ class MemoryProbe(TorchProbe):
         self._looks = [*self._looks[-2:], (step, take_census())]
         self._hooks = [*self._hooks[-2:], (step, self._registered())]
         self._spent += time.thread_time() - before
+        self._withdraw(settled(self._looks))
         growths, rank = growing(self._looks), self.scene.recorder.rank
         for finding in (*t801_graph_kept.check(growths, SOURCE, rank), *t802_tensors_kept.check(growths, SOURCE, rank),
                         *t803_hooks_accumulate.check(self._hooks, SOURCE, rank)):
             self.scene.recorder.finding(finding)
+            if variable := finding.measured.get("variable"):
+                self._told.add((finding.rule, str(variable)))
+
+    def _withdraw(self, variables: frozenset[str]) -> None:
+        """Takes back what was said of variables that hold no more than before: they were only being filled."""
+        for rule, variable in sorted(t for t in self._told if t[1] in variables):
+            self._told.discard((rule, variable))
+            self.scene.recorder.withdraw(rule, "variable", variable)
 
     def _registered(self) -> dict[str, int]:
         """Hooks by module path and parameter groups by optimizer."""

@@ -49,9 +49,13 @@ class SpeedProbe(TorchProbe):
     def finish(self) -> Iterable[Finding]:
         steps, seconds, waits = self.clock.arrays(WARM_UP)
         rank, at = self.scene.recorder.rank, list(steps)
-        yield from t851_waiting_for_data.check(at, list(seconds), list(waits), SOURCE, rank)
+        yield from t851_waiting_for_data.check(at, list(seconds), list(waits), SOURCE, rank, self._on_device())
         yield from t853_recompilations.check(recompilations(), self.scene.step, SOURCE, rank)
         yield from t854_straggling_steps.check(at, list(seconds), SOURCE, rank)
+
+    def _on_device(self) -> bool:
+        first = (next(m.parameters(), None) for m in self.scene.models)
+        return any(p is not None and p.device.type not in ("cpu", "meta") for p in first)
 
 
 class SynchronisationProbe(TorchProbe):

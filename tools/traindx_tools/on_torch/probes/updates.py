@@ -49,11 +49,16 @@ class _Track:
     undone: list[bool] = field(default_factory=list)
     ratios: list[float] = field(default_factory=list)
     lr: float = 0.0
-    frozen_moves: bool = False
+    trainable: bool = True
+    """Whether it required a gradient in the steps that were measured: what it does later changes nothing of them."""
 
-    def take(self, step: int, before: Floats, after: Floats, grad: Floats, lr: float) -> None:
-        """One measured step. A step in a warm-up that is below half of a later rate starts the comparison anew."""
-        trainable = self.parameter.requires_grad
+    def take(self, step: int, before: Floats, after: Floats, grad: Floats, lr: float, trainable: bool) -> None:
+        """One measured step. A step in a warm-up that is below half of a later rate starts the comparison anew.
+
+        So does a change of `trainable`: what a parameter did while it was trained says nothing of it once frozen.
+        """
+        if trainable is not self.trainable:
+            self.trainable, self.start, self.before, self.last, self.steps = trainable, None, None, None, 0
         if trainable and (not grad.any() or not lr > 0):
             return
         if self.before is not None and step == self.at + 1 and self.last is not None:
@@ -83,7 +88,7 @@ class _Track:
         same = self.start == self.last
         return Movement(
             path=self.path, dtype=str(p.dtype).removeprefix("torch."), numel=p.numel(), ndim=p.ndim,
-            trainable=p.requires_grad, steps=self.steps, first_step=self.first_step, last_step=self.at,
+            trainable=self.trainable, steps=self.steps, first_step=self.first_step, last_step=self.at,
             pushed=int(pushed.sum()), still=float(same[pushed].mean()) if pushed.any() else 0.0,
             step_still=float(np.median(self.step_still)) if self.step_still else 1.0,
             undone=float(np.mean(self.undone)) if len(self.undone) >= 3 else 0.0,
@@ -103,6 +108,8 @@ class _Held:
     steps: int = 0
     before: torch.Tensor | None = None
     grads: torch.Tensor | None = None
+    trainable: tuple[bool, ...] = ()
+    """Which parameters required a gradient when `before` was sampled."""
 
 
 class UpdateProbe(TorchProbe):
@@ -116,7 +123,7 @@ class UpdateProbe(TorchProbe):
         self._once = Once()
         self._cadence = Cadence.chosen(scene.options, "updates", 10, 50)
         self._held: dict[int, _Held] = {}
-        self._late: Late[tuple[int, int, list[float]]] = Late()
+        self._late: Late[tuple[int, int, list[tuple[float, bool]]]] = Late()
 
     def next_look(self) -> int:
         """The next measured step."""
@@ -136,6 +143,7 @@ class UpdateProbe(TorchProbe):
             with torch.no_grad():
                 held.before = sampled([t.parameter for t in held.tracks], held.counts)
                 held.grads = sampled([t.parameter.grad for t in held.tracks], held.counts)
+                held.trainable = tuple(t.parameter.requires_grad for t in held.tracks)
 
     def after_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Samples the weights again and sends both on their way; reads what has arrived."""
@@ -143,7 +151,7 @@ class UpdateProbe(TorchProbe):
         if held.before is not None and held.grads is not None:
             with torch.no_grad():
                 after = sampled([t.parameter for t in held.tracks], held.counts)
-                tag = (id(optimizer), held.steps, _rates(optimizer))
+                tag = (id(optimizer), held.steps, list(zip(_rates(optimizer), held.trainable, strict=True)))
                 self._late.send(tag, torch.stack([held.before, after, held.grads.to(after)]))
             held.before = held.grads = None
         self._read()
@@ -170,12 +178,12 @@ class UpdateProbe(TorchProbe):
             self.scene.recorder.finding(finding)
 
     def _read(self, *, wait: bool = False) -> None:
-        for (key, step, rates), values in self._late.arrived(wait=wait):
+        for (key, step, states), values in self._late.arrived(wait=wait):
             held = self._held[key]
             start = 0
-            for track, (_, count), lr in zip(held.tracks, held.counts, rates, strict=True):
+            for track, (_, count), (lr, trainable) in zip(held.tracks, held.counts, states, strict=True):
                 part: Any = values[:, start: start + count]
-                track.take(step, part[0], part[1], part[2], lr)
+                track.take(step, part[0], part[1], part[2], lr, trainable)
                 start += count
             self._record(held, step)
 

@@ -77,6 +77,8 @@ class NormCourse:
     rank: int = 0
     evaluated: bool = False
     """Seen in eval mode, where the running statistics are what normalises; else in train mode."""
+    same_input: bool = False
+    """Nothing that is called before it acts otherwise in eval mode: the same batch reaches it in both modes."""
 
 
 @dataclass(frozen=True)

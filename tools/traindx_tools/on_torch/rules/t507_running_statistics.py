@@ -4,6 +4,9 @@ In train mode the batch's own statistics are used, in eval mode the running ones
 two standard deviations apart in most channels, or the variances a factor of ten, late in the run or whenever the model
 is evaluated, the model that is evaluated is another one: a momentum that is too small for the length of the run,
 batches of several domains in one layer, statistics that are updated by other forward passes.
+
+A layer that is in eval mode while its model trains is frozen on purpose and is not judged. In an evaluation the running
+statistics are blamed only where they do not fit the training batches either; where they do, see T508.
 """
 
 from __future__ import annotations
@@ -13,10 +16,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
-from traindx_tools.on_torch.rules.activations import SOURCE, Courses, NormCourse
+from traindx_tools.on_torch.rules.activations import SOURCE, Courses
+from traindx_tools.on_torch.rules.norm_statistics import AFTER, AFTER_EVALUATED, FAR, Unfit, late, unfit
 from traindx_tools.rules import Rule, Threshold
-
-FAR, LOG_RATIO, STEPS, VALUES, AFTER, AFTER_EVALUATED = 2.0, float(np.log(10.0)), 4, 32, 50, 8
 
 RULE = Rule(
     id="T507",
@@ -25,8 +27,9 @@ RULE = Rule(
     severity=Severity.HIGH,
     sees="running mean and variance of BatchNorm layers against those of the batch, in evaluation and late in training",
     matters="training is fine and evaluation is not: eval mode uses statistics that fit no batch",
-    alike=("the first fifty steps: the running statistics are still on their way", "batches of a few samples: noise"),
-    confirm=("Evaluate the same batch in train mode and in eval mode and compare the losses.",
+    alike=("the first fifty steps: the running statistics are still on their way", "batches of a few samples: noise",
+           "evaluation inputs that are scaled otherwise (T508): the running statistics fit the training batches"),
+    confirm=("Evaluate the same training batch in train mode and in eval mode and compare the losses.",
              "Reset the statistics and run 100 batches in train mode without gradients: evaluation returns."),
     thresholds={
         "far": Threshold(FAR, "standard deviations, median of the channels", "a batch of 32 strays by 0.2"),
@@ -38,29 +41,31 @@ RULE = Rule(
 
 
 def check(seen: Courses) -> Iterator[Finding]:
-    """One finding for all such layers."""
-    bad = [c for c in seen.norms if _bad(c)]
+    """One finding for all such layers; nothing where the inputs explain them."""
+    found = unfit(seen)
+    explained = any(u.of_inputs for u in found)
+    bad = [u for u in found if not (explained and u.fits_training is True)]
     if not bad:
         return
-    c = max(bad, key=lambda n: float(np.median(n.distance)))
-    distance, ratio = (float(np.median(v[_late(c)])) for v in (c.distance, c.log_ratio))
+    u = max(bad, key=lambda u: (u.fits_training is False, u.distance))
+    c = u.course
     when = "evaluations" if c.evaluated else f"steps after step {AFTER}"
     yield RULE.finding(
-        f"the running mean of {c.path} is {distance:.3g} standard deviations from the batch's and its variance a "
-        f"factor of {np.exp(ratio):.3g} (medians over the channels and {int(_late(c).sum())} sampled {when}; momentum "
-        f"{c.momentum}); {len({n.path for n in bad})} of {len({n.path for n in seen.norms})} layers are like that",
+        f"the running mean of {c.path} is {u.distance:.3g} standard deviations from the batch's and its variance a "
+        f"factor of {np.exp(u.log_ratio):.3g} (medians over the channels and {int(late(c).sum())} sampled {when}; "
+        f"momentum {c.momentum}); {len({n.course.path for n in bad})} of {len({n.path for n in seen.norms})} layers "
+        f"are like that{_training(u)}",
         Location(module=c.path, step=float(c.steps[0]), end_step=float(c.steps[-1]), rank=c.rank), SOURCE,
-        bearing=Bearing.CAUSE,
-        measured={"distance": distance, "ratio": float(np.exp(ratio)), "module": c.path, "layers": len(bad),
-                  "momentum": c.momentum, "evaluated": c.evaluated})
+        bearing=Bearing.CAUSE if u.fits_training is False else Bearing.SIGN,
+        measured={"distance": u.distance, "ratio": float(np.exp(u.log_ratio)), "module": c.path, "layers": len(bad),
+                  "momentum": c.momentum, "evaluated": c.evaluated, "fits_training": u.fits_training})
 
 
-def _late(c: NormCourse) -> np.ndarray:
-    return np.array(c.steps) > (AFTER_EVALUATED if c.evaluated else AFTER)
-
-
-def _bad(c: NormCourse) -> bool:
-    late = _late(c)
-    if late.sum() < STEPS or c.values < VALUES:
-        return False
-    return bool(np.median(c.distance[late]) > FAR or np.median(c.log_ratio[late]) > LOG_RATIO)
+def _training(u: Unfit) -> str:
+    if not u.course.evaluated:
+        return ""
+    if u.fits_training is None:
+        return "; too few training batches were looked at to say whether they fit those"
+    if u.fits_training:
+        return "; they fit the training batches in train mode, and a module before acts otherwise in eval mode"
+    return f"; from training batches they are {u.training_distance:.3g} standard deviations away"

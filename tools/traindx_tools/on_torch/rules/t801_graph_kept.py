@@ -28,7 +28,7 @@ RULE = Rule(
     severity=Severity.CRITICAL,
     sees="the program's variables at steps 4, 8, 16, ...: how many tensors with a graph each holds, and how long it is",
     matters="every kept graph holds its step's activations: memory grows each step until an allocation fails",
-    alike=("a replay buffer or a metric that keeps detached tensors: bounded, or small",
+    alike=("a replay buffer or a window: bounded; what was said while it filled up is taken back once it holds no more",
            "a longer sequence or a larger batch from some step on: memory steps up once and stays"),
     confirm=("`print(type(VARIABLE[-1].grad_fn))` after a step: anything but NoneType keeps a graph",
              "append `.item()` or `.detach()`: the growth is gone in the next run"),

@@ -14,7 +14,7 @@ import numpy as np
 from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import Rule, Threshold
 
-FACTOR, SHARE, STEPS, LEAST, USUAL, LOST = 5.0, 0.2, 50, 3, 1e-3, 1.0
+FACTOR, SHARE, STEPS, LEAST, USUAL, LOST, SINGLE = 5.0, 0.2, 50, 3, 10e-3, 1.0, 0.1
 
 RULE = Rule(
     id="T854",
@@ -28,7 +28,10 @@ RULE = Rule(
     thresholds={
         "slow": Threshold(FACTOR, "x the median step", "beyond the jitter of a shared machine"),
         "share": Threshold(SHARE, "of the run's time", "a fifth is worth a look"),
-        "usual": Threshold(USUAL, "seconds, the median step at least", "below, jitter is a factor of 5"),
+        "usual": Threshold(USUAL, "seconds, the median step at least",
+                           "a time slice of another process is some ms: below, it alone is a factor of 5"),
+        "single": Threshold(SINGLE, "of the steps at most", "more, at no interval, are another kind of step or a "
+                                                            "machine that is shared, and no single ones"),
         "lost": Threshold(LOST, "seconds lost at least", "less is no matter of a training run"),
         "steps": Threshold(STEPS, "steps", "three slow ones among fewer are a chance"),
     },
@@ -48,6 +51,8 @@ def check(steps: Sequence[int], seconds: Sequence[float], source: str, rank: int
     at = [int(steps[i]) for i in slow.tolist()]
     gaps = np.diff(at)
     regular = bool(len(gaps) and gaps.min() == gaps.max() and gaps[0] > 1)
+    if not regular and len(slow) > SINGLE * len(steps):
+        return
     when = f"every {gaps[0]} steps" if regular else f"at steps {', '.join(map(str, at[:5]))}" + (
         " ..." if len(at) > 5 else "")
     yield RULE.finding(
