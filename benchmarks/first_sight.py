@@ -2,8 +2,8 @@
 
     python benchmarks/first_sight.py CASES --set NAME [--level log|code|run] [--out FILE]
 
-Prints the figures of a first sight (right first, within three, wrong at 0.70 or above, healthy called broken) and writes
-for each case which entries of the catalog matched and whether the entry's failure mode was the cause: what
+Prints the figures of a first sight (right first, within three, wrong at 0.70 or above, healthy called broken) and
+writes for each case which entries of the catalog matched and whether the entry's failure mode was the cause: what
 `benchmarks/measure_precision.py` counts. A set has one first sight: a file that is there already is not written over.
 """
 
@@ -34,8 +34,9 @@ def judged(name: str, truth: Mapping[str, Any], seen: Examination) -> dict[str, 
     """A case as it is kept: its verdict, and every entry that matched with whether its mode was the cause."""
     first = seen.verdict.hypotheses[:1]
     entries = [row for mode in load_catalog().values() for row in _entries(mode, truth, seen)]
-    top = [first[0].mode.id, round(first[0].confidence, 4), int(_is_cause(first[0].mode, truth, seen))] if first else None
-    return {"case": name, "healthy": truth["healthy"], "status": seen.verdict.status, "first": top, "entries": entries}
+    top = [[h.mode.id, round(h.confidence, 4), int(_is_cause(h.mode, truth, seen))] for h in first]
+    return {"case": name, "healthy": truth["healthy"], "status": seen.verdict.status,
+            "first": top[0] if top else None, "entries": entries}
 
 
 def _is_cause(mode: FailureMode, truth: Mapping[str, Any], seen: Examination) -> bool:

@@ -2,10 +2,11 @@
 
     python benchmarks/measure_precision.py [JUDGEMENTS.json ...] [--out FILE] [--check]
 
-Reads `benchmarks/judgements/*.json`: for each case of a set at its first sight, which entries of the catalog matched and
-whether the entry's failure mode was the cause (`benchmarks/first_sight.py` writes them), and `public_programs.json`:
-findings on public programs, looked at one by one. A level of running counts for live checks alone: the text was judged at
-the level of code already. `--check` writes nothing and exits with 1 where the table is not what the judgements give.
+Reads `benchmarks/judgements/*.json`: for each case of a set at its first sight, which entries of the catalog matched
+and whether the entry's failure mode was the cause (`benchmarks/first_sight.py` writes them), and
+`public_programs.json`: findings on public programs, looked at one by one. A level of running counts for live checks
+alone: the text was judged at the level of code already. `--check` writes nothing and exits with 1 where the table is
+not what the judgements give.
 """
 
 from __future__ import annotations
@@ -61,7 +62,8 @@ class Counts:
 
 
 def entries(files: Iterable[Path]) -> Iterable[tuple[str, str, str, bool]]:
-    """(rule, role, bearing, right) of everything judged; an effect is no cause, so its entries teach nothing about causes."""
+    """(rule, role, bearing, right) of everything judged; an effect is no cause, so its entries teach nothing about
+    causes."""
     effects = {i for i, m in load_modes_with_effects().items() if m.effect}
     for file in files:
         data = json.loads(file.read_text(encoding="utf-8"))
@@ -100,7 +102,8 @@ def table(judged: Iterable[tuple[str, str, str, bool]]) -> str:
     for key in sorted(kinds.judged):
         rate[key] = kinds.rate(key, share[key[1]])
         out.append(f'[[kind]]\nplace = "{key[0]}"\nrole = "{key[1]}"\nbearing = "{key[2]}"\n'
-                   f"judged = {kinds.judged[key]}\nright = {kinds.right[key]}\nbound = {kinds.bound(key, share[key[1]]):.3f}\n")
+                   f"judged = {kinds.judged[key]}\nright = {kinds.right[key]}\n"
+                   f"bound = {kinds.bound(key, share[key[1]]):.3f}\n")
     for key in sorted(checks.judged):
         place = place_of(key[0])
         mine = [k for k in rate if k[0] == place and k[1] == key[1]]
@@ -135,7 +138,8 @@ def main() -> int:
     try:
         text = table(entries(files))
     except (OSError, ValueError, KeyError, TypeError) as error:
-        print(f"cannot read the judgements ({error!r}): expected what benchmarks/first_sight.py writes", file=sys.stderr)
+        print(f"cannot read the judgements ({error!r}): expected what benchmarks/first_sight.py writes",
+              file=sys.stderr)
         return 2
     if options.check:
         same = options.out.is_file() and options.out.read_text(encoding="utf-8") == text

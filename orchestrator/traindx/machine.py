@@ -103,7 +103,8 @@ def obvious(hypotheses: tuple[Hypothesis, ...], evidence: tuple[Evidence, ...]) 
     if not hypotheses or hypotheses[0].location is None:
         return False
     rivals = [h for h in hypotheses[1:] if h.status != "ruled_out" and h.confidence >= OBVIOUS]
-    return hypotheses[0].confidence >= OBVIOUS and not rivals and any(e.bearing == "cause" and e.strength != "guessed" for e in evidence)
+    seen = any(e.bearing == "cause" and e.strength != "guessed" for e in evidence)
+    return hypotheses[0].confidence >= OBVIOUS and not rivals and seen
 
 
 def _characterized(s: Session, e: ev.Characterized) -> Session:

@@ -160,7 +160,8 @@ def _brief_comparison(comparison: dict[str, Any]) -> dict[str, Any]:
 
 
 def _weight(report: Report, weighed: Weighed) -> str:
-    return f"{report.exhibits[weighed.finding]} {weighed.weight:+.1f} ({weighed.strength.value}, {weighed.bearing.value})"
+    how = f"{weighed.strength.value}, {weighed.bearing.value}"
+    return f"{report.exhibits[weighed.finding]} {weighed.weight:+.1f} ({how})"
 
 
 def extract_metrics(reach: Reach, given: asked.ExtractMetrics, say: Say) -> str:
@@ -356,7 +357,8 @@ TOOLS: dict[str, Tool] = {t.name: t for t in (
          asked.ExtractMetrics, extract_metrics, "fewer metrics, start and end, a smaller max_rows"),
     Tool("list_findings", "Findings in logs and code",
          "Every finding of the instruments in a run's artifacts, one JSON object a line: id, rule, severity, strength "
-         "(how it was seen: ran, derived, guessed), bearing (how near to the cause: cause, sign, companion), statement with measured values, place.",
+         "(how it was seen: ran, derived, guessed), bearing (how near to the cause: cause, sign, companion), "
+         "statement with measured values, place.",
          asked.ListFindings, list_findings, "rule, min_severity, fewer paths"),
     Tool("audit_code", "Audit training code",
          "Static audit of PyTorch and JAX training code, never imported or run: one finding a line with file, line, "

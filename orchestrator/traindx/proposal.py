@@ -114,7 +114,8 @@ def _is_code(file: str) -> bool:
 
 
 def _weighed(items: Sequence[triage.Weighed], exhibits: Exhibits) -> tuple[str, ...]:
-    return tuple(f"[{exhibits[w.finding]}] {w.weight:+.1f} ({w.strength.value}, {w.bearing.value}): {w.finding.statement}" for w in items)
+    return tuple(f"[{exhibits[w.finding]}] {w.weight:+.1f} ({w.strength.value}, {w.bearing.value}): "
+                 f"{w.finding.statement}" for w in items)
 
 
 def hypothesis(found: triage.Hypothesis, exhibits: Exhibits, places: Places,

@@ -28,7 +28,8 @@ ANSWERS = {"seen": "seen", "not_seen": "not seen in what was read", "not_underst
 BESIDE = "seen as well: a fault of its own beside the first, not instead of it"
 APART = "no rival of the first: it would be a fault beside it, and its share is counted by itself"
 """Said of a hypothesis whose confidence does not go off the first one's."""
-_WEIGHED = re.compile(r"\[(?P<id>[A-Z]\d{3}-\d+)\] (?P<weight>[+-]\d+\.\d+) \((?P<strength>\w+), (?P<bearing>\w+)\): (?P<text>.*)", re.S)
+_WEIGHED = re.compile(r"\[(?P<id>[A-Z]\d{3}-\d+)\] (?P<weight>[+-]\d+\.\d+) "
+                      r"\((?P<strength>\w+), (?P<bearing>\w+)\): (?P<text>.*)", re.S)
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,8 @@ def test_the_error_that_was_diagnosed_is_no_accident_when_it_comes_again(tmp_pat
     text = TRACE.format(line=1, error="OSError: [Errno 28] No space left on device")
     found = Finding(rule="L522", title="disk", source="log", severity=Severity.HIGH, bearing=Bearing.CAUSE,
                     statement="the disk is full", where=Location(step=0))
-    cited = Evidence(id="E1", statement="the disk is full", rule="L522", strength="ran", bearing="cause", finding=found.to_json())
+    cited = Evidence(id="E1", statement="the disk is full", rule="L522", strength="ran", bearing="cause",
+                     finding=found.to_json())
     about_it = diagnosis(evidence=(cited,))
     how, run = Verify(command="x"), ended(tmp_path, text)
     assert hindrance(about_it, how, run, NewRun((found,)), [CHANGE], tmp_path) is None

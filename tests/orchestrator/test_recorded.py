@@ -64,6 +64,7 @@ def test_a_diagnosis_offers_it(root: Path, monkeypatch: pytest.MonkeyPatch) -> N
     (root / "fit.py").write_text(fixture.read_text())
     (root / "train.py").write_text("import fit\n")
     run_at(root, "1")
-    assert "traindx debug . --verify 'python fit.py --rate 0.1'" in diagnose(["."], symptom="it is not learning").next_checks
+    found = diagnose(["."], symptom="it is not learning")
+    assert "traindx debug . --verify 'python fit.py --rate 0.1'" in found.next_checks
     (root / "traindx-run" / "1" / "run.json").unlink()
     assert "traindx debug . --verify 'python train.py'" in diagnose(["."], symptom="it is not learning").next_checks

@@ -40,7 +40,8 @@ def finding(rule: str = "L101", severity: Severity = Severity.CRITICAL, step: fl
                    statement=f"loss is nan from step {step:g}", where=Location(step=step), source="log.txt")
 
 
-SEEN = Evidence(id="E1", statement="loss is nan", value="nan", place="log.txt:9", strength="ran", bearing="cause", rule="L101",
+SEEN = Evidence(id="E1", statement="loss is nan", value="nan", place="log.txt:9", strength="ran", bearing="cause",
+                rule="L101",
                 finding=finding().to_json())
 FAULT = diagnosis(evidence=(SEEN,))
 

@@ -47,7 +47,8 @@ def mode(name: str, *speaks: Speaks, symptoms: tuple[str, ...] = ("divergence",)
 def finding(rule: str, *, bearing: Bearing = Bearing.SIGN, severity: Severity = Severity.HIGH,
             step: float | None = 10.0, **measured: object) -> Finding:
     where = Location(file="log.txt", line=3, step=step)
-    return Finding(rule, rule, severity, bearing, f"{rule} saw it", where, "log.txt", measured)  # type: ignore[arg-type]
+    return Finding(rule, rule, severity, bearing, f"{rule} saw it", where, "log.txt",
+                   measured)  # type: ignore[arg-type]
 
 
 def catalog(*modes: FailureMode) -> dict[str, FailureMode]:
@@ -103,7 +104,8 @@ def test_modes_of_one_symptom_compete_and_others_do_not() -> None:
     rival = mode("b", Speaks("L603", "sign"))
     stranger = mode("c", Speaks("L401", "sign"), symptoms=("memory",))
     alone = rank([finding("L602")], catalog(ours))[0].confidence
-    found = {h.mode.id: h for h in rank([finding("L602"), finding("L603"), finding("L401")], catalog(ours, rival, stranger))}
+    seen = [finding("L602"), finding("L603"), finding("L401")]
+    found = {h.mode.id: h for h in rank(seen, catalog(ours, rival, stranger))}
     assert found["a"].confidence < 0.5 < alone
     assert found["c"].confidence == pytest.approx(alone)
 
@@ -197,7 +199,8 @@ FINDINGS = st.lists(st.builds(
     finding, RULES, bearing=st.sampled_from(list(Bearing)), severity=st.sampled_from(list(Severity)),
     step=st.one_of(st.none(), st.floats(0, 1e6))), max_size=12)
 ENTRIES = st.lists(st.builds(Speaks, RULES, st.sampled_from(ROLES)), min_size=1, max_size=4)
-SYMPTOMS = st.lists(st.sampled_from(["nonfinite", "divergence", "not-learning", "memory"]), min_size=1, max_size=3, unique=True)
+KINDS = st.sampled_from(["nonfinite", "divergence", "not-learning", "memory"])
+SYMPTOMS = st.lists(KINDS, min_size=1, max_size=3, unique=True)
 MODES = st.lists(st.builds(lambda e, s: (e, tuple(s)), ENTRIES, SYMPTOMS), min_size=1, max_size=6)
 SLOW = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture], deadline=None)
 
@@ -250,7 +253,8 @@ def test_much_evidence_does_not_overflow() -> None:
 
 
 def test_a_finding_that_speaks_for_and_against_one_mode_stands_on_one_side_only() -> None:
-    both = mode("a", Speaks("L302", "cause"), against=(Speaks("L302", "contradicts", (Condition("at_resume", False),)),))
+    against = Speaks("L302", "contradicts", (Condition("at_resume", False),))
+    both = mode("a", Speaks("L302", "cause"), against=(against,))
     (top, *_) = rank([finding("L302", at_resume=False)], catalog(both))
     assert [(w.weight, len(top.speaks_against)) for w in top.speaks_for] == [(pytest.approx(weight("cause") - 1.5), 0)]
 
@@ -275,7 +279,8 @@ def test_a_finding_of_the_part_itself_says_that_it_is_there() -> None:
 
 
 def test_what_has_no_evidence_never_stands_above_what_has() -> None:
-    modes = catalog(mode("a", Speaks("L102", "cause")), mode("b", Speaks("L102", "hint")), mode("c", Speaks("L999", "cause")))
+    modes = catalog(mode("a", Speaks("L102", "cause")), mode("b", Speaks("L102", "hint")),
+                    mode("c", Speaks("L999", "cause")))
     shown = rank([finding("L102")], modes)
     assert [h.mode.id for h in shown] == ["a", "b", "c"]
     assert [h.confidence for h in shown] == sorted((h.confidence for h in shown), reverse=True)

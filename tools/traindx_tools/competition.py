@@ -2,11 +2,11 @@
 
     confidence(m) = exp(s_m) / (exp(s_m) + unknown + sum of b * exp(c_n) over the rivals n of m)
 
-`s_m` is the prior of m and the weights of its evidence. A rival n shares a symptom with m, or rests on the same finding.
-It starts from its prior `b`, and its credit `c_n` counts what m does not predict: a finding that speaks for both helps the
-rival at most as much as it helps m, and one that m predicts (it shows a symptom of m, or an effect that m causes) does not
-help the rival at all. What the rivals' priors take is taken from the unknown, which keeps at least a tenth. So an
-observation that a cause predicts never lowers that cause, and an effect is no rival of its cause.
+`s_m` is the prior of m and the weights of its evidence. A rival n shares a symptom with m, or rests on the same
+finding. It starts from its prior `b`, and its credit `c_n` counts what m does not predict: a finding that speaks for
+both helps the rival at most as much as it helps m, and one that m predicts (it shows a symptom of m, or an effect that
+m causes) does not help the rival at all. What the rivals' priors take is taken from the unknown, which keeps at least
+a tenth. So an observation that a cause predicts never lowers that cause, and an effect is no rival of its cause.
 """
 
 from __future__ import annotations
@@ -53,6 +53,10 @@ class Candidate:
         """The finding that carries it."""
         return self.pro[0]
 
+    def seen_apart_from(self, other: Candidate) -> bool:
+        """Whether the cause was seen in the run by something that tells nothing of the other."""
+        return any(w.in_run and w.bearing is Bearing.CAUSE and id(w.finding) not in other.gains for w in self.pro)
+
     def predicts(self, weighed: Weighed) -> bool:
         """Whether a finding is what this mode would bring about."""
         return weighed.in_run and bool(shows(weighed.finding) & set(self.mode.symptoms))
@@ -65,9 +69,12 @@ class Candidate:
     def credit(self, rival: Candidate) -> float:
         """What the rival gains by evidence that this mode does not account for, in log-odds."""
         total = 0.0
+        shared = None if _alike(self, rival) else self.lead.finding
         for w in (*rival.pro, *rival.con, *rival.through):
             if w.weight > 0.0 and w.strength is Strength.GUESSED:
                 continue  # a guess makes no hypothesis, so it argues none away
+            if shared is not None and w.finding is not shared:
+                continue  # what it explains besides is no business of this mode
             mine = self.gains.get(id(w.finding))
             if mine is None and self.predicts(w):
                 mine = 0.0
@@ -78,15 +85,19 @@ class Candidate:
 def compete(one: Candidate, other: Candidate) -> bool:
     """Whether two modes are rivals.
 
-    An effect and its cause are none, and neither are two causes that were both seen in the run: a program can have two
-    faults. Modes that rest on one finding always are: one fact has one cause.
+    An effect and its cause are none, and neither are two causes each of which was seen in the run by something of its
+    own: a program can have two faults. Modes that rest on one finding are, whatever they look like: one fact has one
+    cause.
     """
     if other.mode.id in one.mode.causes or one.mode.id in other.mode.causes:
         return False
-    if one.lead.finding is other.lead.finding:
-        return True
-    both_seen = all(c.lead.in_run and c.lead.bearing is Bearing.CAUSE for c in (one, other))
-    return bool(set(one.mode.symptoms) & set(other.mode.symptoms)) and not both_seen
+    if one.seen_apart_from(other) and other.seen_apart_from(one):
+        return False
+    return _alike(one, other) or one.lead.finding is other.lead.finding
+
+
+def _alike(one: Candidate, other: Candidate) -> bool:
+    return bool(set(one.mode.symptoms) & set(other.mode.symptoms))
 
 
 def rivals_of(one: Candidate, others: Sequence[Candidate]) -> dict[str, float]:

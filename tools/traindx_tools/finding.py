@@ -135,7 +135,8 @@ class Finding:
     """One thing that an instrument saw.
 
     `rule` is a letter for where it was seen (L logs, C code, D data, W weights, T torch, J jax, R ranks, X experiments)
-    and three digits. `statement` is one sentence with the measured values in it. `source` names the artifact that was read.
+    and three digits. `statement` is one sentence with the measured values in it. `source` names the artifact that was
+    read.
     """
 
     rule: str

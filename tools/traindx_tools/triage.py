@@ -4,10 +4,10 @@ Every failure mode starts from the same prior log-odds. Each finding that its fi
 that kind were worth where it was measured (`catalog/precision.py`), once. Modes compete for what was seen
 (`competition.py`); some mass always stays on the unknown.
 
-Text suspects, the run convicts. The confidence is capped by the best evidence: by how it was seen (ran 0.97, derived 0.85,
-guessed 0.55) and by how near it is to the cause (the cause 0.97, a sign 0.85, a companion 0.55). Text alone stays below
-0.70 unless something of this run agrees with it, or, up to 0.80, the person's own words. An effect stays below 0.70
-whatever was seen: it asks for its cause. Below 0.70 the honest answer is "needs more data".
+Text suspects, the run convicts. The confidence is capped by the best evidence: by how it was seen (ran 0.97, derived
+0.85, guessed 0.55) and by how near it is to the cause (the cause 0.97, a sign 0.85, a companion 0.55). Text alone
+stays below 0.70 unless something of this run agrees with it, or, up to 0.80, the person's own words. An effect stays
+below 0.70 whatever was seen: it asks for its cause. Below 0.70 the honest answer is "needs more data".
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from traindx_tools.symptom.kinds import cap_for
 from traindx_tools.symptom.parse import parse
 from traindx_tools.symptom.stated import StatedSymptom
 from traindx_tools.symptoms import observed_symptoms
-from traindx_tools.weighing import Hypothesis, Weighed, described, matched, netted, onset, place_of
+from traindx_tools.weighing import Hypothesis as Hypothesis
+from traindx_tools.weighing import Weighed as Weighed
+from traindx_tools.weighing import described, matched, netted, onset, place_of
 
 CONFIDENT = 0.70
 """At or above: a diagnosis. Below: more data is needed (requirement E9)."""
@@ -85,7 +87,8 @@ def timeline(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def _supported(mode: FailureMode, pro: Sequence[Weighed], seen: frozenset[str]) -> bool:
-    """Whether findings make a hypothesis: neither a remark (INFO) alone does, nor a guess, unless the person saw it too.
+    """Whether findings make a hypothesis: neither a remark (INFO) alone does, nor a guess, unless the person saw it
+    too.
 
     Slowness explains slowness and nothing else: a mode that only makes a run slow is no cause of what a person
     describes in other words, and, where nothing is described, a cause only if it was found to do harm (MEDIUM).
@@ -160,8 +163,8 @@ def _hypothesis(found: Candidate, others: Sequence[Candidate], findings: Sequenc
     sure = share(found.score, rivals)
     limit, why = _limit(found, findings, said)
     mode, claim, issue, mechanism = described(found.mode, found.pro)
-    return Hypothesis(mode, found.score, min(sure, limit), (*found.pro, *found.through), found.con, claim, issue, mechanism,
-                      place_of(found.pro), rivals, why if limit < CONFIDENT or sure > limit else "",
+    return Hypothesis(mode, found.score, min(sure, limit), (*found.pro, *found.through), found.con, claim, issue,
+                      mechanism, place_of(found.pro), rivals, why if limit < CONFIDENT or sure > limit else "",
                       sum(found.accounts_for(f) for f in findings if f.severity is not Severity.INFO))
 
 
@@ -185,7 +188,8 @@ def _look_alikes(first: Hypothesis, taken: set[str], modes: Mapping[str, Failure
     for key in [*near, *(m.id for m in rivals)]:
         if key not in taken:
             taken.add(key)
-            yield found[key] if key in found else _unsupported(modes[key], min(most, BASE_RATE * (1 - first.confidence)))
+            rest = min(most, BASE_RATE * (1 - first.confidence))
+            yield found[key] if key in found else _unsupported(modes[key], rest)
 
 
 def _unsupported(mode: FailureMode, confidence: float) -> Hypothesis:

@@ -104,7 +104,8 @@ def matched(entries: Iterable[Speaks], findings: Sequence[Finding], words: str) 
 
 
 def _telling(weighed: Weighed) -> tuple[int, float, float]:
-    """The order of what speaks for or against a mode: what is nearest to it first, then what carries and weighs most."""
+    """The order of what speaks for or against a mode: what is nearest to it first, then what carries and weighs
+    most."""
     roles = (*ROLES, *COUNTER_ROLES)
     return (roles.index(weighed.role) if weighed.role in roles else len(roles), -weighed.cap, -abs(weighed.weight))
 

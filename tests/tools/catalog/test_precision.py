@@ -32,7 +32,8 @@ def measured(folder: Path, *cases: object, level: str = "code") -> str:
 
 
 def case(rule: str, role: str, right: bool, mode: str = "lr.too-high", healthy: bool = False) -> dict[str, object]:
-    return {"case": "c", "healthy": healthy, "status": "", "first": None, "entries": [[rule, role, "cause", mode, int(right)]]}
+    rows = [[rule, role, "cause", mode, int(right)]]
+    return {"case": "c", "healthy": healthy, "status": "", "first": None, "entries": rows}
 
 
 def test_the_check_itself_counts_before_its_kind_and_the_kind_before_the_role() -> None:

@@ -1,7 +1,7 @@
 """Loads and checks the failure modes: one TOML file each, under `modes/<family>/`.
 
-A failure mode is data: what it is called, why it happens, which findings speak for it and against it in what role, what it
-causes, how to confirm it and how to rule it out, how to fix it. Skills' reference pages and `traindx explain`
+A failure mode is data: what it is called, why it happens, which findings speak for it and against it in what role,
+what it causes, how to confirm it and how to rule it out, how to fix it. Skills' reference pages and `traindx explain`
 are rendered from the same files, so prose and engine never disagree.
 """
 
@@ -76,7 +76,8 @@ class Speaks:
         return self.bearing
 
     def weight_of(self, finding: Finding) -> float:
-        """What the finding adds to the log-odds of the mode, by measured precision; negative where it speaks against."""
+        """What the finding adds to the log-odds of the mode, by measured precision; negative where it speaks
+        against."""
         return load_precision().weight(self.rule, self.role, self.bearing_of(finding))
 
 

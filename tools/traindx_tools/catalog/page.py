@@ -113,8 +113,8 @@ def _bullets(items: Iterable[str]) -> str:
 
 def _worth(mode: FailureMode) -> str:
     """What is said before the evidence: what it adds up from, and what the mode brings about."""
-    told = [f"Before any evidence: {PRIOR:+.1f} log-odds. What each finding below adds was measured on programs and runs that "
-            "its author had not seen (`catalog/precision.toml`)."]
+    told = [f"Before any evidence: {PRIOR:+.1f} log-odds. What each finding below adds was measured on programs and "
+            "runs that its author had not seen (`catalog/precision.toml`)."]
     told += ["It is an effect: something that is seen, and that has a cause of its own."] if mode.effect else []
     told += [f"It brings about: {', '.join(mode.causes)}."] if mode.causes else []
     return _fill(" ".join(told))

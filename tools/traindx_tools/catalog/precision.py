@@ -1,9 +1,9 @@
 """What a finding is worth: measured, never typed.
 
-`precision.toml` is written by `benchmarks/measure_precision.py` from judgements on programs and runs that the author of a
-check had not seen. For each entry of the catalog that matched there it was noted whether its failure mode was the cause.
-A kind of entry (where it was seen, its role for the mode, the finding's bearing) is pooled; a check has its own figures,
-drawn to those of its kind while it has fewer than 20 judgements. The weight of an entry in log-odds follows:
+`precision.toml` is written by `benchmarks/measure_precision.py` from judgements on programs and runs that the author
+of a check had not seen. For each entry of the catalog that matched there it was noted whether its failure mode was the
+cause. A kind of entry (where it was seen, its role for the mode, the finding's bearing) is pooled; a check has its own
+figures, drawn to those of its kind while it has fewer than 20 judgements. The weight of an entry in log-odds follows:
 
     weight = logit(Jeffreys lower bound of its precision) - logit(base rate of a mode)
 
@@ -36,14 +36,16 @@ COUNTER_ROLES = ("refutes", "contradicts", "unusual")
 """What an observation is for a mode that it speaks against, the strongest first."""
 
 BASE_RATE = 0.047
-"""Share of the failure modes with any evidence that are the cause, before what speaks for them is looked at (log-odds -3)."""
+"""Share of the failure modes with any evidence that are the cause, before what speaks for them is looked at
+(log-odds -3)."""
 PRIOR = math.log(BASE_RATE / (1.0 - BASE_RATE))
 
 _PLACES = {"C": "code", "L": "log"}
 
 
 def place_of(rule: str) -> str:
-    """Where a rule looks: "code", "log" (curves), "error" (messages), or "live" (processes, files, ranks, experiments)."""
+    """Where a rule looks: "code", "log" (curves), "error" (messages), or "live" (processes, files, ranks,
+    experiments)."""
     return "error" if rule.startswith("L5") else _PLACES.get(rule[0], "live")
 
 
@@ -71,7 +73,8 @@ class Precision:
     against: Mapping[str, float]
 
     def of(self, rule: str, role: str, bearing: Bearing) -> Measured:
-        """The figures of a check in this role or a weaker one, whichever is better: a sign is no less than a companion."""
+        """The figures of a check in this role or a weaker one, whichever is better: a sign is no less than a
+        companion."""
         return max((self._in(rule, r, bearing) for r in ROLES[ROLES.index(role):]), key=lambda m: m.bound)
 
     def _in(self, rule: str, role: str, bearing: Bearing) -> Measured:

@@ -1,9 +1,9 @@
 """Does a finding rest on a name? The program's own names are taken away, and the rules that spoke look again.
 
-What a program does is the same under any names of its own variables, functions and classes. A finding that is still there
-when they are gone follows from what the program does; one that is gone had a name for a premise ("this loader is for
-validation, it is called val_loader"). Names that are not the program's own stay: what is imported, keywords of calls,
-methods, attributes, and what a text of the program spells. Lines stay where they are.
+What a program does is the same under any names of its own variables, functions and classes. A finding that is still
+there when they are gone follows from what the program does; one that is gone had a name for a premise ("this loader is
+for validation, it is called val_loader"). Names that are not the program's own stay: what is imported, keywords of
+calls, methods, attributes, and what a text of the program spells. Lines stay where they are.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ MOST_LINES = 8_000
 
 def without_names(findings: Sequence[Finding], files: Sequence[str | Path]) -> tuple[Finding, ...]:
     """The findings, those in code that are gone without the program's names marked with `by_name`."""
-    doubted = [f for f in findings if f.rule[0] == "C" and f.bearing is Bearing.CAUSE and f.severity is not Severity.INFO]
+    doubted = [f for f in findings
+               if f.rule[0] == "C" and f.bearing is Bearing.CAUSE and f.severity is not Severity.INFO]
     if not doubted:
         return tuple(findings)
     texts, _ = read_texts(files)
@@ -50,7 +51,8 @@ def _seen_again(texts: Sequence[Text], rules: Sequence[str]) -> set[tuple[str, s
 
 
 def _foreign(trees: Iterable[ast.Module]) -> frozenset[str]:
-    """Names that must stay in every file: those that are imported, passed by keyword, spelled in a text, or of a class."""
+    """Names that must stay in every file: those that are imported, passed by keyword, spelled in a text, or of a
+    class."""
     kept = set(_BUILT_IN)
     for node in (n for tree in trees for n in below(tree)):
         kept.update(_kept_by(node))

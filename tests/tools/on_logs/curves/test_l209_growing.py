@@ -18,7 +18,7 @@ def log(tmp_path: Path, commit: list[float]) -> Run:
     return read_run([tmp_path / "log.txt"])
 
 
-@pytest.mark.parametrize(("commit", "kind", "strength"), [
+@pytest.mark.parametrize(("commit", "kind", "bearing"), [
     ([40.0, 38.0, 35.0, 34.0, 33.0, 32.0, 31.0, 30.0], "auxiliary", Bearing.SIGN),
     ([0.1, 1.0, 6.0, 12.0, 20.0, 30.0, 40.0, 45.0], "growing", Bearing.COMPANION),
 ])
