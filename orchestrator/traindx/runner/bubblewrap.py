@@ -1,0 +1,84 @@
+"""Bubblewrap, where it is there and permitted: namespaces of its own for mounts, processes, IPC and the session."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+
+from traindx.runner.devices import passed_on
+from traindx.runner.plan import Plan, within
+
+PROGRAM = "bwrap"
+ENTRIES_OF_TMP = 300
+"""Of /tmp, that stay readable at their place."""
+
+KEYS = ("~/.ssh", "~/.aws", "~/.gnupg", "~/.kube", "~/.azure", "~/.docker", "~/.config/gcloud", "~/.netrc",
+        "~/.git-credentials", "~/.pypirc", "~/.config/gh")
+"""Keys that no training run needs."""
+_AS_ROOT = ("--cap-drop", "ALL", "--cap-add", "CAP_DAC_OVERRIDE", "--cap-add", "CAP_DAC_READ_SEARCH")
+
+
+def find(environment: Mapping[str, str], workspace: str) -> str | None:
+    """The program, from an absolute folder of PATH outside of the workspace."""
+    for folder in environment.get("PATH", os.defpath).split(os.pathsep):
+        program = os.path.join(folder, PROGRAM)
+        if os.path.isabs(folder) and os.access(program, os.X_OK) and not within(os.path.realpath(program), workspace):
+            return program
+    return None
+
+
+def works(program: str) -> bool:
+    """True where it starts here: containers and some distributions forbid its namespaces."""
+    try:
+        child = os.posix_spawn(program, [*_base(program), "--", "/bin/sh", "-c", ":"], os.environ,
+                               file_actions=[(os.POSIX_SPAWN_OPEN, n, "/dev/null", os.O_RDWR, 0) for n in (0, 1, 2)])
+        return os.waitpid(child, 0)[1] == 0
+    except OSError:
+        return False
+
+
+def _base(program: str) -> list[str]:
+    root = _AS_ROOT if os.geteuid() == 0 else ()
+    return [program, "--die-with-parent", "--new-session", "--unshare-pid", "--unshare-ipc", *root, "--ro-bind", "/",
+            "/", "--dev", "/dev", "--proc", "/proc"]
+
+
+def around(program: str, plan: Plan, private_tmp: str, cwd: str, inner: Sequence[str]) -> list[str]:
+    """The words that start `inner` in namespaces of its own, with the folders of the plan in them."""
+    words = _base(program)
+    for device in passed_on():
+        words += ["--dev-bind-try", device, device]
+    words += ["--bind", private_tmp, "/tmp", "--bind", private_tmp, "/var/tmp"]
+    for path in _of_tmp(private_tmp):
+        words += ["--ro-bind-try", path, path]
+    words += ["--ro-bind", plan.workspace, plan.workspace]
+    writable = [*([plan.workspace] if plan.open_workspace else []), *plan.full, *plan.shared]
+    for path in sorted(dict.fromkeys(p for p in writable if p != "/tmp"), key=len):
+        words += ["--bind", path, path]
+    if plan.open_workspace:
+        sessions = os.path.join(plan.workspace, "scratch", "debug")
+        words += ["--ro-bind-try", sessions, sessions] if not any(within(w, sessions) for w in plan.full) else []
+    for path in map(os.path.expanduser, KEYS) if plan.hide_keys else ():
+        words += ["--tmpfs", path] if os.path.isdir(path) else []
+        words += ["--ro-bind", "/dev/null", path] if os.path.isfile(path) else []
+    return [*words, "--chdir", cwd, "--", *inner]
+
+
+def _of_tmp(private_tmp: str) -> Iterator[str]:
+    """What lies in the real /tmp stays readable. The places made for it in the private one are cleared first."""
+    try:
+        names = sorted(os.listdir("/tmp"))[:ENTRIES_OF_TMP]
+    except OSError:
+        return
+    for name in names:
+        path, place = os.path.join("/tmp", name), os.path.join(private_tmp, name)
+        if os.path.islink(path) or within(private_tmp, path) or not (os.path.isdir(path) or os.path.isfile(path)):
+            continue
+        if not os.path.lexists(place) or _is_empty(place):
+            yield path
+
+
+def _is_empty(place: str) -> bool:
+    if os.path.islink(place):
+        return False
+    return not os.listdir(place) if os.path.isdir(place) else os.path.getsize(place) == 0
