@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
@@ -208,6 +208,15 @@ SURE = 0.80
 """Below, one more observation is asked for before a fix (over 80 % confidence or ask for more data)."""
 
 
+class ShownText(NamedTuple):
+    """The text that a place gets, line by line; no lines: the place is deleted."""
+
+    path: str
+    first: int
+    last: int
+    lines: tuple[str, ...]
+
+
 class Fix(Model):
     """One way to remove the cause, and how to see that it worked."""
 
@@ -231,6 +240,12 @@ class Fix(Model):
         """(path, first line, last line) of everything that this option touches; last < first is an insertion."""
         edits = tuple((e.path, e.line, e.end_line) for e in self.edits)
         return edits + tuple((i.path, i.line, i.last_line) for i in self.instructions)
+
+    @property
+    def bound(self) -> tuple[ShownText, ...]:
+        """The new text of each edit: what `policy` lets an edit put there."""
+        return tuple(ShownText(e.path, e.line, e.end_line, tuple(e.replacement.split("\n")) if e.replacement else ())
+                     for e in self.edits)
 
 
 class Approach(Model):

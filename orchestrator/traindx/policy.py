@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
-from traindx.covering import Placed, covers
+from traindx.covering import Bounded, Placed, content_fits, covers
 from traindx.phases import PHASES
 from traindx.scratch import SCRATCH
 
@@ -59,6 +59,8 @@ class Approved(Placed, Protocol):
     def option(self) -> str: ...
     @property
     def edits(self) -> Sequence[Edited]: ...
+    @property
+    def bound(self) -> Sequence[Bounded]: ...
 
 
 class Scope(NamedTuple):
@@ -212,6 +214,8 @@ def diagnostic(real: Path, scope: Scope) -> bool:
     scratch = scope.workspace.resolve() / SCRATCH
     if scratch.resolve() != scratch or not real.is_relative_to(scratch) or real == scratch:
         return False
+    if real.is_file() and real.stat().st_nlink > 1:
+        return False  # its other name may be a file of the project
     parts = real.relative_to(scratch).parts
     if (scratch / parts[0] / "journal.jsonl").exists():
         return len(parts) > 2 and parts[1] in _SESSION_WRITABLE
@@ -276,9 +280,17 @@ def _covered(path: str, old: str, new: str, scope: Scope) -> Verdict:
 
     for kind, start, stop, first, last in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         if kind != "equal" and not _place_covered(scope.fix, relative, start, stop, before, after[first:last]):
-            return _no(f"{path}:{start + 1}-{max(stop, start + 1)} is outside the approved change",
-                       "change only the approved lines; for more, present a new diagnosis")
+            return _outside(scope.fix, relative, path, start, stop)
     return within
+
+
+def _outside(fix: Approved, relative: str, path: str, start: int, stop: int) -> Verdict:
+    """The refusal, which names what was shown where the lines are right and the text is another one."""
+    what = f"{path}:{start + 1}-{max(stop, start + 1)} is outside the approved change"
+    if covers(fix, relative, start + 1, stop):
+        shown = [line for b in fix.bound if b.path == relative for line in b.lines]
+        what += f": the text that was shown and approved is {' | '.join(shown)[:300]!r}"
+    return _no(what, "change only the approved lines, to the text that was shown; for more, present a new diagnosis")
 
 
 def _differing(before: Sequence[str], after: Sequence[str]) -> tuple[int, int, int]:
@@ -294,26 +306,13 @@ def _differing(before: Sequence[str], after: Sequence[str]) -> tuple[int, int, i
 def _place_covered(fix: Approved, path: str, start: int, stop: int, before: list[str], new: list[str]) -> bool:
     """Lines move while several edits are made: text that an edit names is recognized where it stands now."""
     if covers(fix, path, start + 1, stop):
-        return True
+        return content_fits(fix.bound, path, start + 1, stop, before[start:stop], new)
     if before == [""]:
         return covers(fix, path, 1, 0)
     changed = "\n".join(before[start:stop])
     once = f"\n{chr(10).join(before)}\n".count(f"\n{changed}\n") == 1
     return bool(changed.strip()) and once and any(
         e.path == path and f"\n{changed}\n" in f"\n{e.original}\n" for e in fix.edits)
-
-
-def _bash(arguments: Mapping[str, Any], phase: str, scope: Scope) -> Verdict:
-    from traindx.shell_policy import refused_command  # its patterns take a while to compile
-
-    command = _text(arguments, "command")
-    if arguments.get("run_in_background"):
-        return _no("nothing runs in the background during a diagnosis", "run it in the foreground")
-    reason = refused_command(command, lambda path: readable(path, scope),
-                             lambda path: searchable(resolve(path, scope.workspace), None))
-    if reason is None:
-        return _ALLOW
-    return _no(reason, "use Read, Grep, Glob or the traindx tools; running code needs the user's consent (--run)")
 
 
 def _web(scope: Scope) -> Verdict:
@@ -331,7 +330,8 @@ _TOOLS: Mapping[str, Callable[[Mapping[str, Any], str, Scope], Verdict]] = {
     "Write": _write,
     "NotebookEdit": lambda a, p, s: _no("a notebook's cells have no lines that an approval could cover",
                                         "give the user the exact change to make"),
-    "Bash": _bash,
+    "Bash": lambda a, p, s: _no("no shell command is judged by its words", "use Read, Grep, Glob or the traindx tools; "
+                                "a coding agent's commands run in the protected runner"),
     "WebSearch": lambda a, p, s: _web(s),
     "WebFetch": lambda a, p, s: _web(s),
     "TodoWrite": lambda a, p, s: Verdict(True, "the agent's own list"),

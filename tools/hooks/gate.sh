@@ -34,6 +34,7 @@ start() {
     exit 1
 }
 
+[ "$event" = SessionStart ] && marked ended && start
 if marked open; then
     # Before an approval nothing is to be noted after an edit or a command.
     [ "$2" = call ] && ! marked fix && exit 0
@@ -44,9 +45,9 @@ case $event in PreToolUse | UserPromptSubmit) ;; *) exit 0 ;; esac
 # What may open a session, switch the gate, or decide in a person's place.
 input=$(cat)
 case $event:$input in
-    UserPromptSubmit:*[Tt][Rr][Aa][Ii][Nn][Dd][Xx]* | UserPromptSubmit:*ml-debug*) ;;
+    UserPromptSubmit:*[Tt][Rr][Aa][Ii][Nn][Dd][Xx]* | UserPromptSubmit:*-debug*) ;;
     UserPromptSubmit:*[Dd]ebug*session*) ;;
-    PreToolUse:*Skill*ml-debug* | PreToolUse:*ml-debug*Skill*) ;;
+    PreToolUse:*Skill*-debug* | PreToolUse:*-debug*Skill*) ;;
     PreToolUse:*traindx*approve* | PreToolUse:*traindx*reject* | PreToolUse:*traindx*revise*) ;;
     PreToolUse:*traindx.session* | PreToolUse:*traindx/gate/* | PreToolUse:*TRAINDX_GATE*) ;;
     *) exit 0 ;;

@@ -1,4 +1,4 @@
-"""Starts the protected runner with the standard library alone: `protected.py [--copy] -- COMMAND ...` (--help for more).
+"""Starts the protected runner with the standard library alone: `protected.py [--copy] -- COMMAND ...`.
 
 Nothing that the command does reaches the project: Linux holds it (Landlock, seccomp, bubblewrap where it is there).
 """

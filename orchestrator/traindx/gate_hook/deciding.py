@@ -63,16 +63,25 @@ def approve(state: State, shown: Shown | None, name: str, by: str) -> Outcome:
     edits = tuple(_originals(option, baseline))
     approval = Approval(shown.digest, shown.cause, option._replace(edits=edits), by, baseline, {})
     return state._replace(phase="fix", approval=approval, shown=shown), (
-        f"option {option.option} of diagnosis {shown.digest} is approved ({by}): {_named(option)} may be changed, "
+        f"option {option.option} of diagnosis {shown.digest} is approved ({by}): {named(option)} may be changed, "
         f"nothing else. Apply it, then verify{_commands(option)}")
 
 
-def _named(option: Option) -> str:
-    return ", ".join(f"{p} (new)" if b < a else f"{p}:{a}" if a == b else f"{p}:{a}-{b}" for p, a, b in option.places)
+def named(option: Option) -> str:
+    """The places of an option, each with the text that it may get where one was shown."""
+    return ", ".join(_named(option, place) for place in option.places)
+
+
+def _named(option: Option, place: Place) -> str:
+    path, first, last = place
+    where = f"{path} (new)" if last < first else f"{path}:{first}" if first == last else f"{path}:{first}-{last}"
+    shown = [line for b in option.bound if (b.path, b.first, b.last) == place for line in b.lines]
+    return f"{where} (to {' | '.join(shown)[:200]})" if shown else where
 
 
 def _commands(option: Option) -> str:
-    return " with: " + "; ".join(option.verify) if option.verify else ", write-protected in a copy"
+    return " with exactly: " + "; ".join(option.verify) if option.verify else (
+        " and ask the person: the option names no command")
 
 
 def _texts(workspace: str, option: Option) -> Iterator[tuple[str, str | None]]:

@@ -5,46 +5,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
 
+from traindx.gate_hook.answers import SILENT, Answer, Event, Place, is_within
 from traindx.gate_hook.state import Shown, State
-from traindx.gate_hook.store import Store
 
-Event = Mapping[str, Any]
+ABANDONED, ANOTHER_BEGINS = 86_400.0, 3_600.0
+"""Seconds of silence after which a gate ends: by itself, and where another conversation begins in its workspace."""
 
-
-class Answer(NamedTuple):
-    """What the host is told: a refusal of a tool call, or words for the agent and for the person."""
-
-    deny: str = ""
-    context: str = ""
-    """Added to what the agent reads."""
-    notice: str = ""
-    """Shown to the person."""
-    again: str = ""
-    """The agent's turn is not over yet, and why."""
-
-
-class Place(NamedTuple):
-    """Where an event happened."""
-
-    store: Store
-    plugin: str
-    workspace: str
-    """The project of the conversation."""
-
-    @property
-    def open_here(self) -> str | None:
-        """The workspace with an open session that the project is, or lies in."""
-        return next((w for w in self.store.workspaces() if _within(self.workspace, w)), None)
-
-
-SILENT = Answer()
-_SKILLS = ("ml-debug", "traindx:ml-debug")
-
-
-def _within(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
+_SKILLS = ("ml-debug", "pytorch-debugging", "jax-debugging", "distributed-debugging", "research-debug")
+"""Whichever of the pack is called: each leads to a fix."""
 
 
 def _about(event: Event, at: Place) -> str | None:
@@ -57,7 +26,7 @@ def _about(event: Event, at: Place) -> str | None:
     named = ("file_path", "notebook_path", "path", "command")
     paths = [str(given[n]) for n in named if isinstance(given.get(n), str)] if isinstance(given, Mapping) else []
     for workspace in at.store.workspaces():
-        if _within(cwd, workspace) or any(_reaches(p, cwd, workspace) for p in paths):
+        if is_within(cwd, workspace) or any(_reaches(p, cwd, workspace) for p in paths):
             return workspace
     return None
 
@@ -65,7 +34,7 @@ def _about(event: Event, at: Place) -> str | None:
 def _reaches(text: str, cwd: str, workspace: str) -> bool:
     """True for a path into the workspace, and for a command with such a path among its words."""
     words = {text, *re.findall(r"[^\s'\";|&<>()=]+", text[:20_000])}
-    return workspace in text or any(_within(os.path.realpath(os.path.join(cwd, os.path.expanduser(word))), workspace)
+    return workspace in text or any(is_within(os.path.realpath(os.path.join(cwd, os.path.expanduser(word))), workspace)
                                     for word in words if "\0" not in word and len(word) < 4096)
 
 
@@ -74,9 +43,9 @@ def before_tool(event: Event, at: Place) -> Answer:
     tool, arguments = str(event.get("tool_name")), event.get("tool_input")
     arguments = arguments if isinstance(arguments, Mapping) else {}
     if tool == "Skill":
-        called = str(arguments.get("skill") or arguments.get("command") or "").lstrip("/")
+        called = str(arguments.get("skill") or arguments.get("command") or "").lstrip("/").removeprefix("traindx:")
         if called in _SKILLS and "agent_id" not in event:
-            _open(at)
+            _open(at, str(event.get("session_id") or ""))
         return SILENT
     workspace = _about(event, at)
     if workspace is None:
@@ -87,27 +56,37 @@ def before_tool(event: Event, at: Place) -> Answer:
     if state is None:
         return Answer(deny=f"the gate of {workspace} is open on paper and has no state: the person closes it with "
                            '"close the debug session"')
+    if tool == "AskUserQuestion":
+        from traindx.gate_hook.questions import before_question
+
+        return before_question(event, state, at)
     from traindx.gate_hook.judging import judge
 
-    verdict = judge(tool, arguments, state, str(event.get("cwd") or workspace), at.plugin)
-    if verdict.allow:
-        return SILENT
-    return Answer(deny=f"traindx gate: {verdict.reason}. Instead: {verdict.next_step}")
+    ruling = judge(tool, event, state, str(event.get("cwd") or workspace), at.plugin)
+    if ruling.allow:
+        return SILENT if ruling.arguments is None else Answer(arguments=ruling.arguments)
+    if ruling.ask:
+        return Answer(ask=f"traindx gate: {ruling.reason}")
+    return Answer(deny=f"traindx gate: {ruling.reason}. Instead: {ruling.next_step}")
 
 
-def _decides_elsewhere(tool: str, arguments: Mapping[str, Any]) -> Answer:
+_DECIDES = re.compile(
+    r"(?:^|[;&|(\s'\"])(?:\S*/)?(?:traindx|python[\d.]*\s+(?:-\w+\s+)*-m\s+traindx)\s+(?:approve|reject|revise)\b"
+    r"|traindx\.session\b.*\b(?:decide|direct|reopen_approach|confirm_fix)\b|\btraindx/gate/|\bTRAINDX_GATE", re.DOTALL)
+"""A reminder for a conversation without a closed gate, where commands run as they are; behind a closed one, the runner
+holds them."""
+
+
+def _decides_elsewhere(tool: str, arguments: Mapping[str, object]) -> Answer:
     """Approving a session of `traindx debug` is the person's, whether a session is open here or not."""
-    if tool == "Bash":
-        from traindx.gate_hook.commands import decides
-
-        if decides(str(arguments.get("command") or "")):
-            return Answer(deny="traindx gate: decisions on a diagnosis and the gate's state are the person's. "
+    if tool == "Bash" and _DECIDES.search(str(arguments.get("command") or "")):
+        return Answer(deny="traindx gate: decisions on a diagnosis and the gate's state are the person's. "
                                "Instead: show the diagnosis and wait; the person types the command (`! traindx "
                                "approve ...` in Claude Code)")
     return SILENT
 
 
-def _open(at: Place) -> tuple[State, bool]:
+def _open(at: Place, conversation: str) -> tuple[State, bool]:
     """The open state, and whether it was opened just now."""
     from traindx.gate_hook.deciding import new_state
 
@@ -116,29 +95,36 @@ def _open(at: Place) -> tuple[State, bool]:
         known = at.store.read(here) if here is not None else None
         if known is not None:
             return known, False
-        state = new_state(at.workspace, at.store.read(at.workspace))
+        state = new_state(at.workspace, at.store.read(at.workspace))._replace(conversation=conversation)
         at.store.write(state)
         return state, True
 
 
+_HOW_IT_WORKS = (
+    "Shell commands need no approval of the gate: each is run so that it cannot change the project. Experiment freely; "
+    "write below scratch/debug/ (from the shell below scratch/debug/probes/ where the rest is refused), or in a copy: "
+    "{copy}. A command's background jobs end with it. Edits to the project are refused until the person approved a "
+    "diagnosis that you showed in Gate 4 form: six sections; the cause with path:line; each option A, B begins with "
+    "its place and new text (`A: train.py:3: EPS = 1e-6`) and states each further place on a line `change: path:line: "
+    "text` or `change: path (new)`, or shows a diff; the command that verifies in backticks after the word Verify. The "
+    'person types "approve A" or "approve B" and nothing else, and "close the debug session" to end.')
+
+
 def told(state: State, plugin: str) -> str:
     """The state in words for the agent."""
-    from traindx.gate_hook.commands import how_to_run
+    from traindx.gate_hook.deciding import named
+    from traindx.gate_hook.wrapping import how_to_run
 
     head = f"traindx gate: a debug session is open in {state.workspace}, phase {state.phase}. "
     if state.phase == "fix" and state.approval is not None:
         option = state.approval.option
-        covered = ", ".join(f"{p}:{a}-{b}" if b >= a else f"{p} (new)" for p, a, b in option.places)
-        run = how_to_run(plugin, option.verify[0] if option.verify else "COMMAND", copy=True)
-        return f"{head}Option {option.option} is approved: only {covered} may be changed. Verify it: {run}"
+        how = (f"Verify it with exactly `{option.verify[0]}`, in {state.workspace}; in a copy that may be written: "
+               f"{how_to_run(plugin, option.verify[0], copy=True)}" if option.verify else
+               "It names no command that verifies it: show what changed and ask the person")
+        return f"{head}Option {option.option} is approved: only {named(option)} may be changed. {how}"
     if state.phase == "halted":
         return head + "Three fixes of one approach failed: nothing is edited before the person decided."
-    return head + (
-        "Edits to the project are refused until the person approved a diagnosis that you showed in Gate 4 form (six "
-        "sections; the cause and each option A, B with path:line; new files as `path (new)`; the command that verifies "
-        "in backticks after the word Verify). Diagnostics go to scratch/debug/. Code runs write-protected: "
-        f"{how_to_run(plugin)} (--copy before -- for a copy that may be written). The person approves with "
-        '"approve A" or "approve B" and ends with "close the debug session".')
+    return head + _HOW_IT_WORKS.format(copy=how_to_run(plugin, copy=True))
 
 
 def after_tool(event: Event, at: Place) -> Answer:
@@ -171,42 +157,34 @@ def _after_edit(event: Event, state: State, at: Place) -> tuple[State, str] | No
 
 
 def _after_question(event: Event, state: State, at: Place) -> tuple[State, str] | None:
-    """An answer of the person to the question tool decides with the same words as a prompt."""
-    from traindx.gate_hook import deciding
-    from traindx.gate_hook.phrases import said
+    from traindx.gate_hook.questions import after_question
 
-    response = event.get("tool_response")
-    answers = response.get("answers") if isinstance(response, Mapping) else None
-    if "agent_id" in event or not isinstance(answers, Mapping):
-        return None
-    for answer in answers.values():
-        decision = said(str(answer))
-        if decision is not None and decision.kind == "approve":
-            shown = _shown(event, state, at)
-            return deciding.approve(state, shown, decision.option, "the person's answer to a question")
-        if decision is not None and decision.kind == "different":
-            return deciding.different(state)
-    return None
+    return after_question(event, state)
 
 
 def _after_command(event: Event, state: State, at: Place) -> tuple[State, str] | None:
-    """Did a verification of the approved fix end, and how?"""
+    """Did the verification of the approved fix end, and how? Any other end than 0 is a strike or a question."""
     from traindx.gate_hook import deciding
-    from traindx.gate_hook.commands import NEVER_RAN, exit_code, is_verification, protected
+    from traindx.gate_hook.verification import NEVER_RAN, exit_code, in_background, is_agreed
 
     approval = state.approval
     if state.phase != "fix" or approval is None or not approval.left:
         return None
     given = event.get("tool_input")
-    command = str(given.get("command") or "") if isinstance(given, Mapping) else ""
-    ran = protected(command, at.plugin) or (command if state.runs else None)
-    if ran is None or not is_verification(ran, approval.option.verify):
+    arguments = given if isinstance(given, Mapping) else {}
+    cwd = str(event.get("cwd") or state.workspace)
+    if not is_agreed(str(arguments.get("command") or ""), approval.option.verify, cwd, state, at.plugin):
         return None
+    ran = approval.option.verify[0]
     if event.get("hook_event_name") == "PostToolUse":
+        if in_background(arguments, event.get("tool_response")):
+            return state, f"`{ran[:160]}` runs in the background: its end is not seen here. Run it in the foreground"
         return deciding.passed(state)
     code = exit_code(str(event.get("error") or ""))
     if code is None or code in NEVER_RAN or event.get("is_interrupt"):
-        return None
+        how = "was interrupted" if code is None else f"ended with exit code {code}"
+        return state, (f"`{ran[:160]}` {how}: that verifies nothing. Make it run, or show the output and ask the "
+                       'person, who decides: "the fix failed" or "the fix works"')
     return deciding.strike(state, f"`{ran[:160]}` ended with exit code {code}")
 
 
@@ -215,26 +193,15 @@ _AFTER: Mapping[str, Callable[[Event, State, Place], tuple[State, str] | None]] 
     "Bash": _after_command}
 
 
-def _shown(event: Event, state: State, at: Place) -> Shown | None:
-    """The complete diagnosis that stands in this conversation: the last that was shown."""
-    from traindx.gate_hook.presented import looks_like_one, read_diagnosis
-    from traindx.gate_hook.transcript import last_said
-
-    conversation = str(event.get("session_id") or "")
-    text = last_said(str(event.get("transcript_path") or ""))
-    if looks_like_one(text):
-        found = read_diagnosis(text, state.workspace, conversation)
-        return found if isinstance(found, Shown) else None
-    return state.shown if state.shown is not None and state.shown.conversation == conversation else None
-
-
 def turn_ended(event: Event, at: Place) -> Answer:
     """The assistant's turn is over: a diagnosis in its last message is what the person now sees."""
     from traindx.gate_hook.presented import looks_like_one, read_diagnosis
 
     text, here = str(event.get("last_assistant_message") or ""), at.open_here
-    if here is None or not looks_like_one(text):
+    if here is None or at.store.is_off(here):
         return SILENT
+    if not looks_like_one(text):
+        return _unverified(event, at.store.read(here))
     with at.store.locked():
         state = at.store.read(here)
         if state is None:
@@ -249,6 +216,18 @@ def turn_ended(event: Event, at: Place) -> Answer:
     return SILENT
 
 
+def _unverified(event: Event, state: State | None) -> Answer:
+    """A fix that was applied is verified before the turn ends, or the person is told that it was not."""
+    approval = state.approval if state is not None else None
+    if approval is None or not approval.left or approval.passed:
+        return SILENT
+    verify = approval.option.verify
+    lacking = f"traindx gate: the approved fix ({', '.join(approval.left)}) was not verified"
+    if verify and not event.get("stop_hook_active"):
+        return Answer(again=f"{lacking}. Run exactly `{verify[0]}` in the workspace, or say why that is impossible.")
+    return Answer(notice=f'{lacking}. "the fix works" or "the fix failed" is yours to say.')
+
+
 def prompt(event: Event, at: Place) -> Answer:
     """A person typed something: a decision, or not."""
     from traindx.gate_hook.phrases import almost, said
@@ -259,7 +238,7 @@ def prompt(event: Event, at: Place) -> Answer:
         at.store.switch(here or at.workspace, off=decision.kind == "off")
         return _both(f"the gate is {decision.kind} in {here or at.workspace}")
     if decision is not None and decision.kind == "open":
-        state, _ = _open(at)
+        state, _ = _open(at, str(event.get("session_id") or ""))
         return Answer(context=told(state, at.plugin))
     if here is None or at.store.is_off(here):
         return SILENT
@@ -281,14 +260,16 @@ def _hint(here: str, at: Place) -> Answer:
     if state is None or state.phase == "fix":
         return SILENT
     return Answer(context='traindx gate: this prompt approves nothing. If a diagnosis was shown, ask the person to '
-                          'type "approve A" or "approve B".')
+                          'type "approve A" or "approve B", alone.')
 
 
 def _decided(kind: str, option: str, reason: str, event: Event, state: State, at: Place) -> tuple[State, str]:
     from traindx.gate_hook import deciding
 
     if kind == "approve":
-        return deciding.approve(state, _shown(event, state, at), option, "the person's prompt")
+        from traindx.gate_hook.questions import shown_now
+
+        return deciding.approve(state, shown_now(event, state), option, "the person's prompt")
     if kind == "strike":
         return deciding.strike(state, "the person says that the fix failed")
     if kind == "verified":
@@ -297,7 +278,8 @@ def _decided(kind: str, option: str, reason: str, event: Event, state: State, at
         return deciding.different(state)
     if kind == "reopen":
         return deciding.reopen(state, reason)
-    return state._replace(runs=True), "the person agreed that code is run without write protection in this session"
+    return state._replace(runs=True), ("the person agreed that commands run without write protection in this session: "
+                                       "from here on the gate holds the file tools alone")
 
 
 def _close(here: str, at: Place) -> Answer:
@@ -330,15 +312,57 @@ def subagent_begins(event: Event, at: Place) -> Answer:
                           "values and places. Edits to the project are refused; diagnostics go to scratch/debug/.")
 
 
+def conversation_ends(event: Event, at: Place) -> Answer:
+    """The gate ends with the conversation that opened it."""
+    here = at.open_here
+    state = at.store.read(here) if here is not None else None
+    if here is None or state is None or state.conversation != str(event.get("session_id") or ""):
+        return SILENT
+    _close(here, at)
+    at.store.ended(here, there=True)
+    return SILENT
+
+
+def expire(event: Event, at: Place) -> str:
+    """Ends a gate that nobody has spoken to for a day, or for an hour where another conversation begins. What is said
+    about it, or nothing."""
+    here = at.open_here
+    if here is None:
+        return ""
+    silent = at.store.silent_for(here)
+    begins = event.get("hook_event_name") == "SessionStart" and event.get("source") in ("startup", "clear", "resume")
+    state = None
+    if begins and ANOTHER_BEGINS < silent <= ABANDONED:
+        state = at.store.read(here)
+    another = state is not None and state.conversation != str(event.get("session_id") or "")
+    if silent > ABANDONED or another:
+        _close(here, at)
+        return (f"traindx gate: the debug session in {here} has ended by itself, for its conversation has been silent "
+                f"for {silent / 3600:.0f} h; edits are free. The skill ml-debug opens a new one.")
+    at.store.heard(here)
+    return ""
+
+
 def conversation_begins(event: Event, at: Place) -> Answer:
     """After a restart or a compaction the agent is told where the gate stands."""
     here = at.open_here
-    if here is None or at.store.is_off(here):
+    if here is None:
+        return _ended_before(at)
+    if at.store.is_off(here):
         return SILENT
     state = at.store.read(here)
     return SILENT if state is None else Answer(context=told(state, at.plugin))
 
 
+def _ended_before(at: Place) -> Answer:
+    """Said once: the debug session of the last conversation is over."""
+    if not at.store.ended(at.workspace, there=False):
+        return SILENT
+    return _both(f"the debug session in {at.workspace} ended with its conversation; edits are free. The skill ml-debug "
+                 "opens a new one")
+
+
 EVENTS: Mapping[str, Callable[[Event, Place], Answer]] = {
     "PreToolUse": before_tool, "PostToolUse": after_tool, "PostToolUseFailure": after_tool, "UserPromptSubmit": prompt,
-    "Stop": turn_ended, "SubagentStart": subagent_begins, "SessionStart": conversation_begins}
+    "Stop": turn_ended, "SubagentStart": subagent_begins, "SessionStart": conversation_begins,
+    "SessionEnd": conversation_ends}

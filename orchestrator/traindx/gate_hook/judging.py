@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from traindx.gate_hook.mcp_servers import OUR_TOOLS, declared, is_ours
 from traindx.gate_hook.state import State
-from traindx.policy import Scope, Verdict, allowed
+from traindx.gate_hook.wrapping import wrapped
+from traindx.policy import Scope, allowed
 from traindx.strike_levels import STRIKES_OUT
 
 HARMLESS = frozenset({
@@ -19,49 +20,57 @@ HARMLESS = frozenset({
     "StructuredOutput", "ReportFindings", "ListAgents", "SendMessage", "CronList", "CronDelete", "ExitWorktree"})
 """Tools that change no file of the project and type nothing in the person's name. What is not known is refused."""
 
-_OURS = re.compile(r"mcp__plugin_traindx_traindx__\w+|mcp__traindx__(?:diagnose_run|plot_run|replay_batch|jaxpr)")
-"""The plugin's own server writes pictures below scratch/debug at most, and imports a file only where the person started
-it with that consent; other servers pass by their tools' names."""
-
-_READS = frozenset({"get", "list", "read", "search", "query", "fetch", "describe", "show", "view", "find", "lookup",
-                    "count", "explain", "extract", "analyze", "compare", "audit", "resolve", "check", "status",
-                    "inspect", "browse"})
-_WRITES = frozenset({"write", "edit", "create", "update", "delete", "remove", "move", "rename", "set", "put", "post",
-                     "apply", "patch", "replace", "insert", "append", "execute", "exec", "run", "commit", "push",
-                     "save", "add", "upload", "eval", "kill", "start", "stop", "submit", "merge"})
-
 _TO_THE_PERSON = ('The person decides: "approve A" or "approve B" after a complete diagnosis was shown, "close the '
                   'debug session" to end it.')
 
 
-def judge(tool: str, arguments: Mapping[str, Any], state: State, cwd: str, plugin: str) -> Verdict:
-    """Whether the call may happen. What cannot be judged is refused."""
-    if tool in HARMLESS:
-        return _question(arguments) if tool == "AskUserQuestion" else Verdict(True, "changes nothing")
-    if tool.startswith("mcp__"):
-        return _mcp(tool)
-    if tool == "Bash":
-        from traindx.gate_hook.commands import judge_command
+class Ruling(NamedTuple):
+    """What becomes of a call: allowed as it is, allowed with other arguments, refused, or asked of the person."""
 
-        return judge_command(arguments, cwd, plugin, runs=state.runs)
+    allow: bool
+    reason: str = ""
+    next_step: str = ""
+    ask: bool = False
+    arguments: Mapping[str, Any] | None = None
+
+
+def judge(tool: str, event: Mapping[str, Any], state: State, cwd: str, plugin: str) -> Ruling:
+    """Whether the call may happen. What cannot be judged is refused."""
+    given = event.get("tool_input")
+    arguments = given if isinstance(given, Mapping) else {}
+    if tool in HARMLESS:
+        return Ruling(True)
+    if tool.startswith("mcp__"):
+        return _mcp(tool, event)
+    if tool == "Bash":
+        return _command(arguments, state, plugin)
     if tool in _WRITERS:
         return _written(tool, arguments, state, cwd)
-    return Verdict(False, f"the tool {tool!r} is not known to be harmless", "use Read, Grep, Glob or Bash that reads")
+    return Ruling(False, f"the tool {tool!r} is not known to be harmless", "use Read, Grep, Glob or Bash")
 
 
-def _question(arguments: Mapping[str, Any]) -> Verdict:
-    if arguments.get("answers"):
-        return Verdict(False, "a question that brings its own answers asks nobody", "ask without `answers`")
-    return Verdict(True, "asks the person")
+def _command(arguments: Mapping[str, Any], state: State, plugin: str) -> Ruling:
+    """No command is judged: each runs in the protected runner, unless the person agreed to runs without it."""
+    command = str(arguments.get("command") or "")
+    if state.runs or not command.strip():
+        return Ruling(True)
+    try:
+        line = wrapped(command, plugin, state.workspace)
+    except ValueError as error:
+        return Ruling(False, str(error), "write less in one command")
+    return Ruling(True, arguments={**arguments, "command": line})
 
 
-def _mcp(tool: str) -> Verdict:
-    """Our own server reads only; of others, tools whose name says that they read and nothing else."""
-    words = set(re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", tool.split("__")[-1]).lower()))
-    if _OURS.fullmatch(tool) or (words & _READS and not words & _WRITES):
-        return Verdict(True, "reads by its name")
-    return Verdict(False, f"the MCP tool {tool!r} is not known to only read", "use Read, Grep, Glob or the traindx "
-                                                                              "tools")
+def _mcp(tool: str, event: Mapping[str, Any]) -> Ruling:
+    """Our own server is known; another one's tools are what they declare."""
+    reads = True if is_ours(tool, OUR_TOOLS) else declared(event)
+    if reads:
+        return Ruling(True)
+    if reads is None:
+        return Ruling(False, f"the MCP tool {tool} does not declare that it only reads: it may change something while "
+                      "no fix is approved", "the person decides", ask=True)
+    return Ruling(False, f"the MCP tool {tool} declares that it changes things", "use Read, Grep, Glob or the traindx "
+                  f"tools. {_TO_THE_PERSON}")
 
 
 def scope_of(state: State) -> Scope:
@@ -73,12 +82,12 @@ def scope_of(state: State) -> Scope:
                  baseline={path: (text or "").replace("\r\n", "\n") for path, text in approval.baseline.items()})
 
 
-def _written(tool: str, arguments: Mapping[str, Any], state: State, cwd: str) -> Verdict:
+def _written(tool: str, arguments: Mapping[str, Any], state: State, cwd: str) -> Ruling:
     as_tool, given = _WRITERS[tool](arguments, cwd)
     verdict = allowed(as_tool, given, "fix" if state.phase == "fix" else "gather", scope_of(state))
     if verdict.allow:
-        return verdict
-    return Verdict(False, _why(verdict.reason, state), f"{verdict.next_step}. {_TO_THE_PERSON}")
+        return Ruling(True)
+    return Ruling(False, _why(verdict.reason, state), f"{verdict.next_step}. {_TO_THE_PERSON}")
 
 
 def _why(reason: str, state: State) -> str:

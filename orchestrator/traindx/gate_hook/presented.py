@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
 from zlib import adler32, crc32
 
-from traindx.gate_hook.state import Option, Place, Shown
+from traindx.gate_hook.changes import PLACE, changes_in
+from traindx.gate_hook.state import Option, Shown
 from traindx.sections import SECTIONS, empty
 
 _LINE = r"^[#>*_\d.) \t]*{heading}[ \t]*[:*_]*[ \t]*(?P<rest>[^\n]*)$"
 _OPTION = re.compile(r"^[-*>#+_ \t]*(?:(?:option|fix)[ \t]+)?(?P<name>[AB])(?:\*\*|__)?"
                      r"[ \t]*(?:[:.)(]|[-\u2013\u2014] )", re.IGNORECASE | re.MULTILINE)
-_PLACE = re.compile(r"(?<![\w/.:-])(?P<path>(?:[\w.@+-]+/)*[\w.@+-]*\.\w+):(?P<first>\d{1,7})"
-                    r"(?:[ \t]?[-\u2013][ \t]?(?P<last>\d{1,7}))?")
-_NEW = re.compile(r"(?<![\w/.:-])(?P<path>(?:[\w.@+-]+/)*[\w.@+-]*\.\w+)`?[ \t]*\(new(?: file)?\)", re.IGNORECASE)
 _QUOTED = re.compile(r"`([^`\n]{3,400})`")
 _FENCED = re.compile(r"```\w*\n(.*?)```", re.DOTALL)
 _COMMAND = re.compile(
@@ -32,10 +29,12 @@ def read_diagnosis(text: str, workspace: str, conversation: str = "") -> Shown |
         return lacking
     options = _options(parts["Proposed Fix"], workspace)
     problems = [f"section '{heading}' says nothing" for heading, said in parts.items() if empty(said)]
-    if not _PLACE.search(parts["Root Cause"]):
+    if not PLACE.search(parts["Root Cause"]):
         problems.append("section 'Root Cause' names no path:line")
     if not options:
-        problems.append("section 'Proposed Fix' names no path:line (or `path (new)`) that a fix may change")
+        problems.append("section 'Proposed Fix' states no change: begin an option with its place, as in `A: train.py:3: "
+                        "EPS = 1e-6`, and state each further one on a line `change: path:line: new text` or "
+                        "`change: path (new)`, or show a diff")
     if problems:
         return tuple(problems)
     whole = "\n".join(parts.values()).encode("utf-8", "surrogateescape")
@@ -71,37 +70,20 @@ def _sections(text: str) -> tuple[dict[str, str], tuple[str, ...]]:
 def _options(text: str, workspace: str) -> tuple[Option, ...]:
     marks = list(_OPTION.finditer(text))
     pieces = [("A", text)] if not marks else [
-        (m["name"].upper(), text[m.start():n.start() if n is not None else len(text)])
+        (m["name"].upper(), text[m.end():n.start() if n is not None else len(text)])
         for m, n in zip(marks, [*marks[1:], None], strict=True)]
     joined: dict[str, str] = {}
     for name, piece in pieces:
-        joined[name] = f"{joined.get(name, '')}\n{piece}"
-    shared = _commands(text[:marks[0].start()] if marks else "")
-    made = (Option(name, _places(piece, workspace), (*_commands(piece), *shared)) for name, piece in joined.items())
+        joined[name] = f"{joined[name]}\n{piece}" if name in joined else piece
+    shared = commands_in(text[:marks[0].start()] if marks else "")
+    made = []
+    for name, piece in joined.items():
+        changes = changes_in(piece, workspace)
+        made.append(Option(name, changes.places, (*commands_in(piece), *shared), (), changes.bound))
     return tuple(o for o in made if o.places)
 
 
-def _places(text: str, workspace: str) -> tuple[Place, ...]:
-    found: dict[Place, None] = {}
-    for match in _PLACE.finditer(text):
-        path = _inside(match["path"], workspace)
-        first, last = int(match["first"]), int(match["last"] or match["first"])
-        if path is not None and last >= first > 0:
-            found[(path, first, last)] = None
-    for match in _NEW.finditer(text):
-        path = _inside(match["path"], workspace)
-        if path is not None and not os.path.lexists(os.path.join(workspace, path)):
-            found[(path, 1, 0)] = None
-    return tuple(found)
-
-
-def _inside(path: str, workspace: str) -> str | None:
-    """The path relative to the workspace; None where it leaves it."""
-    relative = os.path.normpath(os.path.relpath(os.path.join(workspace, path), workspace))
-    return None if relative.startswith("..") or os.path.isabs(relative) else relative.replace(os.sep, "/")
-
-
-def _commands(text: str) -> tuple[str, ...]:
+def commands_in(text: str) -> tuple[str, ...]:
     """Commands that stand after the word "verify": in backticks of that line, or in the fence that follows."""
     found: list[str] = []
     for match in _VERIFY.finditer(text):

@@ -9,7 +9,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from traindx.gate_hook.events import EVENTS, Answer, Place
+from traindx.gate_hook.answers import Answer, Place
+from traindx.gate_hook.events import EVENTS, expire
 from traindx.gate_hook.state import StateDamaged
 from traindx.gate_hook.store import Store, state_folder
 
@@ -26,7 +27,10 @@ def main(name: str, plugin: str, text: str, environment: Mapping[str, str]) -> i
         event = json.loads(text)
         workspace = os.path.realpath(environment.get("CLAUDE_PROJECT_DIR") or str(event.get("cwd") or os.getcwd()))
         at = Place(Store(state_folder(environment)), plugin, workspace)
+        ended = expire(event, at)
         answer = EVENTS[name](event, at)
+        if ended:
+            answer = answer._replace(context=f"{ended} {answer.context}".strip(), notice=ended)
     except StateDamaged as error:
         return _closed(name, f'its state is damaged ({error}). The person repairs it with "close the debug session"')
     except Exception as error:  # noqa: BLE001 - whatever it is, the gate stays closed
@@ -45,7 +49,11 @@ def shape(name: str, answer: Answer) -> dict[str, Any] | None:
     specific: dict[str, Any] = {"hookEventName": name}
     if answer.deny:
         specific |= {"permissionDecision": "deny", "permissionDecisionReason": answer.deny}
-    if answer.context:
+    if answer.ask:
+        specific |= {"permissionDecision": "ask", "permissionDecisionReason": answer.ask}
+    if answer.arguments is not None:
+        specific["updatedInput"] = dict(answer.arguments)
+    if answer.context and name != "SessionEnd":
         specific["additionalContext"] = answer.context
     said: dict[str, Any] = {"hookSpecificOutput": specific} if len(specific) > 1 else {}
     if answer.again:

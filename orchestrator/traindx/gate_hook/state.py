@@ -22,6 +22,15 @@ class Original(NamedTuple):
     original: str
 
 
+class Bound(NamedTuple):
+    """The text that a place may get, where the diagnosis shows it; no lines: the place is deleted."""
+
+    path: str
+    first: int
+    last: int
+    lines: tuple[str, ...]
+
+
 class Option(NamedTuple):
     """One option of a diagnosis as a person was shown it; what `policy.Approved` asks for."""
 
@@ -30,6 +39,8 @@ class Option(NamedTuple):
     verify: tuple[str, ...] = ()
     """Commands that the diagnosis names as its verification."""
     edits: tuple[Original, ...] = ()
+    bound: tuple[Bound, ...] = ()
+    """What the diagnosis shows of the new text: an approval covers that text, not only its lines."""
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -84,7 +95,9 @@ class State(NamedTuple):
     approval: Approval | None = None
     strikes: tuple[Strike, ...] = ()
     runs: bool = False
-    """The person agreed that code is run here without write protection."""
+    """The person agreed that commands run here without write protection."""
+    conversation: str = ""
+    """The conversation that opened it; the gate ends with it."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -113,7 +126,7 @@ def state_from(data: Any) -> State:
                 dict(approval["baseline"]), dict(approval["left"]), bool(approval["passed"])),
             tuple(Strike(str(s["key"]), str(s["cause"]), _places(s["places"]), str(s["learned"]))
                   for s in data["strikes"]),
-            bool(data["runs"]))
+            bool(data["runs"]), str(data.get("conversation", "")))
     except (KeyError, TypeError, ValueError) as error:
         raise StateDamaged(f"{type(error).__name__}: {error}") from error
 
@@ -124,4 +137,6 @@ def _places(given: Any) -> tuple[Place, ...]:
 
 def _option(given: Any) -> Option:
     return Option(str(given["option"]), _places(given["places"]), tuple(map(str, given["verify"])),
-                  tuple(Original(str(e["path"]), str(e["original"])) for e in given["edits"]))
+                  tuple(Original(str(e["path"]), str(e["original"])) for e in given["edits"]),
+                  tuple(Bound(str(b["path"]), int(b["first"]), int(b["last"]), tuple(map(str, b["lines"])))
+                        for b in given.get("bound", ())))

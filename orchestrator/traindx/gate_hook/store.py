@@ -1,13 +1,14 @@
 """Where the gate's state lives: in the user's state folder, outside of every workspace.
 
-No call that the gate allows can write there: file tools reach the workspace only, commands only read, and code runs
-write-protected. An empty `open/` is what the launcher looks at before it starts Python at all.
+No call that the gate allows can write there: file tools reach the workspace only, and commands run in the protected
+runner. An empty `open/` is what the launcher looks at before it starts Python at all.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -73,6 +74,14 @@ class Store:
         """True while a debug session is open there."""
         return (self.folder / "open" / name_of(workspace)).exists()
 
+    def heard(self, workspace: str) -> None:
+        """Something happened in the workspace just now."""
+        os.utime(self.folder / "open" / name_of(workspace))
+
+    def silent_for(self, workspace: str) -> float:
+        """Seconds since something happened in the workspace."""
+        return time.time() - (self.folder / "open" / name_of(workspace)).stat().st_mtime
+
     def is_off(self, workspace: str) -> bool:
         """True where a person has switched the gate off."""
         return (self.folder / "off" / name_of(workspace)).exists()
@@ -80,6 +89,12 @@ class Store:
     def switch(self, workspace: str, *, off: bool) -> None:
         """Switch the gate of a workspace off or on again."""
         self._mark("off", workspace, there=off)
+
+    def ended(self, workspace: str, *, there: bool) -> bool:
+        """Note that a session ended with its conversation, or forget it; returns whether it was noted."""
+        noted = (self.folder / "ended" / name_of(workspace)).exists()
+        self._mark("ended", workspace, there=there)
+        return noted
 
     def read(self, workspace: str) -> State | None:
         """The state of a workspace's gate, or None where it never had one. Raises StateDamaged."""

@@ -1,4 +1,4 @@
-"""Socket addresses as the kernel takes them: which of them lead to a place where something is done in a person's name."""
+"""Socket addresses as the kernel takes them: which of them lead to where something is done in a person's name."""
 
 from __future__ import annotations
 

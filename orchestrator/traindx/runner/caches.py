@@ -13,11 +13,11 @@ ENTRIES_AT_MOST = 2_000
 """Of one folder; a larger cache is read where it is and cannot be filled."""
 
 LINKED: tuple[tuple[str, str, str], ...] = (
-    ("XDG_CACHE_HOME", "~/.cache", "xdg"),
-    ("HF_HOME", "~/.cache/huggingface", "huggingface"),
-    ("HF_HUB_CACHE", "~/.cache/huggingface/hub", "hf-hub"),
-    ("HF_DATASETS_CACHE", "~/.cache/huggingface/datasets", "hf-datasets"),
-    ("TORCH_HOME", "~/.cache/torch", "torch"),
+    ("XDG_CACHE_HOME", "$HOME_CACHE", "xdg"),
+    ("HF_HOME", "$HF_HOME", "huggingface"),
+    ("HF_HUB_CACHE", "$HF_HOME/hub", "hf-hub"),
+    ("HF_DATASETS_CACHE", "$HF_HOME/datasets", "hf-datasets"),
+    ("TORCH_HOME", "$HOME_CACHE/torch", "torch"),
     ("KERAS_HOME", "~/.keras", "keras"),
 )
 """Variable, the default, the private folder: entries of the real one are linked."""
@@ -29,17 +29,15 @@ FRESH: tuple[tuple[str, str], ...] = (
     ("WANDB_CACHE_DIR", "wandb-cache"), ("WANDB_CONFIG_DIR", "wandb-config"), ("IPYTHONDIR", "ipython"))
 """Caches that are filled anew: compiled code, packages, settings."""
 
-_WITHIN_HF = ("hub", "datasets")
-
 
 def cache_variables(private: str, environment: Mapping[str, str]) -> dict[str, str]:
     """The variables that send each library's cache to its private folder."""
     made = {variable: _folder(private, name) for variable, name in FRESH}
-    hf_home = environment.get("HF_HOME")
+    home = environment.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    hf_home = environment.get("HF_HOME") or os.path.join(home, "huggingface")
     for variable, default, name in LINKED:
-        inner = os.path.basename(default)
-        usual = os.path.join(hf_home, inner) if hf_home and inner in _WITHIN_HF else os.path.expanduser(default)
-        real = environment.get(variable) or usual
+        usual = default.replace("$HF_HOME", hf_home).replace("$HOME_CACHE", home)
+        real = environment.get(variable) or os.path.expanduser(usual)
         folder = _folder(private, name)
         if _link_entries(os.path.realpath(real), folder):
             made[variable] = folder

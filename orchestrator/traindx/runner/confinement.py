@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import _socket
 import ctypes
 import os
 import signal
 import stat
 import sys
 from collections.abc import Callable, Mapping, Sequence
-
-import _socket
 
 from traindx.runner import capabilities, copying, landlock, seccomp, syscalls
 from traindx.runner.devices import PLAIN, SHARED_MEMORY, passed_on
@@ -75,8 +74,8 @@ def _start(confined: Callable[[], None], command: Sequence[str], cwd: str, envir
         with_caches = environment_of(plan.cache, environment, plan.tmp)
         os.chdir(plan.copy or cwd)
         os.closerange(3, 65_536)
-        for number in (signal.SIGPIPE, signal.SIGXFSZ, *_FORWARDED):
-            signal.signal(number, signal.SIG_DFL)
+        for restored in (signal.SIGPIPE, signal.SIGXFSZ, *_FORWARDED):
+            signal.signal(restored, signal.SIG_DFL)
         code = _NOT_FOUND
         os.execvpe(command[0], list(command), with_caches)
     except CannotProtect as error:

@@ -166,7 +166,8 @@ def _of_copy(target: str) -> list[int]:
         about = os.lstat(target)
     except OSError:
         return []
-    return [about.st_ino, about.st_ctime_ns, about.st_size] if stat.S_ISREG(about.st_mode) and about.st_nlink == 1 else []
+    own = stat.S_ISREG(about.st_mode) and about.st_nlink == 1
+    return [about.st_ino, about.st_ctime_ns, about.st_size] if own else []
 
 
 def _is_large(folder: str) -> bool:

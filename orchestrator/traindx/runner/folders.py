@@ -9,6 +9,7 @@ import os
 import stat
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import NamedTuple
 from zlib import crc32
 
@@ -45,10 +46,8 @@ def made_below(root: str, parts: tuple[str, ...]) -> str:
     try:
         for part in parts:
             path = os.path.join(path, part)
-            try:
+            with suppress(FileExistsError):
                 os.mkdir(part, dir_fd=at)
-            except FileExistsError:
-                pass
             at = _entered(at, part, path)
     finally:
         os.close(at)
@@ -70,10 +69,8 @@ def private_folders(workspace: str, environment: Mapping[str, str]) -> Private:
     base = environment.get(FOLDER_VARIABLE) or f"/tmp/traindx-{os.getuid()}"
     if not os.path.isabs(base) or within(os.path.realpath(base), workspace):
         raise CannotProtect(f"{FOLDER_VARIABLE} is {base}, expected an absolute path outside of {workspace}")
-    try:
+    with suppress(FileExistsError):
         os.mkdir(base, 0o700)
-    except FileExistsError:
-        pass
     about = os.lstat(base)
     if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid() or about.st_mode & 0o022:
         raise CannotProtect(f"{base} is not a folder of yours that only you can write: remove it, or name another in "
@@ -105,8 +102,8 @@ def removed(folder: str) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-class in_use:  # noqa: N801 - reads as a statement
-    """Holds a folder's lock while it is entered; the value says whether nobody else does. `shared`: with other runs."""
+class in_use:
+    """Holds a folder's lock while it is entered; the value says whether it was free. `shared`: with other runs."""
 
     def __init__(self, folder: str, shared: bool = False) -> None:
         self.folder, self.shared, self.file = folder, shared, -1
@@ -115,8 +112,8 @@ class in_use:  # noqa: N801 - reads as a statement
         import fcntl
 
         try:
-            self.file = os.open(os.path.join(self.folder, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW,
-                                0o600)
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+            self.file = os.open(os.path.join(self.folder, "lock"), flags, 0o600)
             fcntl.flock(self.file, (fcntl.LOCK_SH if self.shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except OSError:
             return False
@@ -149,7 +146,8 @@ def sessions(scratch: str) -> Iterator[str]:
 
 def _ignored_by_git(scratch: str) -> None:
     try:
-        file = os.open(os.path.join(scratch, ".gitignore"), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        file = os.open(os.path.join(scratch, ".gitignore"), flags, 0o644)
     except OSError:
         return
     os.write(file, b"*\n")

@@ -128,7 +128,7 @@ def _owner_stays(at: int) -> list[Instruction]:
 
 
 def _no_datagrams(streams: bool) -> list[Instruction]:
-    """Local datagram sockets send to any address without connecting; where nobody connects for it, no local socket is made."""
+    """A local datagram socket sends to any address without connecting. Where nobody connects for it, none is made."""
     refuse, allow = (_RETURN, 0, 0, _fail(errno.EACCES)), (_RETURN, 0, 0, _ALLOW)
     head = [_argument(0), (_EQUAL, 1, 0, _UNIX), allow]
     if not streams:

@@ -200,7 +200,7 @@ class Caller:
             os.close(process)
 
     def open_path(self, folder: int, path: str, follow: bool = True) -> int:
-        """The file that the caller means, opened to be pointed at only. `folder`: as the calls ending in "at" take it."""
+        """The file that the caller means, opened to be pointed at only. `folder`: as openat(2) takes it."""
         if not path:
             raise refused(errno.ENOENT)
         flags = os.O_PATH | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)

@@ -25,7 +25,8 @@ The logarithm at train.py:7 reaches 0: EPS vanishes in float32 (E1, p = 1.0 at s
 1e-12 is below the resolution of float32 near 1, so that 1 - p + EPS is 0.
 ## Proposed Fix
 A (targeted): train.py:3: EPS = 1e-6. The loss stays finite. Verify: `python train.py --steps 1300`.
-B (broader): train.py:6-7 with log1p and tests/test_loss.py (new). Verify: `python -m pytest tests`.
+B (broader): train.py:6-7 with a finite logarithm. Verify: `python -m pytest tests`.
+change: tests/test_loss.py (new)
 ## What This Fix Will Change
 Probabilities are clipped at 1e-6.
 ## What This Fix Will NOT Fix
@@ -52,6 +53,20 @@ class Conversation:
         out = self.capsys.readouterr().out
         answer: dict[str, Any] = json.loads(out) if out else {}
         return {**answer, **answer.get("hookSpecificOutput", {})}
+
+    def runs(self, command: str, **arguments: Any) -> str:
+        """The line that is run in the place of this command."""
+        said = self.event("PreToolUse", tool_name="Bash", tool_input={"command": command, **arguments})
+        return str(said.get("updatedInput", {"command": command})["command"])
+
+    def asks(self, *labels: str, answer: str) -> str:
+        """The agent asks a question that offers these answers; what the gate says to the person's answer."""
+        given = {"questions": [{"question": "Which fix?", "options": [{"label": label} for label in labels]}]}
+        said = self.event("PreToolUse", tool_name="AskUserQuestion", tool_input=given)
+        question = said.get("updatedInput", given)["questions"][0]["question"]
+        done = self.event("PostToolUse", tool_name="AskUserQuestion", tool_input=given,
+                          tool_response={"answers": {question: answer}})
+        return str(done.get("additionalContext", ""))
 
     def call(self, tool: str, **arguments: Any) -> str:
         """Asks whether a tool may be called; the reason of a refusal, or ""."""
@@ -81,9 +96,8 @@ class Conversation:
         return refused
 
     def verifies(self, command: str = "python train.py --steps 1300", code: int = 1) -> str:
-        """Runs a command write-protected; what the gate says when it ended with this exit code."""
-        line = f"python3 {RUNNER} --copy -- {command}"
-        assert self.call("Bash", command=line) == ""
+        """The agent runs a command in a copy; what the gate says when it ended with this exit code."""
+        line = self.runs(f"python3 {RUNNER} --copy -- {command}")
         fields: dict[str, Any] = {"tool_name": "Bash", "tool_input": {"command": line}}
         if code == 0:
             said = self.event("PostToolUse", **fields, tool_response={"stdout": "", "stderr": ""})
