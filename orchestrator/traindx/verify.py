@@ -116,7 +116,7 @@ def specification(verify: Verify, workspace: Path, sandbox: Sandbox | None = Non
     words = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
     open_to = [*(workspace / w for w in verify.writable), *writable]
     return {
-        "argv": words if sandbox is None else sandbox.around(words, workspace, os.environ, open_to),
+        "argv": words if sandbox is None else sandbox.around(words, workspace, open_to),
         "cwd": str(workspace.resolve()),
         "timeout": verify.timeout,
         "memory_bytes": memory_limit(verify),

@@ -18,8 +18,14 @@ KEYS = ("~/.ssh", "~/.aws", "~/.gnupg", "~/.kube", "~/.azure", "~/.docker", "~/.
 _AS_ROOT = ("--cap-drop", "ALL", "--cap-add", "CAP_DAC_OVERRIDE", "--cap-add", "CAP_DAC_READ_SEARCH")
 
 
+SWITCH = "TRAINDX_BUBBLEWRAP"
+"""Set to `off`, it leaves bubblewrap aside: Landlock and seccomp hold alone."""
+
+
 def find(environment: Mapping[str, str], workspace: str) -> str | None:
     """The program, from an absolute folder of PATH outside of the workspace."""
+    if environment.get(SWITCH) == "off":
+        return None
     for folder in environment.get("PATH", os.defpath).split(os.pathsep):
         program = os.path.join(folder, PROGRAM)
         if os.path.isabs(folder) and os.access(program, os.X_OK) and not within(os.path.realpath(program), workspace):
@@ -52,12 +58,11 @@ def around(program: str, plan: Plan, private_tmp: str, cwd: str, inner: Sequence
     for path in _of_tmp(private_tmp):
         words += ["--ro-bind-try", path, path]
     words += ["--ro-bind", plan.workspace, plan.workspace]
-    writable = [*([plan.workspace] if plan.open_workspace else []), *plan.full, *plan.shared]
-    for path in sorted(dict.fromkeys(p for p in writable if p != "/tmp"), key=len):
-        words += ["--bind", path, path]
+    sessions = os.path.join(plan.workspace, "scratch", "debug")
     if plan.open_workspace:
-        sessions = os.path.join(plan.workspace, "scratch", "debug")
-        words += ["--ro-bind-try", sessions, sessions] if not any(within(w, sessions) for w in plan.full) else []
+        words += ["--bind", plan.workspace, plan.workspace, "--ro-bind-try", sessions, sessions]
+    for path in sorted(dict.fromkeys(p for p in (*plan.full, *plan.shared) if p != "/tmp"), key=len):
+        words += ["--bind", path, path]
     for path in map(os.path.expanduser, KEYS) if plan.hide_keys else ():
         words += ["--tmpfs", path] if os.path.isdir(path) else []
         words += ["--ro-bind", "/dev/null", path] if os.path.isfile(path) else []

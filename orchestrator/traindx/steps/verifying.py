@@ -65,7 +65,7 @@ def _with_sandbox(verification: Verification, outcomes: Sequence[Outcome], sandb
         return verification
     notes = [f"the command was {sandbox.said}"]
     if not verification.passed and sandbox.program and refused_a_write(outcomes[-1].folder / "output.log"):
-        notes.append("its output complains of a read-only file system: name the folder that it writes to "
+        notes.append("its output complains of a file that cannot be written: name the folder that it writes to "
                      "(--writable DIR), or run it without the sandbox (--no-sandbox)")
     return verification.model_copy(update={"notes": (*verification.notes, *notes)})
 

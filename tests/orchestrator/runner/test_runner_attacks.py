@@ -1,0 +1,121 @@
+"""Attacks on a project behind a closed gate. Each command is really run, and everything that it could reach compared.
+
+The commands stand in `data/attacks.json` (with the row of the review that found them) and `data/writing.json`. They run
+under Landlock and seccomp alone, as root and as another user, and with bubblewrap where that is there.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from closed_gate import RUNNER, ClosedGate, commands, differences
+
+from traindx.runner import bubblewrap, landlock
+
+NOBODY = 65_534
+ATTACKS = list(commands("attacks"))
+WRITING = list(commands("writing"))
+ALONE = {"TRAINDX_BUBBLEWRAP": "off"}
+
+pytestmark = [pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the runner needs Linux")]
+needs_landlock = pytest.mark.skipif(landlock.version() == 0, reason="this kernel has no Landlock")
+
+
+def bubblewrap_is_there() -> bool:
+    program = bubblewrap.find(os.environ, "/nowhere")
+    return program is not None and bubblewrap.works(program)
+
+
+needs_bubblewrap = pytest.mark.skipif(not bubblewrap_is_there(), reason="bubblewrap is not here or not permitted")
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    """Readable for another user too, which pytest's own folders are not."""
+    made = Path(tempfile.mkdtemp(prefix="gate-", dir="/tmp")).resolve()
+    made.chmod(0o755)
+    yield made
+    shutil.rmtree(made, ignore_errors=True)
+
+
+def closed(folder: Path, name: str, **how: Any) -> Iterator[ClosedGate]:
+    base = folder / name
+    base.mkdir()
+    gate = ClosedGate(base, **how)
+    gate.opens()
+    yield gate
+    gate.close()
+
+
+@pytest.fixture(scope="module")
+def alone(folder: Path) -> Iterator[ClosedGate]:
+    yield from closed(folder, "alone", extra=ALONE)
+
+
+@pytest.fixture(scope="module")
+def as_nobody(folder: Path) -> Iterator[ClosedGate]:
+    yield from closed(folder, "nobody", extra=ALONE, user=NOBODY)
+
+
+@pytest.fixture(scope="module")
+def wrapped(folder: Path) -> Iterator[ClosedGate]:
+    yield from closed(folder, "wrapped")
+
+
+def attacked(gate: ClosedGate, attack: dict[str, str]) -> None:
+    """Runs one attack; whatever it changed is made good before the next one."""
+    before = gate.seen()
+    done = gate.runs(gate.filled(attack["command"]))
+    changed = differences(before, gate.seen())
+    if changed:
+        gate.received.clear()
+        gate.make()
+        gate.opens()
+    assert not changed, f"{attack['command']}\n{done.stdout[-300:]}{done.stderr[-300:]}"
+
+
+def written(gate: ClosedGate, attack: dict[str, str]) -> dict[str, str]:
+    """A command of `writing.json`, whose names stand in capitals."""
+    text = attack["command"]
+    for name, value in (("PROJECT", gate.work), ("HOME/", f"{gate.home}/"), ("RUNNER", RUNNER), ("OUTSIDE", gate.outside)):
+        text = text.replace(name, str(value))
+    return {**attack, "command": text.replace("tail -f", "timeout 1 tail -f")}
+
+
+def named(attacks: list[dict[str, str]]) -> Any:
+    return pytest.mark.parametrize("attack", attacks, ids=[a["name"] for a in attacks])
+
+
+@needs_landlock
+@named(ATTACKS)
+def test_landlock_and_seccomp_alone_hold(alone: ClosedGate, attack: dict[str, str]) -> None:
+    attacked(alone, attack)
+
+
+@needs_landlock
+@named(WRITING)
+def test_what_would_write_changes_nothing(alone: ClosedGate, attack: dict[str, str]) -> None:
+    attacked(alone, written(alone, attack))
+
+
+@pytest.mark.slow
+@needs_root
+@needs_landlock
+@named([*ATTACKS, *WRITING])
+def test_another_user_is_held_alike(as_nobody: ClosedGate, attack: dict[str, str]) -> None:
+    attacked(as_nobody, written(as_nobody, attack) if attack in WRITING else attack)
+
+
+@pytest.mark.slow
+@needs_bubblewrap
+@named([*ATTACKS, *WRITING])
+def test_bubblewrap_holds(wrapped: ClosedGate, attack: dict[str, str]) -> None:
+    attacked(wrapped, written(wrapped, attack) if attack in WRITING else attack)
