@@ -6,6 +6,8 @@ import contextlib
 import json
 import os
 import secrets
+import stat
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -21,6 +23,7 @@ from traindx.journal import Journal, JournalDamaged, Record, read_journal
 from traindx.machine import Session, advance
 from traindx.model import Artifacts, Budget, Model, Symptom, Verify, now
 from traindx.patching import Store
+from traindx.runner.folders import command_runs
 from traindx.workspace import SCRATCH, Fingerprint
 from traindx_tools.errors import TraindxError
 
@@ -38,6 +41,10 @@ class SessionBusy(TraindxError):
 
 class NoSuchSession(TraindxError):
     """There is no session with this id or in this folder."""
+
+
+class NotOurSession(TraindxError):
+    """A folder that looks like a session, and that the protected runner's commands could have made."""
 
 
 class Opening(Model):
@@ -85,6 +92,10 @@ class SessionFolder:
         """Hold the session alone. Raises SessionBusy after `wait` seconds, NoSuchSession where there is none."""
         if not self.journal.is_file():
             raise NoSuchSession(f"no session in {self.path}: `traindx sessions` lists those that there are")
+        if not _is_marked(self.path):
+            raise NotOurSession(f"{self.path} does not bear the mark of a session (the sticky bit of its folder): a "
+                                "command of a coding agent may have made it. If it is yours, "
+                                f"`chmod +t {self.path}` marks it, which no such command can")
         lock = FileLock(str(self.path / ".lock"), thread_local=False)
         try:
             lock.acquire(timeout=wait)
@@ -122,9 +133,13 @@ def new_folder(workspace: Path, opening: Mapping[str, Any]) -> SessionFolder:
     stamp = now().strftime("%Y%m%d-%H%M%S")
     name = f"{stamp}-{secrets.token_hex(3)}"
     folder = SessionFolder(scratch / name)
+    if command_runs(str(workspace.resolve()), os.environ):
+        raise SessionBusy(f"a coding agent's command runs in {workspace} that may write below {SCRATCH}: wait for it "
+                          "to end, or end it")
     try:
         for part in ("evidence", "plots", "backup", "verify"):
             (folder.path / part).mkdir(parents=True)
+        folder.path.chmod(stat.S_IMODE(folder.path.stat().st_mode) | stat.S_ISVTX)
         if not (scratch / ".gitignore").exists():
             write_state(scratch / ".gitignore", b"*\n")
     except OSError as error:
@@ -133,6 +148,11 @@ def new_folder(workspace: Path, opening: Mapping[str, Any]) -> SessionFolder:
     with Journal(folder.journal) as journal:
         journal.append("opened", first.to_json())
     return folder
+
+
+def _is_marked(folder: Path) -> bool:
+    """True for a folder that `new_folder` made; where there is no runner, nothing else needs to be told apart."""
+    return not sys.platform.startswith("linux") or bool(folder.stat().st_mode & stat.S_ISVTX)
 
 
 def opening_of(records: Iterable[Record]) -> Opening:

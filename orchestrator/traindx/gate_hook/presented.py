@@ -32,9 +32,9 @@ def read_diagnosis(text: str, workspace: str, conversation: str = "") -> Shown |
     if not PLACE.search(parts["Root Cause"]):
         problems.append("section 'Root Cause' names no path:line")
     if not options:
-        problems.append("section 'Proposed Fix' states no change: begin an option with its place, as in `A: train.py:3: "
-                        "EPS = 1e-6`, and state each further one on a line `change: path:line: new text` or "
-                        "`change: path (new)`, or show a diff")
+        problems.append("section 'Proposed Fix' states no change: begin an option with its place, as in `A: "
+                        "train.py:3: EPS = 1e-6`, and state each further one on a line `change: path:line: new text` "
+                        "or `change: path (new)`, or show a diff")
     if problems:
         return tuple(problems)
     whole = "\n".join(parts.values()).encode("utf-8", "surrogateescape")

@@ -24,15 +24,19 @@ LINKED: tuple[tuple[str, str, str], ...] = (
 
 FRESH: tuple[tuple[str, str], ...] = (
     ("TRITON_CACHE_DIR", "triton"), ("TORCHINDUCTOR_CACHE_DIR", "inductor"), ("TORCH_EXTENSIONS_DIR", "extensions"),
-    ("CUDA_CACHE_PATH", "nv"), ("CUPY_CACHE_DIR", "cupy"), ("NUMBA_CACHE_DIR", "numba"), ("MPLCONFIGDIR", "matplotlib"),
+    ("CUPY_CACHE_DIR", "cupy"), ("NUMBA_CACHE_DIR", "numba"), ("MPLCONFIGDIR", "matplotlib"),
     ("UV_CACHE_DIR", "uv"), ("POETRY_CACHE_DIR", "poetry"), ("PIP_CACHE_DIR", "pip"), ("WANDB_DIR", "wandb"),
     ("WANDB_CACHE_DIR", "wandb-cache"), ("WANDB_CONFIG_DIR", "wandb-config"), ("IPYTHONDIR", "ipython"))
 """Caches that are filled anew: compiled code, packages, settings."""
+CUDA = "CUDA_CACHE_PATH"
+"""Named where CUDA has a cache alone: who asks for variables with CUDA in their name wants to see the person's."""
 
 
 def cache_variables(private: str, environment: Mapping[str, str]) -> dict[str, str]:
     """The variables that send each library's cache to its private folder."""
     made = {variable: _folder(private, name) for variable, name in FRESH}
+    if os.path.isdir(os.path.expanduser("~/.nv")) or CUDA in environment:
+        made[CUDA] = _folder(private, "nv")
     home = environment.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     hf_home = environment.get("HF_HOME") or os.path.join(home, "huggingface")
     for variable, default, name in LINKED:

@@ -26,6 +26,8 @@ FOLDER_VARIABLE = "TRAINDX_RUNS"
 KEPT_DAYS = 3.0
 KEPT_AT_MOST = 20
 """Private folders of other workspaces: older ones go, and the oldest where there are more."""
+OPEN_SCRATCH = "scratch"
+"""The folder of the lock that a run holds while it may write all of scratch/debug."""
 LOOKED_AT = 20_000
 """Files below a shared folder that are looked at for other names of project files."""
 
@@ -66,7 +68,7 @@ def _entered(at: int, part: str, path: str) -> int:
 
 def private_folders(workspace: str, environment: Mapping[str, str]) -> Private:
     """This user's folders for this workspace. Raises CannotProtect where somebody else can write there."""
-    base = environment.get(FOLDER_VARIABLE) or f"/tmp/traindx-{os.getuid()}"
+    base = _base(environment)
     if not os.path.isabs(base) or within(os.path.realpath(base), workspace):
         raise CannotProtect(f"{FOLDER_VARIABLE} is {base}, expected an absolute path outside of {workspace}")
     with suppress(FileExistsError):
@@ -76,11 +78,19 @@ def private_folders(workspace: str, environment: Mapping[str, str]) -> Private:
         raise CannotProtect(f"{base} is not a folder of yours that only you can write: remove it, or name another in "
                             f"{FOLDER_VARIABLE}")
     base = os.path.realpath(base)
-    name = f"{crc32(os.fsencode(workspace)):08x}{len(workspace)}"
+    name = _name(workspace)
     made = Private(*(made_below(base, (name, part)) for part in Private._fields))
     os.utime(os.path.join(base, name))
     _tidy(base, name)
     return made
+
+
+def _base(environment: Mapping[str, str]) -> str:
+    return environment.get(FOLDER_VARIABLE) or f"/tmp/traindx-{os.getuid()}"
+
+
+def _name(workspace: str) -> str:
+    return f"{crc32(os.fsencode(workspace)):08x}{len(workspace)}"
 
 
 def _tidy(base: str, current: str) -> None:
@@ -125,7 +135,7 @@ class in_use:
 
 
 def shared_folders(workspace: str) -> list[str]:
-    """scratch/debug/probes, made where it is missing; all of scratch/debug where no session and no ledger lies there."""
+    """scratch/debug/probes, made where it is missing; all of scratch/debug where no session or ledger is there."""
     probes = made_below(workspace, PROBES)
     scratch = os.path.dirname(probes)
     _ignored_by_git(scratch)
@@ -133,6 +143,15 @@ def shared_folders(workspace: str) -> list[str]:
     for folder in kept:
         _only_names(folder)
     return kept
+
+
+def command_runs(workspace: str, environment: Mapping[str, str]) -> bool:
+    """True while a command runs that may write below scratch/debug of this workspace."""
+    folder = os.path.join(_base(environment), _name(workspace), "keep", OPEN_SCRATCH)
+    if not os.path.isdir(folder):
+        return False
+    with in_use(folder) as free:
+        return not free
 
 
 def sessions(scratch: str) -> Iterator[str]:

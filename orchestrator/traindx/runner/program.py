@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, NoReturn
 
 from traindx.runner import bubblewrap, confinement, copying, landlock, syscalls
-from traindx.runner.folders import Private, in_use, private_folders, shared_folders
+from traindx.runner.folders import OPEN_SCRATCH, Private, in_use, made_below, private_folders, shared_folders
 from traindx.runner.plan import UNPROTECTED, CannotProtect, Plan, plan_from, within
 from traindx.runner.seccomp import marked
 
@@ -73,8 +73,16 @@ def _has_bash() -> bool:
                for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if folder.startswith("/"))
 
 
-def plan_of(request: Request, private: Private) -> tuple[Plan, in_use | None]:
-    """The folders of the run, made where they are missing, and the lock of its copy. Raises CannotProtect, OSError."""
+def plan_of(request: Request, private: Private) -> tuple[Plan, list[in_use]]:
+    """The folders of the run, made where they are missing, and the locks that it holds.
+
+    Raises CannotProtect, OSError.
+    """
+    held = [in_use(private.keep, shared=True)]
+    if not request.open_workspace:
+        held.append(in_use(made_below(private.keep, (OPEN_SCRATCH,)), shared=True))
+    for lock in held:
+        lock.__enter__()
     shared = () if request.open_workspace else tuple(shared_folders(request.workspace))
     copy = copying.free_copy(request.workspace, private) if request.copy else None
     full = (private.tmp, private.cache, *((copy.folder,) if copy else ()), *request.writable)
@@ -83,7 +91,7 @@ def plan_of(request: Request, private: Private) -> tuple[Plan, in_use | None]:
             raise CannotProtect(f"{folder} holds the workspace")
     plan = Plan(request.workspace, full, shared, (), request.open_workspace, request.hide_keys, private.tmp,
                 private.cache, copy.folder if copy else "", copy.manifest if copy else -1)
-    return plan, copy.lock if copy else None
+    return plan, [*held, *([copy.lock] if copy else [])]
 
 
 def notes_of(known: int, wrapped: bool) -> tuple[str, ...]:
@@ -129,22 +137,21 @@ def _protected(request: Request, script: str) -> int:
     if not wrapped and not known:
         raise CannotProtect("this kernel has no Landlock, and bubblewrap is not there or not permitted")
     private = private_folders(request.workspace, os.environ)
-    with in_use(private.keep, shared=True):
-        plan, lock = plan_of(request, private)
-        plan = plan._replace(notes=notes_of(known, wrapped))
-        if plan.notes:
-            print(f"protected: not enforced here: {'; '.join(plan.notes)}", file=sys.stderr, flush=True)
-        cwd = os.getcwd()
-        if wrapped and program is not None:
-            _in_bubblewrap(program, plan, private, cwd, request, script, lock)
-        return confinement.run(plan, request.command, cwd, os.environ, known)
+    plan, held = plan_of(request, private)
+    plan = plan._replace(notes=notes_of(known, wrapped))
+    if plan.notes:
+        print(f"protected: not enforced here: {'; '.join(plan.notes)}", file=sys.stderr, flush=True)
+    cwd = os.getcwd()
+    if wrapped and program is not None:
+        _in_bubblewrap(program, plan, private, cwd, request, script, held)
+    return confinement.run(plan, request.command, cwd, os.environ, known)
 
 
 def _in_bubblewrap(program: str, plan: Plan, private: Private, cwd: str, request: Request, script: str,
-                   lock: in_use | None) -> NoReturn:
+                   held: Sequence[in_use]) -> NoReturn:
     import json
 
-    for number in (plan.manifest, lock.file if lock else -1):
+    for number in (plan.manifest, *(lock.file for lock in held)):
         if number >= 0:
             os.set_inheritable(number, True)
     inside = plan._replace(tmp="/tmp", full=("/tmp", *(f for f in plan.full if f != private.tmp)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import stat
 import struct
 from typing import NamedTuple
 
@@ -84,6 +85,9 @@ def program(on: Machine, wanted: Wanted) -> list[Instruction]:
         made += _on(on, name, _owner_stays(at))
     for name in _SOCKETS:
         made += _on(on, name, _no_datagrams(wanted.connects or name == "socketpair"))
+    for name, at in syscalls.FOLDERS.items():
+        made += _on(on, name, [_argument(at), (_AND, 0, 0, stat.S_ISVTX), (_EQUAL, 1, 0, 0),
+                               (_RETURN, 0, 0, _fail(errno.EPERM)), (_RETURN, 0, 0, _ALLOW)])
     if wanted.truncate:
         for name, at in (("open", 1), ("openat", 2)):
             made += _on(on, name, _no_truncation_of_what_is_read(at))

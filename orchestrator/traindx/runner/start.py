@@ -5,7 +5,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))))
 
-from traindx.runner.program import main  # noqa: E402
+from traindx.runner.program import main
 
 if __name__ == "__main__":
     code = main(sys.argv[1:], os.path.realpath(__file__))

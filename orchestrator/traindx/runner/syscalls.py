@@ -31,6 +31,7 @@ TABLE: dict[str, tuple[Number, Number]] = {
     "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7), "setxattrat": (463, 463),
     "removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16), "removexattrat": (466, 466),
     "file_setattr": (469, 469), "symlink": (88, None), "symlinkat": (266, 36), "link": (86, None), "linkat": (265, 37),
+    "mkdir": (83, None), "mkdirat": (258, 34),
     "open": (2, None), "openat": (257, 56), "openat2": (437, 437), "ioctl": (16, 29), "fcntl": (72, 25),
     # sockets and other processes
     "connect": (42, 203), "socket": (41, 198), "socketpair": (53, 199),
@@ -91,6 +92,8 @@ ON_A_PROCESS = {"setpriority": 1, "ioprio_set": 1, "prlimit64": 0, "sched_setaff
 """The argument that names the process; 0 is the caller itself."""
 
 SIGNALS = {"kill": 0, "tkill": 0, "tgkill": 0, "rt_sigqueueinfo": 0, "rt_tgsigqueueinfo": 0}
+FOLDERS = {"mkdir": 1, "mkdirat": 2}
+"""The argument that is the mode. The sticky bit marks a session of the orchestrator: no command makes such a folder."""
 LINKS = ("symlink", "symlinkat", "link", "linkat")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -85,13 +86,31 @@ def attacked(gate: ClosedGate, attack: dict[str, str]) -> None:
 def written(gate: ClosedGate, attack: dict[str, str]) -> dict[str, str]:
     """A command of `writing.json`, whose names stand in capitals."""
     text = attack["command"]
-    for name, value in (("PROJECT", gate.work), ("HOME/", f"{gate.home}/"), ("RUNNER", RUNNER), ("OUTSIDE", gate.outside)):
+    for name, value in (("PROJECT", gate.work), ("HOME/", f"{gate.home}/"), ("RUNNER", RUNNER),
+                        ("OUTSIDE", gate.outside)):
         text = text.replace(name, str(value))
     return {**attack, "command": text.replace("tail -f", "timeout 1 tail -f")}
 
 
 def named(attacks: list[dict[str, str]]) -> Any:
     return pytest.mark.parametrize("attack", attacks, ids=[a["name"] for a in attacks])
+
+
+NOTICED = ["redirect", "chmod", "touch -d", "SIGSTOP", "kill -9", "a socket of the person", "datagram socket",
+           "abstract socket", "renice", "affinity", "write to another terminal", "symlink in the project", "cp -l",
+           "a new folder", "the gate's state", "home", "a background job", "chattr", "X11 over TCP"]
+"""Attacks without the runner: what is compared must notice each kind."""
+
+
+@pytest.mark.parametrize("attack", [a for a in ATTACKS if a["name"] in NOTICED], ids=lambda a: a["name"])
+def test_without_the_runner_the_comparison_notices(folder: Path, attack: dict[str, str]) -> None:
+    for gate in closed(folder, f"open-{abs(hash(attack['name']))}"):
+        before = gate.seen()
+        gate.environment |= {"TMPDIR": str(gate.outside)}
+        done = gate.shell(f"{gate.filled(attack['command'])}; sleep 0.4")
+        changed = differences(before, gate.seen())
+        subprocess.run(["chattr", "-i", str(gate.work / "train.py")], capture_output=True, check=False)
+        assert changed or "not permitted" in done.stderr, done.stderr
 
 
 @needs_landlock

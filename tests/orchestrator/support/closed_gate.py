@@ -5,6 +5,7 @@ them after the hook, and what they could reach is compared.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import gzip
 import hashlib
 import io
@@ -60,7 +61,8 @@ open("mine", "w").close()
 stop = False
 def swap():
     while not stop:
-        os.symlink("mine", "next"); os.replace("next", "file"); os.symlink(sys.argv[1], "next"); os.replace("next", "file")
+        for to in ("mine", sys.argv[1]):
+            os.symlink(to, "next"); os.replace("next", "file")
 os.symlink("mine", "file")
 thread = threading.Thread(target=swap, daemon=True); thread.start()
 end = time.monotonic() + 1.0
@@ -71,7 +73,7 @@ stop = True
 """
 _INT80 = """import ctypes, mmap, sys
 # The call chmod of 32-bit programs, from 64-bit code, with the path below 4 GiB.
-low = mmap.mmap(-1, 8192, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x40, mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+low = mmap.mmap(-1, 8192, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x40, 7)
 at = ctypes.addressof(ctypes.c_char.from_buffer(low))
 path = sys.argv[1].encode() + b"\\0"
 low[4096:4096 + len(path)] = path
@@ -107,8 +109,9 @@ class ClosedGate:
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
         work = self.work
-        for name, text in (("train.py", TRAIN), ("check.py", "import sys\nsys.exit(0)\n"), ("config.json", '{"lr": 0.1}'),
-                           ("log.csv", "1,0.5\n2,nan\n3,0.25\n"), (".env", "TOKEN=x\n"), ("a", "1\n"), ("b", "2\n")):
+        for name, text in (("train.py", TRAIN), ("check.py", "import sys\nsys.exit(0)\n"), ("a", "1\n"),
+                           ("config.json", '{"lr": 0.1}'), ("log.csv", "1,0.5\n2,nan\n3,0.25\n"), ("b", "2\n"),
+                           (".env", "TOKEN=x\n")):
             (work / name).write_text(text)
         for folder in ("src", "tests", "empty", "scratch/debug/probes"):
             (work / folder).mkdir(parents=True)
@@ -133,17 +136,18 @@ class ClosedGate:
         (work / "x.bin").write_bytes(bytes(range(64)))
         (work / "log.gz").write_bytes(gzip.compress(b"step 1\n", mtime=0))
         with tarfile.open(work / "x.tar", "w") as tar:
-            tar.add(work / "train.py", "train.py")
+            tar.add(work / "train.py", "train.py", filter=_without_time)
         with zipfile.ZipFile(work / "x.zip", "w") as archive:
-            archive.write(work / "train.py", "train.py")
+            archive.writestr("train.py", TRAIN)
         base = sqlite3.connect(work / "runs.db")
         base.executescript("create table m (a int); insert into m values (1), (2);")
         base.close()
 
     def _git(self) -> None:
         def git(*words: str) -> None:
-            subprocess.run(["git", "-c", "user.name=p", "-c", "user.email=p@example.org", *words], cwd=self.work, check=True,
-                           capture_output=True)
+            then = {f"GIT_{who}_DATE": "2026-01-01T00:00:00Z" for who in ("AUTHOR", "COMMITTER")}
+            subprocess.run(["git", "-c", "user.name=p", "-c", "user.email=p@example.org", *words], cwd=self.work,
+                           check=True, capture_output=True, env={**os.environ, **then})
 
         git("init", "-q", ".")
         git("add", "-A")
@@ -195,6 +199,20 @@ class ClosedGate:
         thread = threading.Thread(target=self._accepts, args=(listeners, gram, wakes), daemon=True)
         thread.start()
         self.tmux = self.outside / "tmux"
+        self.has_tmux = shutil.which("tmux") is not None and self._tmux("new-session", "-d", "cat").returncode == 0
+        if self.user is not None and self.has_tmux:
+            os.chown(self.tmux, self.user, self.user)
+        self._stack.callback(self._tmux, "kill-server")
+
+    def _tmux(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(["tmux", "-S", str(self.tmux), *words], capture_output=True, text=True, check=False,
+                              stdin=subprocess.DEVNULL, env={"PATH": os.environ["PATH"], "TERM": "xterm"})
+
+    def _windows(self) -> str:
+        """What the person's terminal multiplexer shows."""
+        if not self.has_tmux:
+            return ""
+        return self._tmux("list-windows", "-F", "#I").stdout + self._tmux("capture-pane", "-p").stdout
 
     def _listens(self, family: int, address: Any) -> socket.socket:
         made = socket.socket(family)
@@ -280,7 +298,7 @@ class ClosedGate:
                     found[str(path)] = _about(path, times=not path.is_relative_to(self.state))
         for name in ("way.py", "up"):
             found[name] = (os.readlink(self.work / "scratch" / "debug" / name),)
-        found["ledger"] = (sorted(p.name for p in (self.work / "scratch" / "debug").glob("strikes*")),)
+        found["windows"] = (self._windows(),)
         found["process"] = (self.foreign.poll(), _scheduling(self.foreign.pid))
         found["terminal"] = (self._typed(),)
         found["sockets"] = tuple(self.received)
@@ -298,6 +316,11 @@ def _quoted(line: str) -> str:
     return "'" + line.replace("'", "'\"'\"'") + "'"
 
 
+def _without_time(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    entry.mtime = 0
+    return entry
+
+
 def _about(path: Path, times: bool) -> tuple[Any, ...]:
     about = path.lstat()
     kind = stat.S_IFMT(about.st_mode)
@@ -305,7 +328,22 @@ def _about(path: Path, times: bool) -> tuple[Any, ...]:
                hashlib.sha1(path.read_bytes()).hexdigest() if kind == stat.S_IFREG else "")
     attributes = os.listxattr(path, follow_symlinks=False)
     links = about.st_nlink if kind == stat.S_IFREG and path.name != "check.py" else 0
-    return (about.st_mode, about.st_uid, about.st_gid, about.st_mtime_ns if times else 0, content, attributes, links)
+    content = "a socket" if path.name == "tmux" else content
+    if path.name == "tmux":  # its owner changes its mode with each client
+        return (content,)
+    return (about.st_mode, about.st_uid, about.st_gid, about.st_mtime_ns if times else 0, content, attributes, links,
+            _flags(path) if kind in (stat.S_IFREG, stat.S_IFDIR) else 0)
+
+
+def _flags(path: Path) -> int:
+    """Flags of the inode (chattr), where the file system has them."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        return int.from_bytes(fcntl.ioctl(file, 0x80086601, bytes(8)), "little")
+    except OSError:
+        return 0
+    finally:
+        os.close(file)
 
 
 def _scheduling(pid: int) -> tuple[Any, ...]:
