@@ -24,7 +24,7 @@ _CLOSING = re.compile(r"[`*_)\]]*")
 _VERB = r"(?:becomes?|with|by|to|gets?|is[ \t]replaced[ \t]by)\b"
 _GOES_ON = re.compile(rf"[ \t]*(?:$|[:.;,(\u2013\u2014]|->|\u2192|-[ \t]|{_VERB})", re.MULTILINE)
 _INTRODUCED = re.compile(rf"[ \t:.;,(\u2013\u2014>\u2192-]*(?:{_VERB})?[ \t:]*")
-_END = re.compile(r"\.?(?:\s+(?=Verif)|(?<=\.)\s+(?=[A-Z])|;\s|\n|$)")
+_END = re.compile(r"\.?(?:\s+(?=Verif)|\n|$)|\.\s|;\s")
 _CODE = re.compile(r"(?:[\w.\[\]'\", ()*:]+[ \t]*(?:[-+*/|&%@]|//|\*\*)?=(?!=)[ \t]*\S|[\w.]+\(.*\)$)")
 _QUOTED = re.compile(r"`([^`\n]+)`")
 _FENCE = re.compile(r"```(?P<kind>\w*)[ \t]*\n(?P<body>.*?)\n?[ \t]*```", re.DOTALL)

@@ -57,6 +57,7 @@ def run(plan: Plan, command: Sequence[str], cwd: str, environment: Mapping[str, 
     ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
     rules = rules_of(plan)
     parent = os.getpid()
+    signal.pthread_sigmask(signal.SIG_BLOCK, _FORWARDED)  # one that comes before the handlers are there waits
     child = os.fork()
     if child == 0:
         _start(lambda: _confined(plan, rules, on, theirs, known, parent), command, cwd, environment, plan)
@@ -76,6 +77,7 @@ def _start(confined: Callable[[], None], command: Sequence[str], cwd: str, envir
         os.closerange(3, 65_536)
         for restored in (signal.SIGPIPE, signal.SIGXFSZ, *_FORWARDED):
             signal.signal(restored, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _FORWARDED)
         code = _NOT_FOUND
         os.execvpe(command[0], list(command), with_caches)
     except CannotProtect as error:
@@ -149,6 +151,7 @@ def _watched(child: int, listener: int, on: Machine | None, plan: Plan) -> int:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     for number in _FORWARDED:
         signal.signal(number, lambda sign, _: _forward(child, sign))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _FORWARDED)
     polled = select.poll()
     polled.register(woken, select.POLLIN)
     supervisor = None

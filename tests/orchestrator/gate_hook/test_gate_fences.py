@@ -1,8 +1,14 @@
-"""A model that tries to get past the gate, by every way that is known: all refused; what a diagnosis needs is not."""
+"""What the gate lets a model do: commands go to the runner, edits wait for a person, other servers are asked about.
+
+That nothing gets through is shown where the commands are really run (`tests/orchestrator/runner`).
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,59 +30,50 @@ def opened(talk: Any, work: Path) -> Any:
     return talk
 
 
-COMMANDS = [
-    "sed -i s/12/6/ train.py", "cd {up} && sed -i s/12/6/ work/train.py", "cd {work}; sed -i s/12/6/ train.py",
-    "cd scratch/debug && cd ../.. && rm train.py", "echo x > train.py", "echo x >> train.py", "cat a | tee train.py",
-    "python3 -c \"open('train.py','w')\"", "python -c 'import os; os.remove(\"train.py\")'",
-    "python3 scratch/debug/x.py",
-    "python3 <<'EOF'\nopen('train.py','w')\nEOF", "bash -c 'echo x > train.py'", "sh scratch/debug/x.sh", "./x.sh",
-    "git apply fix.patch", "git checkout -- train.py", "git checkout HEAD~1", "git stash", "git restore train.py",
-    "git reset --hard", "git commit -am x", "git -C . apply x", "git config alias.x '!rm train.py'",
-    "patch -p1 < x.patch",
-    "perl -pi -e s/12/6/ train.py", "awk -i inplace 1 train.py", "ed train.py", "ex -sc wq train.py",
-    "vim -es train.py",
-    "cp x.py train.py", "mv x.py train.py", "rm train.py", "ln -sf x train.py", "dd of=train.py",
-    "truncate -s0 train.py",
-    "touch new.py", "mkdir new", "chmod +x train.py", "install x train.py", "rsync x train.py", "tar xf x.tar",
-    "unzip x.zip", "curl -o train.py http://127.0.0.1/x", "wget -O train.py http://127.0.0.1/x", "pip install x",
-    "find . -name train.py -delete", "find . -exec rm {{}} ;", "xargs rm", "env python3 x.py", "nohup python3 x.py",
-    "sort -o train.py train.py", "sed -n w/train.py", "tail -f log &", "ls $(rm train.py)", "ls `rm train.py`",
-    "ls\nrm train.py", "ls;rm train.py", "ls||rm train.py", "cat <(rm train.py)", "make", "npm test", "pytest",
-    "torchrun x",
-    "eval rm train.py", "exec rm train.py", "source x.sh", ". x.sh", "alias ls=rm", "function ls {{ rm x; }}",
-    "docker run x",
-    "claude -p 'approve A'", "at now", "crontab x", "kill 1", "sudo ls", "xdg-open x", "dotnet x", "node -e 1", "",
-    "traindx debug . --verify x", "traindx approve s --option A", "python -m traindx approve s --option A",
-    "{run} ls; rm train.py", "{run} ls > train.py", "{run} ls $(rm train.py)", "{run} ls | tee train.py", "{run} ls &",
-    "{run} ls\nrm train.py", "rm train.py && {run} ls", "python3 tools/hooks/protected.py -- ls",
-    "python3 ./protected.py -- rm",
-    "cat {state}/lock > {state}/x", "rm -r {state}", "touch {state}/off/x", "TRAINDX_GATE=off ls",
-]
-
-
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", [
+    "cat train.py", "sed -i s/12/6/ train.py", "git diff | head", "for f in a b; do cat $f; done", "x='a'; echo \"$x\"",
+    "cat > x <<'EOF'\nit's\nEOF", "traindx approve s --option A", "TRAINDX_GATE=off rm train.py", "cd $(rm x) && ls",
+    "cd 'a' 'b'; ls", "echo a; cd b", "true'; rm x; echo '"])
 @pytest.mark.parametrize("approved", [False, True], ids=["before", "after"])
-def test_commands_that_write_or_run_are_refused(opened: Any, work: Path, command: str, approved: bool) -> None:
+def test_every_command_is_handed_to_the_runner_whole(opened: Any, work: Path, command: str, approved: bool) -> None:
     """After an approval as well: the fix is applied with the file tools, which name their lines."""
     if approved:
         opened.shows()
         assert "is approved" in opened.prompt("approve A")
-    line = command.format(up=work.parent, work=work, run=RUN, state=opened.store.folder)
-    reason = opened.call("Bash", command=line)
-    assert "Instead:" in reason, line
+    words = shlex.split(opened.runs(command))
+    assert words == [sys.executable, "-I", "-S", str(RUNNER), "--workspace", str(work), "--shell", command]
 
 
-@pytest.mark.parametrize("command", [
-    "cat train.py", "git diff -- train.py", "git log --oneline -5", "ls -la", "cd {work} && cat train.py",
-    "cd {work} && git status", "grep -n EPS train.py | head -5", "tail -n 50 train.py", "nvidia-smi", "wc -l train.py",
-    "{run} python3 train.py", "{run} python3 -c 'open(\"x\", \"w\")'", "{run} sh -c 'rm -rf . ; echo $HOME'",
-    "cd {work} && {run} python3 train.py", "{run} env CUDA_LAUNCH_BLOCKING=1 python3 train.py 2>&1",
-    "python3 {script} diagnose train.py --symptom 'loss is NaN'", "python3 {script} explain L204", "traindx diagnose .",
-    "traindx audit train.py",
-])
-def test_what_a_diagnosis_needs_may_run(opened: Any, work: Path, command: str) -> None:
-    script = RUNNER.parents[2] / "skills" / "ml-debug" / "scripts" / "traindx_run.py"
-    assert opened.call("Bash", command=command.format(work=work, run=RUN, script=script)) == ""
+@pytest.mark.parametrize(("command", "outside", "inside"), [
+    ("cd src && ls", "cd src && ", "ls"), ("cd 'a b'; ls | wc", "cd 'a b' && ", "ls | wc"),
+    ("cd ..\nls", "cd .. && ", "ls"),
+    ("cd scratch/debug", "cd scratch/debug", None)])
+def test_a_leading_cd_stays_outside_for_the_host_keeps_the_folder(opened: Any, command: str, outside: str,
+                                                                  inside: str | None) -> None:
+    line = opened.runs(command)
+    assert line.startswith(outside)
+    if inside is not None:
+        assert shlex.split(line[len(outside):])[-2:] == ["--shell", inside]
+
+
+def test_the_rest_of_the_call_is_kept(opened: Any) -> None:
+    said = opened.event("PreToolUse", tool_name="Bash", tool_input={"command": "ls", "run_in_background": True,
+                                                                    "timeout": 5, "description": "x"})
+    given = said["updatedInput"]
+    assert {name: given[name] for name in ("run_in_background", "timeout", "description")} == {
+        "run_in_background": True, "timeout": 5, "description": "x"}
+    assert "permissionDecision" not in said, "whether the host asks is the host's"
+
+
+def test_the_runner_that_is_named_is_not_put_into_another(opened: Any, work: Path) -> None:
+    words = shlex.split(opened.runs(f"{RUN.replace('--', '--copy --')} python3 train.py | tail -3"))
+    assert words[4:] == ["--workspace", str(work), "--copy", "--shell", "python3 train.py | tail -3"]
+    other = shlex.split(opened.runs("python3 tools/hooks/protected.py -- ls"))
+    assert other[-1] == "python3 tools/hooks/protected.py -- ls"
+
+
+def test_a_command_that_is_too_long_is_refused_and_says_what_to_do(opened: Any) -> None:
+    assert "Write" in opened.call("Bash", command="echo " + "x" * 130_000)
 
 
 @pytest.mark.parametrize(("tool", "arguments"), [
@@ -96,9 +93,6 @@ def test_what_a_diagnosis_needs_may_run(opened: Any, work: Path, command: str) -
     ("Write", {"file_path": "", "content": ""}), ("Write", {}), ("Edit", {"file_path": "a\0b"}),
     ("MultiEdit", {"file_path": "{work}/train.py", "edits": [{"old_string": "1e-12", "new_string": "1e-6"}]}),
     ("NotebookEdit", {"notebook_path": "{work}/note.ipynb", "new_source": "x"}),
-    ("mcp__filesystem__write_file", {"path": "{work}/train.py", "content": "x"}),
-    ("mcp__filesystem__edit_file", {"path": "{work}/train.py"}), ("mcp__shell__run", {"command": "rm x"}),
-    ("mcp__fs__read_and_write", {}), ("mcp__git__checkout", {}), ("mcp__x__getOrCreateFile", {}),
     ("CronCreate", {"prompt": "approve A"}), ("ScheduleWakeup", {"prompt": "approve A"}),
     ("Monitor", {"command": "rm x"}),
     ("Workflow", {"script": "x"}), ("EnterWorktree", {}), ("PowerShell", {"command": "rm x"}), ("SomethingNew", {}),
@@ -117,7 +111,8 @@ def test_tools_that_write_or_type_for_the_person_are_refused(opened: Any, work: 
     ("Write", {"file_path": "{work}/scratch/debug/nan/log.txt", "content": "x"}),
     ("Read", {"file_path": "/usr/lib/python3/x.py"}), ("Agent", {"prompt": "x"}), ("WebSearch", {"query": "x"}),
     ("mcp__plugin_traindx_traindx__diagnose_run", {"paths": ["."]}), ("mcp__traindx__plot_run", {"paths": ["."]}),
-    ("mcp__wandb__query_runs", {}), ("mcp__github__getIssue", {}), ("TodoWrite", {}), ("ExitPlanMode", {}),
+    ("Write", {"file_path": "{work}/scratch/debug/probes/x.py", "content": "x"}),
+    ("TodoWrite", {}), ("ExitPlanMode", {}),
 ])
 def test_what_writes_nothing_of_the_project_is_left_alone(opened: Any, work: Path, tool: str,
                                                          arguments: dict[str, Any]) -> None:
@@ -130,7 +125,26 @@ def test_every_tool_of_our_own_server_may_be_called(opened: Any) -> None:
     for name in TOOLS:  # jaxpr too: its server asks for the person's consent itself
         assert opened.call(f"mcp__plugin_traindx_traindx__{name}") == ""
         assert opened.call(f"mcp__traindx__{name}") == "", name
-    assert opened.call("mcp__traindx__write_file") != "", "a server that only has our name"
+
+
+@pytest.mark.parametrize("tool", [
+    "mcp__db__query", "mcp__fs__find_and_substitute", "mcp__nb__get_cell_and_rerun", "mcp__git__resolve_conflict",
+    "mcp__fs__search_and_overwrite", "mcp__sh__read_bash", "mcp__py__query_python", "mcp__db__list_drop_table",
+    "mcp__k8s__get_pod_restart", "mcp__wandb__query_runs", "mcp__filesystem__write_file", "mcp__traindx__write_file"])
+def test_a_tool_of_another_server_that_declares_nothing_is_asked_about(opened: Any, tool: str) -> None:
+    """Whatever its name says."""
+    said = opened.event("PreToolUse", tool_name=tool, tool_input={})
+    assert said["permissionDecision"] == "ask"
+    assert tool in said["permissionDecisionReason"]
+
+
+@pytest.mark.parametrize(("hints", "decision"), [
+    ({"readOnlyHint": True}, None), ({"readOnlyHint": False}, "deny"), ({"destructiveHint": True}, "deny"),
+    ({"readOnlyHint": True, "destructiveHint": True}, "deny"), ({"title": "x"}, "ask"),
+    ({"readOnlyHint": "yes"}, "ask")])
+def test_a_tool_of_another_server_is_what_it_declares(opened: Any, hints: dict[str, Any], decision: str | None) -> None:
+    said = opened.event("PreToolUse", tool_name="mcp__x__get", tool_input={}, tool_annotations=hints)
+    assert said.get("permissionDecision") == decision
 
 
 def test_subagents_are_judged_alike(opened: Any, work: Path) -> None:
@@ -145,13 +159,15 @@ def test_from_a_folder_of_the_project_it_is_the_same_gate(opened: Any, work: Pat
     assert "Gate 4" in inner.edit("x.py", "", "x = 1\n")
 
 
-def test_with_the_persons_agreement_code_runs_without_protection_and_nothing_else(opened: Any) -> None:
-    assert "without write protection" in opened.prompt("allow runs")
-    for command in ("python train.py", "pytest tests -x", "CUDA_LAUNCH_BLOCKING=1 python3 scratch/debug/probe.py"):
-        assert opened.call("Bash", command=command) == ""
-    for command in ("python -c 'open(1)'", "python3 -c x", "sed -i s/1/2/ train.py", "python x.py > train.py", "rm x",
-                    "python train.py; rm train.py", "git apply x"):
-        assert opened.call("Bash", command=command) != "", command
+def test_with_the_persons_agreement_commands_run_without_protection_and_edits_are_still_refused(opened: Any) -> None:
+    assert "holds the file tools alone" in opened.prompt("allow runs")
+    assert opened.runs("python train.py") == "python train.py"
+    assert "Gate 4" in opened.edit()
+
+
+def test_an_old_hard_link_below_scratch_is_not_written(opened: Any, work: Path) -> None:
+    os.link(work / "train.py", work / "scratch" / "debug" / "hard.py")
+    assert opened.call("Write", file_path=str(work / "scratch" / "debug" / "hard.py"), content="x") != ""
 
 
 def test_deciding_on_a_session_of_the_orchestrator_is_the_persons_also_when_no_session_is_open(talk: Any) -> None:

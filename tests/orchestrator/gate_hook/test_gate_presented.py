@@ -20,7 +20,7 @@ log(1 - p) at train.py:46 reaches log(0): p is exactly 1.0 at step 1175 (E1). 97
 The clip by 1e-12 vanishes in float32, so p rounds to 1.
 ## Proposed Fix
 **A (targeted):** `train.py:20`: EPS = 1e-6. The loss stays finite. Verify: `python train.py --steps 1300`.
-**B (broader):** work with logits: train.py:40-46 and tests/test_loss.py (new).
+**B (broader):** train.py:40-46 and tests/test_loss.py (new): work with logits.
 Verify with `pytest tests/test_loss.py`.
 ## What This Fix Will Change
 Probabilities are clipped at 1e-6.
@@ -94,7 +94,7 @@ def test_what_is_missing_is_named(old: str, new: str, said: str, tmp_path: Path)
 
 
 def test_a_fix_without_a_place_cannot_be_approved(tmp_path: Path) -> None:
-    text = DIAGNOSIS.replace("`train.py:20`: ", "").replace("train.py:40-46 and tests/test_loss.py (new)", "the loss")
+    text = DIAGNOSIS.replace("`train.py:20`: ", "").replace("train.py:40-46 and tests/test_loss.py (new): ", "")
     found = read_diagnosis(text, str(tmp_path))
     assert not isinstance(found, Shown)
     assert "Proposed Fix" in found[0]
@@ -110,3 +110,52 @@ def test_a_file_that_exists_is_not_new(tmp_path: Path) -> None:
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_loss.py").write_text("x = 1\n")
     assert read(DIAGNOSIS, tmp_path).options[1].places == (("train.py", 40, 46),)
+
+
+def fix(text: str, workspace: Path) -> Shown:
+    """The diagnosis with this option in place of its own."""
+    return read(with_option(text), workspace)
+
+
+def with_option(text: str) -> str:
+    head, rest = DIAGNOSIS.split("**A (targeted):**")
+    after = "\n## What This Fix Will Change"
+    return head + text + after + rest.split(after)[1]
+
+
+@pytest.mark.parametrize(("option", "places"), [
+    ("A: train.py:3: EPS = 1e-6. check.py:1-2 stays as it is.", [("train.py", 3, 3)]),
+    ("A: train.py:3: EPS = 1e-6; see also check.py:9", [("train.py", 3, 3)]),
+    ("A: train.py:3 (not check.py:1)", [("train.py", 3, 3)]),
+    ("A: train.py:3, train.py:9 and x/new.py (new): split it", [("train.py", 3, 3), ("train.py", 9, 9),
+                                                                 ("x/new.py", 1, 0)]),
+    ("A: as in other.py:4.\nchange: train.py:3: EPS = 1e-6\n- **change:** `a.py:4-5`: `x = 2`, b.py:1 is fine",
+     [("train.py", 3, 3), ("a.py", 4, 5)]),
+    ("A: the guard goes.\nChanges: train.py:3\ncheck.py:1-2 stays as it is", [("train.py", 3, 3)]),
+    ("A: train.py:1-9\n```diff\n+++ b/train.py\n@@ -3,2 +3,2 @@\n-EPS = 1e-12\n+EPS = 1e-6\n \n```",
+     [("train.py", 3, 3)]),
+])
+def test_a_place_counts_where_a_change_is_stated_and_not_where_it_is_mentioned(
+        option: str, places: list[tuple[str, int, int]], tmp_path: Path) -> None:
+    assert list(fix(option, tmp_path).options[0].places) == places
+
+
+@pytest.mark.parametrize("option", ["A: check.py:1-2 stays as it is", "A: nothing at train.py:3 changes",
+                                    "A: see train.py:3: EPS = 1e-6", "```diff\n-a\n+b\n```"])
+def test_an_option_that_states_no_change_cannot_be_approved(option: str, tmp_path: Path) -> None:
+    found = read_diagnosis(with_option(option), str(tmp_path))
+    assert not isinstance(found, Shown)
+    assert "states no change" in found[0]
+
+
+@pytest.mark.parametrize(("option", "lines"), [
+    ("A: train.py:3: EPS = 1e-6. The loss stays finite.", [("EPS = 1e-6",)]),
+    ("A: train.py:3 becomes `EPS = 1e-6`", [("EPS = 1e-6",)]),
+    ("A: `train.py:3` -> `EPS = 1e-6`; `loss < 2` after", [("EPS = 1e-6",)]),
+    ("A: train.py:3-4:\n```python\nEPS = 1e-6\nTINY = EPS\n```", [("EPS = 1e-6", "TINY = EPS")]),
+    ("A: train.py:3-9 with a finite logarithm", []),
+    ("A: see the diff\n```diff\n+++ b/train.py\n@@ -2,3 +2,4 @@\n \n-EPS = 1e-12\n+EPS = 1e-6\n+T = 1"
+     "\n \n@@ -9,2 +10,1 @@\n-a\n b\n```", [("EPS = 1e-6", "T = 1"), ()]),
+])
+def test_the_text_that_is_shown_binds(option: str, lines: list[tuple[str, ...]], tmp_path: Path) -> None:
+    assert [b.lines for b in fix(option, tmp_path).options[0].bound] == lines

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from gate_words import DIAGNOSIS
 
 from traindx.gate_hook.store import Store
 from traindx.model import Approach, Attempt
@@ -21,7 +24,8 @@ def test_without_a_session_nothing_is_said(talk, work: Path) -> None:
     assert not talk.store.workspaces()
 
 
-@pytest.mark.parametrize("skill", ["ml-debug", "traindx:ml-debug"])
+@pytest.mark.parametrize("skill", ["ml-debug", "traindx:ml-debug", "traindx:pytorch-debugging", "jax-debugging",
+                                   "traindx:research-debug", "traindx:distributed-debugging"])
 def test_calling_the_skill_opens_a_session(talk, skill: str) -> None:
     assert talk.call("Skill", skill=skill) == ""
     assert "nothing is written before an approved Gate 4" in talk.edit()
@@ -29,7 +33,7 @@ def test_calling_the_skill_opens_a_session(talk, skill: str) -> None:
 
 
 def test_another_skill_opens_none(talk) -> None:
-    talk.call("Skill", skill="pytorch-debugging")
+    talk.call("Skill", skill="frontend-debugging")
     assert talk.edit() == ""
 
 
@@ -113,11 +117,57 @@ def test_a_diagnosis_of_another_conversation_is_not_what_this_person_saw(talk) -
 def test_the_question_tool_approves_with_the_persons_answer(talk) -> None:
     talk.opens()
     talk.shows()
-    said = talk.event("PostToolUse", tool_name="AskUserQuestion", tool_input={"questions": []},
-                      tool_response={"answers": {"Which fix?": "approve A"}})
-    assert "option A of diagnosis" in said["additionalContext"]
+    assert "option A of diagnosis" in talk.asks("approve A", "not yet", answer="approve A")
     assert talk.edit() == ""
 
+
+def test_the_question_that_the_person_sees_is_the_gates_own(talk) -> None:
+    talk.opens()
+    talk.shows()
+    given = {"questions": [{"question": "Shall I go on?", "options": [{"label": "Approve", "description": "nice"}]}]}
+    said = talk.event("PreToolUse", tool_name="AskUserQuestion", tool_input=given)
+    (question,) = said["updatedInput"]["questions"]
+    assert talk.state.shown.digest in question["question"]
+    assert [o["label"] for o in question["options"]] == ["approve A", "approve B", "not yet"]
+    assert "train.py:3 (to EPS = 1e-6)" in question["options"][0]["description"]
+
+
+def test_an_answer_to_another_question_approves_nothing(talk) -> None:
+    talk.opens()
+    talk.shows()
+    question = "May I spend ten more minutes?"
+    given = {"questions": [{"question": question, "options": [{"label": "Yes"}, {"label": "No"}]}]}
+    assert "updatedInput" not in talk.event("PreToolUse", tool_name="AskUserQuestion", tool_input=given)
+    for answer in ("approve A", "Approve", "Yes"):
+        said = talk.event("PostToolUse", tool_name="AskUserQuestion", tool_input=given,
+                          tool_response={"answers": {question: answer}})
+        assert said == {}
+    assert talk.edit() != ""
+
+
+@pytest.mark.parametrize("answer", ["not yet", "approve", "approve A, but not yet", "yes"])
+def test_only_a_whole_approval_answers_the_gates_question(talk, answer: str) -> None:
+    talk.opens()
+    talk.shows()
+    assert talk.asks("approve A", answer=answer) == ""
+    assert talk.edit() != ""
+
+
+def test_the_question_of_an_earlier_diagnosis_is_answered_in_vain(talk) -> None:
+    talk.opens()
+    talk.shows()
+    given = {"questions": [{"question": "?", "options": [{"label": "approve A"}]}]}
+    old = talk.event("PreToolUse", tool_name="AskUserQuestion", tool_input=given)["updatedInput"]["questions"][0]
+    talk.shows(DIAGNOSIS.replace("1e-6", "1e-5"))
+    said = talk.event("PostToolUse", tool_name="AskUserQuestion", tool_input=given,
+                      tool_response={"answers": {old["question"]: "approve A"}})
+    assert said == {}
+
+
+def test_without_a_diagnosis_no_approval_is_asked_for(talk) -> None:
+    talk.opens()
+    given = {"questions": [{"question": "Which?", "options": [{"label": "approve A"}]}]}
+    assert "no complete diagnosis" in talk.call("AskUserQuestion", **given)
 
 def test_the_diagnosis_before_a_question_is_read_from_the_conversation(talk, tmp_path: Path) -> None:
     from traindx.gate_hook.presented import looks_like_one
@@ -133,8 +183,11 @@ def test_the_diagnosis_before_a_question_is_read_from_the_conversation(talk, tmp
                {"type": "assistant", "message": {"content": [{"type": "text", "text": text}]}},
                {"type": "assistant", "message": {"content": [{"type": "tool_use", "name": "AskUserQuestion"}]}}]
     record.write_text("\n".join(map(json.dumps, entries)) + "\n{torn")
+    given = {"questions": [{"question": "ok?", "options": [{"label": "approve A"}]}]}
+    asked = talk.event("PreToolUse", tool_name="AskUserQuestion", tool_input=given, transcript_path=str(record))
+    question = asked["updatedInput"]["questions"][0]["question"]
     said = talk.event("PostToolUse", tool_name="AskUserQuestion", transcript_path=str(record),
-                      tool_response={"answers": {"ok?": "approve A"}})
+                      tool_response={"answers": {question: "approve A"}})
     assert "option A of diagnosis" in said["additionalContext"]
 
 
@@ -177,14 +230,139 @@ def test_what_somebody_else_changed_meanwhile_is_not_taken_back(talk, work: Path
     assert (work / "train.py").read_text() == "# the person was here\n"
 
 
-def test_a_command_that_never_ran_or_was_another_one_is_no_strike(talk) -> None:
+@pytest.fixture
+def fixed(talk):
+    """A conversation with an approved edit that waits for its verification."""
     talk.opens()
     talk.shows()
     talk.prompt("approve A")
-    talk.edit()
-    assert talk.verifies(code=127) == ""
-    assert talk.verifies("python -c 'import sys; sys.exit(1)'") == ""
-    assert talk.state.strikes == ()
+    assert talk.edit() == ""
+    return talk
+
+
+@pytest.mark.parametrize("code", [75, 126, 127, 130, 137])
+def test_a_verification_that_never_ran_is_a_question(fixed, code: int) -> None:
+    said = fixed.verifies(code=code)
+    assert "verifies nothing" in said
+    assert '"the fix failed" or "the fix works"' in said
+    assert fixed.state.strikes == ()
+    assert not fixed.state.approval.passed
+
+
+@pytest.mark.parametrize("code", [1, 2, 4, 5, 139])
+def test_any_other_end_is_a_strike(fixed, code: int) -> None:
+    assert "taken back" in fixed.verifies(code=code)
+    assert len(fixed.state.strikes) == 1
+
+
+@pytest.mark.parametrize("command", [
+    "echo python train.py --steps 1300", "sh -c 'python train.py --steps 1300 || true'",
+    "python ./train.py --steps 1300", "python train.py --steps 1300 || true", "python train.py --steps 1300; true",
+    "python train.py --steps 13000", "true", "python train.py --steps 1300 | cat", "X=1 python train.py --steps 1300"])
+@pytest.mark.parametrize("code", [0, 1])
+def test_another_command_verifies_nothing_and_is_no_strike(fixed, command: str, code: int) -> None:
+    assert fixed.verifies(command, code=code) == ""
+    assert fixed.state.strikes == ()
+    assert not fixed.state.approval.passed
+
+
+def test_the_agreed_command_counts_as_it_is_written_and_in_a_copy(fixed) -> None:
+    line = fixed.runs("python  train.py   --steps 1300")
+    said = fixed.event("PostToolUse", tool_name="Bash", tool_input={"command": line}, tool_response={})
+    assert "exit code 0" in said["additionalContext"]
+
+
+def test_in_another_folder_the_same_words_are_another_command(fixed, work: Path) -> None:
+    (work / "scratch" / "debug").mkdir(parents=True, exist_ok=True)
+    for command, cwd in (("python train.py --steps 1300", work / "scratch" / "debug"),
+                         ("cd scratch/debug && python train.py --steps 1300", work)):
+        said = fixed.event("PostToolUse", tool_name="Bash", cwd=str(cwd), tool_input={"command": fixed.runs(command)},
+                           tool_response={})
+        assert said == {}, command
+    said = fixed.event("PostToolUse", tool_name="Bash", cwd=str(work / "scratch" / "debug"), tool_response={},
+                       tool_input={"command": fixed.runs(f"cd {work} && python train.py --steps 1300")})
+    assert "exit code 0" in said["additionalContext"]
+
+
+def test_a_verification_in_the_background_has_no_end_yet(fixed) -> None:
+    line = fixed.runs("python train.py --steps 1300")
+    said = fixed.event("PostToolUse", tool_name="Bash", tool_response={"backgroundTaskId": "b1"},
+                       tool_input={"command": line, "run_in_background": True})
+    assert "in the foreground" in said["additionalContext"]
+    assert not fixed.state.approval.passed
+
+
+def test_a_turn_that_ends_without_the_verification_is_sent_back_once_then_the_person_hears_it(fixed) -> None:
+    said = fixed.event("Stop", last_assistant_message="done", stop_hook_active=False)
+    assert said["decision"] == "block"
+    assert "exactly `python train.py --steps 1300`" in said["reason"]
+    said = fixed.event("Stop", last_assistant_message="done", stop_hook_active=True)
+    assert "decision" not in said
+    assert "was not verified" in said["systemMessage"]
+
+
+def test_the_approval_binds_the_text_that_was_shown(talk, work: Path) -> None:
+    talk.opens()
+    talk.shows()
+    talk.prompt("approve A")
+    many = "\n".join(f"os.remove('{n}')" for n in range(54))
+    for new in (many, f"EPS = 1e-6\n{many}", "EPS = 1e-5", "", "EPS = 1e-6; import os", "EPS = 1e-60"):
+        assert "the text that was shown and approved is" in talk.edit(new=new), new
+    assert talk.edit() == ""
+
+
+def test_a_shown_text_may_stand_within_the_old_line(talk, work: Path) -> None:
+    (work / "train.py").write_text((work / "train.py").read_text().replace("EPS = 1e-12", "EPS = 1e-12  # tiny"))
+    talk.opens()
+    talk.shows()
+    talk.prompt("approve A")
+    assert talk.edit(old="EPS = 1e-12", new="EPS = 1e-6") == ""
+
+
+def test_a_path_that_is_only_mentioned_is_not_approved(talk, work: Path) -> None:
+    (work / "check.py").write_text("a = 1\nb = 2\n")
+    talk.opens()
+    talk.shows(DIAGNOSIS.replace("The loss stays finite.", "check.py:1-2 stays as it is."))
+    assert "check.py" not in talk.prompt("approve A")
+    assert "outside the approved change" in talk.edit("check.py", "a = 1", "a = 2")
+
+
+def test_the_gate_ends_with_its_conversation_and_says_so(talk) -> None:
+    talk.opens()
+    talk.event("SessionEnd", session_id="another", reason="other")
+    assert talk.edit() != "", "another conversation's end is none of this one's"
+    talk.event("SessionEnd", reason="prompt_input_exit")
+    assert talk.edit() == ""
+    assert "ended with its conversation" in talk.event("SessionStart", source="startup")["systemMessage"]
+    assert talk.event("SessionStart", source="startup") == {}, "said once"
+
+
+def silent(talk, hours: float) -> None:
+    (mark,) = (talk.store.folder / "open").iterdir()
+    then = time.time() - hours * 3600
+    os.utime(mark, (then, then))
+
+
+def test_a_gate_that_nobody_has_spoken_to_for_a_day_ends_and_says_so(talk) -> None:
+    talk.opens()
+    silent(talk, 23)
+    assert talk.edit() != ""
+    silent(talk, 25)
+    said = talk.event("UserPromptSubmit", prompt="good morning")
+    assert "ended by itself" in said["systemMessage"]
+    assert "25 h" in said["additionalContext"]
+    assert talk.edit() == ""
+
+
+def test_another_conversation_ends_a_gate_that_has_been_silent_for_an_hour(talk) -> None:
+    talk.opens()
+    talk.event("SessionStart", source="startup", session_id="c2")
+    assert talk.edit() != "", "two windows at once: the gate holds for both"
+    silent(talk, 2)
+    talk.event("SessionStart", source="compact", session_id="c1")
+    assert talk.edit() != ""
+    silent(talk, 2)
+    assert "ended by itself" in talk.event("SessionStart", source="startup", session_id="c2")["systemMessage"]
 
 
 def test_a_failure_before_the_fix_is_no_strike(talk) -> None:
@@ -199,7 +377,7 @@ def test_a_failure_before_the_fix_is_no_strike(talk) -> None:
 def test_three_failed_fixes_close_the_gate_until_the_person_decides(talk) -> None:
     talk.opens()
     for attempt in range(3):
-        talk.shows()
+        talk.shows(DIAGNOSIS.replace("EPS = 1e-6", f"EPS = 1e-{6 - attempt}"))
         assert "is approved" in talk.prompt("approve A")
         assert talk.edit(new=f"EPS = 1e-{6 - attempt}") == ""
         said = talk.verifies()
@@ -280,10 +458,10 @@ def test_other_projects_of_the_machine_are_left_alone(talk, work: Path, elsewher
     (tmp_path / "other").mkdir()
     other = elsewhere(tmp_path / "other")
     assert other.edit("x.py", "", "x = 1\n") == ""
-    assert other.call("Bash", command="sed -i s/a/b/ x.py") == ""
+    assert other.runs("sed -i s/a/b/ x.py") == "sed -i s/a/b/ x.py"
     assert "Gate 4" in other.call("Edit", file_path=str(work / "train.py"), old_string="a", new_string="b")
-    assert other.call("Bash", command=f"sed -i s/a/b/ {work}/train.py") != ""
-    assert other.call("Bash", command=f"sed -i s/a/b/ ../{work.name}/train.py") != ""
+    for command in (f"sed -i s/a/b/ {work}/train.py", f"sed -i s/a/b/ ../{work.name}/train.py"):
+        assert f"--workspace '{work}' --shell" in other.runs(command)
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"format": 2}', '{"format": 1}'])

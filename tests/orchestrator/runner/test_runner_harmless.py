@@ -27,8 +27,8 @@ EVERY = 5
 
 DIFFERS = re.compile(
     r"\b(ps|top|free|df|du|env|printenv|date|py-spy|nvidia-smi|ls -l|ls -la|ls -lh|stat|pip|traindx|uptime|"
-    r"find \. -type|ulimit|tree|squeue|kubectl|wandb|tensorboard|nsys|gpustat|strings|pytest|git stash|git diff$|git status|lsmod|"
-    r"cd scratch/debug|readlink -f|os\.kill|diff -u|git blame)\b")
+    r"find \. -type|ulimit|tree|squeue|kubectl|wandb|tensorboard|nsys|gpustat|strings|pytest|git stash|git diff$|"
+    r"git status|lsmod|cd scratch/debug|readlink -f|os\.kill|diff -u|git blame)\b")
 """Their output depends on the moment, on the process or on the place of the project."""
 
 pytestmark = [pytest.mark.skipif(not sys.platform.startswith("linux") or not landlock.version(),

@@ -30,7 +30,8 @@ ROOT = Path(__file__).resolve().parents[3]
 RUNNER = ROOT / "tools" / "hooks" / "protected.py"
 DATA = ROOT / "tests" / "orchestrator" / "runner" / "data"
 MARKER = "foreign-process-of-the-person"
-TRAIN = "import math\n\nEPS = 1e-12\n\n\ndef loss(p):\n    return -math.log(1.0 - p + EPS)\n\n\nprint('loss', loss(0.5))\n"
+TRAIN = ("import math\n\nEPS = 1e-12\n\n\ndef loss(p):\n    return -math.log(1.0 - p + EPS)\n\n\n"
+         "print('loss', loss(0.5))\n")
 
 _RACE_CONNECT = """import os, socket, sys, threading, time
 # The address is exchanged while the connection is being judged.
