@@ -147,20 +147,6 @@ def test_an_approved_edit_is_recognized_after_an_earlier_one_moved_it(root: Path
 
 
 @pytest.mark.parametrize("command", [
-    "ls -la", "cat train.py", "head -n 20 train.py", "tail -50 train.py", "wc -l train.py", "sed -n '3,5p' train.py",
-    "grep -n 'nan|inf' train.py", "grep -rn loss src", "rg -n loss src", "find . -name '*.py' -maxdepth 2", "pwd",
-    "git log --oneline -5", "git status --short", "git diff -- train.py", "git blame -L3,5 train.py",
-    "git show --stat HEAD",
-    "cat train.py | head -5 | wc -l", "ls && pwd", "cat train.py 2>/dev/null", "nvidia-smi", "nvidia-smi -q", "df -h",
-    "ps -ef", "traindx log . --format json", "diff train.py other.py", "traindx explain L101",
-    "git branch --show-current",
-])
-def test_commands_that_only_read_may_run(root: Path, command: str):
-    verdict = ask(root, "Bash", {"command": command})
-    assert verdict.allow, verdict.reason
-
-
-@pytest.mark.parametrize("command", [
     "", "   ", "rm -rf .", "python train.py", "python -c 'x'", "sh -c ls", "bash x.sh", "env", "printenv", "xargs rm",
     "cat .env", "cat innocent.txt", "cat ../outside.txt", "cat /etc/passwd", "cat ~/.bashrc", "head conf/hf_token",
     "cat train.py > copy.py", "cat train.py >> other.py", "cat train.py >| other.py", "cat < .env", "cat<.env",

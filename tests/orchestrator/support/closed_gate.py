@@ -29,6 +29,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[3]
 RUNNER = ROOT / "tools" / "hooks" / "protected.py"
 DATA = ROOT / "tests" / "orchestrator" / "runner" / "data"
+SYSTEM_PYTHON = "/usr/bin/python3"
+"""Another user may not reach the Python of the tests."""
 MARKER = "foreign-process-of-the-person"
 TRAIN = ("import math\n\nEPS = 1e-12\n\n\ndef loss(p):\n    return -math.log(1.0 - p + EPS)\n\n\n"
          "print('loss', loss(0.5))\n")
@@ -48,7 +50,7 @@ def swap():
 thread = threading.Thread(target=swap, daemon=True); thread.start()
 end = time.monotonic() + 1.0
 while time.monotonic() < end:
-    s = socket.socket(socket.AF_UNIX)
+    s = socket.socket(socket.AF_UNIX); s.setblocking(False)
     if libc.connect(s.fileno(), buffer, size) == 0:
         try: s.send(b"approve A")
         except OSError: pass
@@ -92,7 +94,8 @@ class ClosedGate:
         self.base, self.work, self.home = base, base / "work", base / "home"
         self.outside, self.state = base / "outside", base / "home" / ".local" / "state" / "traindx" / "gate"
         self.user = user
-        self.environment = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        self.python = sys.executable if user is None else SYSTEM_PYTHON
+        self.environment = {"PATH": f"{Path(self.python).parent}{os.pathsep}{os.environ['PATH']}",
                             "HOME": str(self.home), "TRAINDX_RUNS": str(base / "runs"),
                             "TRAINDX_GATE_STATE": str(self.state), "CLAUDE_PROJECT_DIR": str(self.work),
                             "TMUX": "/none", "LC_ALL": "C.UTF-8", **(extra or {})}
@@ -174,7 +177,7 @@ class ClosedGate:
     def _person(self) -> None:
         """A process, a terminal, sockets and a screen that are not the command's."""
         self.foreign = subprocess.Popen(
-            [sys.executable, "-c", f"import sys; '{MARKER}'; sys.stdin.read()"], stdin=subprocess.PIPE,
+            [self.python, "-c", f"import sys; '{MARKER}'; sys.stdin.read()"], stdin=subprocess.PIPE,
             start_new_session=True, user=self.user)
         self.terminal, other = pty.openpty()
         self.pts = os.ttyname(other)
@@ -267,7 +270,8 @@ class ClosedGate:
         said = self.event("PreToolUse", tool_name="Bash", tool_input={"command": command})
         if said.get("permissionDecision") == "deny":
             return None
-        return str(said.get("updatedInput", {"command": command})["command"])
+        line = str(said.get("updatedInput", {"command": command})["command"])
+        return line.replace(f"'{sys.executable}' -I -S", f"'{self.python}' -I -S")
 
     def shell(self, line: str, timeout: float = 60.0) -> subprocess.CompletedProcess[str]:
         """Runs a line as the host's shell does."""
@@ -348,11 +352,9 @@ def _flags(path: Path) -> int:
 
 
 def _scheduling(pid: int) -> tuple[Any, ...]:
-    import resource
-
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (fields[0] in "TtZ", os.getpriority(os.PRIO_PROCESS, pid), tuple(os.sched_getaffinity(pid)),
-            resource.prlimit(pid, resource.RLIMIT_CORE), Path(f"/proc/{pid}/oom_score_adj").read_text())
+            Path(f"/proc/{pid}/limits").read_text(), Path(f"/proc/{pid}/oom_score_adj").read_text())
 
 
 def differences(before: dict[str, tuple[Any, ...]], after: dict[str, tuple[Any, ...]]) -> dict[str, Any]:
