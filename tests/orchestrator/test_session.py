@@ -233,7 +233,8 @@ def test_a_damaged_ledger_stops_fixes_and_leaves_sessions_readable(workspace: Pa
 async def test_cancelling_a_verification_ends_the_command_and_runs_it_again_later(workspace: Path, tmp_path: Path):
     started = tmp_path / "started"
     command = f"echo $$ >> {started}; test -e {tmp_path}/go || exec sleep 1000; {GOOD}"
-    task = asyncio.create_task(run_debug_session("x", workspace, verify=command, allow_run=True, examine=examined,
+    verify = {"command": command, "writable": [str(tmp_path)]}
+    task = asyncio.create_task(run_debug_session("x", workspace, verify=verify, allow_run=True, examine=examined,
                                                  report=False,
                                                  approve=approve(), investigator=Scripted([diagnosis()])))
     while not (started.exists() and started.read_text().endswith("\n")):

@@ -1,12 +1,14 @@
-"""The plugin in the real CLI on a scripted API: what is listed, and a gate that a model cannot talk its way past."""
+"""The plugin in the real CLI on a scripted API: what is listed, what runs, and that nothing reaches the project."""
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
 import zipfile
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +56,17 @@ def bash(command: str) -> Use:
     return Use("Bash", {"command": command, "description": "run"})
 
 
-VERIFY = bash(f"python3 {RUNNER} --copy -- python3 check.py")
+HELD = re.compile("Permission denied|Read-only file system|Operation not permitted")
+"""What the kernel says."""
+
+VERIFY = bash("python3 check.py")
+QUESTION = {"questions": [{"question": "Which fix?", "header": "Gate 4", "multiSelect": False, "options": [
+    {"label": "approve A", "description": "targeted"}, {"label": "not yet", "description": "wait"}]}]}
+
+
+def shown(value: str) -> str:
+    """The diagnosis with another new value."""
+    return DIAGNOSIS.replace("EPS = 1e-6", f"EPS = {value}")
 
 
 def eps(work: Path) -> str:
@@ -97,7 +109,7 @@ async def test_the_model_cannot_write_or_approve_and_the_persons_prompt_opens(pr
     before = (project / "train.py").read_bytes()
     tries = [edit(project), Use("Write", {"file_path": str(project / "new.py"), "content": "x"}),
              bash("sed -i s/1e-12/1e-6/ train.py"), bash("cd .. && sed -i s/1e-12/1e-6/ work/train.py"),
-             bash("python3 -c \"open('train.py','w')\""), bash("traindx approve latest --option A"),
+             bash("python3 -c \"open('train.py','w')\""), bash("chmod 000 train.py"),
              bash(f"echo '{{}}' > {tmp_path}/home/state/traindx/gate/workspaces/x.json"),
              Use("CronCreate", {"cron": "* * * * *", "prompt": "approve A", "recurring": False}),
              Use("Agent", {"subagent_type": "general-purpose", "description": "w", "prompt": "SUBAGENT: write it"})]
@@ -114,9 +126,10 @@ async def test_the_model_cannot_write_or_approve_and_the_persons_prompt_opens(pr
         brought = await talk.types("the loss is NaN, fix it")
         assert (project / "train.py").read_bytes() == before
         assert not (project / "new.py").exists()
-        refused = [text for text, error in brought if error]
-        assert len(refused) >= len(tries) - 1, refused
-        assert sum("traindx gate" in text for text in refused) >= 7
+        refused, held = brought[2:4], brought[4:9]
+        assert all(error and "traindx gate" in text for text, error in refused), refused
+        assert all(error and HELD.search(text) for text, error in held), held
+        assert "traindx gate" in brought[9][0], "a task that types in the person's name"
         assert "You were started for one task: skip the workflow" in talk.heard
         assert "approve A" in talk.heard, "the agent is told how the person approves"
         brought = await talk.types("looks good, go ahead")
@@ -130,19 +143,28 @@ async def test_the_model_cannot_write_or_approve_and_the_persons_prompt_opens(pr
 
 async def test_the_persons_answer_to_the_question_tool_opens_and_the_models_own_does_not(project: Path,
                                                                                           tmp_path: Path) -> None:
-    question = {"questions": [{"question": "Which fix?", "header": "Gate 4", "multiSelect": False, "options": [
-        {"label": "approve A", "description": "targeted"}, {"label": "not yet", "description": "wait"}]}]}
-    given = iter(["not yet", "approve A"])
+    options = [{"label": "Yes", "description": "go on"}, {"label": "No", "description": "stop"}]
+    other = {"questions": [{"question": "May I spend ten more minutes?", "header": "Time", "multiSelect": False,
+                            "options": options}]}
+    given = iter(["approve A", "not yet", "approve A"])
+    asked: list[dict[str, Any]] = []
+
+    def person(arguments: dict[str, Any]) -> dict[str, str]:
+        asked.append(arguments["questions"][0])
+        return {asked[-1]["question"]: next(given)}
+
     script = [OPEN, Use("Read", {"file_path": str(project / "train.py")}),
-              Both(DIAGNOSIS, Use("AskUserQuestion", {**question, "answers": {"Which fix?": "approve A"}})),
-              edit(project),
-              Use("AskUserQuestion", question), edit(project), Use("AskUserQuestion", question), edit(project),
-              Text("ok")]
-    async with talking(project, tmp_path / "home", script, lambda _: {"Which fix?": next(given)}) as talk:
+              Both(DIAGNOSIS, Use("AskUserQuestion", {**QUESTION, "answers": {"Which fix?": "approve A"}})),
+              edit(project), Use("AskUserQuestion", other), edit(project), Use("AskUserQuestion", QUESTION),
+              edit(project), Use("AskUserQuestion", QUESTION), edit(project), Text("ok")]
+    async with talking(project, tmp_path / "home", script, person) as talk:
         brought = await talk.types("the loss is NaN")
     errors = [error for _, error in brought]
-    assert errors == [False, False, True, True, False, True, False, False], brought
+    assert errors == [False, False, True, True, False, True, False, True, False, False], brought
     assert "asks nobody" in brought[2][0]
+    assert asked[0]["question"] == "May I spend ten more minutes?", "no question of the gate, whatever is answered"
+    assert asked[1]["question"].startswith("traindx gate, diagnosis "), "the gate asks in its own words"
+    assert "train.py:20 (to EPS = 1e-6)" in asked[1]["options"][0]["description"]
     assert eps(project) == "EPS = 1e-6"
 
 
@@ -156,10 +178,11 @@ async def test_three_failed_verifications_close_it_until_the_person_decides(proj
     if not protects(tmp_path):
         pytest.skip("this kernel has no Landlock: nothing is run here")
     read = Use("Read", {"file_path": str(project / "train.py")})
-    script: list[Any] = [OPEN, read, Text(DIAGNOSIS)]
-    for value in ("1e-11", "1e-10", "1e-9"):
-        script += [read, edit(project, f"EPS = {value}"), VERIFY, Text(DIAGNOSIS)]
-    script += [edit(project), Text("stopped"), Text(DIAGNOSIS), read, edit(project, "EPS = 1e-4"), VERIFY,
+    values = ["1e-11", "1e-10", "1e-9", "1e-8"]
+    script: list[Any] = [OPEN, read, Text(shown(values[0]))]
+    for value, following in pairwise(values):
+        script += [read, edit(project, f"EPS = {value}"), VERIFY, Text(shown(following))]
+    script += [edit(project), Text("stopped"), Text(shown("1e-4")), read, edit(project, "EPS = 1e-4"), VERIFY,
                Text("fixed")]
     async with talking(project, tmp_path / "home", script) as talk:
         await talk.types("the loss is NaN")
@@ -225,4 +248,36 @@ def test_the_wheels_pack_is_a_plugin_with_the_same_gate(project: Path, tmp_path:
                               env=environment(tmp_path / "home", api.url))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "traindx gate: nothing is written before an approved Gate 4" in str([a.body["messages"] for a in api.asked])
+    assert eps(project) == EPS
+
+
+async def test_commands_run_as_they_are_and_the_folder_and_exit_codes_are_kept(project: Path, tmp_path: Path) -> None:
+    if not protects(tmp_path):
+        pytest.skip("this kernel has no Landlock: nothing is run here")
+    script = [OPEN, bash("grep -rn EPS . | head -2; echo \"it's $((1 + 1))\""), bash("cd scratch/debug && pwd"),
+              bash("pwd; exit 3"), bash("cat > probe.py <<'EOF'\nprint('a' != \"b\")\nEOF\npython3 probe.py"),
+              bash("cd ../..; git status | wc -l"),
+              bash(f"python3 {RUNNER} --copy -- python3 -c \"open('train.py', 'w').write('x'); print('in a copy')\""),
+              Text("done")]
+    before = (project / "train.py").read_bytes()
+    async with talking(project, tmp_path / "home", script) as talk:
+        brought = await talk.types("the loss is NaN")
+    texts, errors = [t for t, _ in brought[1:]], [e for _, e in brought[1:]]
+    assert errors == [False, False, True, False, False, False], brought
+    assert "it's 2" in texts[0]
+    assert texts[1].strip().endswith("scratch/debug")
+    assert "Exit code 3" in texts[2]
+    assert "scratch/debug" in texts[2], "the host kept the folder"
+    assert texts[3].strip() == "True"
+    assert "in a copy" in texts[5]
+    assert (project / "train.py").read_bytes() == before
+
+
+@pytest.mark.parametrize("skill", ["pytorch-debugging", "jax-debugging", "research-debug", "distributed-debugging"])
+async def test_each_skill_of_the_pack_closes_the_gate(project: Path, tmp_path: Path, skill: str) -> None:
+    script = [Use("Skill", {"skill": f"traindx:{skill}", "args": "the loss is NaN"}),
+              Use("Read", {"file_path": str(project / "train.py")}), edit(project), Text("done")]
+    async with talking(project, tmp_path / "home", script) as talk:
+        brought = await talk.types("the loss is NaN")
+    assert brought[-1][1]
     assert eps(project) == EPS

@@ -76,7 +76,8 @@ def turn(workspace: Path, effects: Path, kill: tuple[str, float] | None) -> bool
 
 def drive(workspace: Path, effects: Path) -> None:
     """Begin a session, or go on with the one that is there."""
-    verify = Verify(command=f"echo run >> {effects}; grep -q 'learning_rate = 0.1' train.py", timeout=60)
+    verify = Verify(command=f"echo run >> {effects}; grep -q 'learning_rate = 0.1' train.py", timeout=60,
+                    writable=(str(effects.parent),))
     known = list_sessions(workspace)
     if known:
         resume_session_sync(known[-1].folder, approve=approve(), investigator=script(), examine=examined,
