@@ -22,7 +22,7 @@ EXTRAS = (
 """Module, extra, and what it is for. Reading logs and code needs none of them, event files of TensorBoard included."""
 
 PROGRAMS = (("git", "what changed since the last good commit is read as evidence"),
-            ("bwrap", "a sandbox for verification commands (package bubblewrap)"))
+            ("bwrap", "namespaces of its own for protected commands (package bubblewrap; Landlock holds without it)"))
 
 
 def report() -> list[str]:

@@ -149,8 +149,8 @@ def _watched(child: int, listener: int, on: Machine | None, plan: Plan) -> int:
     woken, wakes = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    for number in _FORWARDED:
-        signal.signal(number, lambda sign, _: _forward(child, sign))
+    for forwarded in _FORWARDED:
+        signal.signal(forwarded, lambda sign, _: _forward(child, sign))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _FORWARDED)
     polled = select.poll()
     polled.register(woken, select.POLLIN)

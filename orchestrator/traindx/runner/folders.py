@@ -28,7 +28,7 @@ KEPT_AT_MOST = 20
 """Private folders of other workspaces: older ones go, and the oldest where there are more."""
 OPEN_SCRATCH = "scratch"
 """The folder of the lock that a run holds while it may write all of scratch/debug."""
-LOOKED_AT = 20_000
+LOOKED_AT = 50_000
 """Files below a shared folder that are looked at for other names of project files."""
 
 
@@ -135,14 +135,15 @@ class in_use:
 
 
 def shared_folders(workspace: str) -> list[str]:
-    """scratch/debug/probes, made where it is missing; all of scratch/debug where no session or ledger is there."""
+    """What the command may write below scratch/debug: all of it where no session or ledger lies there, else the probes.
+
+    The probes are made where they are missing. Nothing, where there are too many files to look at.
+    """
     probes = made_below(workspace, PROBES)
     scratch = os.path.dirname(probes)
     _ignored_by_git(scratch)
-    kept = [probes] if list(sessions(scratch)) else [scratch]
-    for folder in kept:
-        _only_names(folder)
-    return kept
+    wanted = [probes] if list(sessions(scratch)) else [scratch, probes]
+    return [folder for folder in wanted if _only_names(folder)][:1]
 
 
 def command_runs(workspace: str, environment: Mapping[str, str]) -> bool:
@@ -173,8 +174,11 @@ def _ignored_by_git(scratch: str) -> None:
     os.close(file)
 
 
-def _only_names(folder: str) -> None:
-    """A file with a second name elsewhere (a hard link) becomes a file of its own: the other may be the project's."""
+def _only_names(folder: str) -> bool:
+    """A file with a second name elsewhere (a hard link) becomes a file of its own: the other may be the project's.
+
+    False where there are too many files to look at.
+    """
     seen = 0
     for where, _, names in os.walk(folder):
         for name in names:
@@ -184,7 +188,8 @@ def _only_names(folder: str) -> None:
                 _own(path, about)
         seen += len(names)
         if seen > LOOKED_AT:
-            raise CannotProtect(f"{folder} holds more than {LOOKED_AT} files: remove some")
+            return False
+    return True
 
 
 def _own(path: str, about: os.stat_result) -> None:

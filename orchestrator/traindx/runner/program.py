@@ -98,14 +98,15 @@ def notes_of(known: int, wrapped: bool) -> tuple[str, ...]:
     """What this machine cannot enforce."""
     notes = []
     if syscalls.machine() is None:
-        notes.append(f"there is no filter of system calls for {os.uname().machine}: modes and times of files, and "
-                     "sockets and processes of yours, are in reach")
+        notes.append(f"not enforced here, for there is no filter of system calls for {os.uname().machine}: modes and "
+                     "times of files, and sockets and processes of yours, are in reach")
     elif confinement.supervision() < 2:
         notes.append("connections to local sockets cannot be looked at, so none are made: data loaders with workers "
                      "may fail" if confinement.supervision() else
-                     "calls cannot be looked at: local sockets, changes of modes and times of files fail")
+                     "calls cannot be looked at: local sockets, changes of modes and times of files, on older "
+                     "kernels also signals to own workers, fail")
     if not known and wrapped:
-        notes.append("no Landlock: links cannot be made")
+        notes.append("this kernel has no Landlock: bubblewrap holds alone, and links cannot be made")
     return tuple(notes)
 
 
@@ -138,9 +139,12 @@ def _protected(request: Request, script: str) -> int:
         raise CannotProtect("this kernel has no Landlock, and bubblewrap is not there or not permitted")
     private = private_folders(request.workspace, os.environ)
     plan, held = plan_of(request, private)
-    plan = plan._replace(notes=notes_of(known, wrapped))
+    notes = notes_of(known, wrapped)
+    if not (plan.shared or plan.open_workspace):
+        notes = (*notes, "too many files lie below scratch/debug: nothing is written there; remove some by hand")
+    plan = plan._replace(notes=notes)
     if plan.notes:
-        print(f"protected: not enforced here: {'; '.join(plan.notes)}", file=sys.stderr, flush=True)
+        print(f"protected: {'; '.join(plan.notes)}", file=sys.stderr, flush=True)
     cwd = os.getcwd()
     if wrapped and program is not None:
         _in_bubblewrap(program, plan, private, cwd, request, script, held)

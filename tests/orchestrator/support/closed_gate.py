@@ -94,6 +94,8 @@ class ClosedGate:
         self.base, self.work, self.home = base, base / "work", base / "home"
         self.outside, self.state = base / "outside", base / "home" / ".local" / "state" / "traindx" / "gate"
         self.user = user
+        self.start: Path | None = None
+        """A program that is started in the runner's place."""
         self.python = sys.executable if user is None else SYSTEM_PYTHON
         self.environment = {"PATH": f"{Path(self.python).parent}{os.pathsep}{os.environ['PATH']}",
                             "HOME": str(self.home), "TRAINDX_RUNS": str(base / "runs"),
@@ -271,7 +273,8 @@ class ClosedGate:
         if said.get("permissionDecision") == "deny":
             return None
         line = str(said.get("updatedInput", {"command": command})["command"])
-        return line.replace(f"'{sys.executable}' -I -S", f"'{self.python}' -I -S")
+        line = line.replace(f"'{sys.executable}' -I -S", f"'{self.python}' -I -S")
+        return line if self.start is None else line.replace(f"-I -S '{RUNNER}'", f"-I -S '{self.start}'")
 
     def shell(self, line: str, timeout: float = 60.0) -> subprocess.CompletedProcess[str]:
         """Runs a line as the host's shell does."""
