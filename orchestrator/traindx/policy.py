@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 from traindx.covering import Bounded, Placed, content_fits, covers
 from traindx.phases import PHASES
+from traindx.runner.disarming import NAMES
 from traindx.scratch import SCRATCH
 
 WALKED_AT_MOST = 20_000
@@ -216,6 +217,8 @@ def diagnostic(real: Path, scope: Scope) -> bool:
         return False
     if real.is_file() and real.stat().st_nlink > 1:
         return False  # its other name may be a file of the project
+    if NAMES.intersection(real.relative_to(scratch).parts):
+        return False  # other programs act on it
     parts = real.relative_to(scratch).parts
     if (scratch / parts[0] / "journal.jsonl").exists():
         return len(parts) > 2 and parts[1] in _SESSION_WRITABLE

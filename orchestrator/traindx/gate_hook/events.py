@@ -43,10 +43,7 @@ def before_tool(event: Event, at: Place) -> Answer:
     tool, arguments = str(event.get("tool_name")), event.get("tool_input")
     arguments = arguments if isinstance(arguments, Mapping) else {}
     if tool == "Skill":
-        called = str(arguments.get("skill") or arguments.get("command") or "").lstrip("/").removeprefix("traindx:")
-        if called in _SKILLS and "agent_id" not in event:
-            _open(at, str(event.get("session_id") or ""))
-        return SILENT
+        return _skill(str(arguments.get("skill") or arguments.get("command") or ""), event, at)
     workspace = _about(event, at)
     if workspace is None:
         return _decides_elsewhere(tool, arguments)
@@ -68,6 +65,20 @@ def before_tool(event: Event, at: Place) -> Answer:
     if ruling.ask:
         return Answer(ask=f"traindx gate: {ruling.reason}")
     return Answer(deny=f"traindx gate: {ruling.reason}. Instead: {ruling.next_step}")
+
+
+def _skill(name: str, event: Event, at: Place) -> Answer:
+    """A skill of the pack opens a session; any other may bring commands of its own, which no hook sees."""
+    called = name.lstrip("/").removeprefix("traindx:")
+    if called in _SKILLS:
+        if "agent_id" not in event:
+            _open(at, str(event.get("session_id") or ""))
+        return SILENT
+    here = at.open_here
+    if here is None or at.store.is_off(here) or name.startswith("traindx:"):
+        return SILENT
+    return Answer(ask=f"traindx gate: the skill {name!r} may run commands of its own, outside of the protected runner, "
+                      "while no fix is approved")
 
 
 _DECIDES = re.compile(

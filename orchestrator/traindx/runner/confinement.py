@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from traindx.runner import capabilities, copying, landlock, seccomp, syscalls
 from traindx.runner.devices import PLAIN, SHARED_MEMORY, passed_on
+from traindx.runner.disarming import acting, disarm
 from traindx.runner.environment import environment_of
 from traindx.runner.plan import UNPROTECTED, CannotProtect, Plan, within
 from traindx.runner.processes import end_all, reap
@@ -54,6 +55,7 @@ def run(plan: Plan, command: Sequence[str], cwd: str, environment: Mapping[str, 
     """
     on = syscalls.machine()
     ctypes.CDLL(None).prctl(_ADOPT_ORPHANS, 1, 0, 0, 0)
+    armed = acting(plan.shared)
     ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
     rules = rules_of(plan)
     parent = os.getpid()
@@ -62,7 +64,9 @@ def run(plan: Plan, command: Sequence[str], cwd: str, environment: Mapping[str, 
     if child == 0:
         _start(lambda: _confined(plan, rules, on, theirs, known, parent), command, cwd, environment, plan)
     theirs.close()
-    return _watched(child, _received(ours), on, plan)
+    how = _watched(child, _received(ours), on, plan)
+    disarm(armed, plan.shared)
+    return _as_ended(how)
 
 
 def _start(confined: Callable[[], None], command: Sequence[str], cwd: str, environment: Mapping[str, str],
@@ -129,9 +133,21 @@ def _confined(plan: Plan, rules: Sequence[landlock.Rule], on: Machine | None, th
         copying.bring(plan.workspace, plan.copy, plan.manifest)
     if on is None:
         return
-    listener = seccomp.install(on, wanted_of(known))
+    listener = _filtered(on, wanted_of(known))
     if listener is not None:
         theirs.sendmsg([b"x"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, listener.to_bytes(4, sys.byteorder))])
+
+
+def _filtered(on: Machine, wanted: seccomp.Wanted) -> int | None:
+    """Installs the filter; where another program answers this process's calls already, without an answerer of ours."""
+    try:
+        return seccomp.install(on, wanted)
+    except CannotProtect as error:
+        if not wanted.supervised:
+            raise
+        print(f"protected: calls cannot be looked at here ({error}): local sockets, changes of modes and times of "
+              "files fail", file=sys.stderr, flush=True)
+        return seccomp.install(on, wanted._replace(supervised=False, connects=False))
 
 
 def _received(ours: _socket.socket) -> int:
@@ -142,6 +158,7 @@ def _received(ours: _socket.socket) -> int:
 
 
 def _watched(child: int, listener: int, on: Machine | None, plan: Plan) -> int:
+    """Answers until the command ends, and ends what it left behind; returns its status."""
     import select
 
     from traindx.runner.supervisor import Supervisor
@@ -162,7 +179,7 @@ def _watched(child: int, listener: int, on: Machine | None, plan: Plan) -> int:
         ended = reap()
         if child in ended:
             end_all(os.getpid())
-            return _as_ended(ended[child])
+            return ended[child]
         for number, what in polled.poll():
             if number == woken:
                 os.read(woken, 4096)

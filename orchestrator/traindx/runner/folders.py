@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -148,6 +149,8 @@ def shared_folders(workspace: str) -> list[str]:
 
 def command_runs(workspace: str, environment: Mapping[str, str]) -> bool:
     """True while a command runs that may write below scratch/debug of this workspace."""
+    if not sys.platform.startswith("linux"):
+        return False
     folder = os.path.join(_base(environment), _name(workspace), "keep", OPEN_SCRATCH)
     if not os.path.isdir(folder):
         return False

@@ -101,10 +101,11 @@ def notes_of(known: int, wrapped: bool) -> tuple[str, ...]:
         notes.append(f"not enforced here, for there is no filter of system calls for {os.uname().machine}: modes and "
                      "times of files, and sockets and processes of yours, are in reach")
     elif confinement.supervision() < 2:
-        notes.append("connections to local sockets cannot be looked at, so none are made: data loaders with workers "
-                     "may fail" if confinement.supervision() else
-                     "calls cannot be looked at: local sockets, changes of modes and times of files, on older "
-                     "kernels also signals to own workers, fail")
+        notes.append("connections cannot be looked at: no local socket is made, so that data loaders with workers may "
+                     "fail, and logins and screens of this machine are in reach over TCP")
+    if not confinement.supervision():
+        notes.append("calls cannot be looked at: changes of modes and times of files fail, on older kernels also "
+                     "signals to own workers")
     if not known and wrapped:
         notes.append("this kernel has no Landlock: bubblewrap holds alone, and links cannot be made")
     return tuple(notes)
@@ -121,6 +122,8 @@ def main(arguments: Sequence[str], script: str) -> int:
         print(USAGE, end="", file=sys.stdout if asked else sys.stderr)
         return 0 if asked else 2
     try:
+        if not sys.platform.startswith("linux"):
+            raise CannotProtect(f"{sys.platform} has no Landlock")
         return _nested(request) if marked() else _protected(request, script)
     except (CannotProtect, OSError) as error:
         print(f"protected: not run, the project could not be protected ({error}). On Linux 5.13 or newer the kernel's "
@@ -130,8 +133,6 @@ def main(arguments: Sequence[str], script: str) -> int:
 
 
 def _protected(request: Request, script: str) -> int:
-    if not sys.platform.startswith("linux"):
-        raise CannotProtect(f"{sys.platform} has no Landlock")
     program = bubblewrap.find(os.environ, request.workspace)
     known = landlock.version()
     wrapped = program is not None and bubblewrap.works(program)

@@ -37,6 +37,14 @@ def test_another_skill_opens_none(talk) -> None:
     assert talk.edit() == ""
 
 
+def test_a_skill_from_elsewhere_is_asked_about_while_the_gate_is_closed(talk) -> None:
+    """It may have been written below scratch/debug, and bring commands of its own."""
+    assert talk.event("PreToolUse", tool_name="Skill", tool_input={"skill": "evil"}) == {}
+    talk.opens()
+    assert talk.event("PreToolUse", tool_name="Skill", tool_input={"skill": "evil"})["permissionDecision"] == "ask"
+    assert talk.event("PreToolUse", tool_name="Skill", tool_input={"skill": "traindx:jax-debugging"}) == {}
+
+
 def test_a_subagent_opens_none(talk) -> None:
     talk.event("PreToolUse", tool_name="Skill", tool_input={"skill": "ml-debug"}, agent_id="a1")
     assert talk.edit() == ""

@@ -21,6 +21,10 @@ from closed_gate import RUNNER, SYSTEM_PYTHON, ClosedGate, commands, differences
 from traindx.runner import bubblewrap, landlock
 
 NOBODY = 65_534
+LONG = {"npm", "pip install", "pytest plugin", "a session of the orchestrator", "traindx --run", "traindx --out",
+        "traindx plot", "traindx run", "traindx --run short", "traindx approve", "traindx approve quoted",
+        "traindx approve split", "py -m", "claude -p"}
+"""They start a large program."""
 ATTACKS = list(commands("attacks"))
 WRITING = list(commands("writing"))
 ALONE = {"TRAINDX_BUBBLEWRAP": "off"}
@@ -106,8 +110,11 @@ def written(gate: ClosedGate, attack: dict[str, str]) -> dict[str, str]:
     return {**attack, "command": text.replace("tail -f", "timeout 1 tail -f")}
 
 
-def named(attacks: list[dict[str, str]]) -> Any:
-    return pytest.mark.parametrize("attack", attacks, ids=[a["name"] for a in attacks])
+def named(attacks: list[dict[str, str]], every: int = 1) -> Any:
+    """The attacks as parameters; long ones, and all but each n-th where `every` is given, run with the slow tests."""
+    given = [pytest.param(a, id=a["name"], marks=[pytest.mark.slow] if a["name"] in LONG or number % every else [])
+             for number, a in enumerate(attacks)]
+    return pytest.mark.parametrize("attack", given)
 
 
 NOTICED = ["redirect", "chmod", "touch -d", "SIGSTOP", "kill -9", "a socket of the person", "datagram socket",
@@ -134,7 +141,7 @@ def test_landlock_and_seccomp_alone_hold(alone: ClosedGate, attack: dict[str, st
 
 
 @needs_landlock
-@named(WRITING)
+@named(WRITING, every=4)
 def test_what_would_write_changes_nothing(alone: ClosedGate, attack: dict[str, str]) -> None:
     attacked(alone, written(alone, attack))
 

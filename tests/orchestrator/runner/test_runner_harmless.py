@@ -22,7 +22,7 @@ from traindx.runner import landlock
 
 COMMANDS: list[str] = json.loads((DATA / "harmless.json").read_text())
 DENIED_AT_MOST = 2
-EVERY = 5
+EVERY = 8
 """Of the commands, the share that the usual tests run; `-m slow` runs all."""
 
 DIFFERS = re.compile(

@@ -355,6 +355,8 @@ def _flags(path: Path) -> int:
 
 
 def _scheduling(pid: int) -> tuple[Any, ...]:
+    if not Path(f"/proc/{pid}").exists():
+        return ("gone",)
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (fields[0] in "TtZ", os.getpriority(os.PRIO_PROCESS, pid), tuple(os.sched_getaffinity(pid)),
             Path(f"/proc/{pid}/limits").read_text(), Path(f"/proc/{pid}/oom_score_adj").read_text())
