@@ -39,6 +39,13 @@ class Sandbox:
             words += ["--writable", str(path)]
         return [*words, "--", *command]
 
+    def reading(self, command: Sequence[str], workspace: Path) -> list[str]:
+        """The command as it is started where it writes nothing but temporary files and private caches."""
+        if self.program is None:
+            return list(command)
+        return [sys.executable, "-I", "-S", str(START), "--read-only", "--hide-keys", "--workspace",
+                str(workspace.resolve()), "--", *command]
+
     @property
     def said(self) -> str:
         """For a person: what the command could do."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from typing import Any
 import click
 
 from traindx.safe_text import block, line
+from traindx.sandbox import find_sandbox
 from traindx.verify import clean_environment
 from traindx_tools.errors import BadUsage, UnreadableInput
 
@@ -53,14 +55,19 @@ def summary_of(file: str, name: str, arguments: str, *, gradient: bool | str, in
                timeout: float = SECONDS) -> dict[str, Any]:
     """`{"summary": ..., "text": ...}` of a function, traced in a process of its own. Executes the file: ask first.
 
+    The process runs in the sandbox of this machine, where there is one: it reads, and writes nothing of the project.
+
     `gradient`: it is a loss, of its first argument or of this one (its name or number). Raises UnreadableInput with
     what the file, the function or the arguments lack, or how they ended the process; BadUsage without an interpreter.
     """
     words = [interpreter, "-m", "traindx_tools.on_jax.summary.program", file, name, arguments,
              *([f"--gradient={gradient}" if isinstance(gradient, str) else "--gradient"] if gradient else [])]
+    if shutil.which(interpreter) is None:
+        raise BadUsage(f"cannot start {line(interpreter)}: there is no such program")
     try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=timeout, check=False,
-                              stdin=subprocess.DEVNULL, env=clean_environment(os.environ))
+        done = subprocess.run(find_sandbox().reading(words, Path(file).parent), capture_output=True, text=True,
+                              timeout=timeout, check=False, stdin=subprocess.DEVNULL,
+                              env=clean_environment(os.environ))
     except subprocess.TimeoutExpired:
         raise UnreadableInput(f"importing and tracing did not end within {timeout:g} s: guard the training itself with "
                               'if __name__ == "__main__", or give more with --timeout') from None

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from traindx.gate_hook.mcp_servers import OUR_TOOLS, declared, is_ours
 from traindx.gate_hook.state import State
+from traindx.gate_hook.verification import is_agreed
 from traindx.gate_hook.wrapping import wrapped
 from traindx.policy import Scope, allowed
 from traindx.strike_levels import STRIKES_OUT
@@ -43,19 +44,24 @@ def judge(tool: str, event: Mapping[str, Any], state: State, cwd: str, plugin: s
     if tool.startswith("mcp__"):
         return _mcp(tool, event)
     if tool == "Bash":
-        return _command(arguments, state, plugin)
+        return _command(arguments, state, cwd, plugin)
     if tool in _WRITERS:
         return _written(tool, arguments, state, cwd)
     return Ruling(False, f"the tool {tool!r} is not known to be harmless", "use Read, Grep, Glob or Bash")
 
 
-def _command(arguments: Mapping[str, Any], state: State, plugin: str) -> Ruling:
-    """No command is judged: each runs in the protected runner, unless the person agreed to runs without it."""
+def _command(arguments: Mapping[str, Any], state: State, cwd: str, plugin: str) -> Ruling:
+    """No command is judged: each runs in the protected runner, unless the person agreed to runs without it.
+
+    The agreed verification starts with nothing that an earlier command left.
+    """
     command = str(arguments.get("command") or "")
     if state.runs or not command.strip():
         return Ruling(True)
+    agreed = state.approval.option.verify if state.phase == "fix" and state.approval is not None else ()
     try:
-        line = wrapped(command, plugin, state.workspace)
+        fresh = bool(agreed) and is_agreed(command, agreed, cwd, state, plugin)
+        line = wrapped(command, plugin, state.workspace, fresh=fresh)
     except ValueError as error:
         return Ruling(False, str(error), "write less in one command")
     return Ruling(True, arguments={**arguments, "command": line})

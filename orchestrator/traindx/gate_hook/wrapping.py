@@ -58,13 +58,17 @@ def _own_runner(command: str, plugin: str) -> Asked | None:
     return None if found is None else Asked(found["command"], found["copy"] is not None)
 
 
-def wrapped(command: str, plugin: str, workspace: str) -> str:
-    """The line that is run in its place. Raises ValueError for one that is too long."""
+def wrapped(command: str, plugin: str, workspace: str, *, fresh: bool = False) -> str:
+    """The line that is run in its place; `fresh`: with nothing that an earlier command left in caches.
+
+    Raises ValueError for one that is too long.
+    """
     if len(command) > _LONGEST:
         raise ValueError(f"the command has {len(command)} characters, at most {_LONGEST} are possible: write the text "
                          "to a file below scratch/debug with Write")
     found = asked(command, plugin)
-    run = f"{runner_words(plugin, workspace)}{'--copy ' if found.copy else ''}--shell {quoted(found.command)}"
+    flags = f"{'--fresh ' if fresh else ''}{'--copy ' if found.copy else ''}"
+    run = f"{runner_words(plugin, workspace)}{flags}--shell {quoted(found.command)}"
     if not found.cd:
         return run
     return f"cd {found.cd} && {run}" if found.command else f"cd {found.cd}"
@@ -76,7 +80,7 @@ def unwrapped(command: str, plugin: str, workspace: str) -> Asked:
     start = runner_words(plugin, workspace)
     if not found.command.startswith(start):
         return found
-    rest = found.command[len(start):]
+    rest = found.command[len(start):].removeprefix("--fresh ")
     copy = rest.startswith("--copy ")
     text = rest[len("--copy "):] if copy else rest
     if not (text.startswith("--shell '") and text.endswith("'")):

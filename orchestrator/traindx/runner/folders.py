@@ -86,6 +86,18 @@ def private_folders(workspace: str, environment: Mapping[str, str]) -> Private:
     return made
 
 
+def fresh_folders(private: Private) -> Private:
+    """Folders for temporary files and caches that only this process's run has. What ended runs left there goes."""
+    import shutil
+
+    base = made_below(os.path.dirname(private.keep), ("fresh",))
+    for name in os.listdir(base):
+        if not os.path.exists(f"/proc/{name}"):
+            shutil.rmtree(os.path.join(base, name), ignore_errors=True)
+    own = str(os.getpid())
+    return private._replace(tmp=made_below(base, (own, "tmp")), cache=made_below(base, (own, "cache")))
+
+
 def _base(environment: Mapping[str, str]) -> str:
     return environment.get(FOLDER_VARIABLE) or f"/tmp/traindx-{os.getuid()}"
 

@@ -8,7 +8,15 @@ from collections.abc import Sequence
 from typing import NamedTuple, NoReturn
 
 from traindx.runner import bubblewrap, confinement, copying, landlock, syscalls
-from traindx.runner.folders import OPEN_SCRATCH, Private, in_use, made_below, private_folders, shared_folders
+from traindx.runner.folders import (
+    OPEN_SCRATCH,
+    Private,
+    fresh_folders,
+    in_use,
+    made_below,
+    private_folders,
+    shared_folders,
+)
 from traindx.runner.plan import UNPROTECTED, CannotProtect, Plan, plan_from, within
 from traindx.runner.seccomp import marked
 
@@ -24,8 +32,11 @@ not be protected; otherwise the command's own.
   --open-workspace    the workspace itself may be written: the person agreed
   --writable DIR      a further folder that may be written
   --hide-keys         folders with keys are out of sight, where bubblewrap is there
+  --read-only         nothing below the workspace is written, and no folder made there
+  --fresh             temporary files and caches of this run alone: nothing that an earlier command left is used
 """
 _INSIDE = "--inside"
+_FLAGS = ("--copy", "--open-workspace", "--hide-keys", "--read-only", "--fresh")
 
 
 class Request(NamedTuple):
@@ -37,6 +48,8 @@ class Request(NamedTuple):
     open_workspace: bool = False
     writable: tuple[str, ...] = ()
     hide_keys: bool = False
+    read_only: bool = False
+    fresh: bool = False
 
 
 class BadArguments(Exception):
@@ -57,7 +70,7 @@ def parsed(arguments: Sequence[str]) -> Request:
             named[flag].append(rest.pop(0))
         elif flag == "--shell" and len(rest) == 1:
             command = ["bash" if _has_bash() else "sh", "-c", rest.pop()]
-        elif flag in ("--copy", "--open-workspace", "--hide-keys"):
+        elif flag in _FLAGS:
             flags[flag] = True
         else:
             raise BadArguments(flag)
@@ -65,7 +78,8 @@ def parsed(arguments: Sequence[str]) -> Request:
         raise BadArguments("no command")
     workspace = os.path.realpath((named["--workspace"] or [os.getcwd()])[-1])
     return Request(tuple(command or rest), workspace, "--copy" in flags, "--open-workspace" in flags,
-                   tuple(map(os.path.realpath, named["--writable"])), "--hide-keys" in flags)
+                   tuple(map(os.path.realpath, named["--writable"])), "--hide-keys" in flags, "--read-only" in flags,
+                   "--fresh" in flags)
 
 
 def _has_bash() -> bool:
@@ -79,11 +93,12 @@ def plan_of(request: Request, private: Private) -> tuple[Plan, list[in_use]]:
     Raises CannotProtect, OSError.
     """
     held = [in_use(private.keep, shared=True)]
-    if not request.open_workspace:
+    shares = not (request.open_workspace or request.read_only)
+    if shares:
         held.append(in_use(made_below(private.keep, (OPEN_SCRATCH,)), shared=True))
     for lock in held:
         lock.__enter__()
-    shared = () if request.open_workspace else tuple(shared_folders(request.workspace))
+    shared = tuple(shared_folders(request.workspace)) if shares else ()
     copy = copying.free_copy(request.workspace, private) if request.copy else None
     full = (private.tmp, private.cache, *((copy.folder,) if copy else ()), *request.writable)
     for folder in full[2:]:
@@ -139,9 +154,11 @@ def _protected(request: Request, script: str) -> int:
     if not wrapped and not known:
         raise CannotProtect("this kernel has no Landlock, and bubblewrap is not there or not permitted")
     private = private_folders(request.workspace, os.environ)
+    if request.fresh:
+        private = fresh_folders(private)
     plan, held = plan_of(request, private)
     notes = notes_of(known, wrapped)
-    if not (plan.shared or plan.open_workspace):
+    if not (plan.shared or plan.open_workspace or request.read_only):
         notes = (*notes, "too many files lie below scratch/debug: nothing is written there; remove some by hand")
     plan = plan._replace(notes=notes)
     if plan.notes:

@@ -237,3 +237,21 @@ def test_a_working_folder_brings_no_modules_of_its_own(kept: Path) -> None:
     for name in ("traindx", "ctypes", "os", "json"):
         (kept / f"{name}.py").write_text("raise SystemExit('taken')")
     assert run(kept, "--", "true").returncode == 0
+
+
+def test_a_fresh_run_uses_nothing_that_an_earlier_command_left(kept: Path) -> None:
+    left = "echo x > $TMPDIR/left; echo x > $TORCH_EXTENSIONS_DIR/left; echo $TMPDIR"
+    run(kept, "--", "sh", "-c", left)
+    looks = 'ls $TMPDIR/left $TORCH_EXTENSIONS_DIR/left 2>/dev/null | wc -l'
+    assert run(kept, "--", "sh", "-c", looks).stdout.strip() == "2"
+    done = run(kept, "--fresh", "--", "sh", "-c", f"{looks}; {left}")
+    assert done.stdout.split()[0] == "0"
+    run(kept, "--fresh", "--", "true")
+    assert not Path(done.stdout.split()[1]).exists(), "what a fresh run left goes with the next one"
+
+
+def test_a_run_that_only_reads_makes_no_folder_in_the_workspace(kept: Path) -> None:
+    shutil.rmtree(kept / "scratch", ignore_errors=True)
+    done = run(kept, "--read-only", "--", "sh", "-c", "cat train.py; touch new; mkdir scratch")
+    assert "EPS" in done.stdout
+    assert [p.name for p in kept.iterdir()] == ["train.py"]

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from closed_gate import RUNNER
 from gate_words import DIAGNOSIS
 
 from traindx.gate_hook.store import Store
@@ -278,6 +279,12 @@ def test_the_agreed_command_counts_as_it_is_written_and_in_a_copy(fixed) -> None
     line = fixed.runs("python  train.py   --steps 1300")
     said = fixed.event("PostToolUse", tool_name="Bash", tool_input={"command": line}, tool_response={})
     assert "exit code 0" in said["additionalContext"]
+
+
+def test_the_agreed_command_starts_with_nothing_that_earlier_commands_left(fixed) -> None:
+    assert " --fresh --shell " in fixed.runs("python train.py --steps 1300")
+    assert " --fresh --copy --shell " in fixed.runs(f"python3 {RUNNER} --copy -- python train.py --steps 1300")
+    assert "--fresh" not in fixed.runs("python train.py --steps 1300 || true")
 
 
 def test_in_another_folder_the_same_words_are_another_command(fixed, work: Path) -> None:
