@@ -403,7 +403,7 @@ class Verify(Model):
     keep_env: tuple[str, ...] = ()
     """Environment variables that the command needs although they look like secrets."""
     sandbox: bool = True
-    """Run in a bubblewrap sandbox where there is one; False: the person does not want it."""
+    """Run in the sandbox of this machine where there is one; False: the person does not want it."""
     writable: Texts = ()
     """Folders outside of the workspace that the command writes to, for the sandbox."""
 

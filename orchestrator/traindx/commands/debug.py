@@ -22,7 +22,7 @@ from traindx_tools.errors import BadUsage
 @click.option("--timeout", default=1800.0, show_default=True, help="Seconds for one run of --verify.")
 @click.option("--steps", type=int, help="Steps that the verified run must reach.")
 @click.option("--writable", multiple=True, metavar="DIR", help="A folder outside of PATH that --verify writes to.")
-@click.option("--no-sandbox", is_flag=True, help="Run --verify without the bubblewrap sandbox.")
+@click.option("--no-sandbox", is_flag=True, help="Run --verify without the sandbox (Landlock, bubblewrap).")
 @click.option("--backend", type=click.Choice(["offline", "auto", "claude", "api"]),
               help="Who investigates: the instruments alone, Claude through its CLI, Claude over the Messages API, or "
                    "(auto) Claude when it can be reached (default: offline, or TRAINDX_BACKEND).")
