@@ -42,12 +42,14 @@ def changes_in(option: str, workspace: str) -> Changes:
     """What the text of one option, after its mark, states as its change."""
     found: dict[Place, None] = {}
     bound: list[Bound] = []
+    in_diffs: set[str] = set()
     last: list[Place] = []
     for kind, _, text in sorted(_statements(option), key=lambda s: s[1]):
         if kind == "diff":
-            for one in _of_diff(text, last, workspace):
-                found[(one.path, one.first, one.last)] = None
-                bound.append(one)
+            blocks = _of_diff(text, last, workspace)
+            found |= dict.fromkeys((one.path, one.first, one.last) for one in blocks)
+            in_diffs |= {one.path for one in blocks}
+            bound += blocks
         elif kind == "code":
             bound += [Bound(*place, tuple(text.split("\n"))) for place in last if place[2] >= place[1]]
         else:
@@ -55,12 +57,8 @@ def changes_in(option: str, workspace: str) -> Changes:
             found |= dict.fromkeys(last)
             lines = _shown(said)
             bound += [Bound(*place, lines) for place in last if lines and place[2] >= place[1]]
-    diffs = {b.path for kind, _, text in _statements(option) if kind == "diff" for b in _of_diff(text, [], workspace)}
-    return Changes(tuple(p for p in found if p[0] not in diffs or any(_same(p, b) for b in bound)), tuple(bound))
-
-
-def _same(place: Place, bound: Bound) -> bool:
-    return place == (bound.path, bound.first, bound.last)
+    exact = {(b.path, b.first, b.last) for b in bound}
+    return Changes(tuple(p for p in found if p[0] not in in_diffs or p in exact), tuple(bound))
 
 
 def _statements(option: str) -> Iterator[tuple[str, int, str]]:
@@ -70,7 +68,7 @@ def _statements(option: str) -> Iterator[tuple[str, int, str]]:
         kind = fence["kind"].lower()
         if kind in ("diff", "patch"):
             yield "diff", fence.start(), fence["body"]
-        elif kind not in ("bash", "sh", "shell", "console"):
+        elif kind not in ("bash", "sh", "shell", "console") and not _follows_verify(option, fence.start()):
             yield "code", fence.start(), fence["body"]
     within = [(f.start(), f.end()) for f in fences]
     head = _HEAD.match(option)
@@ -80,6 +78,12 @@ def _statements(option: str) -> Iterator[tuple[str, int, str]]:
     for match in _CHANGE.finditer(option):
         if not any(a <= match.start() < b for a, b in within):
             yield "words", match.start() + 1, match["said"]
+
+
+def _follows_verify(option: str, at: int) -> bool:
+    """True for a fence of commands: the line before it says that they verify."""
+    before = option[:at].rstrip().rsplit("\n", 1)[-1]
+    return "verif" in before.lower()
 
 
 def _leading(text: str, workspace: str) -> tuple[list[Place], str]:

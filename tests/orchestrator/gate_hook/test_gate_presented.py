@@ -154,6 +154,7 @@ def test_an_option_that_states_no_change_cannot_be_approved(option: str, tmp_pat
     ("A: `train.py:3` -> `EPS = 1e-6`; `loss < 2` after", [("EPS = 1e-6",)]),
     ("A: train.py:3-4:\n```python\nEPS = 1e-6\nTINY = EPS\n```", [("EPS = 1e-6", "TINY = EPS")]),
     ("A: train.py:3-9 with a finite logarithm", []),
+    ("A: train.py:3-9 with a finite logarithm. Verify:\n```\npython train.py\n```", []),
     ("A: see the diff\n```diff\n+++ b/train.py\n@@ -2,3 +2,4 @@\n \n-EPS = 1e-12\n+EPS = 1e-6\n+T = 1"
      "\n \n@@ -9,2 +10,1 @@\n-a\n b\n```", [("EPS = 1e-6", "T = 1"), ()]),
 ])
