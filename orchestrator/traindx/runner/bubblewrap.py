@@ -50,12 +50,15 @@ def _base(program: str) -> list[str]:
 
 
 def around(program: str, plan: Plan, private_tmp: str, cwd: str, inner: Sequence[str]) -> list[str]:
-    """The words that start `inner` in namespaces of its own, with the folders of the plan in them."""
+    """The words that start `inner` in namespaces of its own, with the folders of the plan in them.
+
+    `plan.closed` is what stays readable of the real /tmp, see `kept_of_tmp`.
+    """
     words = _base(program)
     for device in passed_on():
         words += ["--dev-bind-try", device, device]
     words += ["--bind", private_tmp, "/tmp", "--bind", private_tmp, "/var/tmp"]
-    for path in _of_tmp(private_tmp):
+    for path in plan.closed:
         words += ["--ro-bind-try", path, path]
     words += ["--ro-bind", plan.workspace, plan.workspace]
     sessions = os.path.join(plan.workspace, "scratch", "debug")
@@ -69,8 +72,8 @@ def around(program: str, plan: Plan, private_tmp: str, cwd: str, inner: Sequence
     return [*words, "--chdir", cwd, "--", *inner]
 
 
-def _of_tmp(private_tmp: str) -> Iterator[str]:
-    """What lies in the real /tmp stays readable. The places made for it in the private one are cleared first."""
+def kept_of_tmp(private_tmp: str) -> Iterator[str]:
+    """What lies in the real /tmp and stays readable, but where the private one has something of that name."""
     try:
         names = sorted(os.listdir("/tmp"))[:ENTRIES_OF_TMP]
     except OSError:

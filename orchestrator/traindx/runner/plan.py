@@ -35,11 +35,15 @@ class Plan(NamedTuple):
     """The folder of the copy that the command runs in, or nothing."""
     manifest: int = -1
     """The descriptor of the copy's manifest, opened before anything was confined."""
+    closed: tuple[str, ...] = ()
+    """Places within a folder that may be written which are mounted there to be read."""
 
     def writable(self, location: str) -> bool:
         """True for a real path that the command may change."""
-        roots = (*self.full, *self.shared, *((self.workspace,) if self.open_workspace else ()))
-        return any(within(location, root) for root in roots)
+        opened = (*self.full, *self.shared, *((self.workspace,) if self.open_workspace else ()))
+        closed = (*self.closed, *(() if self.open_workspace else (self.workspace,)))
+        innermost = max((r for r in (*opened, *closed) if within(location, r)), key=len, default="")
+        return innermost in opened and innermost not in closed
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -48,7 +52,7 @@ class Plan(NamedTuple):
 
 def plan_from(given: dict[str, Any]) -> Plan:
     """The plan that `to_json` made."""
-    return Plan(**{**given, **{name: tuple(given[name]) for name in ("full", "shared", "notes")}})
+    return Plan(**{**given, **{name: tuple(given[name]) for name in ("full", "shared", "notes", "closed")}})
 
 
 def within(path: str, folder: str) -> bool:

@@ -176,7 +176,8 @@ def _in_bubblewrap(program: str, plan: Plan, private: Private, cwd: str, request
     for number in (plan.manifest, *(lock.file for lock in held)):
         if number >= 0:
             os.set_inheritable(number, True)
-    inside = plan._replace(tmp="/tmp", full=("/tmp", *(f for f in plan.full if f != private.tmp)))
+    inside = plan._replace(tmp="/tmp", full=("/tmp", *(f for f in plan.full if f != private.tmp)),
+                           closed=tuple(bubblewrap.kept_of_tmp(private.tmp)))
     inner = [sys.executable, "-I", "-S", script, _INSIDE, json.dumps(inside.to_json()), cwd, *request.command]
     os.execv(program, bubblewrap.around(program, inside, private.tmp, cwd, inner))
 

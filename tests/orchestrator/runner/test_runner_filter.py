@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from traindx.runner import syscalls
+from traindx.runner.plan import Plan, plan_from
 from traindx.runner.seccomp import Instruction, Wanted, program
 from traindx.runner.syscalls import MACHINES, number
 
@@ -109,3 +110,14 @@ def test_the_mark_is_the_filters_own(on: syscalls.Machine) -> None:
     assert at is not None
     assert answer(program(on, NEWEST), at, syscalls.MARK_ARGUMENT, audit=on.audit) == syscalls.MARK_ERROR
     assert answer(program(on, NEWEST), at, 38, audit=on.audit) == "allow"
+
+
+@pytest.mark.parametrize(("path", "may"), [
+    ("/tmp/x", True), ("/tmp", True), ("/tmp/tmux-0/default", False), ("/tmp/traindx-0/w/cache/x", True),
+    ("/tmp/traindx-0/other", False), ("/tmp/work/train.py", False), ("/tmp/work/scratch/debug/x", True),
+    ("/tmp/workshop", True), ("/home/x", False)])
+def test_the_innermost_folder_says_whether_a_path_may_be_changed(path: str, may: bool) -> None:
+    plan = Plan("/tmp/work", ("/tmp", "/tmp/traindx-0/w/cache"), ("/tmp/work/scratch/debug",),
+                closed=("/tmp/tmux-0", "/tmp/traindx-0", "/tmp/work"))
+    assert plan.writable(path) is may
+    assert plan_from(plan.to_json()) == plan
