@@ -141,8 +141,12 @@ def known_ids(report: Report, known: Iterable[Evidence]) -> proposal.Exhibits:
 
 
 def tried(case: Case) -> frozenset[str]:
-    """Failure modes whose fix failed, that are refused after three strikes, or that a person rejected."""
-    failed = {a.approach.failure_mode for a in case.attempts if a.verification and not a.verification.passed}
+    """Failure modes whose fix failed, that are refused after three strikes, or that a person rejected.
+
+    A change that brought an error of its own speaks against that change: its cause stands.
+    """
+    failed = {a.approach.failure_mode for a in case.attempts
+              if a.verification and a.verification.failed and not a.verification.own_error}
     return frozenset(failed | {r.split(" in ")[0] for r in (*case.refused, *case.rejected)})
 
 
