@@ -30,9 +30,9 @@ EXIT_CODES = {"healthy": 0, "fixed": 0, "needs_more_data": 3, "effect_not_shown"
 """Exit code of a session by status; every other status means: a problem was diagnosed and is not settled, 1."""
 
 COMMANDS = {
-    "awaiting_approval": ("show {s}", "approve {s} --option A", "reject {s} --reason '...'",
+    "awaiting_approval": ("show {s}", "approve {s} --option {o}", "reject {s} --reason '...'",
                           "revise {s} --comment '...'"),
-    "awaiting_edit": ("resume {s}", "approve {s} --option A", "revise {s} --comment '...'"),
+    "awaiting_edit": ("resume {s}", "approve {s} --option {o}", "revise {s} --comment '...'"),
     "awaiting_verification": ("resume {s} --passed", "resume {s} --failed"),
     "effect_not_shown": ("resume {s} --verify 'CMD'", "resume {s} --passed", "resume {s} --failed"),
     "not_executed": ("resume {s} --verify 'CMD'", "resume {s} --passed", "resume {s} --failed"),
@@ -45,7 +45,8 @@ COMMANDS = {
     "running": ("resume {s}",),
     "stopped": ("show {s}",),
 }
-"""What a person types next, by status, with the session and its folder; after "healthy" nothing is left to do."""
+"""What a person types next, by status, with the session, its folder and the preferred option; after "healthy" nothing
+is left to do."""
 
 _CHOICES = "[A] apply the targeted fix, [B] the broader one, [r]eject, re[v]ise, [l]ater"
 
@@ -143,7 +144,8 @@ def next_commands(result: SessionResult) -> tuple[str, ...]:
     """What can be typed next, as it works from the current directory."""
     where = workspace_option(result.workspace)
     here = shlex.quote(from_here(result.workspace))
-    own = [f"traindx {c.format(s=result.session, w=here)}{where}" for c in COMMANDS.get(result.status, ())]
+    first = result.diagnosis.options[0].option if result.diagnosis is not None and result.diagnosis.options else "A"
+    own = [f"traindx {c.format(s=result.session, w=here, o=first)}{where}" for c in COMMANDS.get(result.status, ())]
     if result.status == "awaiting_verification":
         return (*(f"traindx resume {result.session}{option}{where}" for option in _checked(result)), *own)
     asked = result.needs.next_checks if result.status == "needs_more_data" and result.needs is not None else ()

@@ -112,7 +112,7 @@ def _should(promise: Promise) -> str:
 
 
 def _series(promise: Promise, runs: Sequence[Mapping[str, Level]]) -> str | None:
-    """The series that a promise is about, in all runs; one without a group takes the training's, else a held-out one."""
+    """The series that a promise is about, in all runs; without a group that of training, else a held-out one."""
     groups = [promise.group] if promise.group else ["", "validation", "test"]
     names = [f"{g} {promise.metric}".strip() for g in groups]
     return next((n for n in names if runs and all(n in r for r in runs)), None)

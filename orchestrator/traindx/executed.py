@@ -1,4 +1,4 @@
-"""Was the change executed by the command that verifies it? Asked of the statements on the changed lines of Python files.
+"""Was the change executed by the command that verifies it? Asked of the statements on changed lines of Python files.
 
 A note for each executed line is left by `line_watch/sitecustomize.py`, which the command's Python processes load. What
 that cannot see is told as unknown, never as "not executed": other files than Python, a command in which no Python

@@ -240,7 +240,8 @@ def _of_no_effect(told: Verification, case: Compared, moved: Sequence[Moved]) ->
     if still and len(still) == len(moved):
         return _with(told, "no_effect", "the command passed, but what was promised did not come: "
                      + "; ".join(m.said for m in still))
-    return _with(told, "passed_effect_not_shown", f"{told.reasons[0]}, but its effect was not shown: {_why(case, moved)}")
+    return _with(told, "passed_effect_not_shown",
+                 f"{told.reasons[0]}, but its effect was not shown: {_why(case, moved)}")
 
 
 def _why(case: Compared, moved: Sequence[Moved]) -> str:

@@ -33,7 +33,8 @@ from traindx.strikes import Ledger, LedgerDamaged
 from traindx.turn import CALLBACK_FAILED
 
 Status = Literal["fixed", "healthy", "needs_more_data", "awaiting_approval", "awaiting_edit", "awaiting_verification",
-                 "effect_not_shown", "not_executed", "three_strikes", "rejected", "halted", "stopped", "interrupted", "running"]
+                 "effect_not_shown", "not_executed", "three_strikes", "rejected", "halted", "stopped", "interrupted",
+                 "running"]
 
 DOCUMENTS = ("diagnosis.md", "diagnosis.json", "strike_report.md", "root_cause_analysis.md", "retrospective.md",
              "retrospective.json", "report.html", "journal.jsonl")
@@ -113,7 +114,8 @@ def result_of(folder: SessionFolder) -> SessionResult:
         reason=reason, next_step=_typed(next_step, s, folder.workspace), diagnosis=s.diagnosis,
         digest=s.diagnosis.digest() if s.diagnosis is not None else None,
         questions=s.diagnosis.questions if s.diagnosis is not None else (), decision=s.decision,
-        hypotheses=s.hypotheses, attempts=s.attempts, verification=_last_result(s), strikes=_strikes(s, folder), needs=s.needs,
+        hypotheses=s.hypotheses, attempts=s.attempts, verification=_last_result(s), strikes=_strikes(s, folder),
+        needs=s.needs,
         changed=s.halt.files if s.halt is not None else (), has_verify=opening.verify is not None,
         notes=(*(f"changed by hand beyond the approved lines: {', '.join(o)}" for o in outside),
                *(f"the verification wrote: {', '.join(w)}" for w in written)),
@@ -184,8 +186,9 @@ def _running(s: Session) -> Standing:
 
 
 def _gate(s: Session) -> Standing:
+    first = s.diagnosis.options[0].option if s.diagnosis is not None and s.diagnosis.options else "A"
     return ("awaiting_approval", "a diagnosis waits for your decision",
-            f"read diagnosis.md, then: traindx approve {s.id} --option A (or reject, revise)")
+            f"read diagnosis.md, then: traindx approve {s.id} --option {first} (or reject, revise)")
 
 
 def _fix(s: Session) -> Standing:

@@ -344,7 +344,8 @@ def judge(diagnosis: Diagnosis, verify: Verify, outcomes: Sequence[Outcome], bef
             else "the new run shows neither the old finding nor a new critical one")
     good += _seen_instead_of_steps(before, after[-1]) if after else ""
     return Verification(
-        passed=False, result="failed" if reasons else "passed_effect_not_shown", reasons=tuple(dict.fromkeys(reasons)) or (good,), notes=tuple(dict.fromkeys(notes)),
+        passed=False, result="failed" if reasons else "passed_effect_not_shown",
+        reasons=tuple(dict.fromkeys(reasons)) or (good,), notes=tuple(dict.fromkeys(notes)),
         table=table(before, after[-1]) if after else (),
         command=None if verify.command is None else _shown(verify.command),
         exit_code=last.exit_code if last else None, timed_out=any(o.timed_out for o in outcomes),

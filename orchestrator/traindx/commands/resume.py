@@ -23,9 +23,9 @@ from traindx_tools.errors import BadUsage
 @click.option("--passed/--failed", "passed", default=None, help="You checked the fix yourself: did it help?")
 @click.option("--remember", is_flag=True, help="Your consent to add what it taught to the project's notes.")
 @click.option("--comment", default="", help="What you saw, with --passed, --failed, --different or --stop.")
-def command(session: str, workspace: str | None, verify: str | None, timeout: float | None, no_baseline: bool, allow_run: bool,
-            accept_changes: bool, given: tuple[str, ...], different: bool, stop: bool, passed: bool | None,
-            remember: bool, comment: str) -> int:
+def command(session: str, workspace: str | None, verify: str | None, timeout: float | None, no_baseline: bool,
+            allow_run: bool, accept_changes: bool, given: tuple[str, ...], different: bool, stop: bool,
+            passed: bool | None, remember: bool, comment: str) -> int:
     """Go on with SESSION after an interruption, a decision, an edit of yours or a halt."""
     from traindx.at_terminal import finish, resumed, say
     from traindx.model import Direction
