@@ -38,13 +38,14 @@ _METRICS: tuple[tuple[str, str], ...] = (
     (r"step[_ ]times?", "step_time"),
     (r"skipped steps", "skipped_steps"),
     (r"\bR2\b", "r2"),
-    (r"reward", "reward"),
+    (r"\breward\b", "reward"),
     (r"entropy", "entropy"),
     (r"\bKL\b", "kl"),
     (r"\bmemory\b|\bRSS\b", "memory"),
+    (r"\bloss[_ ]scale\b", "loss_scale"),
     (r"\bloss(?:es)?\b", "loss"),
 )
-"""Words of a promise and the series that they mean, the most particular first."""
+"""Words of a promise and the series that they mean; of those at one place the first counts."""
 
 _WAYS: tuple[tuple[Way, str], ...] = (
     ("finite", r"\bfinite\b|\bno nan\b"),
@@ -53,8 +54,11 @@ _WAYS: tuple[tuple[Way, str], ...] = (
     ("up", r"\brises?\b|\bgrows?\b|\bincreases?\b|\bhigher\b|\babove\b"),
     ("moves", r"\bmoves?\b|\bchanges?\b|\bleaves 0\b|\bis not 0\b"),
 )
-_NOT_THE_END = re.compile(r"\bfirst\b|\binitial\b|\bstarts? at\b|\bbefore the first\b|\bequal|\bwithin\b|\bgap\b|"
-                          r"\bno longer\b|\bdoes not\b|\bunchanged\b|\bof a perfect\b|\bgrowth\b", re.IGNORECASE)
+_NOT_THE_END = re.compile(
+    r"\b(?:first|second) (?:loss|step|batch|layer)|\binitial\b|\bstarts? at\b|\bbefore the first\b|\bequal|\bgap\b|"
+    r"\bwithin (?:rounding|a factor|\d[\d.]* ?(?:%|times))|\bno longer\b|\bdoes not\b|\bunchanged\b|"
+    r"\bof a perfect\b|\bgrowth\b|\bits start\b|\bstays? (?:above|below)\b|\bstops?\b|\binstead\b|\bmetric\b|"
+    r"\bno (?:rise|spike|jump|step)\b", re.IGNORECASE)
 """A part with one of these says something else than where the metric stands at the end of the run."""
 
 _HELD_OUT = re.compile(r"\bvalidation\b|\beval(?:uation)?\b|\bheld-out\b|\btest\b", re.IGNORECASE)
@@ -84,8 +88,9 @@ def _in_part(part: str) -> tuple[Promise, ...]:
 
 
 def _metric(piece: str) -> tuple[str, str] | None:
-    name = next((name for words, name in _METRICS if re.search(words, piece, re.IGNORECASE)), None)
-    return None if name is None else (name, "validation" if _HELD_OUT.search(piece) else "")
+    found = [(m.start(), number) for number, (words, _) in enumerate(_METRICS)
+             for m in [re.search(words, piece, re.IGNORECASE)] if m]
+    return (_METRICS[min(found)[1]][1], "validation" if _HELD_OUT.search(piece) else "") if found else None
 
 
 def _way(piece: str) -> Way | None:

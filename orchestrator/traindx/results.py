@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from traindx.effect import Level, Moved, compared
 from traindx.executed import Executed
 from traindx.hindrances import Change, last_error, tail
-from traindx.model import Diagnosis, Fix, Verification
+from traindx.model import Diagnosis, Fix, MetricChange, Verification
 from traindx.promised import promises_of
-from traindx.verify import NewRun, Outcome, cited_rules, failing_step, grave
+from traindx.verify import NewRun, Outcome, cited_rules, failing_step, grave, table
 from traindx_tools.on_logs.run import ErrorEvent
 
 _NUMBERS = re.compile(r"0x[0-9a-f]+|\d+(?:\.\d+)?(?:e[-+]?\d+)?", re.IGNORECASE)
@@ -62,8 +62,8 @@ class Baseline:
         if self.said:
             return f"baseline: {self.said}"
         times = "once" if len(self.runs) == 1 else f"{len(self.runs)} times"
-        return (f"baseline: the command was run {times} on the unfixed code, in a copy (it is repeated, within "
-                f"{self.budget:g} s in all, where the promised metric was measured)")
+        return (f"baseline: the command was run {times} on the unfixed code, in a copy (repeats end after "
+                f"{self.budget:g} s in all)")
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,8 @@ def settled(checked: Verification, case: Compared) -> Verification:
     """The verification with its result. `checked`: what `verify.judge` said of the new run alone."""
     notes = [case.baseline.note, *([case.executed.said] if case.executed.said else [])]
     moved = promises_kept(case)
-    told = checked.model_copy(update={"notes": (*checked.notes, *notes), "compared": tuple(m.said for m in moved)})
+    told = checked.model_copy(update={"notes": (*checked.notes, *notes), "compared": tuple(m.said for m in moved),
+                                      "table": _rows(case)})
     if checked.result == "failed":
         return _of_failure(told, case)
     if case.executed.state == "no":
@@ -96,6 +97,12 @@ def settled(checked: Verification, case: Compared) -> Verification:
     if shown:
         return _with(told, "fixed", f"{checked.reasons[0]}; {shown}")
     return _of_no_effect(told, case, moved)
+
+
+def _rows(case: Compared) -> tuple[MetricChange, ...]:
+    """Before: the unfixed code under the same command, where that printed metrics; else the run that was diagnosed."""
+    before = next((b.run for b in case.baseline.runs if b.run.metrics), case.old)
+    return table(before, case.after[-1]) if case.after else ()
 
 
 def _with(told: Verification, result: str, *reasons: str) -> Verification:

@@ -1,8 +1,8 @@
 """With consent, a change is run before it is offered: the command in a copy with the change in it, for a short time.
 
 An error of its own disqualifies it: one that the unfixed code, run as long, does not have. A run that ends well, is
-still going a few seconds after the changed lines were executed, or when the time is up, lets it pass: whether the
-change helps is for the verification.
+still going and printing some seconds after the changed lines were executed, or is not over when the time is up, lets
+it pass: whether the change helps is for the verification.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ from traindx.results import signature
 from traindx.sandbox import find_sandbox
 from traindx.verify import Outcome, clean_environment, read_outcome, specification, supervised
 
-TRIAL_SECONDS = 60.0
+TRIAL_SECONDS = 40.0
 """For one run of a trial, start of the program included."""
 SECONDS_AFTER = 5.0
-"""After the first changed line was executed: a few steps of most trainings."""
+LINES_AFTER = 3
+"""What the program has to go on for, and to print, after the first changed line was executed: a few steps."""
 POLL_SECONDS = 0.2
 
 
@@ -60,9 +61,11 @@ class TrialRun:
 
     def _tried(self, folder: Path, changes: Sequence[Change], after: Mapping[str, bytes]) -> str:
         changed = self._run(folder / "changed", after, changes)
-        if changed is None or changed.exit_code == 0 or changed.timed_out or changed.cancelled:
+        if changed is None or changed.exit_code == 0 or changed.timed_out:
             return ""
         error = last_error(tail(changed.folder / "output.log"))
+        if changed.cancelled and error is None:
+            return ""  # it was going on; a traceback that was just printed counts all the same
         unfixed = self._run(folder / "unfixed", {})
         if unfixed is None:
             return ""
@@ -97,17 +100,25 @@ class TrialRun:
 
 
 async def _long_enough(running: Coroutine[Any, Any, Outcome], folder: Path, notes: Path) -> Outcome:
-    """The run, ended some seconds after a changed line was executed."""
+    """The run, ended when it went on for some steps after a changed line was executed."""
     task = asyncio.ensure_future(running)
     seen: float | None = None
+    printed = 0
     while not task.done():
         await asyncio.wait([task], timeout=POLL_SECONDS)
         now = time.monotonic()
         if seen is None and any(not p.name.startswith(("process-", "lines")) for p in notes.glob("*-*")):
-            seen = now
-        if seen is not None and now - seen > SECONDS_AFTER:
+            seen, printed = now, _lines(folder / "output.log")
+        if seen is not None and now - seen > SECONDS_AFTER and _lines(folder / "output.log") >= printed + LINES_AFTER:
             task.cancel()
             break
     with contextlib.suppress(asyncio.CancelledError):
         return await task
     return read_outcome(folder)
+
+
+def _lines(output: Path) -> int:
+    try:
+        return output.read_bytes().count(b"\n")
+    except OSError:
+        return 0
