@@ -293,6 +293,8 @@ class Diagnosis(Model):
         choice = (f"A: targeted fix ({a.summary.rstrip('.')}) or B: broader refactor ({b.summary.rstrip('.')})?"
                   if a and b else f"Only one option is offered ({self.options[0].summary.rstrip('.')}): apply it?"
                   if self.options else "No option is offered.")
+        known = [f"{f.option}: {f.change.rstrip('.')}." for f in self.options if f.edits and f.change]
+        choice = " ".join((choice, *known))
         return (
             f"I believe the root cause is: {(self.claim or self.root_cause).rstrip('.')}, because {because}. "
             f"Does this match what you see?{self._doubt}",

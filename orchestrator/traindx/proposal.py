@@ -208,7 +208,7 @@ def options(found: triage.Hypothesis, findings: Sequence[Finding], places: Place
     if offer.refused:
         targeted = _told(targeted, f"The diff for this was tried and is not offered: {offer.refused}")
     if offer.remark:
-        targeted = targeted.model_copy(update={"summary": f"{targeted.summary.rstrip('.')} ({offer.remark})"})
+        targeted = targeted.model_copy(update={"change": f"{offer.remark[0].upper()}{offer.remark[1:]}."})
     broader = _option("B", mode.broader, found, places, (), "")
     return (broader, targeted) if offer.prefers_other else (targeted, broader)
 

@@ -7,6 +7,7 @@ so are large files where a sandbox keeps them from being written.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -65,10 +66,11 @@ def put(copy: Path, name: str, content: bytes | None) -> None:
 
 def in_copy(command: str | Sequence[str], workspace: Path, copy: Path) -> str | tuple[str, ...]:
     """The command with the workspace's own path in it pointed at the copy."""
+    names = sorted({str(workspace.absolute()), str(workspace.resolve())}, key=len, reverse=True)
+    own = re.compile(rf"(?<![\w./-])(?:{'|'.join(map(re.escape, names))})(?![\w.-])")
+
     def moved(text: str) -> str:
-        for name in dict.fromkeys((str(workspace.absolute()), str(workspace.resolve()))):
-            text = text.replace(name, str(copy))
-        return text
+        return own.sub(lambda _: str(copy), text)
 
     return moved(command) if isinstance(command, str) else tuple(map(moved, command))
 
