@@ -26,7 +26,8 @@ def fixed_by(edit=None, metric: str = "loss falls below 1 within 20 steps"):
 
 def start(workspace: Path, said=None, **options: object):
     return run_debug_session_sync("the loss explodes", workspace, investigator=Scripted([said or fixed_by()]),
-                                  **{"verify": RUN, "allow_run": True, "approve": approve(), "report": False, **options})
+                                  **{"verify": RUN, "allow_run": True, "approve": approve(), "report": False,
+                                     **options})
 
 
 def seen(result) -> Verification:

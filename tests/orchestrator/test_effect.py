@@ -23,7 +23,8 @@ def outcome(before: list[NDArray[np.float64]], after: list[NDArray[np.float64]],
 
 
 def test_a_loss_that_falls_far_below_the_old_one_moved() -> None:
-    assert outcome([np.full(200, 2.3) + 0.05 * np.random.default_rng(1).normal(size=200)], [curve(0.4, 0.05)]) == "moved"
+    flat = np.full(200, 2.3) + 0.05 * np.random.default_rng(1).normal(size=200)
+    assert outcome([flat], [curve(0.4, 0.05)]) == "moved"
 
 
 def test_a_loss_within_the_noise_of_one_record_is_not_shown() -> None:

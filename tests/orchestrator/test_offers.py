@@ -19,6 +19,7 @@ from traindx.offers import FREE
 from traindx.proposal import edits_of
 from traindx.tried_diffs import TriedDiff, TriedDiffs, fingerprint
 from traindx_tools.finding import Finding
+from traindx_tools.triage import Weighed
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "numpy-lr"
 
@@ -38,8 +39,12 @@ def with_patch(report: Report, replacement: str) -> Report:
         return replace(finding, patch=worse) if finding is carrier else finding
 
     new = {id(f): swapped(f) for f in report.seen.findings}
-    weighed = [replace(h, **{side: tuple(replace(w, finding=new.get(id(w.finding), w.finding)) for w in getattr(h, side))
-                             for side in ("speaks_for", "speaks_against")}) for h in report.seen.verdict.hypotheses]
+
+    def all_swapped(weighed: tuple[Weighed, ...]) -> tuple[Weighed, ...]:
+        return tuple(replace(w, finding=new.get(id(w.finding), w.finding)) for w in weighed)
+
+    weighed = [replace(h, speaks_for=all_swapped(h.speaks_for), speaks_against=all_swapped(h.speaks_against))
+               for h in report.seen.verdict.hypotheses]
     verdict = replace(report.seen.verdict, hypotheses=tuple(weighed))
     findings = tuple(new.values())
     return replace(report, seen=replace(report.seen, findings=findings, verdict=verdict), _offers={})

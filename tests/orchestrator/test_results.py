@@ -25,6 +25,7 @@ FALLS = fix(replace_line("learning_rate = 0.1")).model_copy(update={"metric": "l
 VAGUE = FALLS.model_copy(update={"metric": "no second place sets it"})
 FAULT = diagnosis(FALLS)
 PASSED = Verification(passed=False, result="passed_effect_not_shown", reasons=("the command passed",))
+NOTHING = NewRun()
 YES, NO = Executed("yes", "the changed line train.py:4 was executed"), Executed("no", "it was not executed")
 
 
@@ -40,11 +41,12 @@ def ended(folder: Path, code: int | None = 0, text: str = "fine\n", **how: bool)
 
 
 def traceback(kind: str, said: str, line: int = 4) -> str:
-    return f'Traceback (most recent call last):\n  File "/w/train.py", line {line}, in <module>\n    f()\n{kind}: {said}\n'
+    frame = f'  File "/w/train.py", line {line}, in <module>\n    f()\n'
+    return f"Traceback (most recent call last):\n{frame}{kind}: {said}\n"
 
 
 def verdict(before: Sequence[BaselineRun], after: NewRun, checked: Verification = PASSED, *, option=FALLS,
-            executed: Executed = YES, outcomes: Sequence[Outcome] = (), old: NewRun = NewRun(),
+            executed: Executed = YES, outcomes: Sequence[Outcome] = (), old: NewRun = NOTHING,
             skipped: str = "", evidence: Evidence | None = None, needed: float = 0.0) -> Verification:
     fault = FAULT if evidence is None else diagnosis(option, evidence=(evidence,))
     changes = (Change("train.py", "a\nb\nc\nold\n", "a\nb\nc\nnew\n"),)
@@ -98,7 +100,8 @@ def test_an_error_that_only_the_copy_has_proves_nothing(tmp_path: Path) -> None:
     lacks = ended(tmp_path / "b", 1, traceback("FileNotFoundError", "data/train.bin"))
     assert verdict([BaselineRun(NewRun(), lacks)], NewRun(), option=VAGUE).result == "passed_effect_not_shown"
     seen = Finding(rule="L501", title="Error", severity=Severity.CRITICAL, strength=Strength.DIRECT,
-                   statement="FileNotFoundError at train.py:4", where=Location(file="log.txt", line=4), source="log.txt")
+                   statement="FileNotFoundError at train.py:4", where=Location(file="log.txt", line=4),
+                   source="log.txt")
     assert verdict([BaselineRun(NewRun(), lacks)], NewRun(), option=VAGUE, old=NewRun((seen,))).result == "fixed"
 
 
