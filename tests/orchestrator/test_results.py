@@ -15,11 +15,11 @@ from traindx.hindrances import Change
 from traindx.model import Evidence, Verification
 from traindx.results import Baseline, BaselineRun, Compared, settled, wants_more
 from traindx.verify import NewRun, Outcome
-from traindx_tools.finding import Finding, Location, Severity, Strength
+from traindx_tools.finding import Bearing, Finding, Location, Severity
 
-FLAT = Finding(rule="L201", title="Flat", severity=Severity.HIGH, strength=Strength.CIRCUMSTANTIAL,
+FLAT = Finding(rule="L201", title="Flat", severity=Severity.HIGH, bearing=Bearing.SIGN,
                statement="loss is flat", where=Location(step=40.0), source="log.txt")
-CITED = Evidence(id="E1", statement="loss is flat", value="2.3", place="log.txt:1", strength="direct", rule="L201",
+CITED = Evidence(id="E1", statement="loss is flat", value="2.3", place="log.txt:1", strength="ran", bearing="cause", rule="L201",
                  finding=FLAT.to_json())
 FALLS = fix(replace_line("learning_rate = 0.1")).model_copy(update={"metric": "loss falls"})
 VAGUE = FALLS.model_copy(update={"metric": "no second place sets it"})
@@ -99,7 +99,7 @@ def test_nan_that_is_gone_is_fixed(tmp_path: Path) -> None:
 def test_an_error_that_only_the_copy_has_proves_nothing(tmp_path: Path) -> None:
     lacks = ended(tmp_path / "b", 1, traceback("FileNotFoundError", "data/train.bin"))
     assert verdict([BaselineRun(NewRun(), lacks)], NewRun(), option=VAGUE).result == "passed_effect_not_shown"
-    seen = Finding(rule="L501", title="Error", severity=Severity.CRITICAL, strength=Strength.DIRECT,
+    seen = Finding(rule="L501", title="Error", severity=Severity.CRITICAL, bearing=Bearing.CAUSE,
                    statement="FileNotFoundError at train.py:4", where=Location(file="log.txt", line=4),
                    source="log.txt")
     assert verdict([BaselineRun(NewRun(), lacks)], NewRun(), option=VAGUE, old=NewRun((seen,))).result == "fixed"

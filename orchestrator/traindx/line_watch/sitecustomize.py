@@ -103,7 +103,8 @@ def _start() -> None:
     try:
         with open(os.environ["TRAINDX_LINES"], encoding="utf-8") as file:
             watch = _Watch(json.load(file))
-        _by_monitoring(watch) or _by_tracing(watch)
+        if not _by_monitoring(watch):
+            _by_tracing(watch)
     except Exception as error:  # noqa: BLE001 - an instrument that cannot start must not stop the training
         print(f"traindx: executed lines are not noted: {type(error).__name__}: {error}", file=sys.stderr)
 
