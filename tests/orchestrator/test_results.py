@@ -19,8 +19,8 @@ from traindx_tools.finding import Bearing, Finding, Location, Severity
 
 FLAT = Finding(rule="L201", title="Flat", severity=Severity.HIGH, bearing=Bearing.SIGN,
                statement="loss is flat", where=Location(step=40.0), source="log.txt")
-CITED = Evidence(id="E1", statement="loss is flat", value="2.3", place="log.txt:1", strength="ran", bearing="cause", rule="L201",
-                 finding=FLAT.to_json())
+CITED = Evidence(id="E1", statement="loss is flat", value="2.3", place="log.txt:1", strength="ran", bearing="cause",
+                 rule="L201", finding=FLAT.to_json())
 FALLS = fix(replace_line("learning_rate = 0.1")).model_copy(update={"metric": "loss falls"})
 VAGUE = FALLS.model_copy(update={"metric": "no second place sets it"})
 FAULT = diagnosis(FALLS)
