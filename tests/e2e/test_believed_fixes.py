@@ -36,7 +36,7 @@ opt = torch.optim.AdamW([
 model.fc = nn.Linear(96, 5)
 x = torch.randn(256, 16)
 y = x[:, :5].argmax(1)
-for step in range(200):
+for step in range(120):
     loss = nn.functional.cross_entropy(model(x), y)
     opt.zero_grad()
     loss.backward()
@@ -93,6 +93,7 @@ def test_a_command_that_touches_no_training_shows_no_effect(work: Path) -> None:
     assert (work / "train.py").read_text() == before
 
 
+@pytest.mark.timeout(300)
 def test_a_head_that_was_replaced_after_the_optimizer_was_built(tmp_path: Path) -> None:
     """The diff neither raises nor leaves the fault, and the text says what happened."""
     pytest.importorskip("torch")
@@ -100,7 +101,9 @@ def test_a_head_that_was_replaced_after_the_optimizer_was_built(tmp_path: Path) 
     audit = traindx("audit", "train.py", "--patch", cwd=tmp_path)
     assert "+model.fc = nn.Linear(96, 5)" in audit.stdout or "+opt = torch.optim.AdamW([" in audit.stdout
     assert '+    {"params": model.fc.parameters(), "lr": 1e-2},\n     {"params"' not in audit.stdout
-    waiting = begun(tmp_path, f"{sys.executable} train.py", "the loss stays high")
+    watched = traindx("run", "--", sys.executable, "train.py", cwd=tmp_path)
+    assert watched.returncode == 0, watched.stderr
+    waiting = begun(tmp_path, f"{sys.executable} train.py", "the model does not learn")
     assert "`fc` of Net" in waiting["diagnosis"]["root_cause"]
     assert "was replaced at train.py:21, after the optimizer was built at train.py:17" in (
         waiting["diagnosis"]["root_cause"])
@@ -109,7 +112,6 @@ def test_a_head_that_was_replaced_after_the_optimizer_was_built(tmp_path: Path) 
     after = shown(tmp_path, waiting["session"])["attempts"][0]["verification"]
     assert (after["result"], after["own_error"]) == ("fixed", "")
     assert any("loss, which should go down, went from" in c for c in after["compared"])
-    assert traindx("audit", "train.py", cwd=tmp_path).returncode == 0
 
 
 def test_the_same_diff_is_not_offered_again_without_a_word(work: Path) -> None:
