@@ -62,7 +62,7 @@ class Report:
     """A folder of texts that were handed over without a file: it is nobody's, and never shown."""
     trial_run: TrialRun | None = None
     """How a change is run before it is offered, where a person agreed."""
-    _offers: dict[str, Offer] = field(default_factory=dict)
+    _offers: dict[str, Offer] = field(default_factory=dict, init=False)
 
     @cached_property
     def exhibits(self) -> proposal.Exhibits:

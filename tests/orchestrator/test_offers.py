@@ -47,7 +47,7 @@ def with_patch(report: Report, replacement: str) -> Report:
                for h in report.seen.verdict.hypotheses]
     verdict = replace(report.seen.verdict, hypotheses=tuple(weighed))
     findings = tuple(new.values())
-    return replace(report, seen=replace(report.seen, findings=findings, verdict=verdict), _offers={})
+    return replace(report, seen=replace(report.seen, findings=findings, verdict=verdict))
 
 
 def note(work: Path, report: Report, **outcome: object) -> None:

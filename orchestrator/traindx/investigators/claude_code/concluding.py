@@ -38,7 +38,8 @@ def of_engine(case: Case, report: Report, found: Round) -> Diagnosis | None:
             if placed is None or not placed.speaks_for:
                 return None
             exhibits = known_ids(report, case.evidence)
-            made = proposal.diagnosis(placed, report.seen, exhibits, report.places, report.command)
+            made = proposal.diagnosis(placed, report.seen, exhibits, report.places, report.command,
+                                      report.offer(placed))
             return _with_claims(made, case, found)
     return None
 
