@@ -153,6 +153,14 @@ def test_a_command_that_names_the_workspace_meets_the_copy(workspace: Path) -> N
     assert result.status == "fixed", "the baseline ran the unfixed code, not the workspace's"
 
 
+def test_a_program_that_takes_the_changed_file_from_the_workspace_has_no_baseline(workspace: Path) -> None:
+    """As with `pip install -e`: the copy would run the fixed code, and nothing would seem to move."""
+    (workspace / "main.py").write_text(f"import sys\nsys.path.insert(0, {str(workspace)!r})\nimport train\n")
+    result = start(workspace, verify=f"{sys.executable} main.py")
+    assert result.status == "effect_not_shown"
+    assert any("not take the changed file from the copy" in n for n in seen(result).notes)
+
+
 def test_an_error_of_the_change_itself_leaves_the_cause_standing(workspace: Path) -> None:
     bad = diagnosis(fix(replace_line("learning_rate = undefined_name")))
     result = start(workspace, bad, budget=Budget(attempts=1))

@@ -20,14 +20,15 @@ from pathlib import Path
 from typing import Any
 
 from traindx.durable import write_state
-from traindx.hindrances import hindrance
+from traindx.executed import executed, watched, watching
+from traindx.hindrances import Change, hindrance
 from traindx.model import Verify
 from traindx.patching import PatchRefused
 from traindx.protected_copy import CopyRefused, copy_into, in_copy
 from traindx.results import Baseline, BaselineRun
 from traindx.sandbox import Sandbox
 from traindx.scratch import SCRATCH
-from traindx.steps.fixing import states_of
+from traindx.steps.fixing import changes_of, states_of
 from traindx.steps.old_run import old_run, rewritten_in, run_from_json, run_to_json
 from traindx.turn import Interruption, Turn, in_thread
 from traindx.verify import (
@@ -151,7 +152,7 @@ async def _one(turn: Turn, how: Verify, sandbox: Sandbox, place: _Place, number:
             return outcome
         if not outcome.cancelled:
             made = await in_thread(_read, turn, how, folder, outcome)
-            why = await in_thread(_hindered, turn, how, made, folder / "copy")
+            why = await in_thread(_hindered, turn, how, made, folder)
             if why is not None:  # not kept: when the machine is put right, it is run again
                 await in_thread(shutil.rmtree, folder, True)
                 return f"the unfixed code could not be run: {why}"
@@ -173,8 +174,15 @@ async def _run(turn: Turn, how: Verify, sandbox: Sandbox, place: _Place, folder:
             return f"the unfixed code could not be run: {error}"
     assert how.command is not None, "a baseline is run by a command"
     moved = how.model_copy(update={"command": in_copy(how.command, turn.workspace, copy.resolve())})
-    environment = with_fixed_seed(clean_environment(os.environ, how.keep_env))
-    return await supervised(folder, specification(moved, copy, sandbox), {**environment, "PWD": str(copy.resolve())})
+    notes = folder / "lines"
+    environment = watching(notes, watched(_changes(turn), turn.workspace), {
+        **with_fixed_seed(clean_environment(os.environ, how.keep_env)), "PWD": str(copy.resolve())})
+    spec = specification(moved, copy, sandbox, [notes] if notes.is_dir() else [])
+    return await supervised(folder, spec, environment)
+
+
+def _changes(turn: Turn) -> tuple[Change, ...]:
+    return changes_of(turn, turn.session.attempts[-1].number)
 
 
 def _copied(workspace: Path, copy: Path, place: _Place, sandbox: Sandbox) -> None:
@@ -194,11 +202,13 @@ def _read(turn: Turn, how: Verify, folder: Path, outcome: Outcome) -> BaselineRu
     return BaselineRun(run, outcome, prints_nonfinite(folder / "output.log"))
 
 
-def _hindered(turn: Turn, how: Verify, made: BaselineRun, copy: Path) -> str | None:
-    """What of the machine ended the command, None where the unfixed code has to answer for it."""
+def _hindered(turn: Turn, how: Verify, made: BaselineRun, folder: Path) -> str | None:
+    """Why it is no run of the unfixed code: the machine ended it, or it took the workspace's own, changed file."""
     assert turn.session.diagnosis is not None, "a fix follows a diagnosis"
     assert made.outcome is not None, "it was run"
-    return hindrance(turn.session.diagnosis, how, made.outcome, made.run, (), copy)
+    if executed(_changes(turn), turn.workspace, [folder / "lines"]).state == "yes":
+        return "the program does not take the changed file from the copy, but from the workspace itself"
+    return hindrance(turn.session.diagnosis, how, made.outcome, made.run, (), folder / "copy")
 
 
 def _keep(folder: Path, made: BaselineRun) -> None:
