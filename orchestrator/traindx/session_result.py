@@ -64,7 +64,7 @@ class SessionResult(Model):
     changed: tuple[str, ...] = ()
     """Files that changed while nothing was allowed to change, or that a revert could not settle."""
     verification: VerificationResult | None = None
-    """What the last verification came to (see `model.VerificationResult`), None before the first."""
+    """What the last verification came to (see `verification.VerificationResult`), None before the first."""
     has_verify: bool = False
     """Whether the session has a command that verifies a fix."""
     notes: tuple[str, ...] = ()
