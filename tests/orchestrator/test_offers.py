@@ -13,10 +13,12 @@ from traindx import patching
 from traindx.diagnose import Report, diagnose
 from traindx.hindrances import Change
 from traindx.investigators.base import Case
+from traindx.investigators.claude_code.concluding import after_its_trial
 from traindx.investigators.offline import OfflineInvestigator, tried
-from traindx.model import Approach, Attempt, Symptom, Verification
+from traindx.model import Approach, Attempt, Decision, Diagnosis, Fix, ProposedEdit, Symptom, Verification
 from traindx.offers import FREE
 from traindx.proposal import edits_of
+from traindx.session import run_debug_session_sync
 from traindx.tried_diffs import TriedDiff, TriedDiffs, fingerprint
 from traindx_tools.finding import Finding
 from traindx_tools.triage import Weighed
@@ -138,6 +140,33 @@ async def test_the_same_cause_is_diagnosed_again_after_an_error_of_the_change(wo
     assert [(f.option, f.edits) for f in getattr(made, "options", ())] == [("A", ()), ("B", ())]
 
 
+def test_a_session_goes_on_with_the_same_cause_after_a_diff_that_crashes(work: Path) -> None:
+    """The trial could not see it (nobody had agreed to a run); the verification does, and B is still there."""
+
+    class Crashing(OfflineInvestigator):
+        async def report(self, case: Case) -> Report:
+            return replace(with_patch(await super().report(case), "EPS = undefined_epsilon"), trial_run=None)
+
+    shown: list[Diagnosis] = []
+
+    def approve_once(made: Diagnosis) -> Decision | None:
+        shown.append(made)
+        return Decision.approve(made) if len(shown) == 1 else None
+
+    before = (work / "train.py").read_text()
+    result = run_debug_session_sync("loss is nan", work, verify=f"{sys.executable} train.py", allow_run=True,
+                                    approve=approve_once, investigator=Crashing(), report=False)
+    seen = result.attempts[0].verification
+    assert seen is not None
+    assert (seen.result, "NameError" in seen.own_error) == ("failed", True)
+    assert (result.status, result.strikes) == ("awaiting_approval", 1)
+    assert [d.failure_mode for d in shown] == ["loss.log-of-zero"] * 2
+    targeted, broader = shown[1].options
+    assert (targeted.option, targeted.edits, broader.option) == ("A", (), "B")
+    assert "NameError" in targeted.instructions[0].text
+    assert (work / "train.py").read_text() == before
+
+
 @pytest.mark.parametrize("command", [f"{sys.executable} train.py", None])
 def test_with_consent_the_diff_is_run(work: Path, tmp_path: Path, command: str | None) -> None:
     """The audit sees nothing wrong in a name that is not defined; the first step does."""
@@ -148,3 +177,14 @@ def test_with_consent_the_diff_is_run(work: Path, tmp_path: Path, command: str |
     run = TrialRun(Verify(command=command), work, tmp_path / "s") if command else None
     offer = replace(report, trial_run=run).offer(report.seen.verdict.hypotheses[0])
     assert ("NameError" in offer.refused) is (command is not None)
+
+
+@pytest.mark.parametrize(("replacement", "offered"), [("EPS = 1e-6", True), ("EPS = (", False)])
+def test_a_diff_that_a_specialist_wrote_is_tried_too(work: Path, replacement: str, offered: bool) -> None:
+    line = (work / "train.py").read_text().split("\n").index("EPS = 1e-12  # keeps the logarithms away from zero") + 1
+    edit = ProposedEdit(path="train.py", line=line, end_line=line, replacement=replacement,
+                        original="EPS = 1e-12  # keeps the logarithms away from zero")
+    made = after_its_trial(Fix(option="A", summary="Widen the clamp", edits=(edit,)), diagnose(work))
+    assert bool(made.edits) is offered
+    assert ("does not parse" in "".join(i.text for i in made.instructions)) is not offered
+    assert made.places == (("train.py", line, line),)

@@ -23,6 +23,7 @@ from traindx.durable import write_state
 from traindx.executed import executed, watched, watching
 from traindx.hindrances import Change, hindrance
 from traindx.model import Verify
+from traindx.notices import Notice
 from traindx.patching import PatchRefused
 from traindx.protected_copy import CopyRefused, copy_into, in_copy
 from traindx.results import Baseline, BaselineRun
@@ -147,6 +148,7 @@ async def _one(turn: Turn, how: Verify, sandbox: Sandbox, place: _Place, number:
         key = f"baseline-{place.folder.name}-{folder.name}"
         if turn.journal.begun(key) is None:
             turn.journal.begin(key, command=how.command)
+        turn.hear(Notice("said", text=f"running the command on the unfixed code, in a copy ({number})"))
         outcome = await _run(turn, how, sandbox, place, folder)
         if isinstance(outcome, str):
             return outcome
