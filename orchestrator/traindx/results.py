@@ -1,4 +1,4 @@
-"""From a command that passed or failed to what that shows of the fix: one of the results in `verification.VerificationResult`.
+"""From a command that passed or failed to what that shows of the fix: one result of `verification.VerificationResult`.
 
 The new run is compared with the unfixed code under the same command. Where there is no such run, with the run that was
 diagnosed: then only a fault that it passed beyond its old place counts as gone, and a metric shows nothing.
