@@ -53,8 +53,9 @@ class Sandbox:
         for folder in dict.fromkeys(f for f in folders if os.path.isdir(f)):
             words += ["--bind", folder, folder]
         sessions = root / SCRATCH
-        words += ["--ro-bind-try", str(sessions), str(sessions)] if not any(
-            p.resolve().is_relative_to(sessions) for p in writable) else []
+        words += ["--ro-bind-try", str(sessions), str(sessions)]
+        for folder in (str(p.resolve()) for p in writable if p.resolve().is_relative_to(sessions)):
+            words += ["--bind", folder, folder]  # bound again, over the sessions that are read-only
         for path in map(os.path.expanduser, HIDDEN):
             words += ["--tmpfs", path] if os.path.isdir(path) else []
             words += ["--ro-bind", "/dev/null", path] if os.path.isfile(path) else []

@@ -6,7 +6,6 @@ import os
 import shutil
 import stat
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -89,7 +88,7 @@ def test_a_verification_runs_in_it_and_says_so(monkeypatch: pytest.MonkeyPatch, 
     bin_ = tmp_path / "bin"
     pretend(bin_, PASSES_ON)
     monkeypatch.setenv("PATH", f"{bin_}{os.pathsep}{os.environ['PATH']}")
-    verify = Verify(command=f"{sys.executable} -c pass", timeout=60)
+    verify = Verify(command="grep -q 'learning_rate = 0.1' train.py", timeout=60)
     result = run_debug_session_sync("the loss explodes", workspace, verify=verify, allow_run=True, report=False,
                                     investigator=Scripted([diagnosis()]), approve=approve(), examine=examined)
     assert result.status == "fixed", result.reason
