@@ -42,7 +42,7 @@ LIKELY_CAUSE = 0.10
 """From here on a cause stands before its effect, however sure the effect is: twice what a mode has before evidence."""
 
 SUSPECTED = 0.40
-"""From here on the first hypothesis is named in the verdict, as what it is: more likely than any other, and not shown."""
+"""From here on the first hypothesis is named in the verdict, as what it is: likelier than any other, and not shown."""
 
 WEAK = 0.20
 """Below, what speaks for a mode tells little: the mode that accounts for more of what was seen comes first."""
