@@ -128,7 +128,7 @@ def shown_by(reference: str) -> Callable[[Map], object]:
 
 @pytest.mark.parametrize(("broken", "fault"), [
     (lambda m: m.pop("C7"), "C7 is mapped to nothing"),
-    (lambda m: m.update(G1=m["A1"]), "G1 is no requirement"),
+    (lambda m: m.update(H1=m["A1"]), "H1 is no requirement"),
     (lambda m: m["A1"].update(says=" "), "A1: says nothing"),
     (lambda m: m.update(A1={"says": "a point"}), "A1: is neither shown nor open"),
     (lambda m: m.update(A1={"says": "a point", "shown_by": []}), "A1: is neither shown nor open"),
