@@ -31,7 +31,7 @@ def line(finding: Finding) -> str:
     from traindx import safe_text
 
     where = finding.where.code or str(finding.where)
-    rule = f"{finding.rule} {finding.severity.value} ({finding.strength.value})"
+    rule = f"{finding.rule} {finding.severity.value}"
     return safe_text.line(f"{where}: {rule}: {finding.statement}")
 
 
