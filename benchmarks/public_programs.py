@@ -89,7 +89,8 @@ def seen(repository: Repository, folder: Path, judged: Mapping[tuple[str, str, i
     files = {f.path: f for project in result.projects for f in project.files}
     programs = sum(trains(_relative(root, path), file.text) for path, file in files.items())
     found = [f for f in result.findings if f.severity.rank >= least.rank]
-    told = tuple((f, judged.get((f.rule, f"{repository.name}:{_relative(root, f.where.file or '')}", f.where.line))) for f in found)
+    where = [(f"{repository.name}:{_relative(root, f.where.file or '')}", f.where.line) for f in found]
+    told = tuple((f, judged.get((f.rule, *at))) for f, at in zip(found, where, strict=True))
     return Seen(repository, programs, len(files), sum(len(f.lines) for f in files.values()), seconds, told)
 
 

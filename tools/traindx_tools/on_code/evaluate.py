@@ -84,6 +84,8 @@ class Evaluator:
         self.omitted: dict[str, tuple[SourceFile, str]] = {}
         """For each file followed in part only, by path: what was left out first."""
         self.created = 0
+        self.frozen: list[Thing | Instance] = []
+        """Modules of which all parameters were frozen at some time, in order."""
         """How many objects were made: a function that makes objects is not remembered."""
         self._depth = 0
         self._table: dict[type[ast.AST], Callable[[Any, Frame], Value]] = {
