@@ -24,6 +24,8 @@ from traindx_tools.on_code.values import (
     Table,
     Thing,
     Value,
+)
+from traindx_tools.on_code.values import (
     parts as parts_of,
 )
 

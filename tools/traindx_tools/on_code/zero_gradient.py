@@ -139,6 +139,8 @@ class Flow:
             return _most([one, two])
         if isinstance(node, ast.Subscript):
             value, index = self._of(code, node.value, env, left), self._of(code, node.slice, env, left)
+            if isinstance(node.value, (ast.Dict, ast.List, ast.Tuple)):
+                return value  # one of several that are written out, chosen by a setting: no gather of numbers
             if value.level == NONE and index.level:
                 return _Value(CUT, index.cuts or [Cut(code, node)])
             return value
