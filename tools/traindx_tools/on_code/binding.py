@@ -263,6 +263,11 @@ class Binding(Iteration):
         self.event("store", f"attribute.{name}", node, frame, receiver=base, args=(value, *([old] if old else [])))
         if name == "requires_grad" and isinstance(base, Symbol) and truth(value) is not False:
             thaw_some(base, self.frozen)
+        if isinstance(base, Symbol) and base.role == "call":
+            if any(b.kind in ("branch", "loop") for b in self.blocks):
+                self.stored.pop((base, name), None)  # what it is from here on depends on the way
+            else:
+                self.stored[base, name] = value
         if isinstance(base, Instance):
             base.attrs[name] = value
         elif isinstance(base, Thing):

@@ -38,6 +38,7 @@ RULE = Rule(
     confirm=("jax.config.update('jax_debug_key_reuse', True)", "compare two draws that should differ"),
 )
 _KEYS = re.compile(r"key|rng|seed|prng", re.IGNORECASE)
+_EVALUATES = re.compile(r"valid|eval|preview|visuali|(^|_)log(_|$)", re.IGNORECASE)
 _ORDERS = frozenset({"choice", "permutation", "shuffle"})
 _NO_USE = frozenset({"PRNGKey", "key", "fold_in", "key_data", "wrap_key_data", "clone", "key_impl"})
 
@@ -141,7 +142,7 @@ def _twice(places: list[Place]) -> Iterator[Finding]:
             continue
         if first.event.node is second.event.node and [b.node for b in first.path] == [b.node for b in second.path]:
             continue  # one use, followed twice
-        if _drawn_alike(first.event, second.event):
+        if _drawn_alike(first.event, second.event) or _renews(first.event):
             continue
         after_split = first.event.method == "split"
         alike = first.event.method == second.event.method and not same_call
@@ -166,6 +167,15 @@ def _twice(places: list[Place]) -> Iterator[Finding]:
             patch=_patch(first, second),
         )
         return
+
+
+def _renews(event: Event) -> bool:
+    """Whether the object whose key is split gets another one there: `self.rng, key = split(self.rng)`."""
+    key = event.node.args[0] if isinstance(event.node, ast.Call) and event.node.args else None
+    if event.method != "split" or not isinstance(key, ast.Attribute) or event.function is None:
+        return False
+    stored = (n for n in below(event.function.node) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store))
+    return any(written(n) == written(key) and n.lineno >= event.line for n in stored)
 
 
 def _patch(first: Place, second: Place) -> tuple[Patch, ...]:
@@ -241,6 +251,8 @@ def _constant_in_loop(place: Place) -> Iterator[Finding]:
     if loop is None:
         return
     outer = _in_loop(place, loop)
+    if outer is not event and isinstance(outer.node, ast.Call) and _EVALUATES.search(last_name(outer.node.func)):
+        return  # the same noise at each evaluation, so that they can be compared
     inside = "" if outer is event else f" (drawn from at {_at(event)})"
     made = f", made at {key.site}," if isinstance(key, Thing) else ""
     yield RULE.finding(

@@ -105,13 +105,18 @@ def _outlives(place: Place, container: Value | None, loop: TrainingLoop) -> bool
     event = place.event
     training = [b for b in place.loops if {"backward", "manual_backward"} & b.methods or b.framework]
     if isinstance(container, (Instance, Thing)) and event.kind in ("augmented", "blended"):
-        return bool(training) and not any(b in container.born_in for b in training[-1:])
+        return bool(training) and not _born_in(container, training[-1:])
     if isinstance(container, (Bag, Table)):
         if event.kind in ("augmented", "blended") and not isinstance(container, (Bag, Table)):
             return False
-        return bool(training) and not any(b in container.born_in for b in training[-1:])
+        return bool(training) and not _born_in(container, training[-1:])
     own = [b for b in place.loops if b.function is event.function][-event.crossing :] if event.crossing else []
     return any(b in training for b in own)
+
+
+def _born_in(container: Bag | Table | Instance | Thing, loops: list[Block]) -> bool:
+    """Whether it is made in one of the loops. A shared function was followed once, in the loop of another entry."""
+    return any(b.node is loop.node for b in container.born_in for loop in loops)
 
 
 def _reset_inside(loop: TrainingLoop, place: Place, container: Value | None) -> bool:

@@ -132,6 +132,8 @@ def _before(loop: TrainingLoop) -> Iterator[Finding]:
         done.append(model)
         if place.event.method != "eval" or not _evaluates(place) or not _trained(loop, model, loop.block):
             continue
+        if _chosen(loop, model):
+            continue
         if not any(_puts_back(p.event, model) for p in loop.of("train")):
             yield from _finding(loop, place, "before the loop")
 

@@ -112,7 +112,7 @@ def _judged(clear: Place, around: _Around) -> Iterator[Finding]:
         )
         return
     before, after = _last_before(backwards, clear.order), _first_after(around.known, clear.order)
-    if before is None or after is None:
+    if before is None or after is None or any(_SENDS & b.methods for b in after.branches):
         return
     again, used = _first_after(backwards, clear.order), _last_before(steps, clear.order)
     if (

@@ -14,7 +14,7 @@ from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.trace import Event, Place
 from traindx_tools.on_code.training import is_optimizer, is_scaler, is_scheduler, same, stepped
-from traindx_tools.on_code.values import Const, Instance, Symbol, Thing, Value, number, parts
+from traindx_tools.on_code.values import UNKNOWN, Const, Instance, Symbol, Thing, Value, number, parts
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -42,8 +42,8 @@ def check(project: Project) -> Iterator[Finding]:
         if not loaded or any(e.method != "load_state_dict" for e in loaded):
             continue
         restored = [e.receiver for e in loaded]
-        if any(isinstance(r, Symbol) and r.role in ("iteration", "item", "element", "value") for r in restored):
-            continue  # what is gone through holds more than is known
+        if any(r is None or r == UNKNOWN for r in restored):
+            continue  # what is loaded into is not known
         seen: list[Value] = []
         for place in loop.of("step"):
             owner, what, severity = _state(place.event)
