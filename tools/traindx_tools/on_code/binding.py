@@ -29,6 +29,7 @@ from traindx_tools.on_code.values import (
     Thing,
     Value,
     join,
+    parts,
     truth,
 )
 
@@ -263,7 +264,9 @@ class Binding(Iteration):
         self.event("store", f"attribute.{name}", node, frame, receiver=base, args=(value, *([old] if old else [])))
         if name == "requires_grad" and isinstance(base, Symbol) and truth(value) is not False:
             thaw_some(base, self.frozen)
-        if isinstance(base, Symbol) and base.role == "call":
+        if isinstance(base, Symbol) and base.role == "call" and isinstance(node, ast.Attribute) and (
+            (base, name) in self.stored or base.child("attribute", name) in parts(value)
+        ):
             if any(b.kind in ("branch", "loop") for b in self.blocks):
                 self.stored.pop((base, name), None)  # what it is from here on depends on the way
             else:

@@ -144,6 +144,8 @@ def _twice(places: list[Place]) -> Iterator[Finding]:
             continue  # one use, followed twice
         if _drawn_alike(first.event, second.event) or _renews(first.event):
             continue
+        if _in_evaluation(_caller(first, second), second.event):
+            continue
         after_split = first.event.method == "split"
         alike = first.event.method == second.event.method and not same_call
         yield RULE.finding(
@@ -167,6 +169,12 @@ def _twice(places: list[Place]) -> Iterator[Finding]:
             patch=_patch(first, second),
         )
         return
+
+
+def _in_evaluation(outer: Event, event: Event) -> bool:
+    """Whether an evaluation is called with the key: the same noise each time, so that they can be compared."""
+    node = outer.node
+    return outer is not event and isinstance(node, ast.Call) and _EVALUATES.search(last_name(node.func)) is not None
 
 
 def _renews(event: Event) -> bool:
@@ -251,8 +259,8 @@ def _constant_in_loop(place: Place) -> Iterator[Finding]:
     if loop is None:
         return
     outer = _in_loop(place, loop)
-    if outer is not event and isinstance(outer.node, ast.Call) and _EVALUATES.search(last_name(outer.node.func)):
-        return  # the same noise at each evaluation, so that they can be compared
+    if _in_evaluation(outer, event):
+        return
     inside = "" if outer is event else f" (drawn from at {_at(event)})"
     made = f", made at {key.site}," if isinstance(key, Thing) else ""
     yield RULE.finding(

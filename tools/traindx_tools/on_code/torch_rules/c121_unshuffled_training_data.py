@@ -83,7 +83,9 @@ def _judged(loader: Thing, shuffled: list[Value | None], project: Project, block
             if isinstance(dataset, Instance) and buffer is not None
             else (),
         )
-    elif (why := _by_class(project, dataset)) is not None and not _labels_unread(block):
+    elif (why := _by_class(project, dataset)) is not None:
+        if _labels_unread(block):
+            return
         yield RULE.finding(
             f"The training loader at {event.file.path}:{event.line} does not shuffle, and {why}: each batch holds one "
             "or two classes",
