@@ -272,6 +272,8 @@ class Binding(Iteration):
             else:
                 self.stored[base, name] = value
         if isinstance(base, Instance):
+            if isinstance(old, Thing) and old is not value:
+                self.created += 1  # a call that does this again gives something else
             base.attrs[name] = value
         elif isinstance(base, Thing):
             if name == "requires_grad" and base.state.get("of") is not None:

@@ -38,6 +38,7 @@ RULE = Rule(
     confirm=("jax.config.update('jax_debug_key_reuse', True)", "compare two draws that should differ"),
 )
 _KEYS = re.compile(r"key|rng|seed|prng", re.IGNORECASE)
+_APPLIES = frozenset({"apply", "apply_fn"})
 _EVALUATES = re.compile(r"valid|eval|preview|visuali|(^|_)log(_|$)", re.IGNORECASE)
 _ORDERS = frozenset({"choice", "permutation", "shuffle"})
 _NO_USE = frozenset({"PRNGKey", "key", "fold_in", "key_data", "wrap_key_data", "clone", "key_impl"})
@@ -148,6 +149,7 @@ def _twice(places: list[Place]) -> Iterator[Finding]:
             continue
         after_split = first.event.method == "split"
         alike = first.event.method == second.event.method and not same_call
+        applied = {first.event.method, second.event.method} <= _APPLIES  # flax folds a module's path into its key
         yield RULE.finding(
             f"The key used at {_at(second.event)} was used before at {_at(first.event)}"
             + (
@@ -157,8 +159,8 @@ def _twice(places: list[Place]) -> Iterator[Finding]:
             ),
             location(_caller(first, second)),
             second.event.file.path,
-            bearing=Bearing.CAUSE,
-            severity=None if (after_split or alike) and not same_call else Severity.MEDIUM,
+            bearing=Bearing.SIGN if applied else Bearing.CAUSE,
+            severity=None if (after_split or alike) and not same_call and not applied else Severity.MEDIUM,
             measured={
                 "kind": "reuse",
                 "first_line": first.event.line,
