@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,13 +15,16 @@ BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 SMALL = {
     "audit_false_alarms.py": (["--small"], "alarms at high or above", (0,)),
     "audit_peers.py": (["--small"], "| traindx audit |", (0,)),
+    "first_sight.py": (["{cases}", "--set", "small", "--level", "log", "--out", "{out}"], "right first", (0,)),
     "hook_latency.py": (["1"], "limit 60 ms", (0, 1)),
     "jax_origins.py": (["--only", "log_of_zero"], "exact equation and line: 1/1", (0,)),
     "jax_overhead.py": (["--rounds", "1", "--steps", "1"], "traindx always on", (0, 1)),
+    "measure_precision.py": (["--out", "{out}"], "", (0,)),
     "nonfinite_origins.py": (["--only", "log_of_zero"], "exact operation and line: 1/1", (0,)),
     "public_programs.py": ([], "", (0,)),
     "read_speed.py": (["0.02"], "diagnose", (0,)),
     "startup.py": (["1"], "traindx --help", (0,)),
+    "symptoms_understood.py": (["{cases}"], "1", (0,)),
     "torch_overhead.py": (["--pairs", "2", "--model", "mlp", "--only", "sentinel"], "traindx sentinel", (0, 1)),
 }
 """The arguments, a text that stands in what it prints at the end, and the exit codes of a run that came to its end (1
@@ -41,14 +45,18 @@ def test_every_benchmark_has_a_small_setting() -> None:
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in SMALL])
-def test_runs_to_its_end(name: str) -> None:
+def test_runs_to_its_end(name: str, tmp_path: Path) -> None:
     for needed in NEEDS.get(name, ()):
         pytest.importorskip(needed)
     arguments, said, codes = SMALL[name]
-    done = ran(name, *arguments)
+    cases = Path(__file__).resolve().parents[1] / "evals" / "cases"
+    shutil.copytree(next(iter(sorted(cases.iterdir()))), tmp_path / "cases" / "one")
+    places = {"cases": tmp_path / "cases", "out": tmp_path / "out.json"}
+    done = ran(name, *(a.format(**places) for a in arguments))
     assert "Traceback" not in done.stderr, done.stderr[-2000:]
     assert done.returncode in codes, done.stderr[-2000:]
     assert said in done.stdout
+    assert places["out"].exists() is ("{out}" in arguments)
 
 
 def test_a_package_that_is_not_there_is_one_line() -> None:
