@@ -2,11 +2,13 @@
 
     python benchmarks/audit_peers.py [--cases tests/evals/cases] [--timed accelerate lightning optax] [--lines 100000]
         [--repeat 3]
+    python benchmarks/audit_peers.py --small
 
 Each peer is installed from PyPI into a virtual environment of its own (TorchFix is a flake8 plugin too, and would slow
 flake8 down). A fault counts as seen where a tool has a finding within three lines of it; of flake8 only what Pyflakes
 says (F) and, of errors, E9 count, not style. All run on the same files, in the same run, on the same two cores. Times
-are medians of runs in turn (A B C, A B C, ...); a tool that takes minutes runs once.
+are medians of runs in turn (A B C, A B C, ...); a tool that takes minutes runs once. `--small` runs our tool alone,
+over two cases and once over some lines of a package: it installs nothing.
 """
 
 from __future__ import annotations
@@ -98,19 +100,19 @@ def _two_cores() -> None:
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
 
 
-def seen_and_missed(cases: Path, venvs: Path) -> None:
+def seen_and_missed(cases: Path, venvs: Path, tools: Sequence[Tool], most: int | None = None) -> None:
     """The table of cases, and how often each tool was right."""
     folder = Path(tempfile.mkdtemp())
     truths = []
-    for number, path in enumerate(sorted(cases.glob("*/case.json"))):
+    for number, path in enumerate(sorted(cases.glob("*/case.json"))[:most]):
         truth = json.loads(path.read_text())
         target = folder / f"{number:03}"
         shutil.copytree(path.parent / "input", target)
         truths.append((path.parent.name, truth, target))
     said = {tool.name: [place for _, _, target in truths for place in ran(tool, [target], venvs).found]
-            for tool in TOOLS}
-    print("| case | needs | fault | " + " | ".join(t.name for t in TOOLS) + " |")
-    print("|---|---|---|" + "---|" * len(TOOLS))
+            for tool in tools}
+    print("| case | needs | fault | " + " | ".join(t.name for t in tools) + " |")
+    print("|---|---|---|" + "---|" * len(tools))
     seen = dict.fromkeys(said, 0)
     of_code = dict.fromkeys(said, 0)
     for name, truth, target in truths:
@@ -140,7 +142,7 @@ def _at(found: Iterable[tuple[str, int, str]], folder: Path, place: str) -> set[
     return {rule for file, at, rule in found if file in files and abs(at - int(line or 0)) <= NEAR}
 
 
-def timed(names: Sequence[str], lines: int, venvs: Path, repeat: int) -> None:
+def timed(names: Sequence[str], lines: int, venvs: Path, repeat: int, tools: Sequence[Tool]) -> None:
     """The table of times over the files of installed packages, cut at about so many lines."""
     folder = Path(tempfile.mkdtemp())
     total = 0
@@ -157,14 +159,14 @@ def timed(names: Sequence[str], lines: int, venvs: Path, repeat: int) -> None:
                 total += path.read_bytes().count(b"\n")
     files = len(list(folder.rglob("*.py")))
     print(f"\n{files} files, {total:,} lines of {', '.join(names)}; {CORES} cores, load {os.getloadavg()[0]:.1f}\n")
-    done: dict[str, list[Ran]] = {tool.name: [] for tool in TOOLS}
+    done: dict[str, list[Ran]] = {tool.name: [] for tool in tools}
     for _ in range(repeat):
-        for tool in TOOLS:
+        for tool in tools:
             if not done[tool.name] or done[tool.name][0].cpu < SLOW:
                 done[tool.name].append(ran(tool, [folder], venvs))
     print("| tool | version | runs | wall s (least to most) | CPU s (least to most) | lines a CPU second |")
     print("|---|---|---|---|---|---|")
-    for tool in TOOLS:
+    for tool in tools:
         runs = done[tool.name]
         cpu = statistics.median(r.cpu for r in runs)
         print(f"| {tool.name} | {tool.version(venvs)} | {len(runs)} | {_spread([r.wall for r in runs])} | "
@@ -183,11 +185,16 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=100_000)
     parser.add_argument("--repeat", type=int, default=3, help="runs of each tool for the times (default 3)")
     parser.add_argument("--venvs", type=Path, help="where the peers are or will be installed (default: anew)")
+    parser.add_argument("--small", action="store_true", help="our tool alone, two cases, a few hundred lines")
     options = parser.parse_args()
     venvs = options.venvs or Path(tempfile.mkdtemp())
-    seen_and_missed(options.cases, venvs)
+    if options.small:
+        seen_and_missed(options.cases, venvs, TOOLS[:1], 2)
+        timed(["numpy"], 500, venvs, 1, TOOLS[:1])
+        return
+    seen_and_missed(options.cases, venvs, TOOLS)
     if options.timed:
-        timed(options.timed, options.lines, venvs, options.repeat)
+        timed(options.timed, options.lines, venvs, options.repeat, TOOLS)
 
 
 if __name__ == "__main__":

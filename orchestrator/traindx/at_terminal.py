@@ -17,7 +17,7 @@ import click
 
 from traindx.investigators.choose import going_on
 from traindx.live_view import Watch, watching
-from traindx.model import Attempt, Decision, Diagnosis, Direction
+from traindx.model import Attempt, Decision, Diagnosis, Direction, VerificationResult
 from traindx.offered import can_be_typed
 from traindx.places import Places
 from traindx.recorded import recorded_command
@@ -26,14 +26,16 @@ from traindx.session import confirm_fix, direct, record_knowledge, resume_sessio
 from traindx.session_result import SessionResult, from_here, workspace_option
 from traindx.terminal import render_gate
 
-EXIT_CODES = {"healthy": 0, "fixed": 0, "needs_more_data": 3}
+EXIT_CODES = {"healthy": 0, "fixed": 0, "needs_more_data": 3, "effect_not_shown": 3, "not_executed": 3}
 """Exit code of a session by status; every other status means: a problem was diagnosed and is not settled, 1."""
 
 COMMANDS = {
-    "awaiting_approval": ("show {s}", "approve {s} --option A", "reject {s} --reason '...'",
+    "awaiting_approval": ("show {s}", "approve {s} --option {o}", "reject {s} --reason '...'",
                           "revise {s} --comment '...'"),
-    "awaiting_edit": ("resume {s}", "approve {s} --option A", "revise {s} --comment '...'"),
+    "awaiting_edit": ("resume {s}", "approve {s} --option {o}", "revise {s} --comment '...'"),
     "awaiting_verification": ("resume {s} --passed", "resume {s} --failed"),
+    "effect_not_shown": ("resume {s} --verify 'CMD'", "resume {s} --passed", "resume {s} --failed"),
+    "not_executed": ("resume {s} --verify 'CMD'", "resume {s} --passed", "resume {s} --failed"),
     "needs_more_data": ("resume {s} --give {w}",),
     "fixed": ("resume {s} --remember",),
     "three_strikes": ("resume {s} --different", "resume {s} --stop"),
@@ -43,7 +45,8 @@ COMMANDS = {
     "running": ("resume {s}",),
     "stopped": ("show {s}",),
 }
-"""What a person types next, by status, with the session and its folder; after "healthy" nothing is left to do."""
+"""What a person types next, by status, with the session, its folder and the preferred option; after "healthy" nothing
+is left to do."""
 
 _CHOICES = "[A] apply the targeted fix, [B] the broader one, [r]eject, re[v]ise, [l]ater"
 
@@ -121,8 +124,15 @@ def describe(result: SessionResult) -> Iterator[str]:
     yield from (f"  {name}: {path}" for name, path in result.documents.items() if name.endswith((".md", ".html")))
 
 
-_TOLD_BY_COMMANDS = frozenset({"awaiting_approval", "rejected", "interrupted", "fixed"})
+_TOLD_BY_COMMANDS = frozenset({"awaiting_approval", "rejected", "interrupted", "fixed", "effect_not_shown",
+                               "not_executed"})
 """Statuses whose next step is one of the commands, or (a fixed one's) a question that is asked at a terminal."""
+
+
+RESULT_WORDS: dict[VerificationResult, str] = {
+    "fixed": "verified", "passed_effect_not_shown": "passed, effect not shown", "no_effect": "no effect",
+    "not_executed": "not verified, the change was not executed", "failed": "failed"}
+"""A result of a verification as a person reads it."""
 
 
 def status_words(status: str) -> str:
@@ -134,7 +144,8 @@ def next_commands(result: SessionResult) -> tuple[str, ...]:
     """What can be typed next, as it works from the current directory."""
     where = workspace_option(result.workspace)
     here = shlex.quote(from_here(result.workspace))
-    own = [f"traindx {c.format(s=result.session, w=here)}{where}" for c in COMMANDS.get(result.status, ())]
+    first = result.diagnosis.options[0].option if result.diagnosis is not None and result.diagnosis.options else "A"
+    own = [f"traindx {c.format(s=result.session, w=here, o=first)}{where}" for c in COMMANDS.get(result.status, ())]
     if result.status == "awaiting_verification":
         return (*(f"traindx resume {result.session}{option}{where}" for option in _checked(result)), *own)
     asked = result.needs.next_checks if result.status == "needs_more_data" and result.needs is not None else ()
@@ -152,12 +163,13 @@ def _checked(result: SessionResult) -> tuple[str, ...]:
 
 def _attempt(attempt: Attempt) -> Iterator[str]:
     seen = attempt.verification
-    state = "not verified yet" if seen is None else "verified" if seen.passed else "failed"
+    state = "not verified yet" if seen is None else RESULT_WORDS[seen.result]
     kept = ", taken back" if attempt.reverted else ""
     yield f"  fix {attempt.number}, option {attempt.option}: {line(attempt.summary).rstrip('.')}: {state}{kept}"
     if seen is None:
         return
-    yield from (f"    {line(r)}" for r in (*seen.reasons, *seen.notes))
+    told = [c for c in seen.compared if not any(c in r for r in seen.reasons)]
+    yield from (f"    {line(r)}" for r in (*seen.reasons, *told, *seen.notes))
     if seen.table:
         wide = max(len(row.name) for row in seen.table)
         yield f"    {'':{wide}}  {'before':>12}  {'after':>12}"
@@ -187,7 +199,7 @@ class Terminal:
             return None
         steps: dict[str, Callable[[SessionResult], SessionResult | None]] = {
             "awaiting_edit": self._edited, "awaiting_verification": self._checked, "three_strikes": self._directed,
-            "fixed": self._remember,
+            "fixed": self._remember, "effect_not_shown": self._checked, "not_executed": self._checked,
         }
         step = steps.get(result.status)
         return step(result) if step is not None else None

@@ -9,22 +9,25 @@ import json
 import os
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from traindx import next_steps, proposal
+from traindx import next_steps, offers, proposal
 from traindx.code_names import NO_NAMES, CodeNames, read_names
 from traindx.context import DiagnosisResult, RankedHypothesis, RootCause
 from traindx.model import Diagnosis, Hypothesis
 from traindx.offered import Ground
+from traindx.offers import Offer
 from traindx.places import Places, common_root
 from traindx.recorded import recorded_command
+from traindx.trial_run import TrialRun
 from traindx_tools import triage
 from traindx_tools.against import Comparison
 from traindx_tools.artifact import Artifact
 from traindx_tools.examine import Examination, examine
+from traindx_tools.finding import Finding
 from traindx_tools.live.reading import workspace_of
 from traindx_tools.on_code.anchors import Anchor
 from traindx_tools.on_logs.run import Run
@@ -57,6 +60,9 @@ class Report:
     """What was said of the run's own files."""
     unnamed: Path | None = None
     """A folder of texts that were handed over without a file: it is nobody's, and never shown."""
+    trial_run: TrialRun | None = None
+    """How a change is run before it is offered, where a person agreed."""
+    _offers: dict[str, Offer] = field(default_factory=dict, init=False)
 
     @cached_property
     def exhibits(self) -> proposal.Exhibits:
@@ -94,12 +100,22 @@ class Report:
         return tuple(proposal.hypothesis(h, self.exhibits, self.places, self.command)
                      for h in self.seen.verdict.hypotheses)
 
+    def offer(self, found: triage.Hypothesis) -> Offer:
+        """What a trial of a hypothesis's diff showed; tried once."""
+        if found.mode.id not in self._offers:
+            edits = proposal.edits_of(found, self.seen.findings, self.places)
+            carriers = proposal.carriers(found, self.seen.findings)
+            self._offers[found.mode.id] = offers.offer(
+                edits, carriers, self.places, self.seen.code, self.trial_run) if edits else offers.FREE
+        return self._offers[found.mode.id]
+
     @cached_property
     def diagnosis(self) -> Diagnosis | None:
         """The Gate 4 diagnosis of the first cause, or None where no cause is sure enough."""
         if self.status != "diagnosis_complete":
             return None
-        made = proposal.diagnosis(self.seen.verdict.hypotheses[0], self.seen, self.exhibits, self.places, self.command)
+        first = self.seen.verdict.hypotheses[0]
+        made = proposal.diagnosis(first, self.seen, self.exhibits, self.places, self.command, self.offer(first))
         if self.unnamed is None and self.made is None:
             return made
         return Diagnosis.model_validate_json(self._shown(made.model_dump_json()))
@@ -132,7 +148,7 @@ class Report:
                      if self.status == "diagnosis_complete" and h.confidence >= triage.CONFIDENT)
 
     def _cause(self, found: triage.Hypothesis, said: Hypothesis) -> RootCause:
-        targeted = proposal.options(found, self.seen.findings, self.places)[0]
+        targeted = proposal.options(found, self.seen.findings, self.places, self.offer(found))[0]
         return RootCause(
             issue=said.issue,
             severity=found.severity.value,
@@ -152,7 +168,7 @@ class Report:
         return tuple(
             proposal.fix_text(proposal.options(h, self.seen.findings, self.places)[0])
             for h in self.seen.verdict.causes
-            if proposal.patches(h, self.seen.findings)
+            if proposal.patches(h, self.seen.findings) and self.offer(h) == offers.FREE
         )
 
     def result(self, artifacts: dict[str, str] | None = None) -> DiagnosisResult:
@@ -161,7 +177,7 @@ class Report:
             status=self.status,
             root_causes=self.root_causes(),
             hypotheses=tuple(RankedHypothesis.of(h) for h in self.hypotheses),
-            findings=tuple({"id": self.exhibits[f], **f.to_json()} for f in self.seen.findings),
+            findings=tuple({"id": self.exhibits[f], **self._told(f)} for f in self.seen.findings),
             quick_fixes=self.quick_fixes(),
             next_checks=self.next_checks,
             analysis_artifacts={**self._analyses(), **(artifacts or {})},
@@ -171,6 +187,12 @@ class Report:
             comparison=self.comparison.to_json() if self.comparison is not None else None,
             symptom_answer=tuple(a.to_json() for a in self.seen.symptom_answers),
         )
+
+    def _told(self, finding: Finding) -> dict[str, Any]:
+        """A finding's JSON, without a change whose trial failed."""
+        failed = any(finding is c for h in self.seen.verdict.causes if self.offer(h).refused
+                     for c in proposal.carriers(h, self.seen.findings))
+        return (replace(finding, patch=()) if failed else finding).to_json()
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -51,7 +51,7 @@ def _write(folder: Path, texts: dict[str, str]) -> tuple[str, ...]:
 
 def retrospective(session: Session, seconds: float, seconds_to_cause: float) -> dict[str, object]:
     """How the session went, in numbers: what makes debugging better over time is what is counted."""
-    failed = [a for a in session.attempts if a.verification is not None and not a.verification.passed]
+    failed = [a for a in session.attempts if a.verification is not None and a.verification.failed]
     last = session.attempts[-1].verification if session.attempts else None
     d = session.diagnosis
     return {
@@ -61,10 +61,14 @@ def retrospective(session: Session, seconds: float, seconds_to_cause: float) -> 
         "seconds_to_root_cause": round(seconds_to_cause, 1),
         "seconds": round(seconds, 1),
         "fix_iterations": len(session.attempts),
-        "did_not_work": [{"summary": a.summary, "why": list(a.verification.reasons) if a.verification else []}
+        "did_not_work": [{"summary": a.summary, "why": list(a.verification.reasons) if a.verification else [],
+                          "result": a.verification.result if a.verification else None,
+                          "own_error": a.verification.own_error if a.verification else ""}
                          for a in failed],
         "worked": next((a.summary for a in reversed(session.attempts)
                         if a.verification is not None and a.verification.passed), None),
+        "result": last.result if last else None,
+        "compared": list(last.compared) if last else [],
         "regressions": list(last.regressions) if last else [],
         "steps_without_recurrence": last.steps_without_recurrence if last else None,
         "monitor": [f.metric for f in d.options if f.metric] if d else [],

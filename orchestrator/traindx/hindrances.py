@@ -88,8 +88,8 @@ def hindrance(diagnosis: Diagnosis, verify: Verify, outcome: Outcome, after: New
     old = {e.rule for e in diagnosis.evidence if e.rule and (e.finding or {}).get("severity") not in ("info", "low")}
     if outcome.exit_code == 0 or outcome.cancelled or any(f.rule in old for f in after.findings):
         return None
-    text = _tail(outcome.folder / "output.log")
-    error = _last_error(text)
+    text = tail(outcome.folder / "output.log")
+    error = last_error(text)
     said = f"{error.type}: {error.message}" if error is not None else "\n".join(text.splitlines()[-SHELL_LINES:])
     ended = Ended(outcome, error, said, tuple(changes), workspace)
     if not ended.in_changed_line:
@@ -176,13 +176,14 @@ def _environment(ended: Ended) -> str | None:
 _KINDS: tuple[Callable[[Ended], str | None], ...] = (_module, _command, _environment)
 
 
-def _last_error(text: str) -> ErrorEvent | None:
+def last_error(text: str) -> ErrorEvent | None:
+    """The last exception in an output that is no launcher's report of another."""
     found = [e for e in read_errors(enumerate(text.splitlines(), 1), "output.log")
              if e.kind == "exception" and e.type.rpartition(".")[2] not in _REPORTERS]
     return max(found, key=lambda e: e.last_line or e.end_line, default=None)
 
 
-def _tail(path: Path) -> str:
+def tail(path: Path) -> str:
     """The end of a file as text, "" where it cannot be read."""
     try:
         with path.open("rb") as file:

@@ -1,7 +1,7 @@
 """The protocol as a state machine: one pure function for each transition, a table of which event is legal where.
 
     characterize -> hypothesize -> gather -> diagnose -> gate -> fix -> verify -> retrospective -> done
-                         |                   ^    |       |      |        |
+                         |                   ^    |       |      |        |  (waits where nothing was shown)
                          +---- quick path ---+    |       |      |        +-> strike -> gather | halted
                                                   |       |      +-> gather (the approved text is no longer there)
                                                   |       +-> gather (revise) | halted (reject)
@@ -191,6 +191,8 @@ def _applied(s: Session, e: ev.Applied) -> Session:
 
 def _verified(s: Session, e: ev.Verified) -> Session:
     last = s.attempts[-1].model_copy(update={"verification": e.verification})
+    if not e.verification.decided:  # a person says what it means, or gives another command: no strike, no success
+        return s.but(phase="verify", attempts=(*s.attempts[:-1], last))
     phase = "retrospective" if e.verification.passed else "strike"
     return s.but(phase=phase, attempts=(*s.attempts[:-1], last))
 

@@ -8,54 +8,25 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
-from collections.abc import Mapping
-from datetime import datetime, timezone
-from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from datetime import datetime
+from typing import Any, Literal, NamedTuple
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
+from pydantic import Field, JsonValue, model_validator
 
+from traindx.values import SHOWN_AT_MOST as SHOWN_AT_MOST
+from traindx.values import Model as Model
+from traindx.values import Quoted as Quoted
+from traindx.values import Texts as Texts
+from traindx.values import now as now
+from traindx.values import quoted as quoted
+from traindx.verification import UNDECIDED as UNDECIDED
+from traindx.verification import MetricChange as MetricChange
+from traindx.verification import Verification as Verification
+from traindx.verification import VerificationResult as VerificationResult
 from traindx_tools.finding import BEFORE, Bearing, Strength
 
 OptionName = Literal["A", "B"]
 """A is the targeted fix, B the broader one."""
-
-
-class Model(BaseModel):
-    """Base of every value: frozen, and a field that is not declared is an error."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, protected_namespaces=())
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON values, with the names that a file or a face shows ("for", not "for_")."""
-        return self.model_dump(mode="json", by_alias=True)
-
-
-def now() -> datetime:
-    """The present moment in UTC."""
-    return datetime.now(timezone.utc)
-
-
-SHOWN_AT_MOST = 4_000
-"""Characters of one text from a log, from code or from the web that are kept."""
-
-_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
-
-
-def quoted(value: object) -> object:
-    """A text with control characters made visible and its length bounded; anything else as it is.
-
-    A log may hold escape codes that repaint a terminal, or invisible characters that hide what a person approves.
-    """
-    if not isinstance(value, str):
-        return value
-    visible = _UNSAFE.sub(lambda m: f"\\x{ord(m[0]):02x}", value.replace("\r\n", "\n"))
-    return visible if len(visible) <= SHOWN_AT_MOST else visible[:SHOWN_AT_MOST] + " [...]"
-
-
-Quoted = Annotated[str, BeforeValidator(quoted)]
-"""A text that may come from a log: visible and bounded."""
 
 
 class Symptom(Model):
@@ -68,25 +39,6 @@ class Symptom(Model):
     reproducible: Literal["always", "sometimes", "unknown"] = "unknown"
     told_by: Literal["person", "instruments"] = "person"
     """Whose words `observed` holds: what the instruments filled in is no symptom that has to be explained."""
-
-
-def _texts(value: object) -> object:
-    """One text, several, an inline mapping or nothing, as a tuple of texts."""
-    if value is None:
-        return ()
-    if isinstance(value, (str, Path)):
-        return (str(value),) if str(value).strip() else ()
-    if isinstance(value, Mapping):
-        return (json.dumps(value, sort_keys=True, default=str),) if value else ()
-    if isinstance(value, (list, tuple)):
-        texts = (json.dumps(v, default=str) if isinstance(v, (Mapping, list)) else str(v) for v in value
-                 if v is not None)
-        return tuple(t for t in texts if t.strip())
-    return value
-
-
-Texts = Annotated[tuple[str, ...], BeforeValidator(_texts)]
-"""Zero or more texts; a single text, a path, an inline mapping and None are accepted and normalized."""
 
 
 class Artifacts(Model):
@@ -308,6 +260,8 @@ class Diagnosis(Model):
         choice = (f"A: targeted fix ({a.summary.rstrip('.')}) or B: broader refactor ({b.summary.rstrip('.')})?"
                   if a and b else f"Only one option is offered ({self.options[0].summary.rstrip('.')}): apply it?"
                   if self.options else "No option is offered.")
+        known = [f"{f.option}: {f.change.rstrip('.')}." for f in self.options if f.edits and f.change]
+        choice = " ".join((choice, *known))
         return (
             f"I believe the root cause is: {(self.claim or self.root_cause).rstrip('.')}, because {because}. "
             f"Does this match what you see?{self._doubt}",
@@ -406,35 +360,11 @@ class Verify(Model):
     """Run in the sandbox of this machine where there is one; False: the person does not want it."""
     writable: Texts = ()
     """Folders outside of the workspace that the command writes to, for the sandbox."""
-
-
-class MetricChange(Model):
-    """One row of the before/after table."""
-
-    name: str
-    before: str
-    after: str
-
-
-class Verification(Model):
-    """What the check of a fix showed. `reasons` says why it did or did not pass; `notes` what a person should know."""
-
-    passed: bool
-    reasons: tuple[str, ...]
-    notes: tuple[str, ...] = ()
-    table: tuple[MetricChange, ...] = ()
-    command: str | None = None
-    exit_code: int | None = None
-    timed_out: bool = False
-    seconds: float = 0.0
-    output: str | None = None
-    """Path of the captured output, relative to the session's folder."""
-    regressions: tuple[str, ...] = ()
-    """What is worse than before: a finding of medium severity and above that is new, a metric that moved the wrong
-    way."""
-    steps_without_recurrence: float | None = None
-    """Steps that the new run went beyond the step where the old one failed (beyond 0 where that is not known), the
-    fewest of all runs; None where the fault came back or no steps are counted."""
+    baseline: bool = True
+    """Run the command on the unfixed code first, in a copy; False: the person does not want that."""
+    baseline_run: Texts = ()
+    """Logs or metrics that this same command wrote on the unfixed code: they are the baseline, nothing is run for it.
+    Relative to the workspace."""
 
 
 class Attempt(Model):

@@ -223,6 +223,22 @@ def plan(workspace: Path, edits: Iterable[ProposedEdit], store: Store | None = N
     return tuple(states)
 
 
+def preview(workspace: Path, edits: Iterable[ProposedEdit]) -> dict[str, tuple[bytes, bytes]]:
+    """Each file's content before and after the edits, by its path in the workspace; nothing is written or kept.
+
+    Raises PathRefused or PatchRefused as `plan` does.
+    """
+    by_file: dict[Path, list[ProposedEdit]] = {}
+    for edit in edits:
+        by_file.setdefault(editable(workspace, edit.path), []).append(edit)
+    out = {}
+    for real, its in by_file.items():
+        path = real.relative_to(workspace.resolve()).as_posix()
+        before = _read(real)[0] or b""
+        out[path] = (before, _edited(path, before, its))
+    return out
+
+
 def _from_here(path: Path) -> str:
     here = Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

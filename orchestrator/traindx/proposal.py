@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from traindx.model import Diagnosis, Evidence, Fix, Hypothesis, Instruction, ProposedEdit
+from traindx.offers import FREE, Offer
 from traindx.places import Places
 from traindx_tools import triage
 from traindx_tools.catalog.catalog import FixPlan, Step
@@ -147,14 +148,19 @@ def _with_place(found: triage.Hypothesis, places: Places) -> str:
 
 def patches(found: triage.Hypothesis, findings: Sequence[Finding]) -> tuple[Patch, ...]:
     """The certain changes that remove the fault: of the strongest finding that has one, at every place of its rule."""
-    carrier = next((w.finding for w in found.speaks_for if w.finding.patch), None)
-    if carrier is None:
-        return ()
-    out: list[Patch] = list(carrier.patch)
-    for finding in findings:
-        if finding.rule == carrier.rule and finding is not carrier and finding.severity is carrier.severity:
-            out += [p for p in finding.patch if not any(_overlap(p, q) for q in out)]
+    out: list[Patch] = []
+    for finding in carriers(found, findings):
+        out += [p for p in finding.patch if not out or not any(_overlap(p, q) for q in out)]
     return tuple(out)
+
+
+def carriers(found: triage.Hypothesis, findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The findings whose changes are taken: the strongest that has one, and those of its rule and severity."""
+    first = next((w.finding for w in found.speaks_for if w.finding.patch), None)
+    if first is None:
+        return ()
+    return (first, *(f for f in findings if f.rule == first.rule and f is not first
+                     and f.severity is first.severity and f.patch))
 
 
 def _overlap(one: Patch, other: Patch) -> bool:
@@ -186,12 +192,35 @@ def _option(name: str, plan: FixPlan, found: triage.Hypothesis, places: Places, 
     )
 
 
-def options(found: triage.Hypothesis, findings: Sequence[Finding], places: Places) -> tuple[Fix, ...]:
-    """A, the targeted fix (as edits where place and change are certain), and B, the broader one."""
+def edits_of(found: triage.Hypothesis, findings: Sequence[Finding], places: Places) -> tuple[ProposedEdit, ...]:
+    """The certain changes of a hypothesis as edits of the workspace's files."""
+    return _edits(patches(found, findings), places)
+
+
+def options(found: triage.Hypothesis, findings: Sequence[Finding], places: Places, offer: Offer = FREE
+            ) -> tuple[Fix, ...]:
+    """A, the targeted fix (as edits where place and change are certain), and B, the broader one; the preferred first.
+
+    `offer`: what a trial of the edits showed.
+    """
     mode = found.mode
-    edits = _edits(patches(found, findings), places)
+    edits = () if offer.refused else edits_of(found, findings, places)
     targeted = _option("A", mode.targeted, found, places, edits, mode.will_not_fix[0])
-    return (targeted, _option("B", mode.broader, found, places, (), ""))
+    if offer.refused:
+        targeted = _told(targeted, f"The diff for this was tried and is not offered: {offer.refused}")
+    if offer.remark:
+        targeted = targeted.model_copy(update={"change": f"{offer.remark[0].upper()}{offer.remark[1:]}."})
+    broader = _option("B", mode.broader, found, places, (), "")
+    return (broader, targeted) if offer.prefers_other else (targeted, broader)
+
+
+def _told(fix: Fix, remark: str) -> Fix:
+    """The fix in words, with the remark behind what is to be done."""
+    if not fix.instructions:
+        return fix.model_copy(update={"change": f"{fix.change.rstrip('.')}. {remark}"})
+    first = fix.instructions[0]
+    text = first.model_copy(update={"text": f"{first.text.rstrip('.')}. {remark}"})
+    return fix.model_copy(update={"instructions": (text, *fix.instructions[1:])})
 
 
 def fix_text(option: Fix) -> str:
@@ -223,9 +252,9 @@ def _distinct(found: triage.Hypothesis) -> tuple[Finding, ...]:
 
 
 def diagnosis(found: triage.Hypothesis, seen: Examination, exhibits: Exhibits, places: Places,
-              command: Fill = in_words) -> Diagnosis:
+              command: Fill = in_words, offer: Offer = FREE) -> Diagnosis:
     """The Gate 4 diagnosis of a hypothesis that findings speak for. `command` fits a check's command to the user's."""
-    offered = options(found, seen.findings, places)
+    offered = options(found, seen.findings, places, offer)
     place = code_place(found, places)
     cited = _distinct(found)
     return Diagnosis(

@@ -83,7 +83,7 @@ def render_report_html(
 
 
 def _failed(attempts: Sequence[Attempt]) -> list[Attempt]:
-    return [a for a in attempts if a.verification is not None and not a.verification.passed]
+    return [a for a in attempts if a.verification is not None and a.verification.failed]
 
 
 def _worked(attempts: Sequence[Attempt]) -> Attempt | None:

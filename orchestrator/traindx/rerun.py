@@ -19,7 +19,9 @@ from pathlib import Path
 import numpy as np
 
 from traindx.diagnose import Report, diagnose
+from traindx.model import Verify
 from traindx.sandbox import find_sandbox
+from traindx.trial_run import TrialRun
 from traindx.verify import Outcome, clean_environment, specification, supervised, verify_from
 from traindx_tools.errors import BadUsage, UnreadableInput
 from traindx_tools.examine import named_code
@@ -224,7 +226,8 @@ def with_rerun(old: Report, command: str, workspace: Path, folder: Path, timeout
     if better.status != "diagnosis_complete":
         anew = _joined(new, rerun.seen, 0)
         better = anew if anew.status == "diagnosis_complete" else better
-    return replace(better, remarks=(*old.remarks, note), subject=old.subject, made=folder)
+    agreed = TrialRun(Verify(command=command, timeout=timeout), workspace, folder)
+    return replace(better, remarks=(*old.remarks, note), subject=old.subject, made=folder, trial_run=agreed)
 
 
 def _joined(report: Report, more: Sequence[Finding], records: int) -> Report:

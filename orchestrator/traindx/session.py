@@ -243,7 +243,8 @@ def confirm_fix(session: str | Path, *, passed: bool, comment: str, by: str = "u
                 workspace: str | Path | None = None) -> SessionResult:
     """The person checked the fix themselves, because no verification may be run. Raises NotWaiting otherwise."""
     folder = find_session(session, Path(workspace) if workspace is not None else None)
-    said = Verification(passed=passed, reasons=(f"{by}: {comment}",), notes=("checked by a person, not by a run",))
+    said = Verification(passed=passed, result="fixed" if passed else "failed", reasons=(f"{by}: {comment}",),
+                        notes=("checked by a person, not by a run",))
 
     def check(now: Session) -> events.Event:
         if now.phase != "verify":

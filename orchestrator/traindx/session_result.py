@@ -16,14 +16,25 @@ from traindx.hindrances import COULD_NOT
 from traindx.journal import read_journal
 from traindx.knowledge import Addition, read_knowledge
 from traindx.machine import Session
-from traindx.model import Attempt, Decision, Diagnosis, Fix, Hypothesis, Model, NeedsData
+from traindx.model import (
+    Attempt,
+    Decision,
+    Diagnosis,
+    Fix,
+    Hypothesis,
+    Model,
+    NeedsData,
+    Verification,
+    VerificationResult,
+)
 from traindx.session_folder import SessionFolder, opening_of, replay
 from traindx.strike_levels import level
 from traindx.strikes import Ledger, LedgerDamaged
 from traindx.turn import CALLBACK_FAILED
 
 Status = Literal["fixed", "healthy", "needs_more_data", "awaiting_approval", "awaiting_edit", "awaiting_verification",
-                 "three_strikes", "rejected", "halted", "stopped", "interrupted", "running"]
+                 "effect_not_shown", "not_executed", "three_strikes", "rejected", "halted", "stopped", "interrupted",
+                 "running"]
 
 DOCUMENTS = ("diagnosis.md", "diagnosis.json", "strike_report.md", "root_cause_analysis.md", "retrospective.md",
              "retrospective.json", "report.html", "journal.jsonl")
@@ -52,6 +63,8 @@ class SessionResult(Model):
     needs: NeedsData | None = None
     changed: tuple[str, ...] = ()
     """Files that changed while nothing was allowed to change, or that a revert could not settle."""
+    verification: VerificationResult | None = None
+    """What the last verification came to (see `verification.VerificationResult`), None before the first."""
     has_verify: bool = False
     """Whether the session has a command that verifies a fix."""
     notes: tuple[str, ...] = ()
@@ -101,7 +114,8 @@ def result_of(folder: SessionFolder) -> SessionResult:
         reason=reason, next_step=_typed(next_step, s, folder.workspace), diagnosis=s.diagnosis,
         digest=s.diagnosis.digest() if s.diagnosis is not None else None,
         questions=s.diagnosis.questions if s.diagnosis is not None else (), decision=s.decision,
-        hypotheses=s.hypotheses, attempts=s.attempts, strikes=_strikes(s, folder), needs=s.needs,
+        hypotheses=s.hypotheses, attempts=s.attempts, verification=_last_result(s), strikes=_strikes(s, folder),
+        needs=s.needs,
         changed=s.halt.files if s.halt is not None else (), has_verify=opening.verify is not None,
         notes=(*(f"changed by hand beyond the approved lines: {', '.join(o)}" for o in outside),
                *(f"the verification wrote: {', '.join(w)}" for w in written)),
@@ -172,8 +186,9 @@ def _running(s: Session) -> Standing:
 
 
 def _gate(s: Session) -> Standing:
+    first = s.diagnosis.options[0].option if s.diagnosis is not None and s.diagnosis.options else "A"
     return ("awaiting_approval", "a diagnosis waits for your decision",
-            f"read diagnosis.md, then: traindx approve {s.id} --option A (or reject, revise)")
+            f"read diagnosis.md, then: traindx approve {s.id} --option {first} (or reject, revise)")
 
 
 def _fix(s: Session) -> Standing:
@@ -185,7 +200,23 @@ def _fix(s: Session) -> Standing:
             "\n".join([*told, f"then resume session {s.id}"]))
 
 
+def _last_result(s: Session) -> VerificationResult | None:
+    return next((a.verification.result for a in reversed(s.attempts) if a.verification is not None), None)
+
+
+def _undecided(s: Session, seen: Verification) -> Standing:
+    """The command passed and shows nothing of the fix: a person says what it means, or gives a command that does."""
+    status: Status = "not_executed" if seen.result == "not_executed" else "effect_not_shown"
+    kept = "The fix stays in place; it is neither verified nor a strike"
+    return (status, f"{'; '.join(seen.reasons).rstrip('.')}. {kept}",
+            f"give a command that trains with the change and prints what should move (traindx resume {s.id} --verify "
+            "CMD), or look yourself and say whether it helped (--passed, --failed: --failed takes it back)")
+
+
 def _verify(s: Session, has_verify: bool) -> Standing:
+    seen = s.attempts[-1].verification if s.attempts else None
+    if seen is not None:
+        return _undecided(s, seen)
     todo = ("agree that it is run (--run, allow_run=True)" if has_verify else "give a verification command")
     return ("awaiting_verification", "the fix is applied and not verified yet",
             f"{todo} and resume session {s.id}, or run it yourself and confirm the fix")

@@ -156,7 +156,7 @@ class Ledger:
             with self._lock.acquire(timeout=10):
                 if any(unless(e) for e in self._read()):
                     return False
-                _append_line(self.path, (json.dumps(entry.to_json(), sort_keys=True) + "\n").encode())
+                append_line(self.path, (json.dumps(entry.to_json(), sort_keys=True) + "\n").encode())
         except LockTimeout as error:
             raise StateNotWritable(self.path, OSError(0, "another process holds the strike ledger")) from error
         except OSError as error:
@@ -164,7 +164,7 @@ class Ledger:
         return True
 
 
-def _append_line(path: Path, line: bytes) -> None:
+def append_line(path: Path, line: bytes) -> None:
     """Append durably; a torn last line of an earlier crash is cut off first."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:

@@ -26,6 +26,7 @@ from traindx.patching import Store
 from traindx.scoping import asked_of
 from traindx.session_folder import LOCK_SECONDS, SessionBusy, SessionFolder, opening_of, replay
 from traindx.strikes import Ledger
+from traindx.tried_diffs import TriedDiffs
 from traindx.verify import Examine, NewRun, examine_with_instruments
 from traindx.workspace import Fingerprinter
 
@@ -94,6 +95,7 @@ class Turn:
         self.allow_run = self.opening.allow_run
         self.budget = self.opening.budget
         self.ledger = Ledger(self.workspace)
+        self.tried = TriedDiffs(self.workspace)
         self.started = clock()
         self._prints = Fingerprinter(self.workspace, self.opening.unwatched)
         self._knowledge = read_knowledge(self.workspace)
@@ -155,6 +157,10 @@ class Turn:
         """
         self.folder.save_fingerprint(self._prints.take())
 
+    def contents(self) -> dict[str, str]:
+        """What the workspace's files hold now, by path, as hashes."""
+        return self._prints.take().contents
+
     def changed(self) -> tuple[str, ...]:
         """Files that differ from when `watch` was last called."""
         before = self.folder.saved_fingerprint()
@@ -182,6 +188,7 @@ class Turn:
             feedback=s.feedback, rejected=tuple(map(str, s.rejected)),
             refused=tuple(dict.fromkeys(map(str, (*s.struck_out, *self.ledger.struck_out())))),
             knowledge=self._knowledge, quick=s.quick, seconds_left=self.seconds_left, allow_run=self.allow_run,
+            verify=self.verify,
             asked=asked_of(self.opening.entry, self.opening.everything, self.verify.command if self.verify else None))
 
     async def look(self, call: Callable[[Case], Awaitable[T]]) -> T:

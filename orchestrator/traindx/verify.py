@@ -23,6 +23,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from traindx.durable import write_state
+from traindx.effect import Level, level_of
 from traindx.model import Diagnosis, MetricChange, Verification, Verify
 from traindx.sandbox import Sandbox
 from traindx_tools.errors import BadUsage
@@ -57,6 +58,8 @@ class NewRun:
     last_step: float | None = None
     planned_steps: float | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
+    levels: Mapping[str, Level] = field(default_factory=dict)
+    """Where each metric stands at the end of the run, with its noise."""
 
 
 Examine = Callable[[Sequence[Path]], NewRun]
@@ -87,7 +90,8 @@ def examine_with_instruments(paths: Sequence[Path]) -> NewRun:
     counted = [float(s.step[-1]) for s in run.series if len(s) and s.unit == "step"]
     planned = run.planned_steps if run.planned_unit == "step" else None
     return NewRun(judge_run(run), max(counted, default=None), planned,
-                  {str(s): float(s.values[-1]) for s in run.series if len(s)})
+                  {str(s): float(s.values[-1]) for s in run.series if len(s)},
+                  {str(s): level_of(s.values) for s in run.series if len(s)})
 
 
 def clean_environment(environment: Mapping[str, str], keep: Sequence[str] = ()) -> dict[str, str]:
@@ -220,12 +224,14 @@ def runs_needed(verify: Verify, reproducible: str) -> int:
     return verify.runs or (RUNS_IF_INTERMITTENT if reproducible == "sometimes" else 1)
 
 
-def _old_rules(diagnosis: Diagnosis) -> frozenset[str]:
+def cited_rules(diagnosis: Diagnosis) -> frozenset[str]:
+    """Rules of the cited evidence whose findings are of medium severity or above."""
     return frozenset(e.rule for e in diagnosis.evidence
                      if e.rule and (e.finding or {}).get("severity") not in ("info", "low"))
 
 
-def _grave(findings: Sequence[Finding]) -> list[Finding]:
+def grave(findings: Sequence[Finding]) -> list[Finding]:
+    """Those of medium severity and above."""
     return [f for f in findings if f.severity.rank >= Severity.MEDIUM.rank]
 
 
@@ -240,8 +246,8 @@ def _exit_reasons(outcome: Outcome, verify: Verify) -> list[str]:
 
 
 def _run_reasons(diagnosis: Diagnosis, before: NewRun, after: NewRun) -> list[str]:
-    old, known = _old_rules(diagnosis), {f.rule for f in before.findings}
-    again = [f"the old finding is back: {f.rule} {f.statement}" for f in _grave(after.findings) if f.rule in old]
+    old, known = cited_rules(diagnosis), {f.rule for f in before.findings}
+    again = [f"the old finding is back: {f.rule} {f.statement}" for f in grave(after.findings) if f.rule in old]
     new = [f"a new critical finding: {f.rule} {f.statement}" for f in after.findings
            if f.severity is Severity.CRITICAL and f.rule not in known | old]
     return again + new
@@ -272,7 +278,7 @@ WORSE = 0.05
 def regressions(before: NewRun, after: NewRun) -> tuple[str, ...]:
     """What the new run shows that is worse than in the old one."""
     known = {f.rule for f in before.findings}
-    new = [f"new: {f.rule} {f.statement}" for f in _grave(after.findings) if f.rule not in known]
+    new = [f"new: {f.rule} {f.statement}" for f in grave(after.findings) if f.rule not in known]
     moved = [f"{name}: {_number(old)} before, {_number(now)} after" for name, old in before.metrics.items()
              if (now := after.metrics.get(name)) is not None and _worse(name, old, now)]
     return (*new, *moved)
@@ -288,8 +294,8 @@ def _worse(name: str, old: float, now: float) -> bool:
 
 def steps_without_recurrence(diagnosis: Diagnosis, after: Sequence[NewRun]) -> float | None:
     """How far every new run went beyond the old fault without showing it again; see `Verification`."""
-    old = _old_rules(diagnosis)
-    if not after or any(n.last_step is None or any(f.rule in old for f in _grave(n.findings)) for n in after):
+    old = cited_rules(diagnosis)
+    if not after or any(n.last_step is None or any(f.rule in old for f in grave(n.findings)) for n in after):
         return None
     return max(0.0, min(n.last_step or 0.0 for n in after) - (failing_step(diagnosis) or 0.0))
 
@@ -309,7 +315,10 @@ def _number(value: float | None) -> str:
 
 def judge(diagnosis: Diagnosis, verify: Verify, outcomes: Sequence[Outcome], before: NewRun, after: Sequence[NewRun],
           session: Path) -> Verification:
-    """The verdict over all runs of the command, or over the new run's artifacts where no command was given."""
+    """What speaks against the fix over all runs of the command, or over the new run's artifacts without a command.
+
+    The result is "failed" or, where nothing does, "passed_effect_not_shown": `results.settled` says what was shown.
+    """
     reasons: list[str] = []
     notes: list[str] = []
     for number, outcome in enumerate(outcomes, 1):
@@ -335,7 +344,8 @@ def judge(diagnosis: Diagnosis, verify: Verify, outcomes: Sequence[Outcome], bef
             else "the new run shows neither the old finding nor a new critical one")
     good += _seen_instead_of_steps(before, after[-1]) if after else ""
     return Verification(
-        passed=not reasons, reasons=tuple(dict.fromkeys(reasons)) or (good,), notes=tuple(dict.fromkeys(notes)),
+        passed=False, result="failed" if reasons else "passed_effect_not_shown",
+        reasons=tuple(dict.fromkeys(reasons)) or (good,), notes=tuple(dict.fromkeys(notes)),
         table=table(before, after[-1]) if after else (),
         command=None if verify.command is None else _shown(verify.command),
         exit_code=last.exit_code if last else None, timed_out=any(o.timed_out for o in outcomes),

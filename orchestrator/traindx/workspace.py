@@ -90,6 +90,14 @@ class Fingerprint:
                             if not _same(self.files.get(p), later.files.get(p)) and not p.startswith(skipped)))
 
 
+    @property
+    def contents(self) -> dict[str, str]:
+        """Path to the hash of the content, else to size and time: what says whether a program meets the same files."""
+        found = {p: _SIGNATURE.fullmatch(s) for p, s in self.files.items()}
+        return {p: s if (m := found[p]) is None else f"sha {m['sha']}" if m["sha"] != "-" else m["stat"]
+                for p, s in self.files.items()}
+
+
 def _same(one: str | None, other: str | None) -> bool:
     """Compare two signatures; where only one of two files was hashed, by mode, size and time."""
     if one is None or other is None or one == other:

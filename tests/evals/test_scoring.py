@@ -22,6 +22,7 @@ def beside(name: str) -> Any:
 
 
 scoring, fixing = beside("scoring"), beside("fixing")
+eval_cases = beside("eval_cases")
 
 TRUTH = {"healthy": False, "needs": "log", "accept": ["zero_grad"], "reject": ["learning rate"],
          "location": "train.py:30", "location_alt": []}
@@ -79,3 +80,21 @@ def test_naming_a_tempting_cause_is_marked() -> None:
 ])
 def test_a_check_of_a_case_is_a_pattern_an_exit_code_or_both(check: str, output: str, failed: bool, held: bool) -> None:
     assert fixing.holds(check, output, failed=failed) is held
+
+
+def scored(confidence: float, outcome: str) -> Any:
+    return scoring.Score("c", "code", "log", False, outcome, None, confidence, "a cause", "diagnosis_complete")
+
+
+def test_the_band_from_nine_tenths_on_must_be_right() -> None:
+    kept = [scored(0.95, "right")] * 9 + [scored(0.95, "wrong"), scored(0.6, "abstained")]
+    assert eval_cases.unreliable(kept) == []
+    (missed,) = eval_cases.unreliable([*kept, scored(0.91, "wrong")])
+    assert "9/11" in missed
+    assert eval_cases.unreliable([]) == []
+
+
+def test_reliability_is_told_by_band() -> None:
+    told = list(eval_cases.reliability([scored(0.95, "right"), scored(0.75, "wrong"), scored(0.0, "abstained")]))
+    assert told[-1].split()[-3:] == ["1/1", "(100", "%)"]
+    assert "0/1" in next(t for t in told if "0.7 to 0.8" in t)

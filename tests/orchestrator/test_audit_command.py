@@ -83,7 +83,7 @@ def test_exit_codes_and_streams(repository: Path, capsys: pytest.CaptureFixture[
     (repository / "train.py").write_text(BAD)
     code, out, err = said(capsys, ".")
     assert (code, err) == (1, "traindx: 1 finding in 1 file\n")
-    assert out.startswith("train.py:12: C101 high (derived): ")
+    assert out.startswith("train.py:12: C101 high: ")
     assert "fix: clear the gradients" in out
     for level, expected in (("critical", 0), ("high", 1), ("low", 1), ("never", 0)):
         assert said(capsys, ".", "--fail-on", level)[0] == expected

@@ -93,7 +93,8 @@ def test_the_error_that_was_diagnosed_is_no_accident_when_it_comes_again(tmp_pat
 
 
 def test_a_missing_package_is_no_strike_and_a_resume_verifies_again(workspace: Path) -> None:
-    check = "test -e installed || { echo \"ModuleNotFoundError: No module named 'tensorboard'\"; exit 1; }"
+    check = ("test -e installed || { echo \"ModuleNotFoundError: No module named 'tensorboard'\"; exit 1; }; "
+             "grep -q 'rate = 0.1' train.py")
     result = run_debug_session_sync("the loss explodes", workspace, verify=check, allow_run=True, report=False,
                                     investigator=Scripted([diagnosis()]), approve=approve(), examine=examined)
     assert (result.status, result.phase) == ("awaiting_verification", "verify")

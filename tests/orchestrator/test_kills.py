@@ -21,9 +21,9 @@ def killed_sessions(folder: Path, count: int, seed: int) -> list[dict[str, objec
 
 def check(sessions: list[dict[str, object]]) -> None:
     assert sum(int(str(s["kills"])) for s in sessions) >= len(sessions) // 2, "hardly anything was killed"
-    for session in sessions:
+    for session in sessions:  # of four runs one is of the unfixed code, and kept for all three attempts
         left = {k: v for k, v in session.items() if k not in ("kills", "reason")}
-        assert left == {"statuses": ["fixed"], "attempts": 3, "runs": 3, "strikes": 2, "fixed": True, "other": True,
+        assert left == {"statuses": ["fixed"], "attempts": 3, "runs": 4, "strikes": 2, "fixed": True, "other": True,
                         "strays": []}, session
 
 

@@ -112,9 +112,9 @@ def test_a_session_tells_its_phases_and_its_evidence(workspace: Any):
     from scripted import Scripted, approve, diagnosis, examined
 
     heard: list[Notice] = []
-    result = run_debug_session_sync("the loss explodes", workspace, verify="true", allow_run=True, report=False,
-                                    investigator=Scripted([diagnosis()]), approve=approve(), examine=examined,
-                                    hear=heard.append)
+    result = run_debug_session_sync("the loss explodes", workspace, verify="grep -q 0.1 train.py", allow_run=True,
+                                    report=False, investigator=Scripted([diagnosis()]), approve=approve(),
+                                    examine=examined, hear=heard.append)
     assert result.status == "fixed"
     assert [n.text for n in heard if n.kind == "phase"] == [
         "ranking hypotheses", "gathering evidence", "diagnosing", "a diagnosis is ready for your decision",

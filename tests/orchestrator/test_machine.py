@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -20,6 +22,7 @@ from traindx.model import (
     NeedsData,
     Symptom,
     Verification,
+    VerificationResult,
 )
 from traindx.strike_levels import STRIKES_OUT
 
@@ -177,6 +180,30 @@ def test_an_investigator_that_repeats_an_unfit_diagnosis_is_asked_for_data_inste
     assert "no path" in s.needs.reason
 
 
+@pytest.mark.parametrize(("result", "phase"), [
+    ("fixed", "retrospective"), ("failed", "strike"), ("no_effect", "strike"), ("not_executed", "verify"),
+    ("passed_effect_not_shown", "verify")])
+def test_each_result_leads_where_it_should(result: VerificationResult, phase: str):
+    at = advance(at_gate(), approval(at_gate()))
+    waiting = advance(at, ev.Applied(attempt=attempt(at)))
+    seen = Verification(passed=result == "fixed", result=result, reasons=("r",))
+    after = advance(waiting, ev.Verified(verification=seen))
+    assert (after.phase, after.attempts[-1].verification) == (phase, seen)
+    if phase == "verify":
+        by_hand = Verification(passed=True, result="fixed", reasons=("user: it learns",))
+        assert advance(after, ev.Verified(verification=by_hand)).phase == "retrospective"
+        with pytest.raises(IllegalTransition):
+            advance(after, ev.Struck(level=1))
+
+
+def test_a_record_of_before_there_were_results_is_read():
+    old = {"passed": True, "reasons": ["the command passed"]}
+    assert Verification.model_validate(old).result == "fixed"
+    assert Verification.model_validate({**old, "passed": False}).result == "failed"
+    with pytest.raises(ValueError, match="passed is True"):
+        Verification(passed=True, result="not_executed", reasons=())
+
+
 class Walk(RuleBasedStateMachine):
     """Any sequence of events, legal or not: the invariants hold after each."""
 
@@ -217,15 +244,15 @@ class Walk(RuleBasedStateMachine):
         if self.session.diagnosis is not None:
             self._try(ev.Applied(attempt=attempt(self.session, option="A" if right else "B")))
 
-    @rule(passed=st.booleans())
-    def verify(self, passed: bool) -> None:
-        self._try(ev.Verified(verification=Verification(passed=passed, reasons=("r",))))
+    @rule(result=st.sampled_from(get_args(VerificationResult)))
+    def verify(self, result: VerificationResult) -> None:
+        self._try(ev.Verified(verification=Verification(passed=result == "fixed", result=result, reasons=("r",))))
 
     @rule(revert_first=st.booleans())
     def settle(self, revert_first: bool) -> None:
         if revert_first:
             self._try(ev.Reverted())
-        failed = [a for a in self.session.attempts if a.verification and not a.verification.passed]
+        failed = [a for a in self.session.attempts if a.verification and a.verification.failed]
         same = [a for a in failed if a.approach == failed[-1].approach] if failed else []
         self._try(ev.Struck(level=max(len(same), 1)))
 
@@ -242,6 +269,13 @@ class Walk(RuleBasedStateMachine):
     def a_fix_or_a_change_in_the_workspace_has_an_approval_that_covers_it(self) -> None:
         if self.session.phase in ("fix", "verify", "strike", "retrospective"):
             assert self.session.approved
+
+    @invariant()
+    def what_is_not_decided_is_neither_a_strike_nor_a_success(self) -> None:
+        last = self.session.attempts[-1].verification if self.session.attempts else None
+        if self.session.phase in ("strike", "retrospective"):
+            assert last is not None
+            assert last.decided
 
     @invariant()
     def one_fix_at_a_time(self) -> None:

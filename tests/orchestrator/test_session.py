@@ -248,7 +248,7 @@ async def test_cancelling_a_verification_ends_the_command_and_runs_it_again_late
     result = await resume_session(list_sessions(workspace)[0].folder, investigator=Scripted([]), examine=examined,
                                   report=False)
     assert result.status == "fixed"
-    assert started.read_text().count("\n") == 2
+    assert started.read_text().count("\n") == 3, "the baseline, the baseline again, the fix"
 
 
 def test_the_time_budget_ends_a_look_and_a_larger_one_goes_on(workspace: Path):
@@ -346,7 +346,9 @@ def test_without_consent_nothing_is_run(workspace: Path):
     assert result.status == "awaiting_verification"
     assert "allow_run=True" in result.next_step
     assert not (workspace / "was_run").exists()
-    assert go_on(result, allow_run=True).status == "fixed"
+    after = go_on(result, allow_run=True)
+    assert (workspace / "was_run").exists()
+    assert after.status == "effect_not_shown", "a command that shows nothing is no proof"
     assert (workspace / "was_run").exists()
 
 
@@ -369,7 +371,9 @@ def test_artifacts_of_a_new_run_are_waited_for(workspace: Path):
     result = start(workspace, approve=approve(), verify=Verify(new_run=("metrics.csv",)))
     assert result.status == "awaiting_verification"
     (workspace / "metrics.csv").write_text("step,loss\n1,0.5\n")
-    assert go_on(result).status == "fixed"
+    after = go_on(result)
+    assert after.status == "effect_not_shown", "nothing was read of either run"
+    assert after.attempts[0].verification.notes[-1].startswith("baseline: the run that was diagnosed")
 
 
 def test_a_person_can_confirm_the_fix(workspace: Path):

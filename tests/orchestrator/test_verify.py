@@ -16,7 +16,7 @@ import pytest
 from scripted import EVIDENCE, diagnosis
 
 from traindx import supervise
-from traindx.model import Evidence, Verify
+from traindx.model import Evidence, Verification, Verify
 from traindx.verify import (
     NewRun,
     Outcome,
@@ -234,9 +234,14 @@ def verdict(tmp_path: Path, *outcomes: Outcome, after: NewRun = GOOD_RUN, verify
     return judge(FAULT, verify or Verify(command="x"), outcomes, OLD_RUN, [after] * max(len(outcomes), 1), tmp_path)
 
 
+def passes(result: Verification) -> bool:
+    """Nothing speaks against the fix; what was shown is said by `results.settled`."""
+    return result.result == "passed_effect_not_shown"
+
+
 def test_a_good_run_passes_with_a_table_of_before_and_after(tmp_path: Path):
     result = verdict(tmp_path, outcome(tmp_path / "v"))
-    assert result.passed
+    assert passes(result)
     assert [(r.name, r.before, r.after) for r in result.table] == [
         ("loss", "nan", "0.1"), ("grad_norm", "310", "-"), ("last step", "60", "200")]
     assert result.output == "v/output.log"
@@ -249,7 +254,7 @@ def test_a_good_run_passes_with_a_table_of_before_and_after(tmp_path: Path):
 ])
 def test_a_bad_end_fails_and_says_why(tmp_path: Path, ended: dict[str, object], message: str):
     result = verdict(tmp_path, outcome(tmp_path / "v", **ended))
-    assert not result.passed
+    assert result.failed
     assert any(message in r for r in result.reasons), result.reasons
 
 
@@ -260,7 +265,7 @@ def test_a_bad_end_fails_and_says_why(tmp_path: Path, ended: dict[str, object], 
 ])
 def test_a_new_run_is_judged_by_its_findings_and_how_far_it_got(tmp_path: Path, after: NewRun, message: str):
     result = verdict(tmp_path, outcome(tmp_path / "v"), after=after)
-    assert not result.passed
+    assert result.failed
     assert any(message in r for r in result.reasons), result.reasons
 
 
@@ -288,7 +293,7 @@ def test_what_is_worse_than_before_and_how_far_it_got_are_counted(tmp_path: Path
     NewRun(),
 ])
 def test_what_does_not_speak_against_the_fix_lets_it_pass(tmp_path: Path, after: NewRun):
-    assert verdict(tmp_path, outcome(tmp_path / "v"), after=after).passed
+    assert verdict(tmp_path, outcome(tmp_path / "v"), after=after).result == "passed_effect_not_shown"
 
 
 def test_a_run_without_steps_is_verified_by_what_its_metrics_did_and_says_so(tmp_path: Path):
@@ -301,7 +306,7 @@ def test_a_run_without_steps_is_verified_by_what_its_metrics_did_and_says_so(tmp
 
 def test_asked_for_steps_that_cannot_be_counted_do_not_pass(tmp_path: Path):
     result = verdict(tmp_path, outcome(tmp_path / "v"), after=NewRun(), verify=Verify(command="x", steps=50))
-    assert not result.passed
+    assert result.failed
 
 
 def test_an_intermittent_symptom_is_checked_several_times_and_a_disagreement_is_said(tmp_path: Path):
@@ -309,14 +314,14 @@ def test_an_intermittent_symptom_is_checked_several_times_and_a_disagreement_is_
     assert runs_needed(Verify(command="x", runs=5), "sometimes") == 5
     assert runs_needed(Verify(command="x"), "always") == 1
     result = verdict(tmp_path, outcome(tmp_path / "1"), outcome(tmp_path / "2", code=1))
-    assert not result.passed
+    assert result.failed
     assert "run 2: the command ended with exit code 1" in result.reasons
     assert "the runs disagree: the fault still comes and goes" in result.notes
 
 
 def test_a_new_run_without_a_command_is_judged_by_its_artifacts(tmp_path: Path):
     result = verdict(tmp_path, verify=Verify(new_run=("metrics.csv",)))
-    assert result.passed
+    assert passes(result)
     assert result.command is None
 
 
@@ -324,4 +329,4 @@ def test_evidence_without_a_rule_is_no_old_kind(tmp_path: Path):
     result = judge(diagnosis(evidence=(EVIDENCE,)), Verify(command="x"), [outcome(tmp_path / "v")], NewRun(),
                    [GOOD_RUN],
                    tmp_path)
-    assert result.passed
+    assert passes(result)

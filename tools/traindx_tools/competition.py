@@ -86,14 +86,14 @@ def compete(one: Candidate, other: Candidate) -> bool:
     """Whether two modes are rivals.
 
     An effect and its cause are none, and neither are two causes each of which was seen in the run by something of its
-    own: a program can have two faults. Modes that rest on one finding are, whatever they look like: one fact has one
-    cause.
+    own: a program can have two faults. One that also explains what the first rests on is a rival, whatever it looks
+    like: one fact has one cause.
     """
     if other.mode.id in one.mode.causes or one.mode.id in other.mode.causes:
         return False
     if one.seen_apart_from(other) and other.seen_apart_from(one):
         return False
-    return _alike(one, other) or one.lead.finding is other.lead.finding
+    return _alike(one, other) or id(one.lead.finding) in other.gains
 
 
 def _alike(one: Candidate, other: Candidate) -> bool:

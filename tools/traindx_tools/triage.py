@@ -41,6 +41,9 @@ STATED = 0.80
 LIKELY_CAUSE = 0.10
 """From here on a cause stands before its effect, however sure the effect is: twice what a mode has before evidence."""
 
+SUSPECTED = 0.40
+"""From here on the first hypothesis is named in the verdict, as what it is: likelier than any other, and not shown."""
+
 WEAK = 0.20
 """Below, what speaks for a mode tells little: the mode that accounts for more of what was seen comes first."""
 
@@ -278,11 +281,15 @@ def _explains(anomalies: Sequence[Finding], symptom: str) -> bool:
 def _open(hypotheses: Sequence[Hypothesis]) -> str:
     """What the first hypothesis lacks, where it is more than evidence of its own kind."""
     first = hypotheses[0] if hypotheses else None
-    if first is None or not first.held:
+    if first is None:
         return ""
     if first.mode.effect:
         return f" What is seen is an effect ({first.claim}): its cause is not shown by this evidence."
-    return f" Suspected: {first.claim} ({first.held})."
+    if first.confidence < SUSPECTED:
+        return ""
+    where = f" at {first.location.code}" if first.location is not None and first.location.code else ""
+    why = first.held or "findings of this kind were not right often enough where it was measured"
+    return f" Suspected ({first.confidence:.2f}): {first.claim}{where}; {why}."
 
 
 def judge(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom: str = "", *, records: int = 0,
@@ -303,7 +310,7 @@ def judge(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom
         return Verdict("diagnosis_complete", hypotheses, anomalies, hypotheses[0].issue)
     if serious:
         reason = (f"Something is wrong ({serious[0].statement.rstrip('.')}), but no cause reaches a confidence of "
-                  f"{CONFIDENT:.2f} on this evidence.{_open(hypotheses)}")
+                  f"{CONFIDENT:.2f}.{_open(hypotheses)}")
         return Verdict("needs_more_data", hypotheses, anomalies, reason)
     if hypotheses:
         reason = f"What you describe has no certain cause on this evidence.{_open(hypotheses)}"

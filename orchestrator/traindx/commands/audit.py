@@ -31,7 +31,7 @@ def line(finding: Finding) -> str:
     from traindx import safe_text
 
     where = finding.where.code or str(finding.where)
-    rule = f"{finding.rule} {finding.severity.value} ({finding.strength.value})"
+    rule = f"{finding.rule} {finding.severity.value}"
     return safe_text.line(f"{where}: {rule}: {finding.statement}")
 
 
@@ -221,10 +221,17 @@ def _print(report: AuditReport, shape: str, as_patch: bool) -> None:
         if text := FORMATS[shape](report):
             click.echo(text)
         return
+    from traindx import safe_text
+    from traindx.trial import sound
     from traindx_tools.on_code.unified import has_bare_returns, proposed
 
-    made = proposed(report.findings, report.by_path)
+    offered, failed = sound(report.findings, report.texts)
+    made = proposed(offered, report.by_path)
     click.echo(made.raw, nl=False)
+    for patch, reason in failed.items():
+        told = safe_text.line(f"{patch.file}:{patch.line}: left out of the diff, its trial failed ({reason}): "
+                              f"{patch.summary}")
+        click.echo(f"traindx: {told}", err=True)
     for patch in made.left_out:
         audited = report.by_path.get(patch.file)
         bare = audited is not None and has_bare_returns(audited.text)

@@ -23,6 +23,10 @@ from traindx_tools.errors import BadUsage
 @click.option("--steps", type=int, help="Steps that the verified run must reach.")
 @click.option("--writable", multiple=True, metavar="DIR", help="A folder outside of PATH that --verify writes to.")
 @click.option("--no-sandbox", is_flag=True, help="Run --verify without the sandbox (Landlock, bubblewrap).")
+@click.option("--no-baseline", is_flag=True,
+              help="Do not run --verify on the unfixed code first; then only a fault that is gone counts as fixed.")
+@click.option("--baseline", "baseline_run", multiple=True, metavar="PATH",
+              help="A log or metrics of the unfixed code under the same command: compared with, instead of a run.")
 @click.option("--backend", type=click.Choice(["offline", "auto", "claude", "api"]),
               help="Who investigates: the instruments alone, Claude through its CLI, Claude over the Messages API, or "
                    "(auto) Claude when it can be reached (default: offline, or TRAINDX_BACKEND).")
@@ -32,12 +36,13 @@ from traindx_tools.errors import BadUsage
 @click.option("--json", "as_json", is_flag=True, help="The session's result as JSON on standard output.")
 def command(path: str, verify: str | None, symptom: str, artifacts: tuple[str, ...], entry: tuple[str, ...],
             everything: bool, good_commit: str | None, timeout: float, steps: int | None, writable: tuple[str, ...],
-            no_sandbox: bool, backend: str | None, model: str | None, dollars: float | None, web: bool | None,
-            as_json: bool) -> int:
+            no_sandbox: bool, no_baseline: bool, baseline_run: tuple[str, ...], backend: str | None,
+            model: str | None, dollars: float | None, web: bool | None, as_json: bool) -> int:
     """Debug the training code in PATH (a folder, or a log file that lies beside the code).
 
     Nothing is changed before you approve a diagnosis. Without a terminal the session waits on disk for
-    `traindx approve`. Exit codes: 0 healthy or fixed, 1 a problem waits, 3 more data is needed.
+    `traindx approve`. Exit codes: 0 healthy or fixed (what the fix promised was seen to move), 1 a problem waits, 3
+    more data is needed, or --verify passed and showed nothing of the fix.
     """
     from traindx.at_terminal import asked_within, exit_code, finish, interactive, say
     from traindx.investigators.choose import choose
@@ -51,14 +56,18 @@ def command(path: str, verify: str | None, symptom: str, artifacts: tuple[str, .
     if not given.is_dir() and not given.is_file():
         what = "is neither a folder nor a file" if given.exists() else "does not exist"
         raise BadUsage(f"{path} {what}: give the folder of the training code, or a log file beside it")
-    absent = [a for a in artifacts if not Path(a).exists()]
-    if absent:
-        raise BadUsage(f"there is no file or folder {', '.join(absent)}: give --artifact what there is")
+    for option, named_paths in (("--artifact", artifacts), ("--baseline", baseline_run)):
+        absent = [a for a in named_paths if not Path(a).exists()]
+        if absent:
+            raise BadUsage(f"there is no file or folder {', '.join(absent)}: give {option} what there is")
+    if (no_baseline or baseline_run) and (verify is None or (no_baseline and baseline_run)):
+        raise BadUsage("--baseline PATH and --no-baseline belong to --verify CMD, and exclude each other")
     workspace = given if given.is_dir() else given.parent
     named = artifacts or (() if given.is_dir() else (str(given),))
     check = None if verify is None else verify_from({
         "command": verify, "timeout": timeout, "steps": steps, "sandbox": not no_sandbox,
-        "writable": [str(Path(w).absolute()) for w in writable]})
+        "writable": [str(Path(w).absolute()) for w in writable], "baseline": not no_baseline,
+        "baseline_run": [str(Path(b).absolute()) for b in baseline_run]})
     settings = read_settings(workspace, {"backend": backend, "model": model, "dollars_all": dollars, "web": web},
                              os.environ)
     with watching(say, phases=settings.backend != "offline") as watch:

@@ -14,6 +14,7 @@ from traindx_tools.errors import BadUsage
 @click.option("--workspace", type=str, help="Where the session lives (default: here).")
 @click.option("--verify", metavar="CMD", help="How the fix is checked; your consent to run CMD.")
 @click.option("--timeout", type=float, help="Seconds for one run of --verify (default: 1800).")
+@click.option("--no-baseline", is_flag=True, help="Do not run --verify on the unfixed code first.")
 @click.option("--run", "allow_run", is_flag=True, help="Consent to run the session's verification command.")
 @click.option("--accept-changes", is_flag=True, help="The files that a halt names are yours and right as they are.")
 @click.option("--give", "given", multiple=True, help="More artifacts, for a session that asked for data.")
@@ -22,9 +23,9 @@ from traindx_tools.errors import BadUsage
 @click.option("--passed/--failed", "passed", default=None, help="You checked the fix yourself: did it help?")
 @click.option("--remember", is_flag=True, help="Your consent to add what it taught to the project's notes.")
 @click.option("--comment", default="", help="What you saw, with --passed, --failed, --different or --stop.")
-def command(session: str, workspace: str | None, verify: str | None, timeout: float | None, allow_run: bool,
-            accept_changes: bool, given: tuple[str, ...], different: bool, stop: bool, passed: bool | None,
-            remember: bool, comment: str) -> int:
+def command(session: str, workspace: str | None, verify: str | None, timeout: float | None, no_baseline: bool,
+            allow_run: bool, accept_changes: bool, given: tuple[str, ...], different: bool, stop: bool,
+            passed: bool | None, remember: bool, comment: str) -> int:
     """Go on with SESSION after an interruption, a decision, an edit of yours or a halt."""
     from traindx.at_terminal import finish, resumed, say
     from traindx.model import Direction
@@ -47,9 +48,10 @@ def command(session: str, workspace: str | None, verify: str | None, timeout: fl
         after = direct(folder, Direction(choice="stop" if stop else "different", comment=comment))
         if stop:
             return finish(after, approve=False)
-    if timeout is not None and verify is None:
-        raise BadUsage("--timeout belongs to --verify CMD: give both")
-    check = verify if timeout is None else {"command": verify, "timeout": timeout}
+    if (timeout is not None or no_baseline) and verify is None:
+        raise BadUsage("--timeout and --no-baseline belong to --verify CMD: give both")
+    check = None if verify is None else {"command": verify, "baseline": not no_baseline,
+                                         **({} if timeout is None else {"timeout": timeout})}
     consent = True if allow_run or verify is not None else None
     result = resumed(folder, ask=True, verify=check, allow_run=consent, accept_changes=accept_changes)
     return finish(result, approve=True)

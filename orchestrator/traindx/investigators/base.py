@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from traindx.knowledge import Knowledge
-from traindx.model import Artifacts, Attempt, Diagnosis, Evidence, Healthy, Hypothesis, NeedsData, Symptom
+from traindx.model import Artifacts, Attempt, Diagnosis, Evidence, Healthy, Hypothesis, NeedsData, Symptom, Verify
 from traindx_tools.scope import NOTHING_ASKED, Asked
 
 
@@ -48,6 +48,8 @@ class Case:
     """What was said of the files of the run: its entry point, the command that starts it."""
     allow_run: bool = False
     """The user agreed that their code may be run, in a copy or under limits."""
+    verify: Verify | None = None
+    """The command that the user agreed to, and its limits."""
 
 
 @dataclass(frozen=True)

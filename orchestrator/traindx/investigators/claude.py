@@ -7,6 +7,7 @@ whether something is written: the gate, the strikes and the workspace are the se
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import time
 from collections.abc import Callable, Iterable
@@ -78,7 +79,7 @@ class ClaudeInvestigator:
         """What the engine concludes from all evidence, challenged by the adversary before a person sees it."""
         report = await self.offline.report(case)
         found = Round() if case.quick else read_round(case)
-        made = concluding.of_engine(case, report, found)
+        made = await asyncio.to_thread(concluding.of_engine, case, report, found)
         if made is None and not case.quick and open_case(report, found):
             made = await self._of_lead(case, report, found)
         if made is None:
@@ -99,7 +100,8 @@ class ClaudeInvestigator:
 
     async def _wanted(self, after: Case, report: Report, found: Round) -> tuple[Assignment, ...]:
         """Whom the lead asks for, where the evidence does not settle the cause yet."""
-        if not open_case(report, found) or concluding.of_engine(after, report, found) is not None:
+        if not open_case(report, found) or await asyncio.to_thread(
+                concluding.of_engine, after, report, found) is not None:
             return ()
         answer = concluding.led(await self._lead(after, found))
         return not_sent(answer.ask, found, "the lead") if answer is not None and not answer.diagnosis else ()

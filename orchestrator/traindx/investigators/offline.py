@@ -18,6 +18,7 @@ from traindx.investigators import steering
 from traindx.investigators.base import Case, Conclusion, Gathered, Hypotheses
 from traindx.model import Diagnosis, Evidence, Healthy, NeedsData, Symptom
 from traindx.safe_text import line
+from traindx.trial_run import TrialRun
 from traindx_tools import triage
 from traindx_tools.catalog.catalog import load_catalog
 from traindx_tools.errors import UnreadableInput
@@ -65,7 +66,8 @@ class OfflineInvestigator:
                 if proposal.code_place(found, report.places) is None:
                     return _needs_code(found, report)
                 exhibits = known_ids(report, case.evidence)
-                made = proposal.diagnosis(found, report.seen, exhibits, report.places, report.command)
+                offer = await asyncio.to_thread(report.offer, found)
+                made = proposal.diagnosis(found, report.seen, exhibits, report.places, report.command, offer)
                 return with_what_was_said(made, case)
         return _needs_data(report, failed, case)
 
@@ -96,7 +98,9 @@ def _examine(case: Case) -> Report:
             raise
         report = diagnose([case.workspace], symptom=symptom, missing=given.missing, root=case.workspace,
                           asked=case.asked)
-    return replace(report, seen=replace(steering.steered(report.seen, said), symptom=told))
+    run = TrialRun(case.verify, case.workspace, case.scratch / "evidence") if (
+        case.allow_run and case.verify is not None and case.verify.command) else None
+    return replace(report, trial_run=run, seen=replace(steering.steered(report.seen, said), symptom=told))
 
 
 def said_in(case: Case) -> tuple[steering.Steer, ...]:
@@ -141,8 +145,12 @@ def known_ids(report: Report, known: Iterable[Evidence]) -> proposal.Exhibits:
 
 
 def tried(case: Case) -> frozenset[str]:
-    """Failure modes whose fix failed, that are refused after three strikes, or that a person rejected."""
-    failed = {a.approach.failure_mode for a in case.attempts if a.verification and not a.verification.passed}
+    """Failure modes whose fix failed, that are refused after three strikes, or that a person rejected.
+
+    A change that brought an error of its own speaks against that change: its cause stands.
+    """
+    failed = {a.approach.failure_mode for a in case.attempts
+              if a.verification and a.verification.failed and not a.verification.own_error}
     return frozenset(failed | {r.split(" in ")[0] for r in (*case.refused, *case.rejected)})
 
 

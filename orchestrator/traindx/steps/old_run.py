@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from traindx.effect import Level
 from traindx.turn import Turn
 from traindx.verify import NewRun
 from traindx.workspace import SCRATCH
@@ -32,12 +33,12 @@ def remember_old_run(turn: Turn) -> None:
     if turn.journal.finished(key) is None:
         paths = artifact_files(turn)
         marks = {str(p): [p.stat().st_size, sha256(p)] for p in paths if p.is_file()}
-        turn.journal.finish(key, run=_to_json(turn.examine(paths)), files=marks)
+        turn.journal.finish(key, run=run_to_json(turn.examine(paths)), files=marks)
 
 
 def old_run(turn: Turn) -> NewRun:
     """The failed run that the last fix was made for."""
-    return _from_json(_kept(turn).get("run", {}))
+    return run_from_json(_kept(turn).get("run", {}))
 
 
 def rewritten(turn: Turn) -> list[Path]:
@@ -45,6 +46,18 @@ def rewritten(turn: Turn) -> list[Path]:
     out = []
     for name, (size, digest) in _kept(turn).get("files", {}).items():
         path = Path(name)
+        if path.is_file() and path.suffix != ".py" and digest not in (sha256(path), sha256(path, size)):
+            out.append(path)
+    return out
+
+
+def rewritten_in(turn: Turn, copy: Path) -> list[Path]:
+    """The same of a run in a copy of the workspace."""
+    out = []
+    for name, (size, digest) in _kept(turn).get("files", {}).items():
+        if not Path(name).is_relative_to(turn.workspace):
+            continue
+        path = copy / Path(name).relative_to(turn.workspace)
         if path.is_file() and path.suffix != ".py" and digest not in (sha256(path), sha256(path, size)):
             out.append(path)
     return out
@@ -69,11 +82,15 @@ def sha256(path: Path, first: int | None = None) -> str:
     return digest.hexdigest()
 
 
-def _to_json(run: NewRun) -> dict[str, Any]:
+def run_to_json(run: NewRun) -> dict[str, Any]:
+    """What was read of a run as plain values, for a journal or a cache."""
     return {"findings": [f.to_json() for f in run.findings], "last_step": run.last_step,
-            "planned_steps": run.planned_steps, "metrics": {k: str(v) for k, v in run.metrics.items()}}
+            "planned_steps": run.planned_steps, "metrics": {k: str(v) for k, v in run.metrics.items()},
+            "levels": {k: v.to_json() for k, v in run.levels.items()}}
 
 
-def _from_json(data: Mapping[str, Any]) -> NewRun:
+def run_from_json(data: Mapping[str, Any]) -> NewRun:
+    """The inverse of `run_to_json`."""
     return NewRun(tuple(Finding.from_json(f) for f in data.get("findings", ())), data.get("last_step"),
-                  data.get("planned_steps"), {k: float(v) for k, v in data.get("metrics", {}).items()})
+                  data.get("planned_steps"), {k: float(v) for k, v in data.get("metrics", {}).items()},
+                  {k: Level.from_json(v) for k, v in data.get("levels", {}).items()})

@@ -1,20 +1,39 @@
-"""Run the verification once (or as often as an intermittent symptom asks), and judge it."""
+"""Run the verification: the unfixed code first, then the fix (as often as an intermittent symptom asks), and judge it.
+
+What a person has to decide (the effect was not shown, the change was not executed) leaves the session in this phase,
+with the fix in place, until they do, or give another command.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from traindx import events
-from traindx.hindrances import COULD_NOT, hindrance
+from traindx.executed import Executed, executed, watched, watching
+from traindx.hindrances import COULD_NOT, Change, hindrance
 from traindx.model import Verification, Verify
+from traindx.results import Baseline, Compared, settled, wants_more
 from traindx.sandbox import Sandbox, find_sandbox, refused_a_write
+from traindx.steps.baseline import baseline, with_fixed_seed
 from traindx.steps.fixing import changes_of
 from traindx.steps.old_run import old_run, rewritten
 from traindx.turn import Interruption, Turn, in_thread
-from traindx.verify import NewRun, Outcome, clean_environment, judge, runs_needed, specification, supervised
+from traindx.verify import (
+    NewRun,
+    Outcome,
+    clean_environment,
+    failing_step,
+    judge,
+    runs_needed,
+    specification,
+    steps_needed,
+    supervised,
+)
 
 LOST_RUNS_AT_MOST = 3
 """How often a verification whose result was lost (power cut, cancelled) is started again by itself."""
@@ -26,25 +45,61 @@ async def verify(turn: Turn) -> bool:
     if how is None or (not turn.allow_run if how.command else not _new_run_is_there(turn, how)):
         return False
     attempt = turn.session.attempts[-1]
+    if attempt.verification is not None and not _asked_anew(turn):
+        return False
     outcomes: list[Outcome] = []
     sandbox = await in_thread(find_sandbox, how.sandbox)
+    case = await in_thread(_case, turn)
+    more = partial(wants_more, case, intermittent=turn.session.symptom.reproducible == "sometimes")
+    unfixed = await baseline(turn, how, sandbox, more)
     if how.command:
         for run in range(1, runs_needed(how, turn.session.symptom.reproducible) + 1):
             name = f"attempt-{attempt.number}-run-{run}{_round(turn, attempt.number)}"
-            outcomes.append(await _run_once(turn, how, name, sandbox))
+            outcomes.append(await _run_once(turn, how, name, sandbox, case.changes))
             if outcomes[-1].exit_code != 0:
                 break
-    verification, after = await in_thread(_judge, turn, how, outcomes)
+    checked, after = await in_thread(_judge, turn, how, outcomes)
     await in_thread(_note_what_it_wrote, turn)
-    if outcomes and not verification.passed:
+    if outcomes and checked.result == "failed":
         await in_thread(_stop_if_hindered, turn, how, outcomes[-1], after[-1])
-    turn.record(events.Verified(verification=_with_sandbox(verification, outcomes, sandbox)))
-    return True
+    seen = replace(case, baseline=unfixed, outcomes=outcomes, after=after,
+                   executed=await in_thread(_executed, turn, case.changes, outcomes),
+                   needed=steps_needed(failing_step(case.diagnosis), how))
+    verification = await in_thread(settled, checked, seen)
+    verification = _with_sandbox(verification, outcomes, sandbox)
+    turn.record(events.Verified(verification=verification))
+    return verification.decided
+
+
+def _case(turn: Turn) -> Compared:
+    """What is known before anything is run."""
+    diagnosis, attempt = turn.session.diagnosis, turn.session.attempts[-1]
+    assert diagnosis is not None, "a fix follows a diagnosis"
+    fix = diagnosis.option(attempt.option)
+    assert fix is not None, "the state machine checked the option"
+    return Compared(diagnosis, fix, old_run(turn), (), (), Baseline(), Executed("unknown"),
+                    changes_of(turn, attempt.number))
+
+
+def _asked_anew(turn: Turn) -> bool:
+    """Whether a person gave other terms after the last verification, which decided nothing."""
+    last = max(r.number for r in turn.journal.records if r.kind == "event" and r.body.get("kind") == "verified")
+    return any(r.number > last and r.kind == "terms" and "verify" in r.body for r in turn.journal.records)
+
+
+def _executed(turn: Turn, changes: Sequence[Change], outcomes: Sequence[Outcome]) -> Executed:
+    """Whether the runs executed the change; without a run nothing is said."""
+    if not outcomes:
+        return Executed("unknown")
+    return executed(changes, turn.workspace, [o.folder / "lines" for o in outcomes])
 
 
 def _round(turn: Turn, attempt: int) -> str:
-    """Ends the name of a run: a verification that could not be made is made again, in a folder of its own."""
-    before = sum(1 for r in turn.journal.records if r.kind == "note" and r.body.get("could_not_verify") == attempt)
+    """Ends the name of a run: a verification that could not be made, or decided nothing, is made again by itself."""
+    applied = max(r.number for r in turn.journal.records if r.kind == "event" and r.body.get("kind") == "applied")
+    before = sum(1 for r in turn.journal.records if r.number > applied and (
+        (r.kind == "note" and r.body.get("could_not_verify") == attempt)
+        or (r.kind == "event" and r.body.get("kind") == "verified")))
     return f"-round-{before + 1}" if before else ""
 
 
@@ -64,7 +119,7 @@ def _with_sandbox(verification: Verification, outcomes: Sequence[Outcome], sandb
     if not outcomes:
         return verification
     notes = [f"the command was {sandbox.said}"]
-    if not verification.passed and sandbox.program and refused_a_write(outcomes[-1].folder / "output.log"):
+    if verification.failed and sandbox.program and refused_a_write(outcomes[-1].folder / "output.log"):
         notes.append("its output complains of a file that cannot be written: name the folder that it writes to "
                      "(--writable DIR), or run it without the sandbox (--no-sandbox)")
     return verification.model_copy(update={"notes": (*verification.notes, *notes)})
@@ -90,7 +145,7 @@ def _new_run(turn: Turn, how: Verify) -> list[Path]:
     return [p for p in paths if p.exists()]
 
 
-async def _run_once(turn: Turn, how: Verify, name: str, sandbox: Sandbox) -> Outcome:
+async def _run_once(turn: Turn, how: Verify, name: str, sandbox: Sandbox, changes: Sequence[Change]) -> Outcome:
     """One run of the command: an earlier process may have started or finished it already."""
     for again in range(LOST_RUNS_AT_MOST + 1):
         key = f"{name}-again-{again}" if again else name
@@ -98,9 +153,10 @@ async def _run_once(turn: Turn, how: Verify, name: str, sandbox: Sandbox) -> Out
         if turn.journal.begun(key) is None:
             folder.mkdir(parents=True, exist_ok=True)
             turn.journal.begin(key, command=how.command)
-        environment = clean_environment(os.environ, how.keep_env)
-        outcome = await supervised(folder, specification(how, turn.workspace, sandbox, _writable(turn, how)),
-                                   environment)
+        environment = watching(folder / "lines", watched(changes, turn.workspace),
+                               with_fixed_seed(clean_environment(os.environ, how.keep_env)))
+        writable = [*_writable(turn, how), *([folder / "lines"] if (folder / "lines").is_dir() else [])]
+        outcome = await supervised(folder, specification(how, turn.workspace, sandbox, writable), environment)
         if not outcome.cancelled:
             if turn.journal.finished(key) is None:
                 turn.journal.finish(key, exit_code=outcome.exit_code, seconds=outcome.seconds)

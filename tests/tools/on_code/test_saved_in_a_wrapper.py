@@ -32,4 +32,4 @@ def test_what_fits_is_only_remarked(old: str, new: str, tmp_path: Path) -> None:
     text = (HERE / "bad_prefix.py").read_text()
     assert old in text
     (tmp_path / "job.py").write_text(text.replace(old, new))
-    assert [(f.measured["kind"], f.severity.value) for f in found(tmp_path)] == [("strict", "low")]
+    assert [(f.measured["kind"], f.severity.value) for f in found(tmp_path)] == [("strict", "info")]

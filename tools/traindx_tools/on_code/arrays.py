@@ -418,6 +418,11 @@ _DTYPES = {
     "int8": "int",
     "uint8": "int",
     "bool": "bool",
+    "bool_": "bool",
+    "int16": "int",
+    "uint16": "int",
+    "uint32": "int",
+    "uint64": "int",
 }
 
 

@@ -9,7 +9,7 @@ from traindx_tools.on_code.definitions import MOST_BASES, ClassInfo, FunctionInf
 from traindx_tools.on_code.evaluate import _BINARY
 from traindx_tools.on_code.frame import Frame
 from traindx_tools.on_code.iteration import Iteration
-from traindx_tools.on_code.library import TRANSFORMATIONS, freeze, submodules
+from traindx_tools.on_code.library import TRANSFORMATIONS, freeze, submodules, thaw_some
 from traindx_tools.on_code.names import canonical
 from traindx_tools.on_code.source import SourceFile
 from traindx_tools.on_code.values import (
@@ -29,6 +29,7 @@ from traindx_tools.on_code.values import (
     Thing,
     Value,
     join,
+    parts,
     truth,
 )
 
@@ -261,7 +262,18 @@ class Binding(Iteration):
         """`base.name = value`."""
         old = base.attrs.get(name) if isinstance(base, Instance) else None
         self.event("store", f"attribute.{name}", node, frame, receiver=base, args=(value, *([old] if old else [])))
+        if name == "requires_grad" and isinstance(base, Symbol) and truth(value) is not False:
+            thaw_some(base, self.frozen)
+        if isinstance(base, Symbol) and base.role == "call" and isinstance(node, ast.Attribute) and (
+            (base, name) in self.stored or base.child("attribute", name) in parts(value)
+        ):
+            if any(b.kind in ("branch", "loop") for b in self.blocks):
+                self.stored.pop((base, name), None)  # what it is from here on depends on the way
+            else:
+                self.stored[base, name] = value
         if isinstance(base, Instance):
+            if isinstance(old, Thing) and old is not value:
+                self.created += 1  # a call that does this again gives something else
             base.attrs[name] = value
         elif isinstance(base, Thing):
             if name == "requires_grad" and base.state.get("of") is not None:
@@ -279,11 +291,13 @@ class Binding(Iteration):
         in_branch = any(b.kind == "branch" for b in self.blocks) or held.partial
         for module in held.modules:
             if in_branch:
-                for part in submodules(module):
+                for part in submodules(module) or [module]:
                     if isinstance(part, (Thing, Instance)):
                         part.state["frozen"] = None
             elif wanted is not None:
-                freeze(module, not wanted, site)
+                self.frozen += freeze(module, not wanted, site)
+            if wanted is not False and isinstance(module, Symbol):
+                thaw_some(module, self.frozen)
 
     def _set_item(self, target: ast.Subscript, value: Value, frame: Frame) -> None:
         base, index = self.evaluate(target.value, frame), self.evaluate(target.slice, frame)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from traindx_tools.on_code.frameworks import trains_with_torch
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, last_name, names_in, written
 
@@ -55,6 +56,8 @@ def rewarded(node: ast.AST) -> bool:
 
 def attached_targets(code: Syntax, library: str) -> Iterator[Target]:
     """Targets that bootstrap from the trained network itself and are used in a loss with their graph."""
+    if library == "torch" and not trains_with_torch(code):
+        return
     for statement in code.of(ast.Assign):
         target = statement.targets[0]
         if not isinstance(target, ast.Name) or not discounted(statement.value) or not rewarded(statement.value):

@@ -268,10 +268,30 @@ def _multiple(end: Value, of: Value) -> bool:
 
 
 def depends_on_rank(value: Value) -> bool:
-    """Whether a value differs between the processes of a distributed run."""
+    """Whether a value differs between the processes of a distributed run; `seed + rank - rank` does not."""
+    return any(share and _of_rank(term) for term, share in _terms(value))
+
+
+def _of_rank(value: Value) -> bool:
     return any(
         isinstance(p, Symbol) and (p.role == "rank" or p.name.split("@")[0] in RANK_SOURCES) for p in parts(value)
     )
+
+
+def _terms(value: Value) -> list[tuple[Value, int]]:
+    """The terms of a sum, each with how often it is added (less than 0: taken away)."""
+    found: list[tuple[Value, int]] = []
+    stack = [(value, 1)]
+    for one, share in stack:
+        if isinstance(one, Operation) and one.op in ("+", "-") and len(one.operands) == 2 and len(stack) < 60:
+            stack += [(one.operands[0], share), (one.operands[1], share if one.op == "+" else -share)]
+            continue
+        at = next((i for i, (term, _) in enumerate(found) if term == one), None)
+        if at is None:
+            found.append((one, share))
+        else:
+            found[at] = one, found[at][1] + share
+    return found
 
 
 RANK_SOURCES = frozenset(

@@ -76,8 +76,15 @@ def created(name: str, args: tuple[Value, ...], kwargs: dict[str, Value], site: 
         site=site,
         low=fill[0],
         high=fill[1],
-        tags=frozenset({"floating"} if dtype not in ("int", "bool") else ()),
+        tags=frozenset({"floating"} if _is_floating(dtype, args, kwargs) else ()),
     )
+
+
+def _is_floating(dtype: str | None, args: tuple[Value, ...], kwargs: dict[str, Value]) -> bool:
+    """Whether elements are floats: by a dtype that is known, or where none is given at all."""
+    if dtype is not None:
+        return dtype not in ("int", "bool")
+    return "dtype" not in kwargs and not any(isinstance(a, Ref) for a in args)
 
 
 def _integer_bounds(name: str, args: list[Value], kwargs: dict[str, Value]) -> bounds.Bounds:

@@ -46,6 +46,7 @@ class Push:
     node: ast.expr
     at: Context
     sign: int
+    """+1 or -1; 0 where a factor may turn it."""
     by_label: bool
 
     @property
@@ -126,6 +127,8 @@ def _of_operation(
                 turned = -sign if number is not None and number < 0 else sign
                 yield from _walk(search, context, term, turned, labelled, left - 1)
                 return
+        for term in (node.left, node.right):  # a factor of unknown sign
+            yield from _walk(search, context, term, 0, labelled, left - 1)
 
 
 def _of_call(

@@ -294,7 +294,7 @@ class Donation:
                 return self._fresh()
         taken = {id(t) for t in self._takes(node)}
         values = [(v, self._value(v, env)) for v in given]
-        same = self._kept(node, name, env)
+        same = self._kept(node, name, env, {id(v): held for v, held in values})
         if same is not None:
             return same
         for read, held in values:
@@ -307,7 +307,7 @@ class Donation:
             self._take(node, values, taken, env)
         return self._fresh()
 
-    def _kept(self, node: ast.Call, name: str, env: Env) -> Held | None:
+    def _kept(self, node: ast.Call, name: str, env: Env, given: Mapping[int, Held]) -> Held | None:
         """What a call hands on unchanged: a cast that has nothing to do, a state that is put together."""
         if name in _SAME:
             inner = node.func.value if isinstance(node.func, ast.Attribute) and name in (
@@ -315,10 +315,10 @@ class Donation:
             if inner is not None and not self._code.qualified(node.func):
                 return self._value(inner, env) if name == "block_until_ready" else None
             if node.args and not node.keywords and name not in ("astype", "reshape"):
-                return self._value(node.args[0], env)
+                return given[id(node.args[0])]
         if self._code.qualified(node.func) == "copy.copy" and node.args:
-            return self._value(node.args[0], env)
-        trees = {k.arg: self._value(k.value, env) for k in node.keywords
+            return given[id(node.args[0])]
+        trees = {k.arg: given[id(k.value)] for k in node.keywords
                  if k.arg is not None and _TREES.search(k.arg)}  # fmt: skip
         if name in ("replace", "_replace") and isinstance(node.func, ast.Attribute) and not self._code.qualified(
                 node.func):  # fmt: skip

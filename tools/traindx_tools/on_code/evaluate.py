@@ -84,6 +84,10 @@ class Evaluator:
         self.omitted: dict[str, tuple[SourceFile, str]] = {}
         """For each file followed in part only, by path: what was left out first."""
         self.created = 0
+        self.stored: dict[tuple[Symbol, str], Value] = {}
+        """Attributes that were set on what an unknown call gave: `args = parse()`, `args.seed += rank`."""
+        self.frozen: list[Thing | Instance] = []
+        """Modules of which all parameters were frozen at some time, in order."""
         """How many objects were made: a function that makes objects is not remembered."""
         self._depth = 0
         self._table: dict[type[ast.AST], Callable[[Any, Frame], Value]] = {
@@ -411,7 +415,7 @@ class Evaluator:
         if isinstance(base, Ref):
             return containers.constant_of(canonical(f"{base.name}.{name}"))
         if isinstance(base, Symbol):
-            return base.child("attribute", name)
+            return self.stored.get((base, name)) or base.child("attribute", name)
         if isinstance(base, Instance):
             return self._instance_attribute(base, name, node, frame)
         if isinstance(base, ModuleValue):
@@ -481,6 +485,10 @@ def _compared(op: ast.cmpop, left: Value, right: Value) -> bool | None:
     if isinstance(op, (ast.In, ast.NotIn)):
         if isinstance(right, Table) and not right.open and isinstance(left, Const) and containers.hashable(left.value):
             return (left.value in right.items) is isinstance(op, ast.In)
+        if isinstance(right, Bag) and not right.open and isinstance(left, Const) and left.fixed:
+            among = [i.value for i in right.items if isinstance(i, Const) and i.fixed]
+            if right.kind in ("list", "tuple", "set") and len(among) == len(right.items):
+                return (left.value in among) is isinstance(op, ast.In)
         return None
     function = _COMPARE.get(type(op))
     if function and isinstance(left, Const) and isinstance(right, Const) and left.fixed and right.fixed:

@@ -23,7 +23,7 @@ def workflow_command(finding: Finding, home: str | None = None) -> str:
         properties["line"] = str(where.line)
         properties["endLine"] = str(where.end_line or where.line)
     said = ",".join(f"{k}={_property(v)}" for k, v in sorted(properties.items()))
-    return f"::{_LEVEL[finding.severity]} {said}::{_data(finding.statement)} ({finding.strength.value})"
+    return f"::{_LEVEL[finding.severity]} {said}::{_data(finding.statement)}"
 
 
 def _data(text: str) -> str:

@@ -27,7 +27,7 @@ def _parameters(value: Value, depth: int) -> Iterator[Parameters | None]:
     elif isinstance(value, Bag):
         if not value.items:
             return
-        for item in value.items:
+        for item in {id(i): i for i in value.items}.values():  # two branches may hold the same group
             yield from _parameters(item, depth + 1)
     elif isinstance(value, Table):
         inner = value.items.get("params")

@@ -7,7 +7,7 @@ The entries are in `python_calls`, `torch_calls` and `jax_calls`.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,9 @@ from traindx_tools.on_code.values import (
     Table,
     Thing,
     Value,
+)
+from traindx_tools.on_code.values import (
+    parts as parts_of,
 )
 
 if TYPE_CHECKING:
@@ -108,12 +111,26 @@ def submodules(owner: Value, seen: set[int] | None = None) -> list[Value]:
     return [owner, *(m for part in inner for m in submodules(part, seen))]
 
 
-def freeze(owner: Value, frozen: bool, site: Site | None = None) -> None:
-    """Set requires_grad of everything inside a module, and remember where."""
-    for part in submodules(owner) or [owner]:
-        if isinstance(part, (Thing, Instance)):
-            part.state["frozen"] = frozen
-            part.state["frozen_site"] = site
+def freeze(owner: Value, frozen: bool, site: Site | None = None) -> list[Thing | Instance]:
+    """Set requires_grad of everything inside a module, and remember where. Returns what is frozen by it."""
+    parts = [p for p in submodules(owner) or [owner] if isinstance(p, (Thing, Instance))]
+    for part in parts:
+        part.state["frozen"] = frozen
+        part.state["frozen_site"] = site
+    return parts if frozen else []
+
+
+def thaw_some(target: Value, frozen: Iterable[Thing | Instance]) -> None:
+    """Some parameters train again, of a part that is not known.
+
+    Whether the modules that the part was reached from are frozen is not known any more; where it is not known what that
+    is, no module that was `frozen` is certain.
+    """
+    roots = [p for p in parts_of(target) if isinstance(p, (Thing, Instance))]
+    inside = [m for root in roots for m in submodules(root) or [root]]
+    for part in inside or frozen:
+        if isinstance(part, (Thing, Instance)) and part.state.get("frozen"):
+            part.state["frozen"] = None
 
 
 TRANSFORMATIONS = frozenset(

@@ -48,8 +48,10 @@ class Statements(Binding):
         return ""
 
     def _do_Expr(self, node: ast.Expr, frame: Frame) -> None:
-        if not isinstance(node.value, ast.Constant):
-            self.evaluate(node.value, frame)
+        value = self.evaluate(node.value, frame) if not isinstance(node.value, ast.Constant) else None
+        if isinstance(value, Thing) and value.type == "torch.set_grad_enabled":
+            certain = not any(b.kind == "branch" for b in self.blocks)
+            self.grad = truth(value.argument(0, "mode")) if certain else None
 
     def _do_Return(self, node: ast.Return, frame: Frame) -> str:
         frame.returns.append(self.evaluate(node.value, frame) if node.value else NONE)

@@ -13,6 +13,7 @@ from traindx_tools.on_code.library import (
     function,
     method,
     submodules,
+    thaw_some,
 )
 from traindx_tools.on_code.values import (
     NONE,
@@ -66,6 +67,8 @@ def _module_method(caller: Foreign, call: Call) -> Value | None:
     owner = call.receiver
     last = call.name.rpartition(".")[2]
     if isinstance(owner, Symbol):
+        if last == "requires_grad_" and truth(call.get(0, "requires_grad")) is not False:
+            thaw_some(owner, caller.frozen)
         return owner if last in ("to", "cuda", "cpu", "train", "eval", "requires_grad_", "half", "bfloat16") else None
     if not isinstance(owner, (Thing, Instance)):
         return None
@@ -76,7 +79,7 @@ def _module_method(caller: Foreign, call: Call) -> Value | None:
         caller.freeze_parameters(owner, wanted, caller.site(call.node, call.frame))
         return owner
     if last == "requires_grad_":
-        freeze(owner, truth(call.get(0, "requires_grad")) is False, caller.site(call.node, call.frame))
+        caller.frozen += freeze(owner, truth(call.get(0, "requires_grad")) is False, caller.site(call.node, call.frame))
     if last in ("half", "bfloat16", "double", "float", "to"):
         named = [dtype_of(a) for a in (*call.args, *call.kwargs.values())]
         dtype = {"half": "float16", "bfloat16": "bfloat16", "double": "float64", "float": "float32"}.get(
@@ -89,6 +92,29 @@ def _module_method(caller: Foreign, call: Call) -> Value | None:
         for part in submodules(owner)[:40]:
             caller.call(call.first, [part], {}, call.node, call.frame)
     return owner
+
+
+@method(
+    "add_adapter",
+    "add_adapters",
+    "set_adapter",
+    "enable_adapters",
+    "load_lora_adapter",
+    "load_adapter",
+    "load_attn_procs",
+    "set_attn_processor",
+    "train_adapter",
+    "resize_token_embeddings",
+    "reset_classifier",
+    "add_classification_head",
+    "unfreeze",
+    "thaw",
+)
+def _new_parameters(caller: Foreign, call: Call) -> Value | None:
+    """Methods of model libraries that add parameters which train, or let some train again."""
+    if call.receiver is not None:
+        thaw_some(call.receiver, ())
+    return None
 
 
 @function(

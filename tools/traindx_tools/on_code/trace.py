@@ -11,6 +11,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 
 from traindx_tools.on_code.definitions import FunctionInfo
 from traindx_tools.on_code.source import SourceFile
@@ -142,6 +143,15 @@ class Place:
     def branches(self) -> tuple[Block, ...]:
         """The conditions around it, outermost first."""
         return tuple(b for b in self.path if b.kind == "branch")
+
+
+def apart(one: Place, other: Place) -> bool:
+    """Whether two events stand in different arms of one condition: no run takes both on the same way."""
+    for above, here in pairwise(one.path):
+        for over, there in pairwise(other.path):
+            if above is over and here is not there and here.kind == there.kind == "branch" and here.node is there.node:
+                return True
+    return False
 
 
 def walk(block: Block, only: frozenset[str] | None = None) -> Iterator[Place]:

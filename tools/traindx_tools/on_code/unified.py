@@ -62,6 +62,12 @@ def proposed(findings: Iterable[Finding], texts: Mapping[str, Text], home: str |
     return Proposed(b"".join(diff), tuple(used), tuple(left_out))
 
 
+def with_patches(text: str, patches: Iterable[Patch]) -> str:
+    """A file's text with these changes in it, without those that touch the lines of an earlier one."""
+    apart, _ = _apart(list(dict.fromkeys(patches)))
+    return "".join(_changed(list(io.StringIO(text, newline="")), apart))
+
+
 def has_bare_returns(text: str) -> bool:
     """Whether some line ends in a carriage return alone."""
     return _CARRIAGE_RETURN.search(text) is not None

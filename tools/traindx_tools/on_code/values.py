@@ -304,6 +304,8 @@ def join(left: Value, right: Value) -> Value:
     for one, other in ((left, right), (right, left)):
         if isinstance(one, Const) and one.value is None and not isinstance(other, (Const, Operation)):
             return other  # `loss = None` and then, under a condition, a loss: whoever uses it has the loss
+    if isinstance(left, (Thing, Instance)) and isinstance(right, (Thing, Instance)) and unwrap(left) is unwrap(right):
+        return left if left is not unwrap(left) else right  # `if ddp: model = DDP(model)`: the same module
     if isinstance(left, Tensor) and isinstance(right, Tensor):
         return join_tensors(left, right)
     for one, other in ((left, right), (right, left)):

@@ -139,6 +139,8 @@ class Flow:
             return _most([one, two])
         if isinstance(node, ast.Subscript):
             value, index = self._of(code, node.value, env, left), self._of(code, node.slice, env, left)
+            if isinstance(node.value, (ast.Dict, ast.List, ast.Tuple)):
+                return value  # one of several that are written out, chosen by a setting: no gather of numbers
             if value.level == NONE and index.level:
                 return _Value(CUT, index.cuts or [Cut(code, node)])
             return value
@@ -174,6 +176,9 @@ class Flow:
         name = last_name(node.func)
         given = [*node.args, *(k.value for k in node.keywords)]
         values = [self._of(code, a.value if isinstance(a, ast.Starred) else a, env, left) for a in given]
+        masks = [k.arg is not None and "mask" in k.arg for k in node.keywords]
+        values = [_Value(NONE) if mask else v for v, mask in zip(values, [*(False for _ in node.args), *masks],
+                                                                 strict=True)]  # fmt: skip
         plain = bool(code.qualified(node.func)) or isinstance(node.func, ast.Name)
         own = self._of(code, node.func.value, env, left) if isinstance(node.func, ast.Attribute) and not plain else (
             _Value(NONE))  # fmt: skip

@@ -6,10 +6,11 @@ line that exists.
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 from collections.abc import Sequence
 
-from traindx import proposal
+from traindx import offers, proposal
 from traindx.diagnose import Report
 from traindx.gate import CONFIDENT, empty
 from traindx.investigators.base import Case
@@ -38,7 +39,8 @@ def of_engine(case: Case, report: Report, found: Round) -> Diagnosis | None:
             if placed is None or not placed.speaks_for:
                 return None
             exhibits = known_ids(report, case.evidence)
-            made = proposal.diagnosis(placed, report.seen, exhibits, report.places, report.command)
+            made = proposal.diagnosis(placed, report.seen, exhibits, report.places, report.command,
+                                      report.offer(placed))
             return _with_claims(made, case, found)
     return None
 
@@ -102,7 +104,8 @@ async def of_lead(case: Case, report: Report, found: Round, said: Claimed, team:
         return None
     made = _diagnosis(said, case, place, cited, sure)
     question = prompts.author(team.agents["fix-author"], str(case.workspace), made, None, "", model)
-    options = _options(await team.ask(question, seconds))
+    written = _options(await team.ask(question, seconds))
+    options = await asyncio.to_thread(lambda: tuple(after_its_trial(o, report) for o in written))
     if options:
         made = made.model_copy(update={
             "options": options, "proposed_fix": "\n".join(f"{o.option}: {proposal.fix_text(o)}" for o in options)})
@@ -168,6 +171,20 @@ def _options(reply: Reply) -> tuple[Fix, ...]:
     made = [fix_of(o) for o in patch.options]
     whole = tuple(o for o in made if o is not None)
     return whole if any(o.option == "A" for o in whole) else ()
+
+
+def after_its_trial(option: Fix, report: Report) -> Fix:
+    """The option as it may be offered: where its edits fail their trial, in words that say so."""
+    if not option.edits:
+        return option
+    found = offers.offer(option.edits, (), report.places, report.seen.code, report.trial_run)
+    if found.refused:
+        told = tuple(Instruction(path=e.path, line=e.line, end_line=max(e.end_line, e.line),
+                                 text=f"{option.summary.rstrip('.')}. The diff for this was tried and is not offered: "
+                                      f"{found.refused}") for e in option.edits)
+        return option.model_copy(update={"edits": (), "instructions": (*option.instructions, *told)})
+    said = f"{found.remark[0].upper()}{found.remark[1:]}." if found.remark else option.change
+    return option.model_copy(update={"change": said})
 
 
 def fix_of(option: Option) -> Fix | None:

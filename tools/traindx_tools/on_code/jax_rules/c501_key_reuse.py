@@ -38,6 +38,8 @@ RULE = Rule(
     confirm=("jax.config.update('jax_debug_key_reuse', True)", "compare two draws that should differ"),
 )
 _KEYS = re.compile(r"key|rng|seed|prng", re.IGNORECASE)
+_APPLIES = frozenset({"apply", "apply_fn"})
+_EVALUATES = re.compile(r"valid|eval|preview|visuali|(^|_)log(_|$)", re.IGNORECASE)
 _ORDERS = frozenset({"choice", "permutation", "shuffle"})
 _NO_USE = frozenset({"PRNGKey", "key", "fold_in", "key_data", "wrap_key_data", "clone", "key_impl"})
 
@@ -141,10 +143,13 @@ def _twice(places: list[Place]) -> Iterator[Finding]:
             continue
         if first.event.node is second.event.node and [b.node for b in first.path] == [b.node for b in second.path]:
             continue  # one use, followed twice
-        if _drawn_alike(first.event, second.event):
+        if _drawn_alike(first.event, second.event) or _renews(first.event):
+            continue
+        if _in_evaluation(_caller(first, second), second.event):
             continue
         after_split = first.event.method == "split"
         alike = first.event.method == second.event.method and not same_call
+        applied = {first.event.method, second.event.method} <= _APPLIES  # flax folds a module's path into its key
         yield RULE.finding(
             f"The key used at {_at(second.event)} was used before at {_at(first.event)}"
             + (
@@ -154,8 +159,8 @@ def _twice(places: list[Place]) -> Iterator[Finding]:
             ),
             location(_caller(first, second)),
             second.event.file.path,
-            bearing=Bearing.CAUSE,
-            severity=None if (after_split or alike) and not same_call else Severity.MEDIUM,
+            bearing=Bearing.SIGN if applied else Bearing.CAUSE,
+            severity=None if (after_split or alike) and not same_call and not applied else Severity.MEDIUM,
             measured={
                 "kind": "reuse",
                 "first_line": first.event.line,
@@ -166,6 +171,21 @@ def _twice(places: list[Place]) -> Iterator[Finding]:
             patch=_patch(first, second),
         )
         return
+
+
+def _in_evaluation(outer: Event, event: Event) -> bool:
+    """Whether an evaluation is called with the key: the same noise each time, so that they can be compared."""
+    node = outer.node
+    return outer is not event and isinstance(node, ast.Call) and _EVALUATES.search(last_name(node.func)) is not None
+
+
+def _renews(event: Event) -> bool:
+    """Whether the object whose key is split gets another one there: `self.rng, key = split(self.rng)`."""
+    key = event.node.args[0] if isinstance(event.node, ast.Call) and event.node.args else None
+    if event.method != "split" or not isinstance(key, ast.Attribute) or event.function is None:
+        return False
+    stored = (n for n in below(event.function.node) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store))
+    return any(written(n) == written(key) and n.lineno >= event.line for n in stored)
 
 
 def _patch(first: Place, second: Place) -> tuple[Patch, ...]:
@@ -241,6 +261,8 @@ def _constant_in_loop(place: Place) -> Iterator[Finding]:
     if loop is None:
         return
     outer = _in_loop(place, loop)
+    if _in_evaluation(outer, event):
+        return
     inside = "" if outer is event else f" (drawn from at {_at(event)})"
     made = f", made at {key.site}," if isinstance(key, Thing) else ""
     yield RULE.finding(

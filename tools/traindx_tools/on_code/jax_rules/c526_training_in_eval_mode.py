@@ -19,7 +19,7 @@ from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.module_modes import Left, modal, never_in_inference, never_undone
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
-from traindx_tools.on_code.syntax import Syntax, last_name, syntax, written
+from traindx_tools.on_code.syntax import Syntax, last_name, names_in, parameters, syntax, written
 from traindx_tools.on_code.tracing import differentiated
 from traindx_tools.rules import Rule
 
@@ -67,7 +67,8 @@ def check(project: Project) -> Iterator[Finding]:
                          and n.value.value is not _EVALUATES[n.arg] for n in below(function))  # fmt: skip
             for keyword in (n for n in below(function) if isinstance(n, ast.keyword)):
                 value = keyword.value.value if isinstance(keyword.value, ast.Constant) else None
-                if keyword.arg in _EVALUATES and value is _EVALUATES[keyword.arg] and not trains:
+                if keyword.arg in _EVALUATES and value is _EVALUATES[keyword.arg] and not trains and (
+                        _of_trained(code, function, keyword)):
                     yield RULE.finding(
                         f"{keyword.arg}={value} at {code.at(keyword.value)} in {function.name}, which is "
                         "differentiated: the model is trained in evaluation mode",
@@ -77,6 +78,17 @@ def check(project: Project) -> Iterator[Finding]:
                         measured={"kind": "mode", "keyword": keyword.arg},
                     )
                     break
+
+
+def _of_trained(code: Syntax, function: ast.FunctionDef, keyword: ast.keyword) -> bool:
+    """Whether the call takes what is differentiated, where it says which parameters it takes: `{"params": params}`."""
+    call = code.parent(keyword)
+    given = call.args[0] if isinstance(call, ast.Call) and call.args else None
+    applied = isinstance(call, ast.Call) and last_name(call.func).startswith("apply")
+    if not isinstance(given, ast.Dict) and not (applied and isinstance(given, (ast.Name, ast.Attribute))):
+        return True
+    own = {n.id for n in below(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return bool(names_in(given) & (own | set(parameters(function))))
 
 
 def _undone(one: Left) -> Finding:
@@ -140,12 +152,14 @@ def _evaluations(code: Syntax) -> Iterator[Finding]:
                 if not isinstance(value, bool) or said not in _EVALUATES or value is _EVALUATES[said]:
                     continue
                 if last_name(call.func) in _CALLS:
+                    drawn = any(k.arg == "rngs" for k in call.keywords)  # what draws in an evaluation, means to
                     yield RULE.finding(
                         f"{said}={value} at {code.at(keyword.value)} in {function.name}, which only evaluates: "
                         "dropout is on, and BatchNorm takes the statistics of the evaluated batch",
                         code.place(keyword.value),
                         code.file.path,
                         bearing=Bearing.SIGN,
+                        severity=Severity.MEDIUM if drawn else None,
                         measured={"kind": "evaluation", "keyword": said},
                     )
                     return

@@ -201,7 +201,7 @@ def _finding(piece: _Piece, model: Parts, meant: list[str], others: list[str]) -
         piece.where.place(piece.constant),
         piece.where.file.path,
         bearing=Bearing.CAUSE,
-        severity=Severity.HIGH if frozen or head else Severity.MEDIUM,
+        severity=Severity.HIGH if frozen else Severity.INFO,
         measured={"kind": "frozen" if frozen else "label", "caught": others[0], "output": head},
         patch=_patch(piece, model, meant),
     )

@@ -17,7 +17,7 @@ from traindx_tools.on_code.binding import mixed_in
 from traindx_tools.on_code.changes import Change
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.source import below
-from traindx_tools.on_code.syntax import argument, names_in, parameters, syntax
+from traindx_tools.on_code.syntax import argument, names_in, parameters, syntax, written
 from traindx_tools.on_code.trace import Block, Event, Place
 from traindx_tools.on_code.training import derives_from, sent_backward, sites_of
 from traindx_tools.on_code.values import Bag, Instance, Symbol, Table, Tensor, Thing, Value
@@ -68,7 +68,7 @@ def _in_loop(loop: TrainingLoop) -> Iterator[Finding]:
         bearing = _attached(kept, losses)
         if bearing is None or _sent_itself(event, losses) or not _outlives(place, container, loop):
             continue
-        if not _reset_inside(loop, place, container):
+        if not _reset_inside(loop, place, container) and not _emptied_by(event):
             yield _finding(place, kept, bearing, loop)
 
 
@@ -105,13 +105,18 @@ def _outlives(place: Place, container: Value | None, loop: TrainingLoop) -> bool
     event = place.event
     training = [b for b in place.loops if {"backward", "manual_backward"} & b.methods or b.framework]
     if isinstance(container, (Instance, Thing)) and event.kind in ("augmented", "blended"):
-        return bool(training) and not any(b in container.born_in for b in training[-1:])
+        return bool(training) and not _born_in(container, training[-1:])
     if isinstance(container, (Bag, Table)):
         if event.kind in ("augmented", "blended") and not isinstance(container, (Bag, Table)):
             return False
-        return bool(training) and not any(b in container.born_in for b in training[-1:])
+        return bool(training) and not _born_in(container, training[-1:])
     own = [b for b in place.loops if b.function is event.function][-event.crossing :] if event.crossing else []
     return any(b in training for b in own)
+
+
+def _born_in(container: Bag | Table | Instance | Thing, loops: list[Block]) -> bool:
+    """Whether it is made in one of the loops. A shared function was followed once, in the loop of another entry."""
+    return any(b.node is loop.node for b in container.born_in for loop in loops)
 
 
 def _reset_inside(loop: TrainingLoop, place: Place, container: Value | None) -> bool:
@@ -146,6 +151,19 @@ def _reset_inside(loop: TrainingLoop, place: Place, container: Value | None) -> 
     return False
 
 
+def _emptied_by(event: Event) -> bool:
+    """Whether another method of the same class empties the attribute: who owns the object calls it between steps."""
+    code, name = syntax(event.file), _attribute_name(event)
+    owner = code.owner(event.function.node) if event.function is not None and name is not None else None
+    if owner is None or event.function is None:
+        return False
+    others = [m for m in owner.body if isinstance(m, ast.FunctionDef) and m is not event.function.node]
+    own = f"self.{name}"
+    return any(
+        isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "clear"
+        and written(n.func.value) == own for m in others for n in below(m))  # fmt: skip
+
+
 def _begun_anew(event: Event, loop: Block) -> bool:
     """Whether the loop binds the name to something else somewhere: `if (i + 1) % window == 0: running = 0`."""
     node = event.node
@@ -174,18 +192,18 @@ def _attribute_name(event: Event) -> str | None:
 def _finding(place: Place, kept: Value, bearing: Bearing, loop: TrainingLoop) -> Finding:
     event = place.event
     node = event.node
-    written, expression = _written(event)
+    said, expression = _written(event)
     retained = any(p.event.kwargs.get("retain_graph") is not None for p in loop.backwards)
     where = f"{event.file.path}:{event.line}"
     patch = _patch(event, expression) or _where_passed(place)
     del node, kept
     return RULE.finding(
-        f"{written} at {where} keeps a tensor that still carries its autograd graph, in every training step; "
+        f"{said} at {where} keeps a tensor that still carries its autograd graph, in every training step; "
         f"nothing detaches it" + (" (and retain_graph keeps the buffers as well)" if retained else ""),
         location(event),
         event.file.path,
         bearing=bearing,
-        measured={"kind": "kept", "expression": written, "retain_graph": retained},
+        measured={"kind": "kept", "expression": said, "retain_graph": retained},
         patch=patch,
     )
 

@@ -37,7 +37,10 @@ def check(project: Project) -> Iterator[Finding]:
     """Look at every training loop."""
     for loop in project.training_loops:
         for place in loop.of("eval"):
-            if place.event.receiver is not None and not place.event.args and _harmful(loop, place):
+            model = place.event.receiver
+            if model is None or place.event.args or _chosen(loop, model):
+                continue
+            if _harmful(loop, place):
                 yield from _finding(loop, place, "in the loop")
         yield from _before(loop)
 
@@ -49,6 +52,25 @@ def _harmful(loop: TrainingLoop, place: Place) -> bool:
     if not _trained(loop, model, around):
         return False
     return not any(around in p.path and _puts_back(p.event, model) for p in loop.of("train"))
+
+
+def _chosen(loop: TrainingLoop, model: Value) -> bool:
+    """Whether some eval() is what training begins with: a probe on a network that is left as it is."""
+    return any(same(p.event.receiver, model) and _trains_next(loop, p, model) for p in loop.of("eval"))
+
+
+def _trains_next(loop: TrainingLoop, place: Place, model: Value) -> bool:
+    """Whether the model is trained in the very function, by the first call of it behind eval()."""
+    body = next((b for b in reversed(place.path) if b.kind == "call"), None)
+    if body is None or not _SENDS & body.methods:
+        return False
+    later = (p for p in loop.of("__call__") if p.order > place.order and same(p.event.receiver, model))
+    first = next((p for p in later if body in p.path), None)
+    return first is not None and first.event.grad is not False and any(
+        b.kind == "loop" and _SENDS & b.methods for b in first.path[first.path.index(body) :])  # fmt: skip
+
+
+_SENDS = frozenset({"backward", "manual_backward"})
 
 
 def _around(loop: TrainingLoop, place: Place) -> Block:
@@ -109,6 +131,8 @@ def _before(loop: TrainingLoop) -> Iterator[Finding]:
             continue
         done.append(model)
         if place.event.method != "eval" or not _evaluates(place) or not _trained(loop, model, loop.block):
+            continue
+        if _chosen(loop, model):
             continue
         if not any(_puts_back(p.event, model) for p in loop.of("train")):
             yield from _finding(loop, place, "before the loop")

@@ -74,7 +74,8 @@ def _judged(place: Place, scope: Block) -> Finding | None:
             break
         if event.method == "__call__" and same(event.receiver, model) and event.grad is True and _attached(event):
             forward = forward or event
-        elif forward is not None and event.method in _KEEPING and event.args and _carries(event.args[-1], forward):
+        elif (forward is not None and event.method in _KEEPING and event.args and _carries(event.args[-1], forward)
+                and next(b for b in reversed(inner.path) if b is scope or b.kind == "call") is scope):  # fmt: skip
             kept = kept or event
     if forward is None or not any(b.kind == "loop" for b in _path_to(scope, forward)):
         return None

@@ -86,7 +86,7 @@ def _judged(event: Event, value: Value | None) -> Iterator[Finding]:
     if event.name.startswith("jax.") and not event.differentiated:
         return
     certain = value.grad is True or (event.differentiated and "one_row" in value.tags)
-    severity = Severity.MEDIUM if "spread" in value.tags or not certain else None
+    severity = Severity.INFO if not certain else Severity.MEDIUM if "spread" in value.tags else None
     outside = _epsilon_outside(event)
     yield RULE.finding(
         f"{event.file.segment(event.node)} at {event.file.path}:{event.line} takes the root of a value that can "

@@ -43,6 +43,10 @@ RULE = Rule(
 )
 
 
+_SENDS = frozenset({"backward", "manual_backward"})
+"""A condition that holds the backward pass too is no window: what is stepped with is made there."""
+
+
 def check(project: Project) -> Iterator[Finding]:
     """Look at every training loop."""
     for loop in project.training_loops:
@@ -79,7 +83,7 @@ class _Around:
         if cleared is not None and is_optimizer(cleared):
             known = steps_of(loop, inner, cleared)
         steps = sorted((*known, *unknown_steps(loop, inner)), key=lambda p: p.order)
-        window = [p for p in steps if any(_every_so_often(b) for b in _conditions(p, inner))]
+        window = [p for p in steps if any(_every_so_often(b) and not _SENDS & b.methods for b in _conditions(p, inner))]
         return cls(backwards, steps, known, window)
 
 
@@ -108,7 +112,7 @@ def _judged(clear: Place, around: _Around) -> Iterator[Finding]:
         )
         return
     before, after = _last_before(backwards, clear.order), _first_after(around.known, clear.order)
-    if before is None or after is None:
+    if before is None or after is None or any(_SENDS & b.methods for b in after.branches):
         return
     again, used = _first_after(backwards, clear.order), _last_before(steps, clear.order)
     if (

@@ -54,6 +54,8 @@ _EQUALISING = frozenset(
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at every entry in which gradients are exchanged by hand."""
+    if any(True for _ in project.calls("DistributedDataParallel", "FullyShardedDataParallel", "fully_shard")):
+        return  # wrapped somewhere, by a way that may not be followed from here
     for root in project.roots:
         if {"all_reduce", "backward"} <= root.methods and not _EQUALISING & root.methods:
             yield from _judged(root)

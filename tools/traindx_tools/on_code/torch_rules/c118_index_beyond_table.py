@@ -38,15 +38,18 @@ RULE = Rule(
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at embeddings and at losses over classes."""
-    for event in project.calls("__call__"):
-        table = event.receiver
-        if (
-            isinstance(table, Thing)
-            and table.type == "torch.nn.Embedding"
-            and event.args
-            and isinstance(event.args[0], Tensor)
-        ):
-            yield from _embedding(project, event, table, event.args[0])
+    looked_up = [
+        (event, event.receiver, event.args[0])
+        for event in project.calls("__call__")
+        if isinstance(event.receiver, Thing)
+        and event.receiver.type == "torch.nn.Embedding"
+        and event.args
+        and isinstance(event.args[0], Tensor)
+    ]
+    known = {id(event.node) for event, _, index in looked_up if "ramp" in index.tags and index.high is not None}
+    for event, table, index in looked_up:
+        if id(event.node) not in known or index.high is not None:  # the program's own calls say how long inputs are
+            yield from _embedding(project, event, table, index)
     for event in project.calls("cross_entropy", "nll_loss"):
         logits, target = event.argument(0, "input"), event.argument(1, "target")
         if (

@@ -14,7 +14,7 @@ from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project, TrainingLoop, location
 from traindx_tools.on_code.trace import Event, Place
 from traindx_tools.on_code.training import is_optimizer, is_scaler, is_scheduler, same, stepped
-from traindx_tools.on_code.values import Instance, Symbol, Thing, Value, parts
+from traindx_tools.on_code.values import UNKNOWN, Const, Instance, Symbol, Thing, Value, number, parts
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -42,6 +42,8 @@ def check(project: Project) -> Iterator[Finding]:
         if not loaded or any(e.method != "load_state_dict" for e in loaded):
             continue
         restored = [e.receiver for e in loaded]
+        if any(r is None or r == UNKNOWN for r in restored):
+            continue  # what is loaded into is not known
         seen: list[Value] = []
         for place in loop.of("step"):
             owner, what, severity = _state(place.event)
@@ -61,6 +63,8 @@ def _starts_from_checkpoint(loop: TrainingLoop) -> bool:
 def _state(event: Event) -> tuple[Value | None, str, Severity]:
     receiver = event.receiver
     if is_scheduler(receiver):
+        if isinstance(receiver, Thing) and number(receiver.kwargs.get("last_epoch", Const(-1))) != -1:
+            return None, "", Severity.INFO  # it is made at the position where it goes on
         return receiver, "learning-rate schedule", Severity.HIGH
     optimizer = stepped(event)
     if is_optimizer(optimizer) and isinstance(optimizer, (Thing, Instance)):

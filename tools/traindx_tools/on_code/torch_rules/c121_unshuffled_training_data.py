@@ -43,7 +43,7 @@ def check(project: Project) -> Iterator[Finding]:
         for block in _loops(loop):
             loader = block.subject
             if isinstance(loader, Thing) and loader.short == "DataLoader":
-                yield from _judged(loader, shuffled, project)
+                yield from _judged(loader, shuffled, project, block)
 
 
 def _loops(loop: TrainingLoop) -> list[Block]:
@@ -51,7 +51,7 @@ def _loops(loop: TrainingLoop) -> list[Block]:
     return list(found.values())
 
 
-def _judged(loader: Thing, shuffled: list[Value | None], project: Project) -> Iterator[Finding]:
+def _judged(loader: Thing, shuffled: list[Value | None], project: Project, block: Block) -> Iterator[Finding]:
     wanted = loader.argument(2, "shuffle")
     if (
         truth(wanted)
@@ -84,6 +84,8 @@ def _judged(loader: Thing, shuffled: list[Value | None], project: Project) -> It
             else (),
         )
     elif (why := _by_class(project, dataset)) is not None:
+        if _labels_unread(block):
+            return
         yield RULE.finding(
             f"The training loader at {event.file.path}:{event.line} does not shuffle, and {why}: each batch holds one "
             "or two classes",
@@ -104,6 +106,17 @@ def _judged(loader: Thing, shuffled: list[Value | None], project: Project) -> It
             severity=Severity.LOW,
             measured={"kind": "no shuffle"},
         )
+
+
+def _labels_unread(block: Block) -> bool:
+    """Whether the loop throws the labels away, `for x, _ in loader`: then the order of classes says nothing."""
+    loop = block.node
+    pair = loop.target if isinstance(loop, ast.For) else None
+    if isinstance(pair, ast.Tuple) and len(pair.elts) == 2 and isinstance(pair.elts[1], ast.Tuple):
+        pair = pair.elts[1]  # of enumerate
+    label = pair.elts[1] if isinstance(pair, ast.Tuple) and len(pair.elts) == 2 else None
+    return isinstance(label, ast.Name) and not any(
+        isinstance(n, ast.Name) and n.id == label.id and isinstance(n.ctx, ast.Load) for n in below(loop))  # fmt: skip
 
 
 def _by_class(project: Project, dataset: Value) -> str | None:

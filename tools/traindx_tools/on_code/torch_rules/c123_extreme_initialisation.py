@@ -21,7 +21,7 @@ from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import numbers
 from traindx_tools.on_code.source import below
-from traindx_tools.on_code.syntax import argument, syntax
+from traindx_tools.on_code.syntax import argument, last_name, syntax
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Symbol, Thing, Value, number
 from traindx_tools.rules import Rule, Threshold
@@ -56,6 +56,8 @@ def check(project: Project) -> Iterator[Finding]:
     )
     groups: dict[tuple[str, int], list[tuple[Event, str, float]]] = {}
     for event in project.calls("constant_", "fill_", "zeros_", "ones_", "zero_"):
+        if _chosen(event):
+            continue
         over = _every(event)
         if over is not None and over.part == "weight" and (value := _constant(event)) is not None:
             yield _constant_weights(event, value)
@@ -82,6 +84,13 @@ def check(project: Project) -> Iterator[Finding]:
         elif general and part == "weight" and all(_is_dense(_layer(e)) for e, _, _ in found):
             yield _constant_weights(event, value)
     yield from _wide(project)
+
+
+def _chosen(event: Event) -> bool:
+    """Whether the other arm of a condition draws the same weights: zeros are a setting, as of residual branches."""
+    arms = [up for up in syntax(event.file).above(event.node) if isinstance(up, ast.If) and up.orelse]
+    return any(isinstance(n, ast.Call) and last_name(n.func).endswith("_") for up in arms for s in up.orelse
+               for n in below(s))  # fmt: skip
 
 
 def _every(event: Event) -> Every | None:

@@ -8,6 +8,7 @@ Prodigy, D-Adaptation) are left alone, and so are optimizers over something that
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from traindx_tools.on_code.held import held
 from traindx_tools.on_code.lookup import lookup
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import numbers
-from traindx_tools.on_code.syntax import last_name, written
+from traindx_tools.on_code.syntax import last_name, syntax, written
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.training import is_optimizer
 from traindx_tools.on_code.values import Const, Thing, number
@@ -109,6 +110,11 @@ def _made(project: Project) -> Iterator[Finding]:
             yield from _judged(project, event, made)
 
 
+def _is_one_of_several(event: Event) -> bool:
+    """Whether the optimizer is made under a condition: a default of the command line may be another one's."""
+    return any(isinstance(up, (ast.If, ast.IfExp)) for up in syntax(event.file).above(event.node))
+
+
 def _judged(project: Project, event: Event, made: Thing) -> Iterator[Finding]:
     given = made.argument(0, "learning_rate") if made.type.startswith("optax.") else made.argument(1, "lr")
     rate = number(given)
@@ -117,7 +123,7 @@ def _judged(project: Project, event: Event, made: Thing) -> Iterator[Finding]:
     remark, fault = _HIGHEST[made.short]
     chosen = "" if isinstance(given, Const) and given.fixed else " (a default that may be overridden)"
     if rate > remark:
-        worst = rate > fault
+        worst = rate > fault and not (chosen and _is_one_of_several(event))
         beyond = ("one step leaves no weight finite" if math.isinf(rate) else
                   f"{rate / remark * 2:.0f} times what it is usually trained with at most")
         yield RULE.finding(

@@ -2,7 +2,7 @@
 
 With `num_workers=0` the loader calls `__getitem__` between two steps. Where that waits (a network or storage round
 trip) or decodes (images, audio), the accelerator idles for batch_size times its duration. Workers fetch the next
-batches meanwhile.
+batches meanwhile. What only reads or decodes is a remark: how long it takes beside a step is not in the text.
 """
 
 from __future__ import annotations
@@ -76,6 +76,7 @@ def check(project: Project) -> Iterator[Finding]:
                 location(event),
                 event.file.path,
                 bearing=Bearing.CAUSE,
+                severity=None if _WAITS[at.name] in _IDLE else Severity.INFO,
                 measured={"kind": "fetch", "call": at.name, "call_line": at.line},
                 patch=data.with_workers(event.file, event.node, _WAITS[at.name] in _IDLE),
             )

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import divisors
-from traindx_tools.on_code.syntax import names_in, syntax
+from traindx_tools.on_code.source import below
+from traindx_tools.on_code.syntax import last_name, names_in, syntax
 from traindx_tools.on_code.trace import Event
 from traindx_tools.on_code.values import Tensor
 from traindx_tools.rules import Rule
@@ -41,7 +42,7 @@ def check(project: Project) -> Iterator[Finding]:
             continue
         if isinstance(divisor, Tensor) and "spread" in divisor.tags and divisor.low == 0 and divisor.high is None:
             attached = divisor.grad is True or event.differentiated
-            if (attached or id(event) in in_training) and not _asked(event):
+            if (attached or id(event) in in_training) and not _asked(event) and not _only_told(event):
                 yield _finding(event, attached)
 
 
@@ -49,8 +50,32 @@ def _asked(event: Event) -> bool:
     """Whether it stands under a condition on what it divides by: `nan if var == 0 else x / var`."""
     node = event.node
     names = names_in(node.right) if isinstance(node, ast.BinOp) else set()
-    conditions = (up.test for up in syntax(event.file).above(node) if isinstance(up, (ast.If, ast.IfExp)))
-    return any(names & names_in(test) for test in conditions)
+    code = syntax(event.file)
+    conditions = (up.test for up in code.above(node) if isinstance(up, (ast.If, ast.IfExp)))
+    tried = [up for up in code.above(node) if isinstance(up, ast.Try) and up.handlers]
+    if any(n is node for up in tried for s in up.body for n in below(s)):
+        return True
+    replaced = isinstance(node, ast.BinOp) and isinstance(node.right, ast.Name) and node.right.id in code.item_stores
+    return replaced or any(names & names_in(test) for test in conditions)
+
+
+def _only_told(event: Event) -> bool:
+    """Whether the quotient is a number that is printed, logged or kept, as the share of variance explained is."""
+    code = syntax(event.file)
+    statement = code.statement(event.node)
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    if not isinstance(target, ast.Name):
+        return False
+    reads = code.reads(code.scope(event.node), target.id)
+    return bool(reads) and all(any(_tells(up) for up in code.above(read)) for read in reads)
+
+
+def _tells(node: ast.AST) -> bool:
+    return isinstance(node, (ast.JoinedStr, ast.Dict)) or (
+        isinstance(node, ast.Call) and last_name(node.func) in _TELLING)  # fmt: skip
+
+
+_TELLING = frozenset({"print", "info", "debug", "log", "add_scalar", "append", "write", "writerow", "update"})
 
 
 def _finding(event: Event, attached: bool) -> Finding:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_code.project import Project, location
 from traindx_tools.on_code.repairs import order
+from traindx_tools.on_code.trace import apart
 from traindx_tools.on_code.training import is_optimizer, is_scaler, sent_backward
 from traindx_tools.on_code.values import Tensor
 from traindx_tools.rules import Rule
@@ -41,7 +42,7 @@ def check(project: Project) -> Iterator[Finding]:
         if not any(p for p in loop.of("unscale_", "unscale_grads", "unscale")):
             for place in steps:
                 event = place.event
-                if is_optimizer(event.receiver) and not event.args:
+                if is_optimizer(event.receiver) and not event.args and not all(apart(place, s) for s in scaled):
                     yield RULE.finding(
                         f"{event.file.segment(event.node)} at {event.file.path}:{event.line} applies gradients that "
                         f"are still multiplied by the loss scale (scaled at line {scaled[0].event.line}): "

@@ -42,7 +42,7 @@ def check(project: Project) -> Iterator[Finding]:
                 continue
             if id(inner) not in rebound:
                 rebound[id(inner)] = _bound_anew(inner)
-            grown = [p for p in added if _adds_to(p, target.id) and inner in p.path]
+            grown = [p for p in added if _adds_to(p, target.id) and inner in p.path and _of_loop(p, inner, target.id)]
             if target.id not in rebound[id(inner)]:
                 yield from _judged(place, target.id, inner, grown)
 
@@ -55,6 +55,14 @@ def _bound_anew(inner: Block) -> frozenset[str]:
             read = {m.id for m in below(node.value) if isinstance(m, ast.Name)}
             found |= {t.id for x in node.targets for t in below(x) if isinstance(t, ast.Name)} - read
     return frozenset(found)
+
+
+def _of_loop(place: Place, inner: Block, name: str) -> bool:
+    """Whether the sum is of the function in which the loop stands: one that is called in it begins its own anew."""
+    function = place.event.function
+    shared = function is not None and any(
+        isinstance(n, (ast.Global, ast.Nonlocal)) and name in n.names for n in below(function.node))  # fmt: skip
+    return shared or function is inner.function
 
 
 def _judged(place: Place, name: str, inner: Block, grown: list[Place]) -> Iterator[Finding]:

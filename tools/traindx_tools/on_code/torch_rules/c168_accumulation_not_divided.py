@@ -45,6 +45,8 @@ def check(project: Project) -> Iterator[Finding]:
             count = _window(step)
             if count is None or not any(clears(p.event, optimizer) for p in loop.places if _shares(p, step)):
                 continue
+            if {"backward", "manual_backward"} & step.branches[-1].methods:
+                continue  # the pass that it steps with stands under the condition too
             inner = innermost(step, loop)
             backward = next((p for p in loop.backwards if inner in p.path and not _shares(p, step)), None)
             if backward is not None and not _divided(loop, backward, step, count):

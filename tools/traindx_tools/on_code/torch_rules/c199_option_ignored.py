@@ -96,7 +96,7 @@ def _in_files(file: SourceFile, known: set[str]) -> Iterator[Finding]:
     names = {
         n.value
         for n in code.of(ast.Constant)
-        if isinstance(n.value, str) and n.value.endswith((".yaml", ".yml", ".json"))
+        if isinstance(n.value, str) and n.value.endswith((".yaml", ".yml", ".json")) and _read_here(code, n)
     }
     for name in sorted(names):
         table = read(name, file.path, Site(file.path, 1))
@@ -109,6 +109,22 @@ def _in_files(file: SourceFile, known: set[str]) -> Iterator[Finding]:
             other = next((o for o in group if o in known), None)
             if other is not None:
                 yield _ignored(code, name, key, value, other)
+
+
+_READERS = frozenset({"open", "Path", "join", "add_argument", "load", "safe_load", "loads", "get", "resolve"})
+
+
+def _read_here(code: Syntax, name: ast.Constant) -> bool:
+    """Whether the program reads the file itself: not where it writes it, or hands its path to a library."""
+    call = next((up for up in code.above(name) if isinstance(up, ast.Call)), None)
+    if call is None:
+        return True  # a constant or a default, read under its name
+    mode = argument(call, 1, "mode") if last_name(call.func) == "open" else None
+    writes = isinstance(mode, ast.Constant) and isinstance(mode.value, str) and set(mode.value) & set("wax")
+    own = not code.qualified(call.func)
+    return not writes and (own or last_name(call.func) in _READERS) and not any(
+        isinstance(up, ast.Call) and last_name(up.func) in ("dump", "write_text", "to_json") for up in code.above(name)
+    )
 
 
 def _leaves(table: Table, depth: int = 0) -> Iterator[tuple[str, object]]:

@@ -33,6 +33,8 @@ _SHARDED = re.compile(r"FullyShardedDataParallel|fully_shard|deepspeed|distribut
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at every save of a distributed script."""
+    if not any("backward(" in f.text for f in project.files):
+        return
     for file in project.files:
         if "torch.save" not in file.text or "init_process_group" not in file.text or file.mentions(_SHARDED):
             continue
@@ -72,12 +74,22 @@ def _asks(code: Syntax, test: ast.expr) -> bool:
     """Whether a condition asks for the rank, or may: `me == 0` of a parameter that anything may be passed for."""
     if _says_rank(code, test):
         return True
+    if isinstance(test, ast.BoolOp):
+        return any(_asks(code, part) for part in test.values)
     sides = [test.left, *test.comparators] if isinstance(test, ast.Compare) else [test]
     zero = not isinstance(test, ast.Compare) or any(isinstance(s, ast.Constant) and s.value in (0, 1) for s in sides)
     function = code.function(test)
     given = set(parameters(function)) if function is not None else set()
     inner = [s.operand if isinstance(s, ast.UnaryOp) else s for s in sides]
-    return zero and any(isinstance(s, ast.Name) and s.id in given for s in inner)
+    return zero and any((isinstance(s, ast.Name) and s.id in given) or _handed_in(code, s) for s in inner)
+
+
+def _handed_in(code: Syntax, node: ast.expr) -> bool:
+    """Whether an attribute is what its object was made with: `self.device_id = device_id` in `__init__`."""
+    bound = code.bindings(node) if isinstance(node, ast.Attribute) else []
+    return bool(bound) and all(
+        isinstance(value, ast.Name) and (function := code.function(statement)) is not None
+        and value.id in parameters(function) for statement, value in bound)  # fmt: skip
 
 
 def _says_rank(code: Syntax, node: ast.expr) -> bool:

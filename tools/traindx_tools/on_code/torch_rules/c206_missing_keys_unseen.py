@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 
 from traindx_tools.finding import Bearing, Finding, Patch, Severity
 from traindx_tools.on_code.changes import Change
+from traindx_tools.on_code.lookup import Lookup, lookup
 from traindx_tools.on_code.project import Project
 from traindx_tools.on_code.source import below
 from traindx_tools.on_code.syntax import Syntax, argument, last_name, syntax, written
@@ -22,7 +23,7 @@ RULE = Rule(
     id="C206",
     name="missing-keys-unseen",
     title="Keys that do not fit are skipped and nobody looks",
-    severity=Severity.LOW,
+    severity=Severity.MEDIUM,
     sees="load_state_dict(..., strict=False) as a statement of its own.",
     matters="Layers keep their random initialisation although a checkpoint was loaded.",
     alike=("a head that is left out on purpose",),
@@ -32,6 +33,8 @@ RULE = Rule(
 
 def check(project: Project) -> Iterator[Finding]:
     """Look at every statement that loads and drops the answer."""
+    look = lookup(project)
+    saves = any(f.mentions(_SAVED) for f in project.files)
     for file in project.files:
         if "strict=False" not in file.text.replace(" ", ""):
             continue
@@ -44,15 +47,55 @@ def check(project: Project) -> Iterator[Finding]:
             wrapped = _wrapped_elsewhere(project, code, call)
             if wrapped is not None:
                 yield _prefixed(code, call, *wrapped)
-            else:
+            elif _from_file(look, code, call.args[0] if call.args else None, _STEPS):
                 yield RULE.finding(
                     f"{file.segment(call)} at {code.at(call)} skips keys that do not fit and drops the list of them: "
                     "weights may stay at their initialisation unseen",
                     code.place(call),
                     file.path,
                     bearing=Bearing.SIGN,
+                    severity=Severity.INFO if saves else None,
                     measured={"kind": "strict"},
                 )
+
+
+_SAVED = re.compile(r"torch\.save\(|save_file\(|save_pretrained\(")
+"""The program writes checkpoints itself: its own keys fit, and a remark is enough."""
+_STEPS = 6
+_READS = re.compile(r"^(torch\.load|torch\.hub\.load_state_dict_from_url|safetensors\.torch\.load_file|"
+                    r"huggingface_hub\.load_torch_model|torch\.utils\.model_zoo\.load_url)$")  # fmt: skip
+
+
+def _from_file(look: Lookup, code: Syntax, node: ast.expr | None, left: int) -> bool:
+    """Whether a state dict was read from a file as it is: nothing was taken out of it on purpose."""
+    if node is None or left <= 0:
+        return False
+    if isinstance(node, ast.Name) and _thinned(code, node):
+        return False
+    where, made = look.origin(code, node)
+    if isinstance(made, (ast.DictComp, ast.ListComp)):
+        return not any(g.ifs for g in made.generators) and any(
+            _from_file(look, where, g.iter, left - 1) for g in made.generators)  # fmt: skip
+    if isinstance(made, ast.Subscript):
+        return _from_file(look, where, made.value, left - 1)
+    if isinstance(made, ast.IfExp):
+        return _from_file(look, where, made.body, left - 1) or _from_file(look, where, made.orelse, left - 1)
+    if not isinstance(made, ast.Call):
+        return False
+    if _READS.match(where.qualified(made.func)):
+        return True
+    if isinstance(made.func, ast.Attribute) and made.func.attr in ("get", "items", "copy", "state_dict"):
+        return made.func.attr != "state_dict" and _from_file(look, where, made.func.value, left - 1)
+    return False
+
+
+def _thinned(code: Syntax, name: ast.Name) -> bool:
+    """Whether keys are deleted, popped or asked for by name: what is missing is known."""
+    scope = code.scope(name)
+    dropped = [t for d in code.inside(scope, ast.Delete) for t in d.targets]
+    return any(isinstance(t, ast.Subscript) and written(t.value) == name.id for t in dropped) or any(
+        isinstance(c.func, ast.Attribute) and written(c.func.value) == name.id
+        for c in code.inside(scope, ast.Call) if last_name(c.func) == "pop")  # fmt: skip
 
 
 _WRAPPERS = frozenset({"DataParallel", "DistributedDataParallel", "DDP"})

@@ -20,7 +20,7 @@ RULE = Rule(
     id="C211",
     name="tie-broken",
     title="Tied weights are untied again",
-    severity=Severity.MEDIUM,
+    severity=Severity.INFO,
     sees="a.weight = b.weight, and a new layer under one of the two names afterwards; or a tie by a copy.",
     matters="Two parameters where one was meant: more memory, worse perplexity, checkpoints that do not fit.",
     alike=("an untied head on purpose",),

@@ -21,7 +21,7 @@ RULE = Rule(
     id="C222",
     name="shuffled-validation",
     title="Validation data is shuffled",
-    severity=Severity.LOW,
+    severity=Severity.INFO,
     sees="A DataLoader for validation or test (by its name or the method that returns it) with shuffle=True.",
     matters="What is read off the first batches, or row by row, changes from epoch to epoch.",
     alike=("a random subset of a large validation set, drawn on purpose",),

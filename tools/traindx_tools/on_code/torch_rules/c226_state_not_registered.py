@@ -105,7 +105,7 @@ def _states(code: Syntax, info: ClassInfo) -> Iterator[_State]:
     for made, name in _plain_tensors(code, init):
         if _TRANSIENT.search(name) or _registered(info, name):
             continue
-        changes = [c for m in others for c in _changes(m, name)]
+        changes = [c for m in others for c in _changes(m, name) if not _cached(code, c, name)]
         if _is_empty(made.value):
             changes = [c for c in changes if _from_data(code, c)]
         if not changes or any(_is_reset(code, m, name) or _saves(m, name) for m in others):
@@ -179,6 +179,14 @@ def _changes(method: ast.AST, name: str) -> Iterator[ast.AST]:
                 yield node
         elif _method_on(node, name) is not None and _IN_PLACE.fullmatch(_method_on(node, name) or ""):
             yield node
+
+
+def _cached(code: Syntax, change: ast.AST, name: str) -> bool:
+    """`if self.x.shape[1] != n: self.x = self.make(n)`: made anew wherever it does not fit, from its own method."""
+    value = change.value if isinstance(change, ast.Assign) else None
+    own = isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and _own(value.func) is not None
+    tests = (up.test for up in code.above(change) if isinstance(up, ast.If))
+    return own and any(_own(n) == name for test in tests for n in below(test))
 
 
 def _from_data(code: Syntax, change: ast.AST) -> bool:

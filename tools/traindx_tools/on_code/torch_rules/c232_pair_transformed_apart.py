@@ -176,7 +176,13 @@ def _changed(block: ast.AST, name: str) -> bool:
     changed = [t for n in inside if isinstance(n, ast.Assign) for t in n.targets]
     changed += [n.target for n in inside if isinstance(n, ast.AugAssign)]
     parts = [p for t in changed for p in below(t) if isinstance(p, (ast.Name, ast.Subscript))]
-    return any(written(part) == name for part in parts)
+    return any(written(part) == name or _is_label(part) for part in parts)
+
+
+def _is_label(part: ast.AST) -> bool:
+    """`labels[:, 1] = 1 - labels[:, 1]`: by another name than the one that is returned."""
+    whole = part.value if isinstance(part, ast.Subscript) else part
+    return isinstance(whole, ast.Name) and _LABEL.search(whole.id) is not None
 
 
 def _random(code: Syntax, move: _Move) -> bool:

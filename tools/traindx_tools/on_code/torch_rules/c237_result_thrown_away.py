@@ -166,7 +166,8 @@ def _is_tensor(code: Syntax, node: ast.expr, left: int) -> bool:
     if isinstance(maker, ast.Call) and _LAYERS.match(last_name(maker.func)):
         return code.qualified(maker.func).startswith("torch.nn.")
     called = last_name(node.func)
-    if _MODEL.search(called) and not any(f.name == called for f in code.of(ast.FunctionDef)):
+    if _MODEL.search(called) and not called[:1].isupper() and not any(
+            f.name == called for f in code.of(ast.FunctionDef)):  # fmt: skip
         return bool(node.args)
     if isinstance(node.func, ast.Attribute) and last_name(node.func) in {*_TENSOR_ONLY, *_SHARED}:
         return last_name(node.func) in _TENSOR_ONLY or _is_tensor(code, node.func.value, left - 1)

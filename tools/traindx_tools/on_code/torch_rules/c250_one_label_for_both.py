@@ -70,7 +70,7 @@ def _judged(code: Syntax, left: ast.expr, right: ast.expr) -> Finding | None:
     if one is None or other is None:
         return None
     terms = [(one, _judges(code, one)), (other, _judges(code, other))]
-    labels = [_label(code, argument(call, 1, "target")) for call, _ in terms]
+    labels = [_label_at(code, call) for call, _ in terms]
     judges = [j for _, j in terms if j is not None]
     if len(judges) != 2 or labels[0] is None or labels[0] != labels[1]:
         return None
@@ -117,6 +117,26 @@ def _is_fake(code: Syntax, node: ast.expr) -> bool:
     made = code.origin(node)
     cut = cut or (isinstance(made, ast.Call) and last_name(made.func) == "detach")
     return cut and bool(_FAKE.search(written(node)) or "rand" in written(made) or "gen" in written(made).lower())
+
+
+def _label_at(code: Syntax, call: ast.Call) -> float | None:
+    """The number that fills the target of a loss where that is computed; None where it was changed in another way."""
+    target = argument(call, 1, "target")
+    if not isinstance(target, (ast.Name, ast.Attribute)):
+        return _label(code, target)
+    made = max((s.lineno for s, _ in code.bindings(target) if s.lineno <= call.lineno), default=0)
+    scope = code.scope(call)
+    changed = [c for c in code.of(ast.Call) if isinstance(c.func, ast.Attribute) and c.func.attr.endswith("_")
+               and written(c.func.value) == written(target) and code.scope(c) is scope]  # fmt: skip
+    stored = any(s.lineno <= call.lineno for s in code.item_stores.get(last_name(target), ()))
+    between = sorted((c for c in changed if made < c.lineno <= call.lineno), key=lambda c: c.lineno)
+    if stored or len(code.bindings(target)) > 1:
+        return None
+    if not between:
+        return _label(code, target)
+    last = between[-1]
+    name = last.func.attr if isinstance(last.func, ast.Attribute) else ""
+    return 0.0 if name == "zero_" else code.number(last.args[0]) if name == "fill_" and last.args else None
 
 
 def _label(code: Syntax, node: ast.expr | None) -> float | None:

@@ -175,7 +175,7 @@ def _judged(judge: str, losses: list[_Loss]) -> Finding | None:
     d_fake, fakes = _directions(judge, losses, "D", "fake")
     d_real, reals = _directions(judge, losses, "D", "real")
     g_fake, wanted = _directions(judge, losses, "G", "fake")
-    if len(d_fake) != 1 or len(d_real) != 1:
+    if len(d_fake) != 1 or len(d_real) != 1 or 0 in d_fake | d_real:
         return None
     up = {1: "down", -1: "up"}
     judge = judge or "the discriminator's output"

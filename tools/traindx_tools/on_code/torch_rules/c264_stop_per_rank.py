@@ -44,6 +44,8 @@ _RANK = re.compile(r"^(local_|global_|self\.)?rank$|is_(local_)?main(_process)?$
                    r"is_global_zero|process_index", re.IGNORECASE)  # fmt: skip
 _REPORTS = re.compile(r"log|print|write|save|backward|info|debug|warn|clip|barrier|setup|set_postfix", re.IGNORECASE)
 """What tells a logger or an engine something: no decision comes back from it."""
+_OF_ALL = frozenset({"clip_grad_norm_", "clip_grad_norm", "get_total_norm", "get_global_grad_norm", "clip_gradients"})
+"""The norm of gradients that backward has averaged over the ranks: the same on each."""
 _LOSSY = re.compile(r"loss|mse|mae|nll|objective|perplex|error", re.IGNORECASE)
 _DEEP = 7
 
@@ -135,6 +137,8 @@ def _judged(look: Lookup, code: Syntax, loop: ast.For | ast.While, branch: ast.I
             return _finding(code, branch, f"each rank {verb} by its own clock", "clock", True)
         return None
     if isinstance(out, ast.Continue):
+        if any(isinstance(n, ast.Call) and last_name(n.func) in _OF_ALL for _, n in nodes):
+            return None
         return _finding(code, branch, "a rank whose own loss is not finite skips its backward, and the others wait for "
                         "its gradients", "skip", False)  # fmt: skip
     loaders = [(c, n) for c, n in nodes if isinstance(n, ast.Call) and last_name(n.func) == "DataLoader"]
@@ -227,6 +231,20 @@ def _fed_entry(code: Syntax, entry: ast.Subscript, loop: ast.AST) -> Iterator[tu
         yield from ((code, up.test) for up in code.above(statement) if isinstance(up, ast.If) and inside)
     yield from ((code, a) for a in told)
     if not stores and not grown and not told:
+        yield from _written_entry(code, entry)
+
+
+def _written_entry(code: Syntax, entry: ast.Subscript) -> Iterator[tuple[Syntax, ast.AST]]:
+    """The value under the key of a dictionary that is written out; the whole where it is made in another way."""
+    key = entry.slice.value if isinstance(entry.slice, ast.Constant) else None
+    made = [v for _, v in code.bindings(entry.value)] if isinstance(entry.value, (ast.Name, ast.Attribute)) else []
+    for value in made:
+        if isinstance(value, ast.Dict) and None not in value.keys:
+            yield from ((code, v) for k, v in zip(value.keys, value.values, strict=True)
+                        if isinstance(k, ast.Constant) and k.value == key)  # fmt: skip
+        else:
+            yield code, value
+    if not made:
         yield code, entry.value
 
 

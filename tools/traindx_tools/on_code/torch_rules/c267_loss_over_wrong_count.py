@@ -129,8 +129,11 @@ def _read(node: ast.expr) -> ast.expr:
 
 def _is_mean(code: Syntax, value: ast.expr) -> bool:
     """Whether a value is what a criterion of torch gives for a batch: its mean."""
-    call = code.origin(_read(value))
-    if not isinstance(call, ast.Call):
+    read = _read(value)
+    call = code.origin(read)
+    changed = (a for a in code.of(ast.AugAssign) if code.scope(a) is code.scope(value))
+    weighed = any(written(a.target) == written(read) for a in changed)
+    if not isinstance(call, ast.Call) or weighed:
         return False
     if last_name(call.func) in _FUNCTIONS:
         return code.qualified(call.func).startswith("torch.") and _averages(call)

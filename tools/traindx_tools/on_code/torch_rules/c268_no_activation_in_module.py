@@ -93,8 +93,18 @@ def _sequences(code: Syntax) -> Iterator[Finding]:
         trained = [c for c in code.calls("parameters") if isinstance(c.func, ast.Attribute)
                    and code.origin(c.func.value) is call and isinstance(code.parent(c), ast.Call)]  # fmt: skip
         chained = list(pairwise(linear))
-        if trained and chained and not any(_narrow(code, a, b) for a, b in chained):
+        if not trained or not chained or _taken_apart(code, target.id):
+            continue
+        if not any(_narrow(code, a, b) for a, b in chained):
             yield _finding(code, call, target.id, len(linear))
+
+
+def _taken_apart(code: Syntax, name: str) -> bool:
+    """Whether the layers are gone through or picked one by one: what lies between them is written elsewhere."""
+    loops = [f.iter for f in code.of(ast.For)] + [c.iter for c in code.of(ast.comprehension)]
+    inner = [over.args[0] if isinstance(over, ast.Call) and over.args else over for over in loops]
+    picked = [s.value for s in code.of(ast.Subscript)]
+    return any(isinstance(n, ast.Name) and n.id == name for n in (*inner, *picked))
 
 
 def _is_layer(code: Syntax, call: ast.Call) -> bool:

@@ -13,6 +13,7 @@ alone; and one group over the last layers (a probe on fixed features).
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -188,7 +189,22 @@ def _judged(project: Project, loop: TrainingLoop, held: _Held, whole: Instance, 
         return
     weak = upstream or not any(learns(p) for _, part in out for p in submodules(part) or [part])
     unsure = any(isinstance(p, Thing) and p.short.startswith("Module") and not taken[id(p)] for _, p in parts)
-    yield _finding(held, whole, out, calls, weak, () if unsure else _patch(project, held, out))
+    later = _stored_later(project, held.event, out[0][1]) if len(out) == 1 else None
+    patch = () if unsure else _patch(project, held, out) if later is None else _behind(held, later)
+    yield _finding(held, whole, out, calls, weak, patch, later)
+
+
+def _stored_later(project: Project, made: Event, part: Value) -> Event | None:
+    """The first store of this part behind the making of the optimizer, which can hold only what was there before."""
+    after = itertools.islice(itertools.dropwhile(lambda e: e is not made, project.events), 1, None)
+    return next((e for e in after if e.kind == "store" and e.name.startswith("attribute.") and e.args
+                 and unwrap(e.args[0]) is unwrap(part)), None)  # fmt: skip
+
+
+def _behind(held: _Held, later: Event) -> tuple[Patch, ...]:
+    """The optimizer built behind the store, where both stand in one block."""
+    same = later.file is held.event.file
+    return optimizers.built_later(later.file, held.event.node, later.node) if same else ()
 
 
 def _taken(held: _Held, whole: Instance, path: str, part: Value) -> bool:
@@ -283,7 +299,7 @@ def _on_purpose(held: _Held) -> bool:
 
 
 def _finding(held: _Held, whole: Instance, out: list[tuple[str, Value]], calls: dict[int, _Called], weak: bool,
-             patch: tuple[Patch, ...]) -> Finding:  # fmt: skip
+             patch: tuple[Patch, ...], later: Event | None = None) -> Finding:  # fmt: skip
     event, names = held.event, [path for path, _ in out]
     listed = ", ".join(f"`{n}`" for n in names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
     path, part = out[0]
@@ -292,9 +308,13 @@ def _finding(held: _Held, whole: Instance, out: list[tuple[str, Value]], calls: 
     how = "match none of the names that its groups are chosen by" if held.choices else "are in none of its groups"
     if len(names) == 1:
         how = how.replace("match ", "matches ").replace("are in", "is in")
+    when = f"{listed} of {whole.klass.info.name} ({used}) {how} (optimizer at {event.file.path}:{event.line})"
+    if later is not None:
+        was, now = ("replaced", "the new one") if len(later.args) > 1 else ("put there", "it")
+        when = (f"{listed} of {whole.klass.info.name} ({used}) was {was} at {later.file.path}:{later.line}, after the "
+                f"optimizer was built at {event.file.path}:{event.line}: {now} {how}")
     return RULE.finding(
-        f"{listed} of {whole.klass.info.name} ({used}) {how} (optimizer at {event.file.path}:{event.line}), no other "
-        "optimizer holds "
+        f"{when}, no other optimizer holds "
         + ("it: it gets gradients and stays at its initialisation" if len(names) == 1 else
            "them: they get gradients and stay at their initialisation"),
         location(event),

@@ -1,0 +1,210 @@
+"""Each result of a verification: the faulty case, its healthy twin, and broken input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scripted import diagnosis, fix, replace_line
+
+from traindx.effect import Level, level_of
+from traindx.executed import Executed
+from traindx.hindrances import Change
+from traindx.model import Evidence, Verification
+from traindx.results import Baseline, BaselineRun, Compared, settled, wants_more
+from traindx.verify import NewRun, Outcome
+from traindx_tools.finding import Bearing, Finding, Location, Severity
+
+FLAT = Finding(rule="L201", title="Flat", severity=Severity.HIGH, bearing=Bearing.SIGN,
+               statement="loss is flat", where=Location(step=40.0), source="log.txt")
+CITED = Evidence(id="E1", statement="loss is flat", value="2.3", place="log.txt:1", strength="ran", bearing="cause",
+                 rule="L201", finding=FLAT.to_json())
+FALLS = fix(replace_line("learning_rate = 0.1")).model_copy(update={"metric": "loss falls"})
+VAGUE = FALLS.model_copy(update={"metric": "no second place sets it"})
+FAULT = diagnosis(FALLS)
+PASSED = Verification(passed=False, result="passed_effect_not_shown", reasons=("the command passed",))
+NOTHING = NewRun()
+YES, NO = Executed("yes", "the changed line train.py:4 was executed"), Executed("no", "it was not executed")
+
+
+def run(end: float, *findings: Finding, noise: float = 0.0, last_step: float | None = 200.0) -> NewRun:
+    values = end + noise * np.random.default_rng(int(end * 100)).normal(size=100)
+    return NewRun(findings, last_step, None, {"loss": float(values[-1])}, {"loss": level_of(values)})
+
+
+def ended(folder: Path, code: int | None = 0, text: str = "fine\n", **how: bool) -> Outcome:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "output.log").write_text(text)
+    return Outcome(folder, code, how.get("timed_out", False), False, False, 1.0)
+
+
+def traceback(kind: str, said: str, line: int = 4) -> str:
+    frame = f'  File "/w/train.py", line {line}, in <module>\n    f()\n'
+    return f"Traceback (most recent call last):\n{frame}{kind}: {said}\n"
+
+
+def verdict(before: Sequence[BaselineRun], after: NewRun, checked: Verification = PASSED, *, option=FALLS,
+            executed: Executed = YES, outcomes: Sequence[Outcome] = (), old: NewRun = NOTHING,
+            skipped: str = "", evidence: Evidence | None = None, needed: float = 0.0) -> Verification:
+    fault = FAULT if evidence is None else diagnosis(option, evidence=(evidence,))
+    changes = (Change("train.py", "a\nb\nc\nold\n", "a\nb\nc\nnew\n"),)
+    return settled(checked, Compared(fault, option, old, outcomes, (after,), Baseline(tuple(before), skipped), executed,
+                                     changes, needed))
+
+
+def failed(*reasons: str) -> Verification:
+    return Verification(passed=False, result="failed", reasons=reasons or ("the command ended with exit code 1",))
+
+
+# fixed
+
+
+def test_a_promised_metric_beyond_the_spread_is_fixed() -> None:
+    found = verdict([BaselineRun(run(2.3, noise=0.02))], run(0.4, noise=0.02))
+    assert (found.result, found.passed) == ("fixed", True)
+    assert "loss, which should go down, went from 2.301 to 0.4073" in found.reasons[0]
+
+
+def test_an_error_of_the_unfixed_code_that_is_gone_is_fixed(tmp_path: Path) -> None:
+    broken = ended(tmp_path / "b", 1, traceback("ValueError", "shapes (3,) (4,)"))
+    found = verdict([BaselineRun(NewRun(), broken)], NewRun(), option=VAGUE)
+    assert found.result == "fixed"
+    assert "the unfixed code ends with ValueError, and not with the fix" in found.reasons[0]
+
+
+@pytest.mark.parametrize(("code", "how", "said"), [
+    (1, {}, "ends with exit code 1"), (None, {"timed_out": True}, "does not end in time")])
+def test_a_command_that_fails_on_the_unfixed_code_and_passes_is_fixed(tmp_path: Path, code: int | None,
+                                                                     how: dict[str, bool], said: str) -> None:
+    found = verdict([BaselineRun(NewRun(), ended(tmp_path / "b", code, **how))], NewRun(), option=VAGUE)
+    assert (found.result, said in found.reasons[0]) == ("fixed", True)
+
+
+def test_a_cited_finding_that_is_gone_is_fixed_and_one_that_never_came_shows_nothing() -> None:
+    shown = verdict([BaselineRun(run(2.3, FLAT))], run(2.29), option=VAGUE, evidence=CITED)
+    assert (shown.result, "L201" in shown.reasons[0]) == ("fixed", True)
+    never = verdict([BaselineRun(run(2.3))], run(2.29), option=VAGUE, evidence=CITED)
+    assert never.result == "passed_effect_not_shown"
+    silent = verdict([BaselineRun(run(2.3, FLAT))], NewRun(), option=VAGUE, evidence=CITED)
+    assert silent.result == "passed_effect_not_shown", "a run that measures nothing shows no finding either"
+
+
+def test_nan_that_is_gone_is_fixed(tmp_path: Path) -> None:
+    found = verdict([BaselineRun(run(2.3), ended(tmp_path / "b"), nonfinite=True)], run(2.3), option=VAGUE)
+    assert found.result == "fixed"
+
+
+def test_an_error_that_only_the_copy_has_proves_nothing(tmp_path: Path) -> None:
+    lacks = ended(tmp_path / "b", 1, traceback("FileNotFoundError", "data/train.bin"))
+    assert verdict([BaselineRun(NewRun(), lacks)], NewRun(), option=VAGUE).result == "passed_effect_not_shown"
+    seen = Finding(rule="L501", title="Error", severity=Severity.CRITICAL, bearing=Bearing.CAUSE,
+                   statement="FileNotFoundError at train.py:4", where=Location(file="log.txt", line=4),
+                   source="log.txt")
+    assert verdict([BaselineRun(NewRun(), lacks)], NewRun(), option=VAGUE, old=NewRun((seen,))).result == "fixed"
+
+
+# passed, effect not shown
+
+
+@pytest.mark.parametrize(("before", "after", "option", "why"), [
+    (run(0.1089, noise=0.02), run(0.0956, noise=0.02), FALLS, "within the spread"),
+    (NewRun(), NewRun(), FALLS, "was not measured by both runs"),
+    (run(2.3), run(0.4), VAGUE, "is no metric that two runs can be compared by"),
+])
+def test_what_shows_nothing_asks_the_person(before: NewRun, after: NewRun, option, why: str) -> None:
+    found = verdict([BaselineRun(before)], after, option=option)
+    assert (found.result, found.passed, found.failed, found.decided) == ("passed_effect_not_shown", False, False, False)
+    assert why in found.reasons[0]
+
+
+def test_without_a_baseline_a_metric_shows_nothing_and_a_fault_that_was_passed_does() -> None:
+    skipped = "not run, as you wished (--no-baseline)"
+    metric = verdict([], run(0.4), skipped=skipped, old=run(2.3))
+    assert metric.result == "passed_effect_not_shown"
+    assert skipped in metric.reasons[0]
+    assert f"no baseline: {skipped}" in metric.notes
+    passed = verdict([], run(0.4), skipped=skipped, old=run(2.3, FLAT), evidence=CITED, needed=140.0)
+    assert passed.result == "fixed"
+    short = verdict([], run(0.4, last_step=100.0), skipped=skipped, old=run(2.3, FLAT), evidence=CITED, needed=140.0)
+    assert short.result == "passed_effect_not_shown"
+
+
+# no effect
+
+
+def test_a_promised_metric_that_is_the_same_in_every_record_is_no_effect() -> None:
+    found = verdict([BaselineRun(run(2.3, noise=0.02))], run(2.3, noise=0.02))
+    assert (found.result, found.failed) == ("no_effect", True)
+    assert "is the same in every one of 100 records" in found.reasons[0]
+
+
+def test_a_promised_metric_that_moved_the_other_way_is_no_effect() -> None:
+    assert verdict([BaselineRun(run(0.4))], run(2.3)).result == "no_effect"
+
+
+def test_a_fault_that_is_seen_as_before_is_no_effect() -> None:
+    found = verdict([BaselineRun(run(2.3, FLAT))], run(2.3, FLAT), failed("the old finding is back"), evidence=CITED)
+    assert found.result == "no_effect"
+    assert "measured and stayed" in found.lesson
+
+
+# not executed
+
+
+def test_a_command_that_does_not_execute_the_change_verifies_nothing(tmp_path: Path) -> None:
+    same = verdict([BaselineRun(run(0.1))], run(0.1), executed=NO)
+    assert (same.result, same.decided) == ("not_executed", False)
+    lucky = verdict([BaselineRun(NewRun(), ended(tmp_path / "b", 1))], NewRun(), executed=NO)
+    assert lucky.result == "not_executed", "what comes and goes by itself is not the fix's doing"
+    untold = verdict([BaselineRun(run(2.3))], run(0.4), executed=Executed("unknown", "config.yaml is no Python file"))
+    assert untold.result == "fixed"
+
+
+# failed
+
+
+def test_a_new_error_counts_against_the_change(tmp_path: Path) -> None:
+    new = ended(tmp_path / "a", 1, traceback("ValueError", "some parameters appear in more than one group"))
+    found = verdict([BaselineRun(run(2.3), ended(tmp_path / "b"))], NewRun(), failed(), outcomes=[new])
+    assert found.result == "failed"
+    assert found.own_error == "ValueError: some parameters appear in more than one group"
+    assert "says nothing of the cause" in found.lesson
+
+
+def test_an_error_that_the_unfixed_code_has_too_is_none_of_its_own(tmp_path: Path) -> None:
+    old = ended(tmp_path / "b", 1, traceback("RuntimeError", "step 12 of 400"))
+    new = ended(tmp_path / "a", 1, traceback("RuntimeError", "step 13 of 400"))
+    found = verdict([BaselineRun(NewRun(), old)], NewRun(), failed(), outcomes=[new])
+    assert (found.result, found.own_error) == ("failed", "")
+    assert "fails on the unfixed code as well" in found.reasons[-1]
+    assert "not measured" in found.lesson
+
+
+def test_without_a_baseline_an_error_is_its_own_where_it_goes_through_a_changed_line(tmp_path: Path) -> None:
+    through = ended(tmp_path / "a", 1, traceback("ValueError", "twice", line=4))
+    beside = ended(tmp_path / "c", 1, traceback("ValueError", "twice", line=2))
+    assert verdict([], NewRun(), failed(), outcomes=[through], skipped="x").own_error == "ValueError: twice"
+    assert verdict([], NewRun(), failed(), outcomes=[beside], skipped="x").own_error == ""
+
+
+# how often the unfixed code is run
+
+
+def test_the_unfixed_code_is_run_again_where_that_tells_more(tmp_path: Path) -> None:
+    case = Compared(FAULT, FALLS, NewRun(), (), (), Baseline(), Executed("unknown"))
+    one, other = BaselineRun(run(2.3)), BaselineRun(run(2.2))
+    assert wants_more(case, Baseline((one,)), intermittent=False)
+    assert not wants_more(case, Baseline((one, one)), intermittent=False), "bit for bit the same: no spread"
+    assert wants_more(case, Baseline((one, other)), intermittent=False)
+    assert not wants_more(case, Baseline((BaselineRun(NewRun()),)), intermittent=False), "nothing was measured"
+    assert wants_more(case, Baseline((BaselineRun(NewRun()),)), intermittent=True)
+    fails = BaselineRun(NewRun(), ended(tmp_path / "b", 1))
+    assert not wants_more(case, Baseline((fails,)), intermittent=True)
+
+
+def test_a_run_whose_levels_are_not_known_is_compared_by_last_values() -> None:
+    found = verdict([BaselineRun(NewRun((), None, None, {"loss": 2.3}))], NewRun((), None, None, {"loss": 0.4}))
+    assert found.result == "fixed"
+    assert Level(0.4).count == 1
