@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from scripted import FIXED, TRAIN, Scripted, approve, diagnosis, examined, fix, replace_line
@@ -36,8 +37,10 @@ def seen(result) -> Verification:
     return found
 
 
-def effects(tmp_path: Path) -> str:
-    return f"echo run >> {tmp_path}/effects; grep -q 'learning_rate = 0.1' train.py"
+def effects(tmp_path: Path, **more: Any) -> Verify:
+    """A verification that leaves a trace outside of the workspace each time it is run."""
+    return Verify(command=f"echo run >> {tmp_path}/effects; grep -q 'learning_rate = 0.1' train.py",
+                  writable=(str(tmp_path),), **more)
 
 
 def runs(tmp_path: Path) -> int:
@@ -120,8 +123,7 @@ def test_the_time_for_repeats_is_bounded(workspace: Path, monkeypatch: pytest.Mo
 
 
 def test_without_a_baseline_it_says_so(workspace: Path, tmp_path: Path) -> None:
-    how = Verify(command=effects(tmp_path), baseline=False)
-    result = start(workspace, verify=how, examine=examined)
+    result = start(workspace, verify=effects(tmp_path, baseline=False), examine=examined)
     assert (result.status, runs(tmp_path)) == ("effect_not_shown", 1)
     assert any("no baseline: not run, as you wished (--no-baseline)" in n for n in seen(result).notes)
 
