@@ -9,8 +9,8 @@ by rule, and with `--show` every finding at or above the level. The exit code is
 are more than one in 2,000 lines.
 
 `--checkout` goes through the public training programs of `public_programs.toml`, each repository at FOLDER/owner/name,
-and holds what is told beside what was judged by hand (`judgements_public.json`). Its exit code is 1 where a finding of
-high severity or above was judged false, or was never judged. `--small` goes through this folder.
+and holds what is told beside what was judged by hand (`judgements/public_programs.json`). Its exit code is 1 where a
+finding of high severity or above was judged false, or was never judged. `--small` goes through this folder.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from scipy.stats import beta
 
@@ -36,6 +36,17 @@ LEAST = 0.001
 AGAINST_UNMEASURED = 1.5
 """Log-odds that a contradiction takes while fewer than SHRINK judgements exist."""
 Key = tuple[str, ...]
+
+
+class Judgement(NamedTuple):
+    """One entry that matched, and whether its failure mode was the cause. `failing`: somebody complains of the run."""
+
+    rule: str
+    role: str
+    bearing: str
+    right: bool
+    failing: bool = True
+
 
 
 @dataclass
@@ -61,8 +72,8 @@ class Counts:
         return max(float(found), LEAST)
 
 
-def entries(files: Iterable[Path]) -> Iterable[tuple[str, str, str, bool]]:
-    """(rule, role, bearing, right) of everything judged; an effect is no cause, so its entries teach nothing about
+def entries(files: Iterable[Path]) -> Iterable[Judgement]:
+    """Everything judged; an effect is no cause, so its entries teach nothing about
     causes."""
     effects = {i for i, m in load_modes_with_effects().items() if m.effect}
     for file in files:
@@ -73,25 +84,28 @@ def entries(files: Iterable[Path]) -> Iterable[tuple[str, str, str, bool]]:
         for case in data["cases"]:
             for rule, role, bearing, mode, right in case["entries"]:
                 if mode not in effects and (data["level"] != "run" or place_of(rule) == "live"):
-                    yield rule, role, bearing, bool(right)
+                    yield Judgement(rule, role, bearing, bool(right))
 
 
-def _public(rows: Iterable[dict[str, Any]]) -> Iterable[tuple[str, str, str, bool]]:
-    """A finding of high or above on a public program claims the fault itself."""
+def _public(rows: Iterable[dict[str, Any]]) -> Iterable[Judgement]:
+    """A finding of high or above on a public program claims the fault itself. Nobody complains of these programs, so
+    they tell of a check, and nothing of how often such findings are the cause where a run fails."""
     for row in rows:
         if row["severity"] in ("critical", "high"):
-            yield row["rule"], "cause", "cause", row["judgement"] == "true"
+            yield Judgement(row["rule"], "cause", "cause", row["judgement"] == "true", failing=False)
 
 
-def table(judged: Iterable[tuple[str, str, str, bool]]) -> str:
+def table(judged: Iterable[Judgement]) -> str:
     """`precision.toml` as text."""
     roles, kinds, checks, sides = Counts(), Counts(), Counts(), Counts()
-    for rule, role, bearing, right in judged:
-        sides.add((role,), right)
-        if role in ROLES:
-            roles.add((role,), right)
-            kinds.add((place_of(rule), role, bearing), right)
-            checks.add((rule, role), right)
+    for one in judged:
+        if one.role in ROLES:
+            checks.add((one.rule, one.role), one.right)
+        if one.failing:
+            sides.add((one.role,), one.right)
+            if one.role in ROLES:
+                roles.add((one.role,), one.right)
+                kinds.add((place_of(one.rule), one.role, one.bearing), one.right)
     out = ["# Written by `python benchmarks/measure_precision.py`; never edited by hand. See catalog/precision.py.", ""]
     share = {role: (roles.right[(role,)] + 0.5) / (roles.judged[(role,)] + 1.0) for role in ROLES}
     for role in ROLES:
@@ -108,7 +122,7 @@ def table(judged: Iterable[tuple[str, str, str, bool]]) -> str:
         place = place_of(key[0])
         mine = [k for k in rate if k[0] == place and k[1] == key[1]]
         total = sum(kinds.judged[k] for k in mine)
-        pooled = sum(rate[k] * kinds.judged[k] for k in mine) / total
+        pooled = sum(rate[k] * kinds.judged[k] for k in mine) / total if total else share[key[1]]
         out.append(f'[[check]]\nrule = "{key[0]}"\nrole = "{key[1]}"\njudged = {checks.judged[key]}\n'
                    f"right = {checks.right[key]}\nbound = {checks.bound(key, pooled):.3f}\n")
     out += [_against(role, sides) for role in COUNTER_ROLES]

@@ -1,8 +1,8 @@
 """Public training programs that nobody here wrote: which they are, and what was judged of the auditor's findings there.
 
 `public_programs.toml` lists repositories with their commits; a reader fetches them, nothing of them is copied here.
-`judgements_public.json` holds what was judged by hand of each finding of medium severity or above, as it was told at
-first sight: "true", "overrated" (what it says holds, and it hardly matters) or "false".
+`judgements/public_programs.json` holds what was judged by hand of each finding of medium severity or above, as it was
+told at first sight: "true", "overrated" (what it says holds, and it hardly matters) or "false".
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from traindx_tools.finding import Finding, Severity
 from traindx_tools.on_code import audit
 
 HERE = Path(__file__).resolve().parent
-LIST, JUDGEMENTS = HERE / "public_programs.toml", HERE / "judgements_public.json"
+LIST, JUDGEMENTS = HERE / "public_programs.toml", HERE / "judgements/public_programs.json"
 _TRAINS = re.compile(r"\.backward\(|value_and_grad|\bgrad\(|\.fit\(|\.learn\(|Trainer\(|\btrain\(")
 _STARTS = re.compile(r"__main__|^(main|app\.run|run)\(|^(for|while)\b|\.ipynb$|\"cells\"", re.MULTILINE)
 _TEST = re.compile(r"(^|/)tests?/|test_|_test\.")

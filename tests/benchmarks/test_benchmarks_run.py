@@ -88,7 +88,7 @@ def test_a_checkout_is_held_beside_what_was_judged(tmp_path: Path) -> None:
 
 
 def test_judgements_are_of_listed_programs() -> None:
-    rows = json.loads((BENCHMARKS / "judgements_public.json").read_text())
+    rows = json.loads((BENCHMARKS / "judgements/public_programs.json").read_text())
     listed = (BENCHMARKS / "public_programs.toml").read_text()
     assert rows
     for row in rows:

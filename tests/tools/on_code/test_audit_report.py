@@ -417,4 +417,4 @@ def test_workflow_commands_escape_what_would_end_them() -> None:
     finding = Finding("C101", "A: title, with signs", Severity.HIGH, Bearing.CAUSE, "50 %\nof it::x",
                       Location(file="a,b:c.py", line=3), "a")
     assert workflow_command(finding) == ("::error endLine=3,file=a%2Cb%3Ac.py,line=3,title=C101 A%3A title%2C with "
-                                         "signs::50 %25%0Aof it::x (direct)")
+                                         "signs::50 %25%0Aof it::x")

@@ -41,7 +41,7 @@ def test_a_hook_of_another_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "strength", "severity"),
+    ("body", "bearing", "severity"),
     [
         ("self.kept.append(output)", Bearing.CAUSE, Severity.HIGH),
         ("if self.on:\n            self.kept.append(output)", Bearing.SIGN, Severity.HIGH),
