@@ -74,6 +74,15 @@ class AuditCode(Arguments):
     patches: bool = Field(False, description="Show the proposed changes too. They are proposals: nothing is applied.")
 
 
+class ExamineData(Arguments):
+    """Arguments of examine_data."""
+
+    paths: Paths
+    rule: str = Field("", max_length=60, description="Only rules whose id begins so: 'D1', 'D104'.")
+    min_severity: Severity = Field("info", description="Leave out what is less severe.")
+    seconds: float = Field(30.0, ge=1.0, le=300.0, description="Time; what was not read by then is named.")
+
+
 class Jaxpr(Arguments):
     """Arguments of jaxpr."""
 

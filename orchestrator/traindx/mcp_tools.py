@@ -216,6 +216,19 @@ def audit_code(reach: Reach, given: asked.AuditCode, say: Say) -> str:
     return _listing(lines, f"{len(wanted)} of {len(result.findings)} findings in {len(result.texts)}{of} files", notes)
 
 
+def examine_data(reach: Reach, given: asked.ExamineData, say: Say) -> str:
+    """What data files hold: one finding a line, then what was read and what was not."""
+    from traindx.data_report import lines_of
+    from traindx_tools.on_data import examine
+    from traindx_tools.on_data.examination import require_data
+
+    admitted = _logs(reach, given.paths, say)
+    report = examine(admitted.files, seconds=given.seconds)
+    require_data(report, given.paths)
+    wanted = list(_wanted(report.findings, given.rule, given.min_severity))
+    return "\n".join([*lines_of(report, wanted), *(f"note: {n}" for n in _notes(admitted.left_out))]) + "\n"
+
+
 def jaxpr(reach: Reach, given: asked.Jaxpr, say: Say) -> str:
     """What a JAX function became when it was traced. Raises BadUsage without consent: the file would be executed."""
     from traindx.commands.jaxpr import summary_of
@@ -364,6 +377,12 @@ TOOLS: dict[str, Tool] = {t.name: t for t in (
          "Static audit of PyTorch and JAX training code, never imported or run: one finding a line with file, line, "
          "quoted code and measured values.",
          asked.AuditCode, audit_code, "rule, min_severity, fewer paths"),
+    Tool("examine_data", "What data files hold",
+         "Reads data files (npz, npy, pt with plain tensors, parquet, arrow, JSON lines, CSV, tar, HDF5, token files, "
+         "folders of pictures or sounds) in bounds and without executing them, and judges shards, fields and rows "
+         "against each other: NaN, extremes, another scale, another label map, shuffled or shifted labels, copies "
+         "across splits, damage.",
+         asked.ExamineData, examine_data, "rule, min_severity, fewer paths"),
     Tool("jaxpr", "What a JAX function became",
          "The jaxpr of a JAX function in few lines: inputs, outputs, what each line of code became, loops, keys used "
          "twice, unguarded logarithms and divisions, what cuts gradients. Traced for types, but importing the file "

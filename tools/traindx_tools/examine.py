@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from traindx_tools import on_data
 from traindx_tools.artifact import Artifact
 from traindx_tools.catalog.catalog import load_catalog
 from traindx_tools.catalog.fitting import Circumstances
@@ -211,13 +212,15 @@ def examine(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | No
     files = _each_once([*scope.judged, *named_code(told, base)])[:MOST_CODE_FILES]
     code = audit(files)
     memory, unread = _memory_snapshots(artifacts)
-    every = _EveryRun(files, (*without_names(code.findings, files), *told, *memory), symptom, _prefixes(base), unread)
+    data = on_data.of_run(reading.parts, files, base)
+    seen = (*without_names(code.findings, files), *told, *memory, *data.findings)
+    every = _EveryRun(files, seen, symptom, _prefixes(base), unread)
     runs, apart = every.of(reading.without(outside(scope)))
     chosen = choose(runs, asked.which, symptom)
-    shown = every.shown
-    notes = (shown(apart), *(f"{shown(a.path)}: {a.note}" for a in (*chosen.run.artifacts, *code.notes) if a.note),
-             *dict.fromkeys(every.failures))
-    run = replace(chosen.run, artifacts=tuple(replace(a, path=shown(a.path)) for a in chosen.run.artifacts))
+    shown, read = every.shown, data.among(chosen.run.artifacts)
+    notes = (shown(apart), *(f"{shown(a.path)}: {a.note}" for a in (*read, *code.notes) if a.note),
+             *dict.fromkeys((*every.failures, *data.notes)))
+    run = replace(chosen.run, artifacts=tuple(replace(a, path=shown(a.path)) for a in read))
     return Examination(tuple(str(p) for p in paths), symptom, run, files, chosen.findings, chosen.verdict,
                        tuple(n for n in notes if n), scope, runs, chosen.one.number, every.prefixes)
 

@@ -1,0 +1,52 @@
+"""Which rows are copies of which: hashes over the inputs, for exact copies."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from traindx_tools.on_data.roles import input_fields, label_fields
+from traindx_tools.on_data.summary import mixed
+from traindx_tools.on_data.table import Array, DataSet, Shard
+
+SHORT_TEXT = 20
+"""Characters below which two texts may well be the same."""
+
+
+def signatures(data: DataSet, shard: Shard) -> tuple[Array, Array]:
+    """uint64 shape (rows,): a hash of the inputs of each row; int64: the rows that hold enough to be told apart.
+
+    Rows that are constant (blank pictures) and short texts are left out: they recur by nature.
+    """
+    labels = label_fields(data)
+    names = sorted(
+        n
+        for n in input_fields(shard, labels)
+        if shard.columns[n].kind != "text" or shard.columns[n].digests is not None
+    )
+    out = np.zeros(shard.rows, np.uint64)
+    telling = np.zeros(shard.rows, bool)
+    for place, name in enumerate(names):
+        column, seen = shard.columns[name], shard.summaries[name]
+        if len(seen.digests) != shard.rows:
+            continue
+        out = mixed(out + seen.digests * np.uint64(2 * place + 3))
+        telling |= _tells(column.values, column.kind, bool(column.texts), column.offsets)
+    single = all(int(np.prod(shard.columns[n].row_shape)) < 4 and shard.columns[n].kind == "number" for n in names)
+    if single:
+        telling |= len([n for n in names if shard.columns[n].is_float]) >= 2
+    return out, np.flatnonzero(telling)
+
+
+def _tells(values: Array, kind: str, texts: bool, offsets: Array | None) -> Array:
+    if kind == "text":
+        return np.asarray(values >= SHORT_TEXT) if texts else np.ones(len(values), bool)
+    if offsets is not None:
+        return np.asarray(np.diff(offsets) >= 8)
+    flat = values.reshape(len(values), -1)
+    if flat.shape[1] < 4:
+        return np.zeros(len(values), bool)
+    varied = np.zeros(len(values), bool)
+    for start in range(0, len(flat), 4096):
+        part = np.sort(flat[start : start + 4096, :512], axis=1)
+        varied[start : start + 4096] = (part[:, 1:] != part[:, :-1]).sum(axis=1) >= 3
+    return varied

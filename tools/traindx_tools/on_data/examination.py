@@ -1,0 +1,170 @@
+"""From paths to findings about data: find the files, read each in bounds, group them, judge."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+from typing import Any
+
+from traindx_tools.artifact import Artifact
+from traindx_tools.errors import MissingExtra, UnreadableInput
+from traindx_tools.finding import Finding, Severity
+from traindx_tools.on_data.grouping import Placed, data_sets, joined, with_split
+from traindx_tools.on_data.hints import hints_of, read_jsons
+from traindx_tools.on_data.readers import FORMATS, format_of, read_file
+from traindx_tools.on_data.readers.bounds import Bounds
+from traindx_tools.on_data.readers.folders import FEWEST, PICTURES, SOUNDS, read_folder
+from traindx_tools.on_data.readers.numpy_files import Broken
+from traindx_tools.on_data.table import Damage, DataSet, Shard, View
+from traindx_tools.on_logs.artifacts import discover
+from traindx_tools.rules import rules_in
+
+_log = logging.getLogger(__name__)
+
+ROOM = "traindx_tools.on_data.rules"
+SECONDS = 60.0
+"""Time for `traindx data`; what was not read by then is named."""
+MOST_VALUES = 2**28
+"""Values of all files together that are kept at most: 1 GiB of float32."""
+MOST_UNPACKED = 2**32
+"""Bytes of all packed files together."""
+
+
+@dataclass(frozen=True, eq=False)
+class DataReport:
+    """What was read, what was seen in it, and what was not read."""
+
+    sets: tuple[DataSet, ...]
+    findings: tuple[Finding, ...]
+    artifacts: tuple[Artifact, ...]
+    """Every file that was looked at; a note says why one was refused, sampled or not reached."""
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def wrong(self) -> tuple[Finding, ...]:
+        """The findings that are more than remarks."""
+        return tuple(f for f in self.findings if f.severity is not Severity.INFO)
+
+
+@dataclass
+class _Reading:
+    """What has been read so far."""
+
+    placed: list[Placed] = field(default_factory=list)
+    artifacts: list[Artifact] = field(default_factory=list)
+
+    def take(self, shards: Iterable[Shard], path: str, below: PurePath) -> None:
+        for shard in shards:
+            self.placed.append(with_split(Placed(shard, below)))
+            self.artifacts.append(Artifact(path, shard.format, shard.total, "; ".join(shard.notes)))
+
+
+def examine(
+    paths: Sequence[str | Path],
+    *,
+    seconds: float = SECONDS,
+    settings: Iterable[tuple[str, str, Any]] = (),
+    exclude: frozenset[str] = frozenset(),
+) -> DataReport:
+    """Reads the data files that the paths name (files, folders, globs) and judges them against each other.
+
+    Nothing that a file contains is executed, nothing is written. `seconds`: no file is begun after that time.
+    `settings`: (where, name, value) of the run's configuration, such as its vocabulary size. `exclude`: real paths
+    that are no data. Raises UnreadableInput where a path names nothing.
+    """
+    started = time.monotonic()
+    found = discover(list(paths))
+    files = [
+        (s.local, s.name) for s in found.sources if s.local is not None and os.path.realpath(s.local) not in exclude
+    ]
+    reading = _Reading(artifacts=list(found.left_out))
+    root = _common([p for p, _ in files])
+    _read_all(files, root, started + seconds, reading)
+    sets = data_sets(joined(reading.placed))
+    hints = hints_of(settings, read_jsons(p for p, _ in files), frozenset(p.name for p, _ in files))
+    notes: list[str] = []
+    findings = judged(View(sets, hints), notes)
+    return DataReport(sets, findings, tuple(reading.artifacts), tuple(notes), time.monotonic() - started)
+
+
+def judged(view: View, notes: list[str]) -> tuple[Finding, ...]:
+    """What the observations see, the worst first. One that fails on an input is named in `notes` and skipped."""
+    found: list[Finding] = []
+    for module in rules_in(ROOM):
+        try:
+            found += module.check(view)
+        except Exception as error:  # noqa: BLE001 - one broken observation must not cost a person the others
+            _log.debug("rule %s failed", module.rule.id, exc_info=True)
+            notes.append(
+                f"rule {module.rule.id} failed on this input ({type(error).__name__}: {error}) and was skipped"
+            )
+    return tuple(sorted(found, key=lambda f: (-f.severity.rank, f.rule)))
+
+
+def _common(files: Sequence[Path]) -> Path:
+    parents = [os.path.dirname(os.path.abspath(f)) for f in files]
+    return Path(os.path.commonpath(parents)) if parents else Path()
+
+
+def _read_all(files: Sequence[tuple[Path, str]], root: Path, ends: float, reading: _Reading) -> None:
+    media = {kind: [(p, n) for p, n in files if p.suffix.lower() in kind] for kind in (PICTURES, SOUNDS)}
+    in_folders = {p for kind in media.values() if len(kind) >= FEWEST for p, _ in kind}
+    chosen = [(p, n, f) for p, n, f in _formats(files, reading) if p not in in_folders]
+    share = max(1, len(chosen))
+    bounds = Bounds(
+        values=min(2**27, max(2**20, MOST_VALUES // share)),
+        ends=ends,
+        unpacked=min(2**30, max(2**26, MOST_UNPACKED // share)),
+    )
+    for path, name, form in sorted(chosen, key=lambda c: c[0].stat().st_size):
+        if bounds.over:
+            reading.artifacts.append(Artifact(name, form, note="not read: the time was used up"))
+            continue
+        _read_one(path, name, form, bounds, root, reading)
+    for kind, found in media.items():
+        if len(found) >= FEWEST:
+            below = sorted((p, str(Path(os.path.abspath(p)).relative_to(root))) for p, _ in found)
+            reading.take(
+                read_folder(below, os.path.relpath(root), kind is SOUNDS, bounds),
+                os.path.relpath(root),
+                PurePath(root.name),
+            )
+
+
+def _formats(files: Sequence[tuple[Path, str]], reading: _Reading) -> Iterator[tuple[Path, str, str]]:
+    for path, name in files:
+        try:
+            form = format_of(path)
+        except OSError as error:
+            reading.artifacts.append(Artifact(name, "unknown", note=f"not read: {error.strerror}"))
+            continue
+        if form is not None:
+            yield path, name, form
+
+
+def _read_one(path: Path, name: str, form: str, bounds: Bounds, root: Path, reading: _Reading) -> None:
+    below = PurePath(os.path.relpath(os.path.abspath(path), root))
+    try:
+        reading.take(read_file(path, name, form, bounds), name, below)
+    except Broken as error:
+        broken = Shard(name, form, {}, 0, 0, damage=(Damage(str(error)),))
+        reading.placed.append(with_split(Placed(broken, below)))
+        reading.artifacts.append(Artifact(name, form, note=f"not read: {error}"))
+    except MissingExtra as error:
+        reading.artifacts.append(Artifact(name, form, note=f"not read: {error}"))
+    except UnreadableInput as error:
+        said = str(error)
+        reading.artifacts.append(Artifact(name, form, note=said if said.startswith("refused") else f"not read: {said}"))
+
+
+def require_data(report: DataReport, paths: Sequence[str | Path]) -> None:
+    """Raises UnreadableInput where not one data file could be read, so that nobody takes silence for health."""
+    if report.sets:
+        return
+    told = "; ".join(f"{a.path}: {a.note}" for a in report.artifacts[:5] if a.note) or "no data file is there"
+    raise UnreadableInput(f"no data could be read in {' '.join(map(str, paths))}: {told}. Read are: {FORMATS}")

@@ -1,0 +1,102 @@
+"""What configuration, manifests and code say of the data: sizes of vocabulary, positions and classes, rows of files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from traindx_tools.on_data.table import Hints
+
+MOST_JSON = 4 * 2**20
+"""Bytes of a JSON file that may be a configuration or a manifest."""
+NAMES = {
+    "vocabulary": ("vocab_size", "n_vocab", "vocabulary_size", "num_embeddings"),
+    "positions": ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "context_length"),
+    "classes": ("num_classes", "n_classes", "num_labels"),
+}
+"""What the sizes are called by transformers, nanoGPT, torchvision and timm."""
+_ROWS = ("rows", "num_rows", "n_rows", "num_examples", "num_samples", "samples", "nsamples", "count", "n", "length")
+
+
+def hints_of(
+    settings: Iterable[tuple[str, str, Any]], jsons: Iterable[tuple[str, Any]], files: frozenset[str]
+) -> Hints:
+    """From settings (where, name, value), parsed JSON files (where, value) and the base names of the data files.
+
+    Of a size that is told twice with different values nothing is taken.
+    """
+    told: dict[str, dict[int, str]] = {}
+    manifests = list(jsons)
+    every = [*settings, *((where, k, v) for where, data in manifests for k, v in _items(data))]
+    for where, name, value in every:
+        for size, names in NAMES.items():
+            if name.rpartition(".")[2].lower() in names and isinstance(value, int) and value > 1:
+                told.setdefault(size, {}).setdefault(value, where)
+    sizes = {k: next(iter(v)) for k, v in told.items() if len(v) == 1}
+    counts, manifest = _counts(manifests, files)
+    return Hints(
+        vocabulary=sizes.get("vocabulary"),
+        positions=sizes.get("positions"),
+        classes=sizes.get("classes"),
+        told_by={k: told[k][v] for k, v in sizes.items()},
+        counts=counts,
+        manifest=manifest,
+    )
+
+
+def _items(data: Any, depth: int = 4) -> Iterator[tuple[str, Any]]:
+    if isinstance(data, dict) and depth:
+        for key, value in list(data.items())[:5000]:
+            yield str(key), value
+            yield from _items(value, depth - 1)
+
+
+def _counts(manifests: Iterable[tuple[str, Any]], files: frozenset[str]) -> tuple[dict[str, int], str]:
+    """Rows by file, from the first JSON that names files and their rows."""
+    for where, data in manifests:
+        found = dict(_rows_of(data, files))
+        if found:
+            return found, where
+    return {}, ""
+
+
+def _rows_of(data: Any, files: frozenset[str], depth: int = 5) -> Iterator[tuple[str, int]]:
+    if not depth:
+        return
+    if isinstance(data, list):
+        for item in data[:100_000]:
+            yield from _rows_of(item, files, depth - 1)
+        return
+    if not isinstance(data, dict):
+        return
+    count = next((data[k] for k in _ROWS if isinstance(data.get(k), int)), None)
+    named = next((Path(v).name for v in data.values() if isinstance(v, str) and Path(v).name in files), None)
+    if named is not None and count is not None:
+        yield named, count
+    for key, value in data.items():
+        base = Path(str(key)).name
+        if base in files and isinstance(value, int):
+            yield base, value
+        elif base in files and isinstance(value, dict):
+            inner = next((value[k] for k in _ROWS if isinstance(value.get(k), int)), None)
+            if inner is not None:
+                yield base, inner
+        else:
+            yield from _rows_of(value, files, depth - 1)
+
+
+def read_jsons(paths: Iterable[Path]) -> Iterator[tuple[str, Any]]:
+    """The JSON files among the paths that are small enough for a configuration; what does not parse is none."""
+    for path in paths:
+        try:
+            if path.suffix.lower() == ".json" and path.stat().st_size <= MOST_JSON:
+                yield path.name, json.loads(path.read_bytes())
+        except (OSError, ValueError, RecursionError):
+            continue
+
+
+def flattened_settings(config: Mapping[str, Any], where: str) -> Iterator[tuple[str, str, Any]]:
+    """A configuration as settings."""
+    yield from ((where, name, value) for name, value in _items(config))

@@ -1,0 +1,131 @@
+"""Arrays by name into shards: which arrays have the same rows, which of them belong to which split."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from traindx_tools.errors import UnreadableInput
+from traindx_tools.on_data.names import split_of, without_split
+from traindx_tools.on_data.readers.bounds import Bounds, sampled
+from traindx_tools.on_data.table import Array, Column, Damage, Shard
+
+_WEIGHTS = re.compile(
+    r"[._/](weight|bias|kernel|running_mean|running_var|gamma|beta|exp_avg|exp_avg_sq)s?$|^params[._/]"
+)
+"""Names of parameters: what modules of torch, flax and Keras call theirs."""
+NEAR = 0.1
+"""A field whose length differs by less than this share from that of the rest was meant to have as many rows."""
+
+
+def column_of(name: str, array: Array, file: str) -> Column:
+    """A field from an array. Raises UnreadableInput for objects, which could only be unpickled."""
+    if array.dtype.kind == "O" or array.dtype.hasobject:
+        raise UnreadableInput(f"refused: the array {name!r} holds Python objects, which only unpickling could read")
+    if array.dtype.kind in "US":
+        return text_column(name, [_text(v) for v in array.reshape(len(array), -1)[:, 0].tolist()], file)
+    if array.dtype.kind in "mM":
+        array = array.astype(np.int64)
+    if array.dtype.kind == "c":
+        array = np.stack([array.real, array.imag], axis=-1)
+    return Column(name, "number", array, file)
+
+
+def _text(value: str | bytes) -> str:
+    return value if isinstance(value, str) else value.decode("utf-8", "replace")
+
+
+def text_column(name: str, texts: list[str], file: str) -> Column:
+    """A field of texts: their lengths, a hash of each, and their beginnings."""
+    digests = np.fromiter((digest(t.encode("utf-8", "surrogatepass")) for t in texts), np.uint64, len(texts))
+    lengths = np.fromiter((len(t.strip()) for t in texts), np.int64, len(texts))
+    return Column(name, "text", lengths, file, digests=digests, texts=tuple(t[:2000] for t in texts))
+
+
+def digest(data: bytes) -> int:
+    """A 64-bit hash of bytes."""
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")
+
+
+def sequence_column(name: str, rows: Sequence[Any], file: str) -> Column:
+    """A field of lists of numbers: an array where all have the same length, else items and offsets."""
+    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+    items = np.concatenate([np.asarray(r) for r in rows]) if lengths.sum() else np.empty(0, np.int64)
+    if len(lengths) and (lengths == lengths[0]).all() and lengths[0]:
+        return Column(name, "number", items.reshape(len(rows), -1), file)
+    return Column(name, "sequence", items, file, offsets=np.concatenate([[0], np.cumsum(lengths)]))
+
+
+def shards_of(
+    arrays: Mapping[str, Array],
+    name: str,
+    form: str,
+    bounds: Bounds,
+    *,
+    damage: tuple[Damage, ...] = (),
+    files: Mapping[str, str] | None = None,
+) -> tuple[Shard, ...]:
+    """The shards that named arrays make: one a split, where the names say which.
+
+    Arrays without rows of their own (a mean, a list of class names) are left out; `odd_lengths` names those that have
+    nearly as many rows as the others. Raises UnreadableInput.
+    """
+    if {"weight", "bias"} <= arrays.keys() or sum(bool(_WEIGHTS.search(key)) for key in arrays) > len(arrays) // 4:
+        raise UnreadableInput("holds weights, no data")
+    by_split: dict[str, dict[str, Array]] = {}
+    for key, array in arrays.items():
+        if array.ndim and len(array):
+            by_split.setdefault(split_of(key), {})[key] = array
+    if "" in by_split and len(by_split) > 1:
+        by_split.pop("")
+    made = [_shard(split, found, name, form, bounds, damage, files or {}) for split, found in by_split.items()]
+    if not made:
+        raise UnreadableInput("holds no array with rows")
+    return tuple(made)
+
+
+def _shard(
+    split: str,
+    arrays: Mapping[str, Array],
+    name: str,
+    form: str,
+    bounds: Bounds,
+    damage: tuple[Damage, ...],
+    files: Mapping[str, str],
+) -> Shard:
+    votes = Counter(len(a) for a in arrays.values())
+    total = max(votes, key=lambda n: (votes[n], n))
+    odd = {k: len(a) for k, a in arrays.items() if len(a) != total and abs(len(a) - total) < NEAR * total}
+    columns: dict[str, Column] = {}
+    numbers: Array | None = None
+    widest = max((int(np.prod(a.shape[1:])) for a in arrays.values() if len(a) == total), default=1)
+    for key, array in arrays.items():
+        if len(array) != total:
+            continue
+        _, chosen = sampled(np.broadcast_to(np.empty(1, np.int8), (total, widest)), bounds)
+        numbers = chosen
+        rows = array if chosen is None else array[chosen]
+        field = without_split(key)
+        field = key if field in columns else field
+        columns[field] = column_of(field, rows, files.get(key, name))
+    rows_read = total if numbers is None else len(numbers)
+    sampled_note = (
+        () if numbers is None else (f"{rows_read:,} of {total:,} rows were looked at, in blocks over the file",)
+    )
+    return Shard(
+        name,
+        form,
+        columns,
+        rows_read,
+        total,
+        split=split,
+        numbers=numbers,
+        damage=damage,
+        notes=sampled_note,
+        odd_lengths=odd,
+    )

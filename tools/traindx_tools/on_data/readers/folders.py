@@ -1,0 +1,91 @@
+"""Folders of pictures or sounds: the headers of the files are the rows, the folder of each is its label."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from traindx_tools.errors import UnreadableInput
+from traindx_tools.on_data.names import split_of
+from traindx_tools.on_data.readers.arrays import digest
+from traindx_tools.on_data.readers.bounds import Bounds
+from traindx_tools.on_data.readers.pictures import picture_header
+from traindx_tools.on_data.readers.records import columns_of
+from traindx_tools.on_data.readers.sound import wave_header
+from traindx_tools.on_data.table import Column, Damage, Shard
+
+PICTURES = frozenset({".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp"})
+SOUNDS = frozenset({".wav"})
+MOST_FILE = 2**26
+"""Bytes of one file that are read."""
+FEWEST = 8
+"""Files that make a set."""
+
+
+def read_folder(files: Sequence[tuple[Path, str]], name: str, sounds: bool, bounds: Bounds) -> tuple[Shard, ...]:
+    """The files as rows, a shard a split. `files`: each with its name below the folder. Raises UnreadableInput."""
+    if len(files) < FEWEST:
+        raise UnreadableInput("too few files for a data set")
+    header = wave_header if sounds else picture_header
+    by_split: dict[str, list[tuple[Path, str]]] = {}
+    for path, below in files:
+        by_split.setdefault(next(filter(None, map(split_of, Path(below).parts[:-1])), ""), []).append((path, below))
+    labels = {label: i for i, label in enumerate(sorted({_label(below) for _, below in files}))}
+    return tuple(
+        _shard(found, name, split, labels, header, "sounds" if sounds else "pictures", bounds)
+        for split, found in by_split.items()
+    )
+
+
+def _label(below: str) -> str:
+    return Path(below).parent.name
+
+
+def _shard(
+    files: Sequence[tuple[Path, str]],
+    name: str,
+    split: str,
+    labels: Mapping[str, int],
+    header: Callable[[bytes], dict[str, int]],
+    form: str,
+    bounds: Bounds,
+) -> Shard:
+    rows: list[dict[str, Any]] = []
+    names: list[str] = []
+    damage: list[Damage] = []
+    notes: list[str] = []
+    for path, below in files:
+        if bounds.over or len(rows) >= bounds.rows:
+            notes.append(f"only {len(rows):,} of {len(files):,} files were read")
+            break
+        with path.open("rb") as stream:
+            data = stream.read(MOST_FILE)
+        try:
+            row: dict[str, Any] = dict(header(data))
+        except UnreadableInput as error:
+            damage.append(Damage(str(error), row=len(rows)))
+            row = {}
+        rows.append({**row, "bytes": len(data), "content": digest(data)})
+        names.append(below)
+    contents = np.array([r.pop("content") for r in rows], np.uint64)
+    columns = columns_of(rows, name)
+    columns["content"] = Column(
+        "content", "text", np.array([r["bytes"] for r in rows], np.int64), name, digests=contents
+    )
+    if len(labels) > 1:
+        columns["label"] = Column("label", "number", np.array([labels[_label(n)] for n in names], np.int64), name)
+    shown = f"{name}/{split}" if split else name
+    return Shard(
+        shown,
+        form,
+        columns,
+        len(rows),
+        len(files),
+        split=split,
+        row_names=tuple(names),
+        damage=tuple(damage),
+        notes=tuple(notes),
+    )

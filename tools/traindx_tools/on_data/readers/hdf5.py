@@ -1,0 +1,62 @@
+"""HDF5 through h5py: data sets of this very file. Links to other files, virtual and external storage are refused."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+from traindx_tools.errors import MissingExtra, UnreadableInput
+from traindx_tools.on_data.readers.arrays import shards_of
+from traindx_tools.on_data.readers.bounds import Bounds
+from traindx_tools.on_data.readers.numpy_files import Broken
+from traindx_tools.on_data.table import Array, Shard
+
+DEPTH = 8
+MOST_SETS = 1000
+
+
+def read_hdf5(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
+    """The data sets that have rows. Raises UnreadableInput, MissingExtra."""
+    try:
+        import h5py
+    except ImportError as missing:
+        raise MissingExtra("Reading HDF5", "h5py", "data") from missing
+    try:
+        with h5py.File(path, "r") as file:
+            found: dict[str, Any] = {}
+            _collect(h5py, file, "", found, 0)
+            arrays = {n: _read(n, d, bounds) for n, d in found.items()}
+    except OSError as error:
+        raise Broken(f"the HDF5 file is damaged ({str(error)[:100]})") from None
+    return shards_of(arrays, name, "hdf5", bounds)
+
+
+def _collect(h5py: Any, group: Any, before: str, found: dict[str, Any], depth: int) -> None:
+    if depth > DEPTH or len(found) > MOST_SETS:
+        raise UnreadableInput("refused: it is nested too deeply, or holds too many sets")
+    for key in group:
+        link = group.get(key, getlink=True)
+        if isinstance(link, h5py.ExternalLink):
+            raise UnreadableInput(f"refused: {before}{key} is a link to the file {str(link.filename)[:80]!r}")
+        if isinstance(link, h5py.SoftLink):
+            continue  # what it names is visited under its own name, and it may lead in circles
+        item = group[key]
+        if isinstance(item, h5py.Group):
+            _collect(h5py, item, f"{before}{key}.", found, depth + 1)
+        elif isinstance(item, h5py.Dataset) and item.shape:
+            found[f"{before}{key}"] = item
+
+
+def _read(name: str, data: Any, bounds: Bounds) -> Array:
+    if data.is_virtual or data.external:
+        raise UnreadableInput(f"refused: the values of {name} lie in other files")
+    if data.dtype.hasobject:
+        raise UnreadableInput(f"{name} holds texts or objects of HDF5, which are not read yet")
+    stored = data.id.get_storage_size()
+    claimed = math.prod(data.shape) * data.dtype.itemsize
+    if claimed > bounds.unpacked and claimed > 200 * max(stored, 1):
+        raise UnreadableInput(f"refused: {name} would unpack to {claimed:,} bytes from {stored:,}")
+    most = max(1, bounds.unpacked // max(1, math.prod(data.shape[1:]) * data.dtype.itemsize))
+    array: Array = data[:most] if len(data) > most else data[()]
+    return array

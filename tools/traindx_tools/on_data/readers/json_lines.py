@@ -1,0 +1,113 @@
+"""JSON lines, and a JSON file that is one list of records."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from traindx_tools.errors import UnreadableInput
+from traindx_tools.on_data.readers.bounds import Bounds
+from traindx_tools.on_data.readers.records import columns_of, flattened
+from traindx_tools.on_data.table import Damage, Shard
+
+MOST_LINE = 2**24
+"""Bytes of one line."""
+FEWEST = 2
+"""Records below which a file is no data set."""
+
+
+def read_json_lines(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
+    """The records of the lines. A line that does not parse is damage. Raises UnreadableInput."""
+    records: list[dict[str, Any]] = []
+    damage: list[Damage] = []
+    notes: list[str] = []
+    with opened(path) as stream:
+        for number, line in enumerate(_lines(stream, bounds, notes)):
+            if len(records) >= bounds.rows or bounds.over:
+                notes.append(f"only the first {len(records):,} records were read")
+                break
+            if line.strip():
+                _take(line, number, records, damage)
+    if len(records) < FEWEST:
+        raise UnreadableInput("no JSON lines" if not damage else f"{damage[0].what} in line {(damage[0].row or 0) + 1}")
+    return (
+        Shard(
+            name,
+            "json lines",
+            columns_of(records, name),
+            len(records),
+            len(records),
+            damage=tuple(damage),
+            notes=tuple(notes),
+        ),
+    )
+
+
+def opened(path: Path) -> IO[bytes]:
+    """The bytes of a file, unpacked where it is gzip."""
+    with path.open("rb") as stream:
+        packed = stream.read(2) == b"\x1f\x8b"
+    return gzip.open(path, "rb") if packed else path.open("rb")  # type: ignore[return-value]
+
+
+def _lines(stream: IO[bytes], bounds: Bounds, notes: list[str]) -> Iterator[bytes]:
+    left = bounds.text
+    while True:
+        try:
+            line = stream.readline(MOST_LINE)
+        except (OSError, EOFError, zlib.error):
+            yield b'{"the packed stream ends early'
+            return
+        if not line:
+            return
+        if len(line) >= MOST_LINE:
+            raise UnreadableInput(f"refused: a line is longer than {MOST_LINE:,} bytes")
+        left -= len(line)
+        if left < 0:
+            notes.append(f"only the first {bounds.text:,} bytes were read")
+            return
+        yield line
+
+
+def _take(line: bytes, number: int, records: list[dict[str, Any]], damage: list[Damage]) -> None:
+    try:
+        record = json.loads(line)
+    except RecursionError:
+        raise UnreadableInput(f"refused: line {number + 1} is nested too deeply") from None
+    except ValueError:
+        damage.append(Damage("a line is no JSON", row=number))
+        return
+    if isinstance(record, dict):
+        records.append(flattened(record))
+    elif isinstance(record, list):
+        records.append({f"c{i}": v for i, v in enumerate(record[:1024])})
+    else:
+        damage.append(Damage("a line is no record", row=number))
+
+
+def read_json(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
+    """A JSON file that is a list of records, or an object with one such list. Raises UnreadableInput."""
+    if path.stat().st_size > bounds.text:
+        raise UnreadableInput(f"larger than {bounds.text:,} bytes: JSON is read as a whole, make it JSON lines")
+    try:
+        data = json.loads(path.read_bytes())
+    except RecursionError:
+        raise UnreadableInput("refused: it is nested too deeply") from None
+    except ValueError as error:
+        raise UnreadableInput(f"no JSON ({str(error)[:80]})") from None
+    lists = (
+        [data]
+        if isinstance(data, list)
+        else [v for v in data.values() if isinstance(v, list)]
+        if isinstance(data, dict)
+        else []
+    )
+    rows = next((v for v in lists if len(v) >= FEWEST and all(isinstance(r, dict) for r in v)), None)
+    if rows is None:
+        raise UnreadableInput("no list of records")
+    records = [flattened(r) for r in rows[: bounds.rows]]
+    return (Shard(name, "json", columns_of(records, name), len(records), len(rows)),)

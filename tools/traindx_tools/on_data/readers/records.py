@@ -1,0 +1,90 @@
+"""Records (dicts of plain values) into columns: what JSON lines, tables of text and tar archives have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from traindx_tools.on_data.readers.arrays import sequence_column, text_column
+from traindx_tools.on_data.table import Column
+
+MOST_FIELDS = 4096
+DEPTH = 2
+"""Levels of nested objects that become fields of their own, "meta.source"."""
+
+
+def flattened(record: Mapping[str, Any], depth: int = DEPTH, before: str = "") -> dict[str, Any]:
+    """The fields of a record with those of the objects in it."""
+    out: dict[str, Any] = {}
+    for key, value in record.items():
+        name = f"{before}{key}"
+        if isinstance(value, dict) and depth > 1:
+            out.update(flattened(value, depth - 1, f"{name}."))
+        else:
+            out[name] = value
+    return out
+
+
+def columns_of(records: Sequence[Mapping[str, Any]], file: str) -> dict[str, Column]:
+    """The fields of flattened records. A field that is missing in a record is an empty cell of it."""
+    names: dict[str, None] = {}
+    for record in records:
+        for key in record:
+            if key not in names and len(names) < MOST_FIELDS:
+                names[key] = None
+    found = {n: _column(n, [r.get(n) for r in records], file) for n in names}
+    return {n: c for n, c in found.items() if c is not None}
+
+
+def _column(name: str, values: list[Any], file: str) -> Column | None:
+    missing = np.fromiter((v is None for v in values), bool, len(values))
+    if missing.all():
+        return Column(name, "number", np.full(len(values), np.nan), file, missing=missing)
+    present = [v for v in values if v is not None]
+    if all(isinstance(v, bool) for v in present) and not missing.any():
+        return Column(name, "number", np.array(values, bool), file)
+    if all(isinstance(v, (int, float)) for v in present):
+        return number_column(name, values, missing, file)
+    if all(isinstance(v, list) for v in present):
+        return _lists(name, values, missing, file)
+    return text_column(name, ["" if v is None else v if isinstance(v, str) else repr(v)[:2000] for v in values], file)
+
+
+def number_column(name: str, values: list[Any], missing: Any, file: str) -> Column:
+    """A field of numbers: integers where all are and none is missing, else float64 with NaN where a cell is empty."""
+    if not missing.any() and all(isinstance(v, int) and -(2**63) <= v < 2**63 for v in values):
+        return Column(name, "number", np.array(values, np.int64), file)
+    array = np.fromiter((np.nan if v is None else _float(v) for v in values), np.float64, len(values))
+    return Column(name, "number", array, file, missing=missing if missing.any() else None)
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf")
+
+
+def _lists(name: str, values: list[Any], missing: Any, file: str) -> Column | None:
+    rows = [[] if v is None else v for v in values]
+    flat = [item for row in rows for item in row]
+    if all(isinstance(i, int) and -(2**63) <= i < 2**63 for i in flat):
+        return sequence_column(name, [np.asarray(r, np.int64) for r in rows], file)
+    if all(isinstance(i, (int, float)) for i in flat):
+        return sequence_column(name, [[_float(i) for i in r] for r in rows], file)
+    if all(isinstance(i, list) for i in flat):
+        try:
+            array = np.array(rows, np.float64)
+        except (ValueError, TypeError, OverflowError):
+            return None
+        return Column(name, "number", array, file)
+    return text_column(name, ["\n".join(map(_said, r)) for r in rows], file)
+
+
+def _said(item: Any) -> str:
+    """A turn of a conversation, or another item of a list, as text."""
+    if isinstance(item, dict):
+        return " ".join(str(v) for v in item.values() if isinstance(v, (str, int, float)))
+    return str(item)

@@ -1,0 +1,166 @@
+"""Tar archives in WebDataset's form: files that share a name up to the first dot are the fields of one record.
+
+Members are read from the stream and never unpacked to disk; links, devices and names that lead out are refused.
+"""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+
+from traindx_tools.errors import UnreadableInput
+from traindx_tools.on_data.readers.arrays import digest
+from traindx_tools.on_data.readers.bounds import Bounds
+from traindx_tools.on_data.readers.numpy_files import Broken, array_from
+from traindx_tools.on_data.readers.pictures import picture_header
+from traindx_tools.on_data.readers.records import columns_of, flattened
+from traindx_tools.on_data.readers.sound import wave_header
+from traindx_tools.on_data.table import Column, Damage, Shard
+
+MOST_MEMBER = 2**26
+"""Bytes of one member that are read."""
+_INTEGER = frozenset({"cls", "cls2", "index", "label"})
+_TEXT = frozenset({"txt", "text", "transcript", "caption"})
+_PICTURE = frozenset({"jpg", "jpeg", "png", "gif", "bmp", "webp"})
+
+
+def read_tar(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
+    """The records of an archive. Raises UnreadableInput; Broken where the archive ends early."""
+    keys: list[str] = []
+    records: list[dict[str, Any]] = []
+    arrays: dict[str, list[Any]] = {}
+    damage: list[Damage] = []
+    notes: list[str] = []
+    try:
+        with tarfile.open(path, "r:*") as archive:
+            for key, field, data in _members(archive):
+                if not keys or keys[-1] != key:
+                    if len(records) >= bounds.rows or bounds.over:
+                        notes.append(f"only the first {len(records):,} records were read")
+                        break
+                    keys.append(key)
+                    records.append({})
+                _take(records[-1], arrays, field, data, len(records) - 1, damage)
+    except (tarfile.TarError, EOFError, OSError) as error:
+        if not records:
+            raise Broken(f"the archive is damaged ({str(error)[:80]})") from None
+        damage.append(Damage(f"the archive ends early, within record {keys[-1]} or behind it", row=len(records) - 1))
+    if not records:
+        raise UnreadableInput("an archive without records")
+    if not notes and not damage and not _ends(path):
+        damage.append(
+            Damage(f"the archive ends behind record {keys[-1]} without its end mark: it was cut", row=len(keys) - 1)
+        )
+    damage += _incomplete(records, keys)
+    columns = columns_of([{k: v for k, v in r.items() if not k.startswith("\0")} for r in records], name)
+    columns |= _arrays(arrays, len(records), name)
+    return (
+        Shard(
+            name,
+            "tar",
+            columns,
+            len(records),
+            len(records),
+            row_names=tuple(keys),
+            damage=tuple(damage),
+            notes=tuple(notes),
+        ),
+    )
+
+
+def _ends(path: Path) -> bool:
+    """Whether an archive that is not packed ends with two blocks of zeros, as every writer of tar makes them."""
+    with path.open("rb") as stream:
+        if stream.read(265)[257:262] != b"ustar":
+            return True
+        stream.seek(-min(1024, path.stat().st_size), 2)
+        return not any(stream.read())
+
+
+def _members(archive: tarfile.TarFile) -> Iterator[tuple[str, str, bytes]]:
+    for member in archive:
+        place = PurePosixPath(member.name)
+        if place.is_absolute() or ".." in place.parts:
+            raise UnreadableInput(f"refused: the member {member.name[:80]!r} leads out of the archive's folder")
+        if not member.isfile():
+            if member.isdir():
+                continue
+            raise UnreadableInput(f"refused: the member {member.name[:80]!r} is a link or a device")
+        if member.size > MOST_MEMBER:
+            raise UnreadableInput(f"refused: the member {member.name[:80]!r} holds {member.size:,} bytes")
+        stem, dot, field = place.name.partition(".")
+        stream = archive.extractfile(member)
+        if not dot or not stem or stream is None:
+            continue
+        data = stream.read()
+        if len(data) < member.size:
+            raise EOFError("a member ends early")
+        yield str(place.parent / stem), field.lower(), data
+
+
+def _take(
+    record: dict[str, Any], arrays: dict[str, list[Any]], field: str, data: bytes, row: int, damage: list[Damage]
+) -> None:
+    kind = field.rpartition(".")[2]
+    try:
+        if kind in _INTEGER:
+            record[field] = int(data)
+        elif kind in _TEXT:
+            record[field] = data.decode("utf-8")
+        elif kind == "json":
+            said = json.loads(data)
+            record.update(flattened(said) if isinstance(said, dict) else {field: said})
+        elif kind == "npy":
+            arrays.setdefault(field, []).append((row, array_from(data)))
+        elif kind in _PICTURE:
+            record.update({f"{field}.{k}": v for k, v in picture_header(data).items()})
+            record[f"{field}.content"] = f"{digest(data):016x}"
+        elif kind == "wav":
+            record.update({f"{field}.{k}": v for k, v in wave_header(data).items()})
+            record[f"{field}.content"] = f"{digest(data):016x}"
+        else:
+            record[f"{field}.bytes"] = len(data)
+            record[f"{field}.content"] = f"{digest(data):016x}"
+    except RecursionError:
+        raise UnreadableInput(f"refused: record {row} is nested too deeply") from None
+    except UnreadableInput as error:
+        if str(error).startswith("refused"):
+            raise
+        damage.append(Damage(f"its {field} cannot be read: {error}", row=row))
+    except ValueError as error:
+        damage.append(Damage(f"its {field} cannot be read: {str(error)[:80]}", row=row))
+    record[f"\0{field}"] = True
+
+
+def _incomplete(records: list[dict[str, Any]], keys: list[str]) -> list[Damage]:
+    """Records that lack a file that nearly all others have."""
+    fields = {f for r in records for f in r if f.startswith("\0")}
+    out = []
+    for field in sorted(fields):
+        lacking = [i for i, r in enumerate(records) if field not in r]
+        if 0 < len(lacking) <= max(1, len(records) // 20) and len(records) >= 10:
+            out += [Damage(f"it has no {field[1:]}, which the others have", row=i) for i in lacking]
+    return out
+
+
+def _arrays(arrays: dict[str, list[Any]], rows: int, name: str) -> dict[str, Column]:
+    """Arrays of one shape and dtype as a field; where records differ, their sizes."""
+    out = {}
+    for field, found in arrays.items():
+        if (
+            len(found) == rows
+            and len({(a.shape, a.dtype.str) for _, a in found}) == 1
+            and found[0][1].dtype.kind in "iufb"
+        ):
+            out[field] = Column(field, "number", np.stack([a for _, a in found]), name)
+        else:
+            sizes = np.zeros(rows, np.int64)
+            for row, array in found:
+                sizes[row] = array.size
+            out[f"{field}.size"] = Column(f"{field}.size", "number", sizes, name)
+    return out

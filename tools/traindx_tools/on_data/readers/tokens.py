@@ -1,0 +1,62 @@
+"""Tokenised text without a header: a file of unsigned integers, as memory maps of language models are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from traindx_tools.errors import UnreadableInput
+from traindx_tools.on_data.readers.bounds import Bounds, sampled
+from traindx_tools.on_data.table import Array, Column, Damage, Shard
+
+FEWEST = 64
+"""Tokens below which nothing can be told."""
+MOST_TOKEN = 2**20
+"""Ids above this are no tokens: the largest vocabularies have 260,000."""
+
+
+def read_tokens(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
+    """The ids, uint16 or uint32 as the bytes suggest. Raises UnreadableInput for anything that is no text of ids."""
+    size = path.stat().st_size
+    if size < 2 * FEWEST:
+        raise UnreadableInput("too short for tokens")
+    form = _dtype(path)
+    width = form.itemsize
+    damage = (Damage(f"its {size:,} bytes are no multiple of {width}: the last token is cut"),) if size % width else ()
+    mapped = np.memmap(path, form, "r", shape=(size // width,))
+    read, numbers = sampled(mapped, bounds)
+    notes = () if numbers is None else (f"{len(read):,} of {len(mapped):,} tokens were looked at",)
+    column = Column("tokens", "number", read, name)
+    return (
+        Shard(
+            name,
+            f"tokens ({form})",
+            {"tokens": column},
+            len(read),
+            len(mapped),
+            numbers=numbers,
+            damage=damage,
+            notes=notes,
+        ),
+    )
+
+
+def _dtype(path: Path) -> np.dtype[np.unsignedinteger]:
+    """uint32 where every second 16-bit word is nearly always small, else uint16."""
+    with path.open("rb") as stream:
+        head = stream.read(2**20)
+    words = np.frombuffer(head[: len(head) // 8 * 8], "<u2")
+    wide = words[1::2]
+    if len(wide) and float(np.mean(wide < MOST_TOKEN >> 16)) > 0.99 and words[0::2].max() > words[1::2].max():
+        return np.dtype("<u4")
+    if _looks_random(words):
+        raise UnreadableInput("binary data of no known format")
+    return np.dtype("<u2")
+
+
+def _looks_random(words: Array) -> bool:
+    """Whether 16-bit words are spread as no text is: half of a text's tokens are of few kinds."""
+    counts = np.sort(np.unique(words, return_counts=True)[1])[::-1]
+    top = counts[: max(1, len(counts) // 10)].sum() / max(1, len(words))
+    return bool(len(words) > 4096 and top < 0.15)

@@ -1,0 +1,107 @@
+"""What a field is for, by its values: classes, ids of rows, inputs. Names decide only about groups and times."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from traindx_tools.on_data.table import Array, Column, DataSet, Shard
+
+MOST_CLASSES = 200
+"""Distinct values above which a field is no label of classes whose means could be compared."""
+ROWS_PER_CLASS = 5
+"""Rows a class needs on average."""
+_GROUP = re.compile(
+    r"(^|[_.])(subject|patient|speaker|participant|person|scene|session|recording|document|doc|group|"
+    r"cluster|family|source|sequence|video|clip|author)(_?(id|ids|idx|index|key|name))?$",
+    re.IGNORECASE,
+)
+_TIME = re.compile(r"(^|[_.])(time|timestamp|date|datetime|ts|day|epoch_time)s?$", re.IGNORECASE)
+
+
+def is_group(name: str) -> bool:
+    """Whether a field is called as the subjects or documents are that several rows come from."""
+    return _GROUP.search(name) is not None
+
+
+def is_time(name: str) -> bool:
+    """Whether a field is called as times are."""
+    return _TIME.search(name) is not None
+
+
+def is_label(column: Column) -> bool:
+    """Whether the values are few kinds that recur: whole numbers or texts, one a row."""
+    if column.rows < 2 * ROWS_PER_CLASS or is_group(column.name):
+        return False
+    if column.kind == "text":
+        kinds = len(np.unique(column.digests)) if column.digests is not None else 0
+        return 2 <= kinds <= min(MOST_CLASSES, column.rows // ROWS_PER_CLASS) and bool(column.texts)
+    if column.kind != "number" or int(np.prod(column.row_shape)) != 1 or column.missing is not None:
+        return False
+    values = column.values.reshape(-1)
+    if values.dtype.kind == "f" and not (np.isfinite(values).all() and (values == np.round(values)).all()):
+        return False
+    kinds = len(np.unique(values))
+    return 2 <= kinds <= min(MOST_CLASSES, column.rows // ROWS_PER_CLASS)
+
+
+def label_fields(data: DataSet) -> tuple[str, ...]:
+    """The fields that are labels in every shard of some size that has them."""
+    out = []
+    for name in data.fields:
+        judged = [is_label(s.columns[name]) for s in data.shards if name in s.columns and s.rows >= 50]
+        judged = judged or [is_label(s.columns[name]) for s in data.shards if name in s.columns]
+        if judged and sum(judged) >= max(1, 0.6 * len(judged)):
+            out.append(name)
+    return tuple(out)
+
+
+def is_row_id(column: Column) -> bool:
+    """Whether a field numbers or names the rows: no value recurs and they are whole numbers, in order or not."""
+    if column.kind != "number" or column.row_shape or column.values.dtype.kind not in "iu":
+        return False
+    return len(np.unique(column.values)) >= 0.99 * len(column.values) and len(column.values) > 20
+
+
+def input_fields(shard: Shard, labels: tuple[str, ...]) -> tuple[str, ...]:
+    """The fields that a model would be given: neither labels nor numbers of rows nor what is missing throughout."""
+    names = tuple(
+        n
+        for n, c in shard.columns.items()
+        if n not in labels and not is_row_id(c) and not is_group(n) and not (c.missing is not None and c.missing.all())
+    )
+    rich = tuple(n for n in names if _rich(shard.columns[n]))
+    return rich or names
+
+
+def _rich(column: Column) -> bool:
+    """Whether one row of it holds much: an array, a text, a sequence."""
+    if column.kind == "text":
+        return (bool(column.texts) and float(np.median(column.values)) >= 20) or not column.texts
+    return column.kind == "sequence" or int(np.prod(column.row_shape)) >= 4
+
+
+def codes(column: Column, kinds: Array) -> Array:
+    """int64 shape (rows,): the place of each label among the sorted `kinds`, -1 where it is none of them."""
+    values = keys(column)
+    at = np.minimum(np.searchsorted(kinds, values), len(kinds) - 1)
+    return np.where(kinds[at] == values, at, -1)
+
+
+def keys(column: Column) -> Array:
+    """The labels as sortable values: the numbers, or hashes of the texts."""
+    if column.kind == "text" and column.digests is not None:
+        return column.digests
+    return np.asarray(column.values).reshape(-1)
+
+
+def label_name(data: DataSet, field: str, key: object) -> str:
+    """A label as a person knows it."""
+    for shard in data.shards:
+        column = shard.columns.get(field)
+        if column is not None and column.kind == "text" and column.digests is not None:
+            at = np.flatnonzero(column.digests == key)
+            if len(at):
+                return repr(column.texts[int(at[0])][:30])
+    return f"{key:g}" if isinstance(key, (float, np.floating)) else str(key)

@@ -1,0 +1,1 @@
+"""One file an observation: what data files hold that they should not."""

@@ -1,0 +1,116 @@
+"""A field holds NaN or infinity.
+
+One such value makes the loss of its batch NaN, and one optimizer step on that makes every weight NaN. Empty cells of
+a table are counted apart: they are common, and the code that reads the table usually fills them. So they are a
+remark, unless one shard alone has them. Where a fifth of the values and more is NaN in every shard, or another field
+of the same shape marks where they are, NaN stands for "not measured", and that is a remark too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.places import number, of, percent, place, rows
+from traindx_tools.on_data.table import Column, DataSet, Shard, View
+from traindx_tools.rules import Rule, Threshold
+
+ON_PURPOSE = 0.2
+
+RULE = Rule(
+    id="D101",
+    name="not-finite",
+    title="NaN or infinity in the data",
+    severity=Severity.HIGH,
+    sees="every value that was read, by shard, field and row",
+    matters="A single NaN in a batch makes every weight NaN after the next step.",
+    alike=("Empty cells of a table, filled by the code that reads it.", "NaN as a mark for what was not measured."),
+    confirm=("Load the named row and print it.",),
+    thresholds={
+        "on_purpose": Threshold(
+            ON_PURPOSE,
+            "share of values",
+            "in every shard: a mark for missing values, which no failed step of preprocessing leaves so evenly",
+        )
+    },
+)
+
+
+def check(view: View) -> Iterator[Finding]:
+    """A finding for each field and shard."""
+    for data in view.sets:
+        for name in data.fields:
+            yield from _of_field(data, name)
+
+
+def _of_field(data: DataSet, name: str) -> Iterator[Finding]:
+    shards = [s for s in data.shards if name in s.columns]
+    shares = [1.0 - s.summaries[name].finite_share for s in shards]
+    for shard in shards:
+        column, seen = shard.columns[name], shard.summaries[name]
+        if not seen.bad_row_count:
+            continue
+        if column.missing is not None and seen.nan == int(column.missing.sum()) and not seen.inf:
+            yield from _empty(data, shard, column)
+            continue
+        purpose = ON_PURPOSE <= min(shares) <= max(shares) < 1.0 or _marked(shard, column)
+        what = " and ".join(
+            t
+            for t in (f"{seen.nan:,} NaN" if seen.nan else "", f"{seen.inf:,} infinite values" if seen.inf else "")
+            if t
+        )
+        yield RULE.finding(
+            f"{of(name, shard)} holds {what} in {seen.bad_row_count:,} of {seen.rows:,} rows: "
+            f"{rows(shard, seen.bad_rows, seen.bad_row_count)}",
+            place(shard, name),
+            shard.name,
+            bearing=Bearing.CAUSE,
+            severity=Severity.INFO if purpose else None,
+            measured={
+                "field": name,
+                "nan": seen.nan,
+                "inf": seen.inf,
+                "rows": tuple(int(i) for i in seen.bad_rows),
+                "share": 1.0 - seen.finite_share,
+                "kind": "on-purpose" if purpose else "not-finite",
+            },
+        )
+
+
+def _marked(shard: Shard, column: Column) -> bool:
+    """Whether another field marks the same places."""
+    gaps = np.isnan(column.values)
+    for other in shard.columns.values():
+        if other.kind == "number" and other.values.shape == column.values.shape and other.values.dtype.kind in "biu":
+            marks = other.values != 0
+            if (marks == gaps).all() or (marks != gaps).all():
+                return True
+    return False
+
+
+def _empty(data: DataSet, shard: Shard, column: Column) -> Iterator[Finding]:
+    """Empty cells: a remark, once a shard, unless its siblings have none."""
+    assert column.missing is not None
+    share = float(column.missing.mean())
+    siblings = [s for s in data.shards if s is not shard and s.split == shard.split and column.name in s.columns]
+    alone = len(siblings) >= 2 and share >= 0.01 and all(
+        s.columns[column.name].missing is None for s in siblings)  # fmt: skip
+    where = np.flatnonzero(column.missing)
+    more = f"; its {len(siblings)} siblings have none" if alone else ""
+    yield RULE.finding(
+        f"{of(column.name, shard)} has {len(where):,} empty cells ({percent(share)}): {rows(shard, where)}{more}",
+        place(shard, column.name),
+        shard.name,
+        bearing=Bearing.SIGN,
+        title="Empty cells",
+        severity=Severity.MEDIUM if alone else Severity.INFO,
+        measured={
+            "field": column.name,
+            "share": share,
+            "rows": tuple(int(i) for i in where[:20]),
+            "kind": "empty-in-one-shard" if alone else "empty",
+            "finite": number(1.0 - share),
+        },
+    )

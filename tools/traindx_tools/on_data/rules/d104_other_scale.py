@@ -1,0 +1,199 @@
+"""One shard has another scale or another level than its siblings, in a whole field or in one feature of it.
+
+Pixels that were divided by 255 in all files but one, metres among kilometres, a file normalised twice. The shard is
+compared with its siblings by the spread of the siblings themselves: where they come from sources that differ, they
+differ much, and none is named. Between training and validation data the same is asked with a larger bound, since they
+are one each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.places import number, of, place, short
+from traindx_tools.on_data.robust import standing_out
+from traindx_tools.on_data.roles import is_row_id, is_time, label_fields
+from traindx_tools.on_data.significance import LEVEL
+from traindx_tools.on_data.table import Array, DataSet, Shard, View
+from traindx_tools.rules import Rule, Threshold
+
+RATIO = 5.0
+SPLIT_RATIO = 8.0
+SHIFT = 1.5
+FEWEST = 30
+
+RULE = Rule(
+    id="D104",
+    name="other-scale",
+    title="A shard has another scale than its siblings",
+    severity=Severity.HIGH,
+    sees="mean and standard deviation of each field, and of each feature of a table, by shard",
+    matters="A model fits the scale of most shards; the other one gives it inputs of no use, and large gradients.",
+    alike=("Shards of several sources differ all from each other.", "A small last shard scatters more."),
+    confirm=("Divide the shard by the factor in a copy and train again.", "Look how the file was made."),
+    thresholds={
+        "ratio": Threshold(RATIO, "times", "of standard deviations: less is common between sources"),
+        "split_ratio": Threshold(SPLIT_RATIO, "times", "between training and held-out data, which are one each"),
+        "shift": Threshold(SHIFT, "standard deviations", "of the level: less is common between sources"),
+        "level": Threshold(LEVEL, "probability", "of one false alarm over all shards, fields and features"),
+    },
+)
+
+
+_Told = tuple[int | None, float, float, float, float]
+"""Feature (None: the whole field), ratio of spreads, shift of level, chance, distance in units of the spread."""
+
+
+def check(view: View) -> Iterator[Finding]:
+    """A finding for each shard and field, and for each field that differs between splits."""
+    for data in view.sets:
+        labels = label_fields(data)
+        for name in data.fields:
+            groups = [[s for s in g if _comparable(s, name)] for g in data.siblings(name)]
+            if name in labels or not any(groups) or is_time(name):
+                continue
+            named = False
+            for group in groups:
+                for finding in _among(data, group, name):
+                    named = True
+                    yield finding
+            if not named:
+                yield from _between_splits([g for g in groups if g], name)
+
+
+def _comparable(shard: Shard, name: str) -> bool:
+    column = shard.columns[name]
+    return (
+        column.kind == "number" and shard.rows >= FEWEST and column.values.dtype.kind in "iuf" and not is_row_id(column)
+    )
+
+
+def _moments(group: Sequence[Shard], name: str, feature: int | None) -> tuple[Array, Array]:
+    """Means and standard deviations of the shards, of the whole field or of one feature."""
+    seen = [s.summaries[name] for s in group]
+    if feature is None:
+        return np.array([s.mean for s in seen]), np.array([s.std for s in seen])
+    means = [s.column_means[feature] for s in seen if s.column_means is not None]
+    return np.array(means), np.array([s.column_stds[feature] for s in seen if s.column_stds is not None])
+
+
+def _features(group: Sequence[Shard], name: str) -> list[int | None]:
+    widths = {len(m) if (m := s.summaries[name].column_means) is not None else 0 for s in group}
+    wide = group[0].columns[name].values.ndim == 2
+    return [None, *(range(widths.pop()) if len(widths) == 1 and wide else ())]
+
+
+def _among(data: DataSet, group: Sequence[Shard], name: str) -> Iterator[Finding]:
+    """Shards that stand out among the siblings of one split."""
+    if len(group) < 3:
+        return
+    features = _features(group, name)
+    found: dict[int, list[_Told]] = {}
+    comparisons = 2 * len(group) * len(features) * max(1, len(data.fields))
+    for feature in features:
+        mean, std = _moments(group, name, feature)
+        if not (np.isfinite(mean).all() and np.isfinite(std).all() and (std > 0).all()):
+            continue
+        noise = 1.0 / np.sqrt([s.rows for s in group])
+        scale = {o.index: o for o in standing_out(np.log(std), 0.05 + noise, comparisons, math.log(RATIO))}
+        typical = float(np.median(std))
+        level = {o.index: o for o in standing_out(mean / typical, 0.05 + noise, comparisons, SHIFT)}
+        for i in {*scale, *level}:
+            if i in scale and not _holds(group, i, name, feature, math.exp(scale[i].delta)):
+                continue
+            ratio = math.exp(scale[i].delta) if i in scale else 1.0
+            worst = min((o[i] for o in (scale, level) if i in o), key=lambda o: o.p)
+            found.setdefault(i, []).append((feature, ratio, level[i].delta if i in level else 0.0, worst.p, worst.t))
+    for i, told in found.items():
+        yield _finding(group, i, name, told)
+
+
+def _telling(told: list[_Told], width: int) -> _Told:
+    """The whole field where most of its features say so, or it has none; else the feature that is farthest out."""
+    whole = next((t for t in told if t[0] is None), None)
+    features = [t for t in told if t[0] is not None]
+    if whole is not None and (not features or len(features) > width / 2):
+        return whole
+    return max(features or told, key=lambda t: (abs(math.log(t[1])), abs(t[2])))
+
+
+def _middle(shard: Shard, name: str, feature: int | None) -> float:
+    """The spread of the middle half of the values, which a few extremes cannot move."""
+    seen = shard.summaries[name]
+    if feature is None:
+        return seen.quantile(0.75) - seen.quantile(0.25)
+    values = np.asarray(shard.columns[name].values[:20_000, feature], np.float64)
+    return float(np.subtract(*np.nanpercentile(values, (75, 25))))
+
+
+def _holds(group: Sequence[Shard], i: int, name: str, feature: int | None, ratio: float) -> bool:
+    """Whether the middle of the shard's values has another spread too, and not a few extremes alone."""
+    middles = [_middle(s, name, feature) for s in group]
+    typical = float(np.median(middles))
+    if typical <= 0.0 or middles[i] <= 0.0:
+        return True
+    return abs(math.log(middles[i] / typical)) >= 0.5 * abs(math.log(ratio))
+
+
+def _finding(group: Sequence[Shard], i: int, name: str, told: list[_Told]) -> Finding:
+    feature, ratio, shift, p, z = _telling(told, len(_features(group, name)) - 1)
+    mean, std = _moments(group, name, feature)
+    what = of(name, group[i]) if feature is None else f"feature {feature} of {of(name, group[i])}"
+    how = (
+        f"{number(ratio)} times the spread of its siblings (standard deviation {number(std[i])} against "
+        f"{number(float(np.median(std)))})"
+        if ratio != 1.0
+        else f"a level {number(abs(shift))} standard deviations {'above' if shift > 0 else 'below'} its siblings "
+        f"(mean {number(mean[i])} against {number(float(np.median(mean)))})"
+    )
+    return RULE.finding(
+        f"{what} has {how}; {len(group)} shards were compared",
+        place(group[i], name),
+        group[i].name,
+        bearing=Bearing.CAUSE,
+        severity=Severity.HIGH if max(ratio, 1 / ratio) >= RATIO else Severity.MEDIUM,
+        measured={
+            "field": name,
+            "feature": feature,
+            "ratio": ratio,
+            "shift": shift,
+            "p": p,
+            "z": z,
+            "kind": "scale" if ratio != 1.0 else "level",
+            "shard": short(group[i]),
+        },
+    )
+
+
+def _between_splits(groups: Sequence[Sequence[Shard]], name: str) -> Iterator[Finding]:
+    """Held-out data of another scale than training data."""
+    train = next((g for g in groups if g[0].split == "train"), None)
+    for group in groups:
+        if train is None or group is train or not group[0].split:
+            continue
+        (m0, s0), (m1, s1) = ((float(np.median(v)) for v in _moments(g, name, None)) for g in (train, group))
+        if not (s0 > 0 and s1 > 0 and math.isfinite(s0) and math.isfinite(s1)):
+            continue
+        ratio = s1 / s0
+        if SPLIT_RATIO > ratio > 1 / SPLIT_RATIO:
+            continue
+        yield RULE.finding(
+            f"{of(name, group[0])} has {number(ratio)} times the spread of the training data (standard deviation "
+            f"{number(s1)} against {number(s0)}, mean {number(m1)} against {number(m0)})",
+            place(group[0], name),
+            group[0].name,
+            bearing=Bearing.CAUSE,
+            title="Held-out data have another scale than training data",
+            measured={
+                "field": name,
+                "feature": None,
+                "ratio": ratio,
+                "shift": m1 - m0,
+                "kind": "split",
+                "shard": short(group[0]),
+            },
+        )

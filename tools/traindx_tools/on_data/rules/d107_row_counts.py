@@ -1,0 +1,88 @@
+"""The number of rows is not what it should be.
+
+Fields of unequal length, a manifest that says otherwise, a short shard.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.places import place, short
+from traindx_tools.on_data.table import DataSet, Shard, View
+from traindx_tools.rules import Rule
+
+RULE = Rule(
+    id="D107",
+    name="row-counts",
+    title="The number of rows is not what it should be",
+    severity=Severity.HIGH,
+    sees="rows of each field and file, and what a manifest beside them says",
+    matters="A field that is one row short pairs inputs with the labels of their neighbours; a short file lost data.",
+    alike=("A last shard is smaller: left alone.", "Arrays that hold something other than rows."),
+    confirm=("Print the lengths of the fields.",),
+)
+
+
+def check(view: View) -> Iterator[Finding]:
+    """A finding for each file whose count does not agree."""
+    for data in view.sets:
+        for shard in data.shards:
+            yield from _unequal(data, shard)
+            yield from _manifest(view, shard)
+        yield from _short(data)
+
+
+def _unequal(data: DataSet, shard: Shard) -> Iterator[Finding]:
+    usual = Counter((name, length - s.total) for s in data.shards for name, length in s.odd_lengths.items())
+    for name, length in shard.odd_lengths.items():
+        if len(data.shards) > 2 and usual[name, length - shard.total] > len(data.shards) // 2:
+            continue  # every shard has it so: steps between rows, edges of bins
+        yield RULE.finding(
+            f"{name} of {short(shard)} has {length:,} rows and the other fields {shard.total:,}",
+            place(shard),
+            shard.name,
+            bearing=Bearing.CAUSE,
+            measured={"field": name, "rows": length, "expected": shard.total, "kind": "unequal"},
+        )
+
+
+def _manifest(view: View, shard: Shard) -> Iterator[Finding]:
+    said = view.hints.counts.get(Path(shard.name).name)
+    if said is None or said == shard.total or any("only the first" in n for n in shard.notes) or not shard.columns:
+        return
+    yield RULE.finding(
+        f"{short(shard)} holds {shard.total:,} rows and {view.hints.manifest} says {said:,}",
+        place(shard),
+        shard.name,
+        bearing=Bearing.CAUSE,
+        severity=Severity.HIGH if shard.total < said else Severity.MEDIUM,
+        measured={"rows": shard.total, "expected": said, "kind": "manifest"},
+    )
+
+
+def _short(data: DataSet) -> Iterator[Finding]:
+    """One shard within a series of equal ones that has fewer rows; the last may."""
+    for group in data.splits.values():
+        if len(group) < 4 or any(not s.columns for s in group):
+            continue
+        usual, count = Counter(s.total for s in group).most_common(1)[0]
+        others = [s for s in group[:-1] if s.total != usual]
+        if (
+            count >= 3
+            and len(others) == 1
+            and others[0].total < 0.95 * usual
+            and count == len(group) - 1 - (group[-1].total != usual)
+        ):
+            shard = others[0]
+            yield RULE.finding(
+                f"{short(shard)} holds {shard.total:,} rows and each of the other {count} {usual:,}; it is not "
+                "the last",
+                place(shard),
+                shard.name,
+                bearing=Bearing.SIGN,
+                severity=Severity.MEDIUM,
+                measured={"rows": shard.total, "expected": usual, "kind": "short"},
+            )

@@ -1,0 +1,186 @@
+"""Labels do not belong to their inputs: in one shard, or after a shift by a few rows they do.
+
+A simple model of the other shards (of the other rows, where there is one shard) predicts the labels. Where it is at
+chance in one shard and well above it in every other, the labels of that shard were shuffled or shifted. Where the
+labels of the row before or behind are predicted and those of the row itself are not, they are off by so many rows.
+
+A set whose labels no simple model predicts is a remark: relations may be too intricate for it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.places import of, percent, place, short
+from traindx_tools.on_data.significance import LEVEL, paired_tail, share_tail
+from traindx_tools.on_data.table import Array, View
+from traindx_tools.on_data.tasks import Task, folded
+from traindx_tools.rules import Rule, Threshold
+
+LAGS = (-3, -2, -1, 1, 2, 3)
+SKILL = 0.3
+LOST = 0.1
+FEWEST = 100
+
+RULE = Rule(
+    id="D109",
+    name="pairing",
+    title="Labels do not belong to their inputs",
+    severity=Severity.HIGH,
+    sees="what a simple model predicts of labels, as they are and shifted by up to three rows",
+    matters="Such labels teach nothing; a shard of them is noise among the others.",
+    alike=(
+        "A harder source: worse, and still above chance.",
+        "Series: their neighbours are alike, so a shift helps little.",
+        "A relation that no simple model sees.",
+    ),
+    confirm=("Look at ten pairs of the named shard by eye.",),
+    thresholds={
+        "skill": Threshold(
+            SKILL, "of the way from chance to perfect", "that the model must reach elsewhere or after a shift"
+        ),
+        "lost": Threshold(LOST, "of the way from chance to perfect", "below that it is at chance"),
+        "level": Threshold(LEVEL, "probability", "of one false alarm over all shards, labels and shifts"),
+    },
+)
+
+
+@dataclass(frozen=True)
+class Shift:
+    """Labels fit the inputs after moving them by `lag` rows. `skill`: of the way from chance to perfect."""
+
+    lag: int
+    skill: float
+    p: float
+
+
+def check(view: View) -> Iterator[Finding]:
+    """A finding for each shard whose pairing is lost, or for a whole set."""
+    for data in view.sets:
+        for task in data.tasks:
+            alone = [i for i in range(len(task.parts)) if not task.others(i)]
+            for i in range(len(task.parts)):
+                if len(task.parts[i].y) >= FEWEST:
+                    yield from (
+                        _whole(task, i, view.comparisons) if i in alone else _of_shard(task, i, view.comparisons)
+                    )
+
+
+def _in_order(task: Task, i: int) -> bool:
+    """Whether the model saw neighbouring rows, so that a shift means something."""
+    part = task.parts[i]
+    return len(part.index) == part.shard.rows and part.shard.numbers is None
+
+
+def _shift(task: Task, i: int, scores_of: dict[int, Array], comparisons: int) -> Shift | None:
+    """The shift after which most labels fit, where that is more than chance. `scores_of`: scores for each lag."""
+    y = task.parts[i].y
+    hits = scores_of[0].argmax(axis=1) == y
+    best: Shift | None = None
+    for lag in LAGS:
+        moved = np.roll(y, lag)
+        fits = scores_of[lag].argmax(axis=1) == moved
+        skill = (float(fits.mean()) - task.chance[i]) / max(1e-9, 1.0 - task.chance[i])
+        p = paired_tail(int((fits & ~hits).sum()), int((hits & ~fits).sum())) * len(LAGS) * comparisons
+        if p < LEVEL and skill >= SKILL and (best is None or skill > best.skill):
+            best = Shift(lag, skill, p)
+    return best
+
+
+def _of_shard(task: Task, i: int, comparisons: int) -> Iterator[Finding]:
+    part, scores = task.parts[i], task.scores[i]
+    others = [j for j in task.others(i) if len(task.parts[j].y) >= FEWEST]
+    if scores is None or len(others) < 2 or task.skill(i) > LOST:
+        return
+    typical = [task.skill(j) for j in others]
+    if min(typical) < 3 * LOST or float(np.median(typical)) < SKILL:
+        return
+    hits = int((scores.argmax(axis=1) == part.y).sum())
+    expected = task.chance[i] + float(np.median(typical)) * (1 - task.chance[i]) / 2
+    p = share_tail(len(part.y) - hits, len(part.y), 1.0 - min(0.99, expected)) * comparisons
+    if p > LEVEL or _mapped(task, scores, part.y):
+        return
+    shift = _shift(task, i, dict.fromkeys((0, *LAGS), scores), comparisons) if _in_order(task, i) else None
+    rest = (
+        f"; in the other {len(others)} it agrees with {percent(float(np.median([task.accuracy[j] for j in others])))}"
+    )
+    yield _finding(
+        task,
+        i,
+        shift,
+        p,
+        f"a simple model of the others agrees with {percent(task.accuracy[i])} of its labels "
+        f"(guessing: {percent(task.chance[i])}){rest}",
+    )
+
+
+def _mapped(task: Task, scores: Array, y: Array) -> bool:
+    """Whether the model names each label steadily as some other one: a map of its own, which D108 tells."""
+    named = scores.argmax(axis=1)
+    rows = [np.bincount(named[y == k], minlength=len(task.kinds)) for k in np.unique(y)]
+    most = sum(int(r.max()) for r in rows)
+    spread = np.bincount(named, minlength=len(task.kinds)).max()
+    return most > 1.5 * spread and most > 0.5 * len(y)
+
+
+def _whole(task: Task, i: int, comparisons: int) -> Iterator[Finding]:
+    part = task.parts[i]
+    if task.scores[i] is None or not _in_order(task, i) or task.skill(i) > LOST:
+        return
+    kinds = len(task.kinds)
+    by_lag = {0: task.scores[i], **{lag: folded(part, np.roll(part.y, lag), kinds) for lag in LAGS}}
+    shift = _shift(task, i, by_lag, comparisons)  # type: ignore[arg-type]
+    if shift is not None:
+        yield _finding(
+            task,
+            i,
+            shift,
+            shift.p,
+            f"as they are, a simple model predicts {percent(task.accuracy[i])} of them "
+            f"(guessing: {percent(task.chance[i])})",
+        )
+    elif not task.binned and part.x.shape[0] > 20 * math.sqrt(part.x.shape[1]):
+        yield RULE.finding(
+            f"no simple model predicts {of(task.field, part.shard)} from {', '.join(task.inputs[:3])} better than "
+            "guessing "
+            f"({percent(task.accuracy[i])} against {percent(task.chance[i])})",
+            place(part.shard, task.field),
+            part.shard.name,
+            bearing=Bearing.COMPANION,
+            severity=Severity.INFO,
+            measured={"field": task.field, "accuracy": task.accuracy[i], "chance": task.chance[i], "kind": "at-chance"},
+        )
+
+
+def _finding(task: Task, i: int, shift: Shift | None, p: float, evidence: str) -> Finding:
+    shard = task.parts[i].shard
+    if shift is None:
+        said = f"{of(task.field, shard)} does not belong to its inputs: {evidence}"
+    else:
+        rows = abs(shift.lag)
+        said = (
+            f"{of(task.field, shard)} is off by {rows} row{'s' * (rows != 1)} "
+            f"({'late' if shift.lag < 0 else 'early'}): "
+            f"{evidence}; after moving them by {shift.lag:+d} the way from guessing to perfect is "
+            f"{percent(shift.skill)} done"
+        )
+    return RULE.finding(
+        said,
+        place(shard, task.field),
+        shard.name,
+        bearing=Bearing.CAUSE,
+        measured={
+            "field": task.field,
+            "lag": shift.lag if shift else None,
+            "p": p,
+            "accuracy": task.accuracy[i],
+            "chance": task.chance[i],
+            "kind": "shifted" if shift else "shuffled",
+            "shard": short(shard),
+        },
+    )

@@ -1,0 +1,132 @@
+"""Rows occur twice: in training and in held-out data, or a whole shard again.
+
+Where few distinct rows are possible, as in small categorical tables, rows recur by nature; so the share across splits
+is held against the share within the held-out data. Copies within the training data are a remark: rare classes are
+often repeated on purpose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.copies import signatures
+from traindx_tools.on_data.places import percent, place, rows, short
+from traindx_tools.on_data.table import Array, DataSet, Shard, View
+from traindx_tools.rules import Rule, Threshold
+
+SHARE = 0.005
+FEWEST = 5
+TIMES = 4.0
+WHOLE = 0.9
+REMARK = 0.01
+
+RULE = Rule(
+    id="D113",
+    name="copies",
+    title="Rows of the held-out data are in the training data",
+    severity=Severity.HIGH,
+    sees="hashes of the inputs of each row, within and across shards and splits",
+    matters="Held-out rows that were trained on are remembered: the score says nothing of new data.",
+    alike=("Small tables of categories: rows recur by nature.", "Rare classes repeated on purpose, within training."),
+    confirm=("Print the named rows of both files.",),
+    thresholds={
+        "share": Threshold(SHARE, "of held-out rows", "fewer change no score"),
+        "fewest": Threshold(FEWEST, "rows", "fewer may be chance"),
+        "times": Threshold(
+            TIMES, "times the copies that are expected from within the held-out data", "natural recurrence"
+        ),
+        "whole": Threshold(WHOLE, "of a shard's rows", "the shard is a copy"),
+    },
+)
+
+
+def check(view: View) -> Iterator[Finding]:
+    """A finding for each pair of splits and of shards that share rows."""
+    for data in view.sets:
+        signed = {id(s): signatures(data, s) for s in data.shards if s.rows and s.columns}
+        shards = [s for s in data.shards if id(s) in signed]
+        known = {id(s): signed[id(s)][0][signed[id(s)][1]] for s in shards}
+        yield from _across(shards, signed, known)
+        yield from _copied_shards(shards, known)
+        yield from _within(data, known)
+
+
+def _across(
+    shards: list[Shard], signed: Mapping[int, tuple[Array, Array]], known: Mapping[int, Array]
+) -> Iterator[Finding]:
+    train = [s for s in shards if s.split == "train"]
+    if not train:
+        return
+    seen = np.concatenate([known[id(s)] for s in train])
+    for shard in (s for s in shards if s.split not in ("", "train") and len(known[id(s)])):
+        mine = known[id(shard)]
+        hits = np.isin(mine, seen)
+        natural = 1.0 - len(np.unique(mine)) / len(mine)
+        expected = natural * len(seen) / len(mine)
+        share = float(hits.mean())
+        if hits.sum() < FEWEST or share < SHARE or share < TIMES * min(1.0, expected):
+            continue
+        where = signed[id(shard)][1][hits]
+        source = next(s for s in train if np.isin(known[id(s)], mine).any())
+        there = signed[id(source)][1][np.isin(known[id(source)], mine)]
+        yield RULE.finding(
+            f"{int(hits.sum()):,} of {shard.rows:,} rows of {short(shard)} ({percent(share)}) are in the training "
+            "data as "
+            f"well: {rows(shard, where)} (in {short(source)}: {rows(source, there)})",
+            place(shard),
+            shard.name,
+            bearing=Bearing.CAUSE,
+            measured={
+                "share": share,
+                "rows": tuple(int(i) for i in where[:20]),
+                "expected": expected,
+                "kind": "across-splits",
+                "shard": short(shard),
+                "other": short(source),
+            },
+        )
+
+
+def _copied_shards(shards: list[Shard], known: Mapping[int, Array]) -> Iterator[Finding]:
+    """A shard that is another one again, of the same split."""
+    sets = {id(s): np.unique(known[id(s)]) for s in shards}
+    for i, shard in enumerate(shards):
+        mine = sets[id(shard)]
+        if len(mine) < 20 or len(mine) < 0.5 * shard.rows:
+            continue
+        for other in shards[:i]:
+            if other.split != shard.split or other.name == shard.name:
+                continue
+            share = float(np.isin(mine, sets[id(other)]).mean())
+            if share >= WHOLE:
+                yield RULE.finding(
+                    f"{percent(share)} of the rows of {short(shard)} are those of {short(other)}",
+                    place(shard),
+                    shard.name,
+                    bearing=Bearing.SIGN,
+                    severity=Severity.MEDIUM,
+                    title="A shard is a copy of another",
+                    measured={"share": share, "kind": "copied-shard", "shard": short(shard), "other": short(other)},
+                )
+                break
+
+
+def _within(data: DataSet, known: Mapping[int, Array]) -> Iterator[Finding]:
+    for split, group in data.splits.items():
+        every = [known[id(s)] for s in group if id(s) in known]
+        rows_there = np.concatenate(every) if every else np.empty(0)
+        share = 1.0 - len(np.unique(rows_there)) / max(1, len(rows_there))
+        if share >= REMARK and len(rows_there) >= 50:
+            yield RULE.finding(
+                f"{percent(share)} of the rows of {data.name}{f' ({split})' if split else ''} are copies of "
+                "others in it",
+                place(group[0]),
+                group[0].name,
+                bearing=Bearing.COMPANION,
+                severity=Severity.INFO,
+                title="Rows occur more than once",
+                measured={"share": share, "kind": "within"},
+            )

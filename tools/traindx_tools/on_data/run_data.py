@@ -1,0 +1,238 @@
+"""The data of a run: what its folder holds, and what its code, configuration and log name below that folder.
+
+Files that the readers of logs understood, and files that the code writes, are the run's own outputs and no data.
+"""
+
+from __future__ import annotations
+
+import ast
+import glob
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from traindx_tools.artifact import Artifact
+from traindx_tools.errors import UnreadableInput
+from traindx_tools.finding import Finding
+from traindx_tools.on_data.hints import flattened_settings
+from traindx_tools.on_logs.run import Run
+
+SECONDS = 20.0
+"""Time for the data of a run within `diagnose`; what was not read by then is said."""
+MOST_CODE = 2 * 2**20
+"""Characters of a Python file that is searched for paths."""
+MOST_NAMED = 2_000
+_WRITERS = frozenset(
+    {
+        "save",
+        "savez",
+        "savez_compressed",
+        "savetxt",
+        "to_csv",
+        "to_json",
+        "to_parquet",
+        "dump",
+        "write_text",
+        "write_bytes",
+        "imwrite",
+        "savefig",
+        "tofile",
+        "save_file",
+        "FileHandler",
+        "SummaryWriter",
+        "CSVLogger",
+    }
+)
+"""Calls whose path is written: numpy, pandas, torch, json, pathlib, logging, Lightning."""
+_NO_DATA = frozenset(
+    {
+        "image",
+        "python",
+        "notebook",
+        "shell",
+        "markdown",
+        "html",
+        "patch",
+        "yaml",
+        "toml",
+        "traindx batch",
+        "cuda_memory_snapshot",
+    }
+)
+"""Pictures in a run's folder are mostly its plots: those in a folder that the code names are data."""
+
+
+_WORTH_TELLING = re.compile("the time was used up|needs the package|damaged")
+
+
+@dataclass(frozen=True, eq=False)
+class OfRun:
+    """What the data of a run show."""
+
+    findings: tuple[Finding, ...] = ()
+    artifacts: tuple[Artifact, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def among(self, artifacts: Sequence[Artifact]) -> tuple[Artifact, ...]:
+        """The artifacts with the files that were read as data, instead of why no log was seen in them."""
+        read = {os.path.realpath(a.path): a for a in self.artifacts}
+        kept = [read.pop(os.path.realpath(a.path), a) if "://" not in a.path else a for a in artifacts]
+        return (*kept, *read.values())
+
+
+def of_run(parts: Sequence[Run], code: Sequence[Path], root: Path, seconds: float = SECONDS) -> OfRun:
+    """Reads and judges the data files of a run. Nothing of them is executed.
+
+    `parts`: what was read of each file of the run; their artifacts are the files of its folder. `code`: its Python files.
+    Files that the code names are read where they lie below `root` or below the folder of the code that names them.
+    """
+    outputs = _outputs(parts) | {os.path.realpath(p) for p in named_paths(code, root, written=True)}
+    held = [
+        a.path
+        for a in (a for p in parts for a in p.artifacts)
+        if "://" not in a.path and a.format not in _NO_DATA and os.path.isfile(a.path)
+        and os.path.realpath(a.path) not in outputs
+    ]
+    named = [str(p) for p in named_paths(code, root) if os.path.realpath(p) not in outputs]
+    paths = list(dict.fromkeys([*held, *named]))
+    if not _any_data(paths):
+        return OfRun()
+    from traindx_tools.on_data.examination import examine
+
+    configured = (s for p in parts for s in flattened_settings(p.config, "the configuration"))
+    try:
+        report = examine(paths, seconds=seconds, settings=[*configured, *_constants(code)], exclude=frozenset(outputs))
+    except UnreadableInput as error:
+        return OfRun(notes=(f"the data were not read: {error}",))
+    told = tuple(a for a in report.artifacts if not a.note.startswith("not read: ") or _WORTH_TELLING.search(a.note))
+    return OfRun(report.findings, told, report.notes)
+
+
+def _any_data(paths: Iterable[str]) -> bool:
+    """Whether there is a file that a reader of data knows: most runs hold none, and pay nothing."""
+    from traindx_tools.on_data.readers import format_of
+    from traindx_tools.on_data.readers.folders import PICTURES, SOUNDS
+
+    for path in paths:
+        try:
+            if os.path.isdir(path) or Path(path).suffix.lower() in PICTURES | SOUNDS:
+                return True
+            if format_of(Path(path)) not in (None, "json"):
+                return True
+        except OSError:
+            continue
+    return False
+
+
+def _outputs(parts: Sequence[Run]) -> set[str]:
+    """Files in which the readers of logs found metrics or errors."""
+    names = {s.source for p in parts for s in p.series} | {e.source for p in parts for e in p.errors}
+    return {os.path.realpath(n) for n in names if "://" not in n}
+
+
+def named_paths(code: Sequence[Path], root: Path, written: bool = False) -> Iterator[Path]:
+    """Files and folders below the root, or below the code's own folder, that strings in the code name.
+
+    Paths, patterns, and f-strings as patterns.
+    `written`: those that the code writes, else those that it only names.
+    """
+    base = root.resolve()
+    count = 0
+    for file in code:
+        writes = _written(tree) if (tree := _parsed(file)) is not None else {}
+        for text, node in _strings(tree):
+            if (id(node) in writes) is not written or not _like_a_path(text):
+                continue
+            for found in _existing(text, dict.fromkeys((file.parent, root))):
+                real = found.resolve()
+                if (
+                    any(real.is_relative_to(b) and real != b for b in (base, file.parent.resolve()))
+                    and real.suffix != ".py"
+                    and count < MOST_NAMED
+                ):
+                    count += 1
+                    yield found
+
+
+def _parsed(file: Path) -> ast.Module | None:
+    try:
+        if file.suffix == ".py" and file.stat().st_size <= MOST_CODE:
+            return ast.parse(file.read_text(encoding="utf-8", errors="replace"))
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    return None
+
+
+def _strings(tree: ast.Module | None) -> Iterator[tuple[str, ast.expr]]:
+    """The string constants and, with * for what is filled in, the f-strings."""
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.JoinedStr):
+            parts = [
+                glob.escape(v.value) if isinstance(v, ast.Constant) and isinstance(v.value, str) else "*"
+                for v in node.values
+            ]
+            yield "".join(parts), node
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value, node
+
+
+def _like_a_path(text: str) -> bool:
+    return (
+        2 < len(text) < 300
+        and "\n" not in text
+        and "\0" not in text
+        and not text.startswith("/")
+        and ".." not in text
+        and ("." in text or "/" in text)
+        and text.strip("*./") != ""
+    )
+
+
+def _existing(text: str, folders: Iterable[Path]) -> Iterator[Path]:
+    for folder in folders:
+        try:
+            if glob.has_magic(text):
+                yield from (
+                    Path(p) for p in sorted(glob.glob(os.path.join(glob.escape(str(folder)), text)))[:MOST_NAMED]
+                )
+            elif (folder / text).is_file() or ((folder / text).is_dir() and "/" in text.strip("/")):
+                yield folder / text
+        except (OSError, ValueError, RecursionError):
+            continue
+
+
+def _written(tree: ast.Module) -> dict[int, ast.expr]:
+    """The strings within calls that write files."""
+    out: dict[int, ast.expr] = {}
+    for call in (n for n in ast.walk(tree) if isinstance(n, ast.Call)):
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        modes = [
+            a.value
+            for a in (*call.args[1:2], *(k.value for k in call.keywords if k.arg == "mode"))
+            if isinstance(a, ast.Constant) and isinstance(a.value, str)
+        ]
+        if name in _WRITERS or (name == "open" and any(m[:1] in ("w", "a", "x") for m in modes)):
+            out.update({id(n): n for n in ast.walk(call) if isinstance(n, (ast.Constant, ast.JoinedStr))})
+    return out
+
+
+def _constants(code: Sequence[Path]) -> Iterator[tuple[str, str, Any]]:
+    """Whole numbers that the code gives names: VOCAB_SIZE = 50257, num_classes=10."""
+    for file in code:
+        for node in ast.walk(tree) if (tree := _parsed(file)) is not None else ():
+            if (
+                isinstance(node, ast.Assign)
+                and isinstance(node.value, ast.Constant)
+                and isinstance(node.value.value, int)
+            ):
+                yield from ((file.name, t.id, node.value.value) for t in node.targets if isinstance(t, ast.Name))
+            elif (
+                isinstance(node, ast.keyword)
+                and node.arg
+                and isinstance(node.value, ast.Constant)
+                and isinstance(node.value.value, int)
+            ):
+                yield file.name, node.arg, node.value.value

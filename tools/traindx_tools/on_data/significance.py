@@ -1,0 +1,98 @@
+"""Tail probabilities of the tests, and what is asked of them where many things are compared.
+
+Every observation divides its level by the number of comparisons (shards x fields), as Bonferroni does: valid under any
+dependence, and data files are dependent.
+"""
+
+from __future__ import annotations
+
+import math
+
+LEVEL = 1e-3
+"""Chance of one false alarm in a whole data set, per observation. Ten observations: one of a hundred healthy sets."""
+
+
+def normal_tail(z: float) -> float:
+    """P(Z > z) of the standard normal distribution."""
+    return 0.5 * math.erfc(z / math.sqrt(2.0))
+
+
+def chi2_tail(x: float, df: float) -> float:
+    """P(X > x) of the chi-square distribution with `df` degrees of freedom (regularised upper incomplete gamma)."""
+    if x <= 0.0:
+        return 1.0
+    a, y = df / 2.0, x / 2.0
+    scale = math.exp(max(-745.0, a * math.log(y) - y - math.lgamma(a)))
+    return 1.0 - scale * _series(a, y) if y < a + 1.0 else scale * _fraction(a, y)
+
+
+def _series(a: float, y: float) -> float:
+    term = total = 1.0 / a
+    for n in range(1, 10_000):
+        term *= y / (a + n)
+        total += term
+        if term < total * 1e-14:
+            break
+    return total
+
+
+def _fraction(a: float, y: float) -> float:
+    """Lentz's continued fraction of the upper incomplete gamma function."""
+    b = y + 1.0 - a
+    c, d = 1e300, 1.0 / b
+    out = d
+    for n in range(1, 10_000):
+        step = -n * (n - a)
+        b += 2.0
+        d = 1.0 / (step * d + b or 1e-300)
+        c = b + step / c or 1e-300
+        out *= d * c
+        if abs(d * c - 1.0) < 1e-13:
+            break
+    return out
+
+
+def student_tail(t: float, df: float) -> float:
+    """P(T > t) of Student's distribution with `df` degrees of freedom, t >= 0."""
+    return 0.5 * _incomplete_beta(df / 2.0, 0.5, df / (df + t * t))
+
+
+def _incomplete_beta(a: float, b: float, x: float) -> float:
+    """The regularised incomplete beta function."""
+    if x <= 0.0 or x >= 1.0:
+        return min(max(x, 0.0), 1.0)
+    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x))
+    if x > (a + 1.0) / (a + b + 2.0):
+        return 1.0 - _incomplete_beta(b, a, 1.0 - x)
+    c, d = 1.0, 1.0 / (1.0 - (a + b) * x / (a + 1.0) or 1e-300)
+    out = d
+    for m in range(1, 1000):
+        for step in (
+            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
+            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
+        ):
+            d = 1.0 / (1.0 + step * d or 1e-300)
+            c = 1.0 + step / c or 1e-300
+            out *= d * c
+        if abs(d * c - 1.0) < 1e-13:
+            break
+    return front * out / a
+
+
+def share_tail(hits: int, of: int, share: float) -> float:
+    """A bound on P(at least `hits` of `of`) where each has the chance `share`.
+
+    Chernoff's bound exp(-n KL) is never below the exact binomial tail, so what it calls significant is.
+    """
+    if hits <= of * share or of == 0:
+        return 1.0
+    if share <= 0.0:
+        return 0.0
+    seen = hits / of
+    divergence = seen * math.log(seen / share) + ((1 - seen) * math.log((1 - seen) / (1 - share)) if seen < 1 else 0.0)
+    return math.exp(max(-745.0, -of * divergence))
+
+
+def paired_tail(gained: int, lost: int) -> float:
+    """McNemar's test: the chance of `gained` against `lost` where both are as likely."""
+    return share_tail(gained, gained + lost, 0.5)

@@ -1,0 +1,167 @@
+"""Inputs and labels of a set, and what a simple model of the other shards says of each shard's labels.
+
+The model is ridge regression on one-hot labels over simple features (`features.py`). It is no good classifier and
+need not be: where it predicts the labels of all shards but one, that one is labelled otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from traindx_tools.on_data.features import prepared, raw_features
+from traindx_tools.on_data.roles import ROWS_PER_CLASS, codes, input_fields, keys, label_fields
+from traindx_tools.on_data.table import Array, Column, DataSet, Shard
+
+MOST_ROWS = 20_000
+"""Rows of all shards together that the model sees."""
+MOST_TASKS = 4
+"""Labels of one set that are looked at."""
+FOLDS = 5
+RIDGE = 0.02
+"""Penalty, as a share of the mean diagonal."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The rows of a shard that the model sees: numbers of rows, features, labels as places among the kinds."""
+
+    shard: Shard
+    index: Array
+    x: Array
+    y: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One label of a set beside its inputs."""
+
+    data: DataSet
+    field: str
+    inputs: tuple[str, ...]
+    kinds: Array
+    parts: tuple[Part, ...]
+    binned: bool = False
+    """Whether the label is a number that was cut into four ranges."""
+
+    @cached_property
+    def products(self) -> tuple[tuple[Array, Array], ...]:
+        """X'X and X'Y of each part: sums of them are models of any parts together."""
+        return tuple(_products(p.x, p.y, len(self.kinds)) for p in self.parts)
+
+    def others(self, part: int) -> list[int]:
+        """The parts whose model judges a part: those of training, or of its own split where there are none else."""
+        mine = self.parts[part].shard.split
+        same = [i for i, p in enumerate(self.parts) if i != part and p.shard.split == mine]
+        train = [i for i, p in enumerate(self.parts) if i != part and p.shard.split == "train"]
+        return same if mine in ("train", "") else train or same
+
+    @cached_property
+    def scores(self) -> tuple[Array | None, ...]:
+        """Shape (rows, kinds) of each part: by the model of the others, or of its other rows where it is alone."""
+        return tuple(self._scores(i) for i in range(len(self.parts)))
+
+    def _scores(self, i: int) -> Array | None:
+        others = self.others(i)
+        if not others:
+            return folded(self.parts[i], self.parts[i].y, len(self.kinds))
+        gram = np.sum([self.products[j][0] for j in others], axis=0)
+        cross = np.sum([self.products[j][1] for j in others], axis=0)
+        return np.asarray(self.parts[i].x @ solved(gram, cross))
+
+    @cached_property
+    def chance(self) -> tuple[float, ...]:
+        """Of each part, the share of its most frequent label: what guessing reaches."""
+        return tuple(float(np.bincount(p.y).max() / len(p.y)) for p in self.parts)
+
+    @cached_property
+    def accuracy(self) -> tuple[float, ...]:
+        """Of each part, the share of its labels that the model names."""
+        return tuple(
+            float((s.argmax(axis=1) == p.y).mean()) if s is not None else 0.0
+            for s, p in zip(self.scores, self.parts, strict=True)
+        )
+
+    def skill(self, i: int) -> float:
+        """How far above chance: 0 is guessing, 1 every label."""
+        return (self.accuracy[i] - self.chance[i]) / max(1e-9, 1.0 - self.chance[i])
+
+
+def _products(x: Array, y: Array, kinds: int) -> tuple[Array, Array]:
+    hot = np.zeros((len(y), kinds), np.float32)
+    hot[np.arange(len(y)), y] = 1.0
+    return (x.T @ x).astype(np.float64), (x.T @ hot).astype(np.float64)
+
+
+def solved(gram: Array, cross: Array) -> Array:
+    """The weights of a ridge regression."""
+    ridge = RIDGE * np.trace(gram) / len(gram) + 1e-6
+    return np.linalg.solve(gram + ridge * np.eye(len(gram)), cross).astype(np.float32)
+
+
+def folded(part: Part, y: Array, kinds: int) -> Array:
+    """Scores of each row by a model of four fifths without it. Folds are blocks of rows: neighbours are alike."""
+    folds = np.arange(len(y)) * 8 * FOLDS // len(y) % FOLDS
+    products = [_products(part.x[folds == k], y[folds == k], kinds) for k in range(FOLDS)]
+    gram, cross = sum(p[0] for p in products), sum(p[1] for p in products)
+    out = np.empty((len(y), kinds), np.float32)
+    for k in range(FOLDS):
+        out[folds == k] = part.x[folds == k] @ solved(gram - products[k][0], cross - products[k][1])
+    return out
+
+
+def tasks_of(data: DataSet) -> Iterator[Task]:
+    """The labels of a set that have inputs beside them, at most `MOST_TASKS`."""
+    labels = label_fields(data)
+    targets = [(name, False) for name in labels] + [(n, True) for n in _numeric_targets(data, labels)]
+    for name, binned in targets[:MOST_TASKS]:
+        made = _task(data, name, tuple(labels), binned)
+        if made is not None:
+            yield made
+
+
+def _numeric_targets(data: DataSet, labels: tuple[str, ...]) -> list[str]:
+    """Fields of one number a row beside fields of many: what a regression is to predict."""
+    first = data.shards[0]
+    wide = any(int(np.prod(c.row_shape)) >= 4 for c in first.columns.values())
+    return [
+        n
+        for n, c in first.columns.items()
+        if wide and n not in labels and c.is_float and int(np.prod(c.row_shape)) == 1 and c.missing is None
+    ]
+
+
+def _task(data: DataSet, name: str, labels: tuple[str, ...], binned: bool) -> Task | None:
+    shards = [s for s in data.shards if name in s.columns and s.rows >= 2 * ROWS_PER_CLASS]
+    if not shards:
+        return None
+    inputs = tuple(f for f in input_fields(shards[0], (*labels, name)) if f != name)
+    if not inputs:
+        return None
+    share = max(50, MOST_ROWS // len(shards))
+    index = [np.unique(np.linspace(0, s.rows - 1, min(s.rows, share)).astype(np.int64)) for s in shards]
+    raw = [raw_features(s, inputs, i) for s, i in zip(shards, index, strict=True)]
+    if len({r.shape[1] for r in raw}) != 1 or not raw[0].shape[1]:
+        return None
+    kinds = _bins(shards, name) if binned else np.unique(np.concatenate([keys(s.columns[name]) for s in shards]))
+    if not 2 <= len(kinds) <= 400:
+        return None
+    parts = []
+    for shard, rows, x in zip(shards, index, prepared(raw), strict=True):
+        y = _cut(shard.columns[name], kinds) if binned else codes(shard.columns[name], kinds)
+        parts.append(Part(shard, rows, x, y[rows]))
+    return Task(data, name, inputs, kinds, tuple(parts), binned)
+
+
+def _bins(shards: list[Shard], name: str) -> Array:
+    values = np.concatenate([np.asarray(s.columns[name].values, np.float64).reshape(-1) for s in shards])
+    values = values[np.isfinite(values)]
+    return np.unique(np.quantile(values, [0.0, 0.25, 0.5, 0.75])) if len(values) else values
+
+
+def _cut(column: Column, edges: Array) -> Array:
+    values = np.nan_to_num(np.asarray(column.values, np.float64).reshape(-1))
+    return np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 1)
