@@ -86,8 +86,8 @@ class OfRun:
 def of_run(parts: Sequence[Run], code: Sequence[Path], root: Path, seconds: float = SECONDS) -> OfRun:
     """Reads and judges the data files of a run. Nothing of them is executed.
 
-    `parts`: what was read of each file of the run; their artifacts are the files of its folder. `code`: its Python files.
-    Files that the code names are read where they lie below `root` or below the folder of the code that names them.
+    `parts`: what was read of each file of the run; their artifacts are the files of its folder. `code`: its Python
+    files. What the code names is read where it lies below `root` or below the folder of the code that names it.
     """
     outputs = _outputs(parts) | {os.path.realpath(p) for p in named_paths(code, root, written=True)}
     held = [
