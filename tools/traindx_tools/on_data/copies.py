@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from traindx_tools.on_data.roles import input_fields, label_fields
+from traindx_tools.on_data.roles import input_fields
 from traindx_tools.on_data.summary import mixed
 from traindx_tools.on_data.table import Array, DataSet, Shard
 
@@ -17,7 +17,7 @@ def signatures(data: DataSet, shard: Shard) -> tuple[Array, Array]:
 
     Rows that are constant (blank pictures) and short texts are left out: they recur by nature.
     """
-    labels = label_fields(data)
+    labels = data.labels
     names = sorted(
         n
         for n in input_fields(shard, labels)
@@ -25,15 +25,16 @@ def signatures(data: DataSet, shard: Shard) -> tuple[Array, Array]:
     )
     out = np.zeros(shard.rows, np.uint64)
     telling = np.zeros(shard.rows, bool)
+    single = all(int(np.prod(shard.columns[n].row_shape)) < 4 and shard.columns[n].kind == "number" for n in names)
+    if single and len([n for n in names if shard.columns[n].is_float]) < 2:
+        return out, np.empty(0, np.int64)
     for place, name in enumerate(names):
         column, seen = shard.columns[name], shard.summaries[name]
         if len(seen.digests) != shard.rows:
             continue
         out = mixed(out + seen.digests * np.uint64(2 * place + 3))
         telling |= _tells(column.values, column.kind, bool(column.texts), column.offsets)
-    single = all(int(np.prod(shard.columns[n].row_shape)) < 4 and shard.columns[n].kind == "number" for n in names)
-    if single:
-        telling |= len([n for n in names if shard.columns[n].is_float]) >= 2
+    telling |= single
     return out, np.flatnonzero(telling)
 
 

@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 
+from traindx_tools.on_data.summary import distinct
 from traindx_tools.on_data.table import Array, Column, DataSet, Shard
 
 MOST_CLASSES = 200
@@ -35,15 +36,24 @@ def is_label(column: Column) -> bool:
     if column.rows < 2 * ROWS_PER_CLASS or is_group(column.name):
         return False
     if column.kind == "text":
-        kinds = len(np.unique(column.digests)) if column.digests is not None else 0
+        if column.digests is None or _many(column.digests):
+            return False
+        kinds = len(distinct(column.digests))
         return 2 <= kinds <= min(MOST_CLASSES, column.rows // ROWS_PER_CLASS) and bool(column.texts)
     if column.kind != "number" or int(np.prod(column.row_shape)) != 1 or column.missing is not None:
         return False
     values = column.values.reshape(-1)
+    if _many(values):
+        return False
     if values.dtype.kind == "f" and not (np.isfinite(values).all() and (values == np.round(values)).all()):
         return False
-    kinds = len(np.unique(values))
+    kinds = len(distinct(values))
     return 2 <= kinds <= min(MOST_CLASSES, column.rows // ROWS_PER_CLASS)
+
+
+def _many(values: Array) -> bool:
+    """Whether the first rows alone hold more kinds than classes: told without a look at the others."""
+    return len(distinct(values[: 20 * MOST_CLASSES])) > MOST_CLASSES
 
 
 def label_fields(data: DataSet) -> tuple[str, ...]:
@@ -61,7 +71,10 @@ def is_row_id(column: Column) -> bool:
     """Whether a field numbers or names the rows: no value recurs and they are whole numbers, in order or not."""
     if column.kind != "number" or column.row_shape or column.values.dtype.kind not in "iu":
         return False
-    return len(np.unique(column.values)) >= 0.99 * len(column.values) and len(column.values) > 20
+    first = column.values[:2000]
+    if len(first) <= 20 or len(distinct(first)) < 0.99 * len(first):
+        return False
+    return len(distinct(column.values)) >= 0.99 * len(column.values)
 
 
 def input_fields(shard: Shard, labels: tuple[str, ...]) -> tuple[str, ...]:

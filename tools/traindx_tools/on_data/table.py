@@ -125,6 +125,13 @@ class DataSet:
         """Names of all fields."""
         return tuple(dict.fromkeys(name for s in self.shards for name in s.columns))
 
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """The fields that are labels."""
+        from traindx_tools.on_data.roles import label_fields
+
+        return label_fields(self)
+
     def siblings(self, name: str) -> tuple[tuple[Shard, ...], ...]:
         """The shards that hold a field, by split."""
         return tuple(tuple(s for s in group if name in s.columns) for group in self.splits.values())

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from traindx_tools.on_data.features import prepared, raw_features
-from traindx_tools.on_data.roles import ROWS_PER_CLASS, codes, input_fields, keys, label_fields
+from traindx_tools.on_data.roles import ROWS_PER_CLASS, codes, input_fields, keys
 from traindx_tools.on_data.table import Array, Column, DataSet, Shard
 
 MOST_ROWS = 20_000
@@ -115,7 +115,7 @@ def folded(part: Part, y: Array, kinds: int) -> Array:
 
 def tasks_of(data: DataSet) -> Iterator[Task]:
     """The labels of a set that have inputs beside them, at most `MOST_TASKS`."""
-    labels = label_fields(data)
+    labels = data.labels
     targets = [(name, False) for name in labels] + [(n, True) for n in _numeric_targets(data, labels)]
     for name, binned in targets[:MOST_TASKS]:
         made = _task(data, name, tuple(labels), binned)

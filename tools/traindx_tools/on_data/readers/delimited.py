@@ -7,7 +7,6 @@ import io
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_data.readers.arrays import text_column
 from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.json_lines import opened
-from traindx_tools.on_data.table import Column, Damage, Shard
+from traindx_tools.on_data.table import Array, Column, Damage, Shard
 
 EMPTY = frozenset({"", "na", "n/a", "null", "none", "?"})
 """What a cell without a value holds. "nan" and "inf" are numbers that somebody computed."""
@@ -85,24 +84,26 @@ def _unique(names: list[str]) -> list[str]:
 
 
 def _column(name: str, cells: tuple[str, ...], file: str) -> Column:
+    try:
+        return Column(name, "number", _numbers(cells), file)
+    except (ValueError, OverflowError):
+        pass
     plain = [c.strip() for c in cells]
     missing = np.fromiter((c.lower() in EMPTY for c in plain), bool, len(plain))
+    if missing.all() or not missing.any():
+        return text_column(name, list(cells), file)
     try:
-        if not missing.any():
-            return Column(name, "number", np.array(_numbers(plain)), file)
         values = np.array([float(c) if not m else np.nan for c, m in zip(plain, missing, strict=True)])
     except (ValueError, OverflowError):
-        return text_column(name, list(cells), file)
-    if missing.all():
         return text_column(name, list(cells), file)
     return Column(name, "number", values, file, missing=missing)
 
 
-def _numbers(cells: list[str]) -> list[Any]:
-    try:
-        values = list(map(int, cells))
-    except ValueError:
-        return list(map(float, cells))
-    if any(len(c) > 1 and c.lstrip("-").startswith("0") for c in cells[:1000]) or max(map(abs, values)) >= 2**63:
+def _numbers(cells: tuple[str, ...]) -> Array:
+    """int64 where all cells are whole numbers, else float64. Raises ValueError where one is no number, or is a code."""
+    values = np.fromiter(map(float, cells), np.float64, len(cells))
+    if not (values == np.floor(values)).all() or any("." in c or "e" in c or "E" in c for c in cells):
+        return values
+    if any(len(c.strip()) > 1 and c.strip().lstrip("-").startswith("0") for c in cells[:1000]):
         raise ValueError("a code, no number")
-    return values
+    return np.array(list(map(int, cells)), np.int64)

@@ -16,7 +16,6 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.places import number, of, place, rows
-from traindx_tools.on_data.roles import label_fields
 from traindx_tools.on_data.significance import LEVEL
 from traindx_tools.on_data.summary import MOST_COLUMNS
 from traindx_tools.on_data.table import Array, Shard, View
@@ -79,7 +78,7 @@ def gap_in(sizes: Array) -> Gap | None:
 def check(view: View) -> Iterator[Finding]:
     """A finding for each field and shard; of a table for the feature that is farthest out."""
     for data in view.sets:
-        labels = label_fields(data)
+        labels = data.labels
         for shard in data.shards:
             for name, column in shard.columns.items():
                 if (
@@ -106,7 +105,8 @@ def _of(shard: Shard, name: str, comparisons: int) -> Iterator[Finding]:
     by_feature = 1 < flat.shape[1] <= MOST_COLUMNS and values.ndim == 2
     columns = range(flat.shape[1]) if by_feature else [None]
     found: list[tuple[Gap, int | None, Array]] = []
-    for feature in columns:
+    may = _far_out(flat) if by_feature else np.ones(1, bool)
+    for feature in (c for c in columns if c is None or may[c]):
         part = (flat if feature is None else flat[:, [feature]]).astype(np.float64)
         part = np.where(np.isfinite(part), part, np.nan)
         sizes = np.abs(part - np.nanmedian(part)) if np.isfinite(part).any() else part
@@ -116,6 +116,17 @@ def _of(shard: Shard, name: str, comparisons: int) -> Iterator[Finding]:
             found.append((gap, feature, np.flatnonzero(by_row > gap.bound)))
     if found:
         yield _finding(shard, name, *min(found, key=lambda f: -f[0].ratio), flat)
+
+
+def _far_out(flat: Array) -> Array:
+    """bool shape (features,): whether the largest is as far out as a gap asks, by quantiles of some rows."""
+    some = flat[:: max(1, len(flat) // 2000)].astype(np.float64)
+    some = np.where(np.isfinite(some), some, np.nan)
+    with np.errstate(all="ignore"):
+        centre = np.nan_to_num(np.nanmedian(some, axis=0))
+        inner = np.nan_to_num(np.nanquantile(np.abs(some - centre), 1.0 - 2 * MOST_SHARE, axis=0))
+    high, low = np.fmax.reduce(flat, axis=0), np.fmin.reduce(flat, axis=0)
+    return np.asarray(np.fmax(np.abs(high - centre), np.abs(low - centre)) > RATIO * inner)
 
 
 def _finding(shard: Shard, name: str, gap: Gap, feature: int | None, where: Array, flat: Array) -> Finding:

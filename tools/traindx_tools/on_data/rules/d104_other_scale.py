@@ -16,7 +16,7 @@ import numpy as np
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.places import number, of, place, short
 from traindx_tools.on_data.robust import standing_out
-from traindx_tools.on_data.roles import is_row_id, is_time, label_fields
+from traindx_tools.on_data.roles import is_row_id, is_time
 from traindx_tools.on_data.significance import LEVEL
 from traindx_tools.on_data.table import Array, DataSet, Shard, View
 from traindx_tools.rules import Rule, Threshold
@@ -51,7 +51,7 @@ _Told = tuple[int | None, float, float, float, float]
 def check(view: View) -> Iterator[Finding]:
     """A finding for each shard and field, and for each field that differs between splits."""
     for data in view.sets:
-        labels = label_fields(data)
+        labels = data.labels
         for name in data.fields:
             groups = [[s for s in g if _comparable(s, name)] for g in data.siblings(name)]
             if name in labels or not any(groups) or is_time(name):

@@ -17,6 +17,7 @@ from traindx_tools.on_data.places import number, of, percent, place, short
 from traindx_tools.on_data.robust import standing_out
 from traindx_tools.on_data.roles import is_label, is_row_id, keys, label_name
 from traindx_tools.on_data.significance import LEVEL, chi2_tail
+from traindx_tools.on_data.summary import distinct
 from traindx_tools.on_data.table import Array, DataSet, Shard, View
 from traindx_tools.rules import Rule, Threshold
 
@@ -72,7 +73,7 @@ def _values(shard: Shard, name: str) -> Array:
 def _counts(group: Sequence[Shard], name: str) -> tuple[Array, Array]:
     """Shape (shards, bins): how often each value, or each range of values, occurs; and the values or lower edges."""
     parts = [_values(s, name) for s in group]
-    kinds = np.unique(np.concatenate([np.unique(p) for p in parts]))
+    kinds = distinct(np.concatenate([distinct(p) for p in parts]))
     if len(kinds) > BINS:
         pool = np.sort(np.concatenate([p[:: max(1, len(p) // 2000)] for p in parts]))
         kinds = np.unique(pool[np.linspace(0, len(pool) - 1, BINS).astype(np.int64)])

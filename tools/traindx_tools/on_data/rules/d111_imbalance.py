@@ -8,7 +8,7 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.places import percent, place
-from traindx_tools.on_data.roles import keys, label_fields, label_name
+from traindx_tools.on_data.roles import keys, label_name
 from traindx_tools.on_data.table import View
 from traindx_tools.rules import Rule, Threshold
 
@@ -30,7 +30,7 @@ RULE = Rule(
 def check(view: View) -> Iterator[Finding]:
     """A remark for each label and split."""
     for data in view.sets:
-        for name in label_fields(data):
+        for name in data.labels:
             for group in data.siblings(name):
                 if not group:
                     continue

@@ -14,6 +14,7 @@ import numpy as np
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.copies import signatures
 from traindx_tools.on_data.places import percent, place, rows, short
+from traindx_tools.on_data.summary import distinct
 from traindx_tools.on_data.table import Array, DataSet, Shard, View
 from traindx_tools.rules import Rule, Threshold
 
@@ -64,7 +65,7 @@ def _across(
     for shard in (s for s in shards if s.split not in ("", "train") and len(known[id(s)])):
         mine = known[id(shard)]
         hits = np.isin(mine, seen)
-        natural = 1.0 - len(np.unique(mine)) / len(mine)
+        natural = 1.0 - len(distinct(mine)) / len(mine)
         expected = natural * len(seen) / len(mine)
         share = float(hits.mean())
         if hits.sum() < FEWEST or share < SHARE or share < TIMES * min(1.0, expected):
@@ -92,7 +93,7 @@ def _across(
 
 def _copied_shards(shards: list[Shard], known: Mapping[int, Array]) -> Iterator[Finding]:
     """A shard that is another one again, of the same split."""
-    sets = {id(s): np.unique(known[id(s)]) for s in shards}
+    sets = {id(s): distinct(known[id(s)]) for s in shards}
     for i, shard in enumerate(shards):
         mine = sets[id(shard)]
         if len(mine) < 20 or len(mine) < 0.5 * shard.rows:
@@ -118,7 +119,7 @@ def _within(data: DataSet, known: Mapping[int, Array]) -> Iterator[Finding]:
     for split, group in data.splits.items():
         every = [known[id(s)] for s in group if id(s) in known]
         rows_there = np.concatenate(every) if every else np.empty(0)
-        share = 1.0 - len(np.unique(rows_there)) / max(1, len(rows_there))
+        share = 1.0 - len(distinct(rows_there)) / max(1, len(rows_there))
         if share >= REMARK and len(rows_there) >= 50:
             yield RULE.finding(
                 f"{percent(share)} of the rows of {data.name}{f' ({split})' if split else ''} are copies of "

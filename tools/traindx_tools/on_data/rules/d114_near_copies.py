@@ -16,7 +16,7 @@ from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.copies import signatures
 from traindx_tools.on_data.features import narrowed, pooled, raw_features
 from traindx_tools.on_data.places import percent, place, rows, short
-from traindx_tools.on_data.roles import input_fields, label_fields
+from traindx_tools.on_data.roles import input_fields
 from traindx_tools.on_data.significance import LEVEL, share_tail
 from traindx_tools.on_data.table import Array, DataSet, Shard, View
 from traindx_tools.rules import Rule, Threshold
@@ -58,7 +58,7 @@ def check(view: View) -> Iterator[Finding]:
         held = [s for split, g in data.splits.items() if split not in ("", "train") for s in g]
         if not train or not held:
             continue
-        for name in input_fields(train[0], label_fields(data)):
+        for name in input_fields(train[0], data.labels):
             having = [s for s in train if name in s.columns]
             if having and _comparable(having[0], name):
                 yield from _of_field(data, having, [s for s in held if name in s.columns], name, view.comparisons)

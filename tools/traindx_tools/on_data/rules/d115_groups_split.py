@@ -15,7 +15,7 @@ import numpy as np
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.features import raw_features
 from traindx_tools.on_data.places import percent, place, short
-from traindx_tools.on_data.roles import input_fields, is_group, is_time, keys, label_fields
+from traindx_tools.on_data.roles import input_fields, is_group, is_time, keys
 from traindx_tools.on_data.table import Array, DataSet, Shard, View
 from traindx_tools.rules import Rule, Threshold
 
@@ -80,7 +80,7 @@ def _groups(data: DataSet, train: list[Shard], shard: Shard, name: str) -> Itera
 def _correlation(data: DataSet, shard: Shard, name: str) -> float:
     """The largest share of a feature's variance that lies between groups, beyond what chance gives (one-way ANOVA)."""
     index = np.arange(min(shard.rows, 5000))
-    x = raw_features(shard, tuple(n for n in input_fields(shard, label_fields(data)) if n != name), index)
+    x = raw_features(shard, tuple(n for n in input_fields(shard, data.labels) if n != name), index)
     _, group, size = np.unique(keys(shard.columns[name])[index], return_inverse=True, return_counts=True)
     if not x.shape[1] or len(size) < 2 or len(index) <= len(size):
         return 0.0

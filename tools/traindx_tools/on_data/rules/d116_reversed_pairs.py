@@ -14,6 +14,7 @@ import numpy as np
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.places import percent, place, rows, short
 from traindx_tools.on_data.significance import LEVEL, share_tail
+from traindx_tools.on_data.summary import distinct
 from traindx_tools.on_data.table import Array, DataSet, Shard, View
 from traindx_tools.rules import Rule, Threshold
 
@@ -63,7 +64,7 @@ def _pair_fields(data: DataSet, train: list[Shard]) -> Iterator[tuple[str, ...]]
     scalars = [n for n in whole if not first.columns[n].row_shape and first.summaries[n].distinct_rows >= 10]
     for i, a in enumerate(scalars[:8]):
         for b in scalars[i + 1 : 8]:
-            x, y = np.unique(first.columns[a].values), np.unique(first.columns[b].values)
+            x, y = distinct(first.columns[a].values), distinct(first.columns[b].values)
             if len(np.intersect1d(x, y)) >= 0.5 * min(len(x), len(y)) and len(x) < 0.9 * first.rows:
                 yield (a, b)
 
@@ -84,10 +85,10 @@ def _reversed(shard: Shard, names: tuple[str, ...], left: Array, right: Array, c
     low = int(min(left.min(initial=0), right.min(initial=0), u.min(initial=0), v.min(initial=0)))
     if low < 0 or base > 2**31 or proper.sum() < FEWEST:
         return
-    forward = np.unique(left * base + right)
+    forward = distinct(left * base + right)
     hits = proper & np.isin(v * base + u, forward)
     share = float(hits.sum() / proper.sum())
-    nodes = len(np.unique(np.concatenate([left, right])))
+    nodes = len(distinct(np.concatenate([left, right])))
     chance = min(1.0, len(forward) / max(1, nodes * nodes))
     p = share_tail(int(hits.sum()), int(proper.sum()), min(1.0, 2.0 * chance)) * comparisons
     if share < SHARE or p > LEVEL:

@@ -11,7 +11,7 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.places import place, short
-from traindx_tools.on_data.roles import codes, keys, label_fields
+from traindx_tools.on_data.roles import codes, keys
 from traindx_tools.on_data.table import Array, View
 from traindx_tools.rules import Rule, Threshold
 
@@ -38,7 +38,7 @@ RULE = Rule(
 def check(view: View) -> Iterator[Finding]:
     """A remark for each shard and label."""
     for data in view.sets:
-        for name in label_fields(data):
+        for name in data.labels:
             for shard in (s for s in data.shards if name in s.columns and s.rows >= FEWEST and s.numbers is None):
                 y = codes(shard.columns[name], np.unique(keys(shard.columns[name])))
                 shares = np.bincount(y) / len(y)
