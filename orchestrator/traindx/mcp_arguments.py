@@ -11,7 +11,7 @@ DEFAULT_CHARS = 8_000
 
 Paths = Annotated[list[Annotated[str, Field(max_length=4096)]], Field(
     min_length=1, max_length=50,
-    description="Files, folders or globs, relative to the server's root. Formats are told by content.")]
+    description="Files, folders, globs below the server's root.")]
 Severity = Literal["critical", "high", "medium", "low", "info"]
 
 
@@ -20,8 +20,8 @@ class Arguments(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    max_chars: int = Field(DEFAULT_CHARS, ge=500, le=100_000, description="Longest answer, in characters.")
-    offset: int = Field(0, ge=0, description="Where to go on in an answer that was cut (the answer names it).")
+    max_chars: int = Field(DEFAULT_CHARS, ge=500, le=100_000, description="Characters at most.")
+    offset: int = Field(0, ge=0, description="Where a cut answer goes on, as it says.")
 
 
 class DiagnoseRun(Arguments):
@@ -58,7 +58,7 @@ class ListFindings(Arguments):
 
     paths: Paths
     rule: str = Field("", max_length=60, description="Only rules whose id begins so: 'L1', 'C107'.")
-    min_severity: Severity = Field("info", description="Leave out what is less severe.")
+    min_severity: Severity = Field("info", description="Least severity shown.")
 
 
 class AuditCode(Arguments):
@@ -70,7 +70,7 @@ class AuditCode(Arguments):
         default_factory=list, max_length=50, description="Not rules whose id begins so.")
     diff: str = Field("", max_length=200, description=(
         "Only what belongs to the difference from this commit or branch ('HEAD': work that is not committed)."))
-    min_severity: Severity = Field("low", description="Leave out what is less severe.")
+    min_severity: Severity = Field("low", description="Least severity shown.")
     patches: bool = Field(False, description="Show the proposed changes too. They are proposals: nothing is applied.")
 
 
@@ -78,9 +78,7 @@ class ExamineData(Arguments):
     """Arguments of examine_data."""
 
     paths: Paths
-    rule: str = Field("", max_length=60, description="Only rules whose id begins so: 'D1', 'D104'.")
-    min_severity: Severity = Field("info", description="Leave out what is less severe.")
-    seconds: float = Field(30.0, ge=1.0, le=300.0, description="Time; what was not read by then is named.")
+    min_severity: Severity = Field("info", description="Least severity shown.")
 
 
 class Jaxpr(Arguments):

@@ -48,9 +48,9 @@ class Tool:
     """It runs the user's code, where the person agreed to it when they started the server; elsewhere it refuses."""
 
     @property
-    def annotations(self) -> dict[str, bool | str]:
-        """The hints of the MCP specification."""
-        return {"title": self.title, "readOnlyHint": self.read_only and not self.executes, "destructiveHint": False,
+    def annotations(self) -> dict[str, bool]:
+        """The hints of the MCP specification. The title stands in the definition and is not sent twice."""
+        return {"readOnlyHint": self.read_only and not self.executes, "destructiveHint": False,
                 "idempotentHint": self.idempotent, "openWorldHint": False}
 
     @property
@@ -216,6 +216,10 @@ def audit_code(reach: Reach, given: asked.AuditCode, say: Say) -> str:
     return _listing(lines, f"{len(wanted)} of {len(result.findings)} findings in {len(result.texts)}{of} files", notes)
 
 
+DATA_SECONDS = 30.0
+"""After which no further data file is begun: a client waits about a minute for an answer."""
+
+
 def examine_data(reach: Reach, given: asked.ExamineData, say: Say) -> str:
     """What data files hold: one finding a line, then what was read and what was not."""
     from traindx.data_report import lines_of
@@ -223,9 +227,9 @@ def examine_data(reach: Reach, given: asked.ExamineData, say: Say) -> str:
     from traindx_tools.on_data.examination import require_data
 
     admitted = _logs(reach, given.paths, say)
-    report = examine(admitted.files, seconds=given.seconds)
+    report = examine(admitted.files, seconds=DATA_SECONDS)
     require_data(report, given.paths)
-    wanted = list(_wanted(report.findings, given.rule, given.min_severity))
+    wanted = list(_wanted(report.findings, "D", given.min_severity))
     return "\n".join([*lines_of(report, wanted), *(f"note: {n}" for n in _notes(admitted.left_out))]) + "\n"
 
 
@@ -378,11 +382,9 @@ TOOLS: dict[str, Tool] = {t.name: t for t in (
          "quoted code and measured values.",
          asked.AuditCode, audit_code, "rule, min_severity, fewer paths"),
     Tool("examine_data", "What data files hold",
-         "Reads data files (npz, npy, pt with plain tensors, parquet, arrow, JSON lines, CSV, tar, HDF5, token files, "
-         "folders of pictures or sounds) in bounds and without executing them, and judges shards, fields and rows "
-         "against each other: NaN, extremes, another scale, another label map, shuffled or shifted labels, copies "
-         "across splits, damage.",
-         asked.ExamineData, examine_data, "rule, min_severity, fewer paths"),
+         "Judges data files by shard, field and row, running nothing in them: NaN, extremes, other scale or label "
+         "map, shuffled labels, leaks across splits, damage.",
+         asked.ExamineData, examine_data, "min_severity, fewer paths"),
     Tool("jaxpr", "What a JAX function became",
          "The jaxpr of a JAX function in few lines: inputs, outputs, what each line of code became, loops, keys used "
          "twice, unguarded logarithms and divisions, what cuts gradients. Traced for types, but importing the file "
