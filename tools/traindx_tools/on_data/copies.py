@@ -46,8 +46,15 @@ def _tells(values: Array, kind: str, texts: bool, offsets: Array | None) -> Arra
     flat = values.reshape(len(values), -1)
     if flat.shape[1] < 4:
         return np.zeros(len(values), bool)
-    varied = np.zeros(len(values), bool)
-    for start in range(0, len(flat), 4096):
-        part = np.sort(flat[start : start + 4096, :512], axis=1)
-        varied[start : start + 4096] = (part[:, 1:] != part[:, :-1]).sum(axis=1) >= 3
+    varied = _varied(flat[:, :8])
+    left = np.flatnonzero(~varied)
+    for start in range(0, len(left), 4096):
+        rows = left[start : start + 4096]
+        varied[rows] = _varied(flat[rows, :512])
     return varied
+
+
+def _varied(flat: Array) -> Array:
+    """Whether rows hold four values at least that differ."""
+    part = np.sort(flat, axis=1)
+    return np.asarray((part[:, 1:] != part[:, :-1]).sum(axis=1) >= 3)

@@ -233,6 +233,13 @@ def distinct(values: Array) -> Array:
     return ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])]
 
 
+def contained(values: Array, ordered: Array) -> Array:
+    """bool shape of `values`: which of them are among `ordered`, sorted distinct values."""
+    if not len(ordered):
+        return np.zeros(values.shape, bool)
+    return np.asarray(ordered[np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)] == values)
+
+
 _KEYS = np.random.default_rng(0x7261696E).integers(1, 2**63, 4096, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
 
 

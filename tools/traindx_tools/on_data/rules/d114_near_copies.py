@@ -18,6 +18,7 @@ from traindx_tools.on_data.features import narrowed, pooled, raw_features
 from traindx_tools.on_data.places import percent, place, rows, short
 from traindx_tools.on_data.roles import input_fields
 from traindx_tools.on_data.significance import LEVEL, share_tail
+from traindx_tools.on_data.summary import contained, distinct
 from traindx_tools.on_data.table import Array, DataSet, Shard, View
 from traindx_tools.rules import Rule, Threshold
 
@@ -127,12 +128,12 @@ def _of_field(
         else [("reworded", lambda a: a)]
     )
     nature = _natural(train, index, name, turns, known)
-    exact = np.unique(np.concatenate([signatures(data, s)[0] for s in train]))
+    exact = distinct(np.concatenate([signatures(data, s)[0] for s in train]))
     for shard in held:
         if shard.columns[name].row_shape != train[0].columns[name].row_shape:
             continue
         mine = _spread(shard.rows, MOST_HELD_OUT)
-        fresh = mine[~np.isin(signatures(data, shard)[0][mine], exact)]
+        fresh = mine[~contained(signatures(data, shard)[0][mine], exact)]
         if len(fresh) < FEWEST:
             continue
         near, how, other = _nearest(shard, name, fresh, turns, known)
