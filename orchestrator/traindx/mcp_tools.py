@@ -382,7 +382,7 @@ TOOLS: dict[str, Tool] = {t.name: t for t in (
          "quoted code and measured values.",
          asked.AuditCode, audit_code, "rule, min_severity, fewer paths"),
     Tool("examine_data", "What data files hold",
-         "Judges data files by shard, field and row, running nothing: NaN, extremes, other scale or label "
+         "Judges data files by shard, field and row: NaN, extremes, other scale or label "
          "map, shuffled labels, leaks across splits, damage.",
          asked.ExamineData, examine_data, "min_severity, fewer paths"),
     Tool("jaxpr", "What a JAX function became",

@@ -403,3 +403,48 @@ def test_a_record_without_its_label(tmp_path: Path) -> None:
             if i != 31:
                 making.member(archive, f"{i:04d}.cls", str(i % 3).encode())
     assert "0031" in only(tmp_path, "D118").statement
+
+
+@pytest.mark.parametrize("form", ["npz", "tar", "pt"])
+def test_inputs_that_were_negated_in_one_shard(tmp_path: Path, form: str) -> None:
+    if form in making.NEEDS:
+        pytest.importorskip(making.NEEDS[form])
+    series(tmp_path, form, edited(lambda rows, rng: {**rows, "x": -rows["x"]}))
+    found = only(tmp_path, "D109")
+    assert found.measured["kind"] == "other-relation"
+    assert f"part_{ODD:03d}" in found.statement
+
+
+def test_classes_numbered_from_one_in_one_shard(tmp_path: Path) -> None:
+    series(tmp_path, "npz", edited(lambda rows, rng: {**rows, "y": rows["y"] + 1}))
+    assert only(tmp_path, "D108").measured["how"] == "shifted by 1"
+
+
+def test_rows_that_were_never_filled_in_one_shard(tmp_path: Path) -> None:
+    def unfilled(rows: Rows, rng: np.random.Generator) -> Rows:
+        rows["x"][rng.random(len(rows["x"])) < 0.3] = 0
+        return rows
+
+    series(tmp_path, "npz", edited(unfilled))
+    assert only(tmp_path, "D119").measured["kind"] == "blank"
+
+
+def test_held_out_texts_that_are_reworded_training_texts(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    train, held = texts(400, rng), texts(100, rng)
+    for row, source in zip(held[:20], train[7:], strict=False):
+        row["text"] = source["text"].upper() + " indeed"
+    records(tmp_path / "train", [{"text": r["text"], "label": r["label"]} for r in train])
+    records(tmp_path / "val", [{"text": r["text"], "label": r["label"]} for r in held])
+    found = only(tmp_path, "D114")
+    assert found.measured["rows"] == tuple(range(20))
+
+
+def test_label_names_that_were_exchanged_in_one_file(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    for i in range(6):
+        rows = texts(200, rng)
+        names = ["neu", "neg", "pos"] if i == ODD else ["neg", "neu", "pos"]
+        records(tmp_path / f"part_{i}", [{"text": r["text"], "label": names[r["label"]]} for r in rows])
+    found = only(tmp_path, "D108")
+    assert "'neu' for 'neg'" in found.statement

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any
 
+import numpy as np
+
 from traindx_tools.artifact import Artifact
 from traindx_tools.errors import MissingExtra, UnreadableInput
 from traindx_tools.finding import Finding, Severity
@@ -97,7 +99,8 @@ def judged(view: View, notes: list[str]) -> tuple[Finding, ...]:
     found: list[Finding] = []
     for module in rules_in(ROOM):
         try:
-            found += module.check(view)
+            with np.errstate(all="ignore"):  # the data hold infinities, and that is told
+                found += module.check(view)
         except Exception as error:  # noqa: BLE001 - one broken observation must not cost a person the others
             _log.debug("rule %s failed", module.rule.id, exc_info=True)
             notes.append(

@@ -8,22 +8,17 @@ permutations and of comparisons), and where the model is as good after it as it 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
-import numpy as np
-
 from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.on_data.assignment import assigned
+from traindx_tools.on_data.label_maps import AS_GOOD, GAIN, LabelMap, label_map
 from traindx_tools.on_data.places import listed, of, percent, place, short
 from traindx_tools.on_data.roles import label_name
-from traindx_tools.on_data.significance import LEVEL, paired_tail
-from traindx_tools.on_data.table import Array, View
+from traindx_tools.on_data.significance import LEVEL
+from traindx_tools.on_data.table import View
 from traindx_tools.on_data.tasks import Task
 from traindx_tools.rules import Rule, Threshold
 
-GAIN = 0.2
-AS_GOOD = 0.5
 MOST_KINDS = 200
 
 RULE = Rule(
@@ -54,52 +49,13 @@ def check(view: View) -> Iterator[Finding]:
         for task in data.tasks:
             if len(task.kinds) <= MOST_KINDS:
                 for i in range(len(task.parts)):
-                    yield from _of_part(task, i, view.comparisons)
+                    found = label_map(task, i, view.comparisons)
+                    if found is not None:
+                        yield _finding(task, i, found)
 
 
-def _of_part(task: Task, i: int, comparisons: int) -> Iterator[Finding]:
-    scores, part = task.scores[i], task.parts[i]
-    others = task.others(i)
-    if scores is None or not others or len(part.y) < 30:
-        return
-    named = scores.argmax(axis=1)
-    kinds = len(task.kinds)
-    confusion = np.zeros((kinds, kinds))
-    np.add.at(confusion, (part.y, named), 1.0)
-    best = assigned(-confusion - 0.5 * np.eye(kinds))
-    seen = np.unique(part.y)
-    moved = [int(k) for k in seen if best[k] != k and confusion[k, best[k]] >= 5]
-    after, before = best[part.y] == named, part.y == named
-    gained, lost = int((after & ~before).sum()), int((before & ~after).sum())
-    ways = math.lgamma(len(seen) + 1)
-    p = paired_tail(gained, lost)
-    if (
-        len(moved) < 2
-        or gained - lost < GAIN * len(part.y)
-        or math.log(max(p, 1e-300)) + ways + math.log(comparisons) > math.log(LEVEL)
-    ):
-        return
-    skill = (float(after.mean()) - task.chance[i]) / max(1e-9, 1.0 - task.chance[i])
-    typical = [task.skill(j) for j in others]
-    if (
-        skill < AS_GOOD * float(np.median(typical))
-        or skill < 0.2
-        or (float(np.median(typical)) < 0.2 and len(others) > 1)
-    ):
-        return
-    if _others_as_odd(task, others):
-        return
-    yield _finding(task, i, moved, best, float(before.mean()), float(after.mean()), p)
-
-
-def _others_as_odd(task: Task, others: list[int]) -> bool:
-    """Whether the shards on which the model rests are at odds with each other: then none is the odd one."""
-    if len(others) < 2:
-        return False
-    return float(np.median([task.skill(j) for j in others])) < 0.1
-
-
-def _finding(task: Task, i: int, moved: list[int], best: Array, before: float, after: float, p: float) -> Finding:
+def _finding(task: Task, i: int, found: LabelMap) -> Finding:
+    moved, best, before, after, p = found.moved, found.best, found.before, found.after, found.p
     shard = task.parts[i].shard
     names = [f"{_name(task, k)} for {_name(task, int(best[k]))}" for k in moved]
     split = shard.split not in ("", "train") and any(task.parts[j].shard.split == "train" for j in task.others(i))

@@ -4,6 +4,9 @@ A simple model of the other shards (of the other rows, where there is one shard)
 chance in one shard and well above it in every other, the labels of that shard were shuffled or shifted. Where the
 labels of the row before or behind are predicted and those of the row itself are not, they are off by so many rows.
 
+Where a model of the shard's own rows does predict its labels, they belong together, but otherwise than elsewhere:
+inputs that were turned, negated or reordered, or labels of another kind.
+
 A set whose labels no simple model predicts is a remark: relations may be too intricate for it.
 """
 
@@ -16,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.label_maps import label_map
 from traindx_tools.on_data.places import of, percent, place, short
 from traindx_tools.on_data.significance import LEVEL, paired_tail, share_tail
 from traindx_tools.on_data.table import Array, View
@@ -25,6 +29,7 @@ from traindx_tools.rules import Rule, Threshold
 LAGS = (-3, -2, -1, 1, 2, 3)
 SKILL = 0.3
 LOST = 0.1
+OWN = 0.5
 FEWEST = 100
 
 RULE = Rule(
@@ -45,6 +50,7 @@ RULE = Rule(
             SKILL, "of the way from chance to perfect", "that the model must reach elsewhere or after a shift"
         ),
         "lost": Threshold(LOST, "of the way from chance to perfect", "below that it is at chance"),
+        "own": Threshold(OWN, "of the others' skill", "of a model of the shard's own rows: they do belong together"),
         "level": Threshold(LEVEL, "probability", "of one false alarm over all shards, labels and shifts"),
     },
 )
@@ -98,12 +104,17 @@ def _of_shard(task: Task, i: int, comparisons: int) -> Iterator[Finding]:
     if scores is None or len(others) < 2 or task.skill(i) > LOST:
         return
     typical = [task.skill(j) for j in others]
-    if min(typical) < 3 * LOST or float(np.median(typical)) < SKILL:
-        return
+    usual = float(np.median([task.chance[j] for j in others]))
+    if min(typical) < 3 * LOST or float(np.median(typical)) < SKILL or task.chance[i] > 1.5 * usual:
+        return  # also where the shard has another mix of labels, which is told as that
     hits = int((scores.argmax(axis=1) == part.y).sum())
     expected = task.chance[i] + float(np.median(typical)) * (1 - task.chance[i]) / 2
     p = share_tail(len(part.y) - hits, len(part.y), 1.0 - min(0.99, expected)) * comparisons
-    if p > LEVEL or _mapped(task, scores, part.y):
+    if p > LEVEL or label_map(task, i, comparisons) is not None:
+        return
+    own = _own_skill(task, i)
+    if own >= OWN * float(np.median(typical)):
+        yield _other_relation(task, i, own, p)
         return
     shift = _shift(task, i, dict.fromkeys((0, *LAGS), scores), comparisons) if _in_order(task, i) else None
     rest = (
@@ -119,13 +130,34 @@ def _of_shard(task: Task, i: int, comparisons: int) -> Iterator[Finding]:
     )
 
 
-def _mapped(task: Task, scores: Array, y: Array) -> bool:
-    """Whether the model names each label steadily as some other one: a map of its own, which D108 tells."""
-    named = scores.argmax(axis=1)
-    rows = [np.bincount(named[y == k], minlength=len(task.kinds)) for k in np.unique(y)]
-    most = sum(int(r.max()) for r in rows)
-    spread = np.bincount(named, minlength=len(task.kinds)).max()
-    return most > 1.5 * spread and most > 0.5 * len(y)
+def _own_skill(task: Task, i: int) -> float:
+    """How well a model of the shard's own rows predicts its labels: of the way from chance to perfect."""
+    part = task.parts[i]
+    hits = float((folded(part, part.y, len(task.kinds)).argmax(axis=1) == part.y).mean())
+    return (hits - task.chance[i]) / max(1e-9, 1.0 - task.chance[i])
+
+
+def _other_relation(task: Task, i: int, own: float, p: float) -> Finding:
+    """Inputs and labels belong together, and otherwise than in the siblings: one of them was transformed."""
+    shard = task.parts[i].shard
+    return RULE.finding(
+        f"{task.field} follows from {', '.join(task.inputs[:3])} otherwise in {short(shard)} than in its siblings: a "
+        f"simple model of the others agrees with {percent(task.accuracy[i])} of its labels (guessing: "
+        f"{percent(task.chance[i])}), one of its own rows goes {percent(own)} of the way from guessing to perfect; "
+        "its inputs or its labels were transformed",
+        place(shard, task.field),
+        shard.name,
+        bearing=Bearing.SIGN,
+        title="Inputs and labels belong together otherwise in one shard",
+        measured={
+            "field": task.field,
+            "p": p,
+            "accuracy": task.accuracy[i],
+            "own": own,
+            "kind": "other-relation",
+            "shard": short(shard),
+        },
+    )
 
 
 def _whole(task: Task, i: int, comparisons: int) -> Iterator[Finding]:

@@ -23,6 +23,7 @@ from traindx_tools.on_data.table import Array, DataSet, Shard, View
 from traindx_tools.rules import Rule, Threshold
 
 ALIKE = 0.998
+ALIKE_TEXT = 0.93
 SHARE = 0.02
 FEWEST = 8
 TIMES = 5.0
@@ -45,6 +46,7 @@ RULE = Rule(
     confirm=("Look at the named pairs.", "Split by source before rows are augmented."),
     thresholds={
         "alike": Threshold(ALIKE, "cosine", "noise of 6 % of a row's spread keeps above it"),
+        "alike_text": Threshold(ALIKE_TEXT, "cosine", "of words: one word of ten replaced keeps above it"),
         "share": Threshold(SHARE, "of held-out rows", "fewer change no score"),
         "times": Threshold(TIMES, "times as often as within training", "alike by nature"),
         "level": Threshold(LEVEL, "probability", "of one false alarm over all sets"),
@@ -127,7 +129,8 @@ def _of_field(
         if train[0].columns[name].kind == "number"
         else [("reworded", lambda a: a)]
     )
-    nature = _natural(train, index, name, turns, known)
+    alike = ALIKE_TEXT if train[0].columns[name].kind == "text" else ALIKE
+    nature = _natural(train, index, name, turns, known, alike)
     exact = distinct(np.concatenate([signatures(data, s)[0] for s in train]))
     for shard in held:
         if shard.columns[name].row_shape != train[0].columns[name].row_shape:
@@ -137,7 +140,7 @@ def _of_field(
         if len(fresh) < FEWEST:
             continue
         near, how, other = _nearest(shard, name, fresh, turns, known)
-        hits = near >= ALIKE
+        hits = near >= alike
         seen = float(hits.sum() / len(mine))
         p = share_tail(int(hits.sum()), len(mine), max(TIMES * nature, 1.0 / len(mine))) * comparisons
         if hits.sum() >= FEWEST and seen >= SHARE and p < LEVEL:
@@ -165,6 +168,7 @@ def _natural(
     name: str,
     turns: Sequence[tuple[str, Callable[[Array], Array]]],
     known: Array,
+    least: float,
 ) -> float:
     """The share of training rows that have such a neighbour in the training data beside themselves (of some)."""
     each = max(1, NATURE // len(train))
@@ -173,10 +177,10 @@ def _natural(
         picked = np.arange(len(rows_of))[:: max(1, len(rows_of) // each)][:each]
         best = np.full(len(picked), -1.0, np.float32)
         for _, turn in turns:
-            alike = _marks(shard, name, rows_of[picked], turn) @ known.T
-            alike[np.arange(len(picked)), start + picked] = -1.0
-            best = np.maximum(best, alike.max(axis=1))
-        hits += int((best >= ALIKE).sum())
+            near = _marks(shard, name, rows_of[picked], turn) @ known.T
+            near[np.arange(len(picked)), start + picked] = -1.0
+            best = np.maximum(best, near.max(axis=1))
+        hits += int((best >= least).sum())
         rows_seen += len(picked)
         start += len(rows_of)
     return hits / max(1, rows_seen)

@@ -118,7 +118,7 @@ def _empty(column: Column) -> tuple[Array, str]:
         ignored = (flat == IGNORE).all(axis=1)
         if ignored.any():
             return np.flatnonzero(ignored), "ignored"
-    if flat.shape[1] < 4 * WIDTH:
+    if flat.shape[1] < 2 * WIDTH:
         return np.empty(0, np.int64), "blank"
     candidates = np.flatnonzero((flat[:, 0] == flat[:, -1]) & (flat[:, 0] == flat[:, flat.shape[1] // 2]))
     blank = [

@@ -1,0 +1,58 @@
+"""The permutation of classes under which a shard's labels agree with a model of the other shards."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from traindx_tools.on_data.assignment import assigned
+from traindx_tools.on_data.significance import LEVEL, paired_tail
+from traindx_tools.on_data.table import Array
+from traindx_tools.on_data.tasks import Task
+
+GAIN = 0.2
+"""Share of rows that must agree only after the permutation."""
+AS_GOOD = 0.5
+"""Of the others' skill: what the model must reach after it, so that it explains the labels."""
+FEWEST = 30
+EACH = 5
+"""Rows of a class from which its new number is told."""
+USEFUL = 0.2
+"""Skill below which a model tells nothing of a map."""
+
+
+@dataclass(frozen=True, eq=False)
+class LabelMap:
+    """`best[k]`: what label k of the shard is elsewhere; `moved`: the labels that are others; shares that agree; p."""
+
+    best: Array
+    moved: tuple[int, ...]
+    before: float
+    after: float
+    p: float
+
+
+def label_map(task: Task, i: int, comparisons: int) -> LabelMap | None:
+    """The map of a part that linear assignment finds, where it is surely another one and explains the labels."""
+    scores, part, others = task.scores[i], task.parts[i], task.others(i)
+    if scores is None or not others or len(part.y) < FEWEST:
+        return None
+    named, kinds = scores.argmax(axis=1), len(task.kinds)
+    confusion = np.zeros((kinds, kinds))
+    np.add.at(confusion, (part.y, named), 1.0)
+    best = assigned(-confusion - 0.5 * np.eye(kinds))
+    seen = np.unique(part.y)
+    moved = tuple(int(k) for k in seen if best[k] != k and confusion[k, best[k]] >= EACH)
+    after, before = best[part.y] == named, part.y == named
+    gained, lost = int((after & ~before).sum()), int((before & ~after).sum())
+    p = paired_tail(gained, lost)
+    chance = math.log(max(p, 1e-300)) + math.lgamma(len(seen) + 1) + math.log(comparisons)
+    if len(moved) < 2 or gained - lost < GAIN * len(part.y) or chance > math.log(LEVEL):
+        return None
+    skill = (float(after.mean()) - task.chance[i]) / max(1e-9, 1.0 - task.chance[i])
+    typical = float(np.median([task.skill(j) for j in others]))
+    if skill < max(USEFUL, AS_GOOD * typical) or (typical < USEFUL and len(others) > 1):
+        return None
+    return LabelMap(best, moved, float(before.mean()), float(after.mean()), p)
