@@ -2,9 +2,9 @@
 
     python benchmarks/data_speed.py [MEGABYTES]
 
-Writes synthetic files of about that size (default 64 MB) for each format to a temporary folder and prints seconds, MB/s and
-the ratio of the reader's time to ours: 1.0 is as fast as the reader, 0.5 takes twice as long. Examining means reading, all
-statistics, all observations.
+Writes synthetic files of about that size (default 64 MB) for each format to a temporary folder and prints seconds, MB/s
+and the ratio of the reader's time to ours: 1.0 is as fast as the reader, 0.5 takes twice as long. Examining means
+reading, all statistics, all observations.
 """
 
 from __future__ import annotations
