@@ -230,7 +230,7 @@ def distinct(values: Array) -> Array:
     ordered = np.sort(values, axis=None)
     if not len(ordered):
         return ordered
-    return ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])]
+    return np.asarray(ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])])
 
 
 def contained(values: Array, ordered: Array) -> Array:
