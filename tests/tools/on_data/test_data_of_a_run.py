@@ -6,8 +6,10 @@ from pathlib import Path
 
 import data_making as making
 import numpy as np
+import pytest
 from data_making import Rows, series
 
+from traindx_tools.errors import UnreadableInput
 from traindx_tools.examine import examine
 from traindx_tools.finding import Severity
 from traindx_tools.on_data.run_data import named_paths
@@ -101,3 +103,9 @@ def test_code_that_is_no_code_names_nothing(tmp_path: Path) -> None:
     for text in ("def f(:\n", "(" * 5000, "\0"):
         code.write_text(text)
         assert list(named_paths([code], tmp_path)) == []
+
+
+def test_data_alone_are_sent_to_their_command(tmp_path: Path) -> None:
+    series(tmp_path, "npz", shards=2, rows=30)
+    with pytest.raises(UnreadableInput, match="traindx data PATH"):
+        examine([tmp_path])

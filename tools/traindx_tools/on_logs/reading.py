@@ -256,5 +256,6 @@ def _require_something(artifacts: Sequence[Artifact], found: Discovery) -> None:
     if found.sources and not all(a.note.startswith(useless) for a in artifacts):
         return
     reasons = "; ".join(f"{a.path}: {a.note}" for a in artifacts[:5])
+    data = any(a.format in ("archive", "numpy", "hdf5", "parquet") for a in artifacts)
     raise UnreadableInput(f"Nothing could be read. {reasons}. Give a text log, CSV, JSON lines, trainer_state.json or "
-                          "TensorBoard event files.")
+                          f"TensorBoard event files.{' Data files alone: `traindx data PATH`.' if data else ''}")

@@ -122,20 +122,28 @@ def _telling(told: list[_Told], width: int) -> _Told:
 
 
 def _middle(shard: Shard, name: str, feature: int | None) -> float:
-    """The spread of the middle half of the values, which a few extremes cannot move."""
-    seen = shard.summaries[name]
-    if feature is None:
-        return seen.quantile(0.75) - seen.quantile(0.25)
-    values = np.asarray(shard.columns[name].values[:20_000, feature], np.float64)
-    return float(np.subtract(*np.nanpercentile(values, (75, 25))))
+    """The spread of the middle half of the values, which a few extremes cannot move; NaN where too few tell it.
+
+    Of a field that is mostly one value, as counts mostly are 0, the typical distance of the others to it.
+    """
+    column = np.asarray(shard.columns[name].values).reshape(shard.rows, -1)
+    values = shard.summaries[name].sample if feature is None else column[:20_000, feature].astype(np.float64)
+    values = values[np.isfinite(values)]
+    if not len(values):
+        return math.nan
+    low, centre, high = np.percentile(values, (25, 50, 75))
+    if high > low:
+        return float(high - low)
+    others = np.abs(values[values != centre] - centre)
+    return float(np.median(others)) if len(others) >= FEWEST else math.nan
 
 
 def _holds(group: Sequence[Shard], i: int, name: str, feature: int | None, ratio: float) -> bool:
     """Whether the middle of the shard's values has another spread too, and not a few extremes alone."""
     middles = [_middle(s, name, feature) for s in group]
     typical = float(np.median(middles))
-    if typical <= 0.0 or middles[i] <= 0.0:
-        return True
+    if not (typical > 0.0 and middles[i] > 0.0):
+        return False
     return abs(math.log(middles[i] / typical)) >= 0.5 * abs(math.log(ratio))
 
 
