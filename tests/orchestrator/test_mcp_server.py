@@ -20,8 +20,8 @@ from traindx.mcp_tools import TOOLS, Tool
 from traindx_tools.errors import BadUsage, MissingExtra
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-NAMES = ["diagnose_run", "extract_metrics", "list_findings", "audit_code", "jaxpr", "replay_batch", "explain",
-         "plot_run", "list_failure_modes", "session_status", "read_diagnosis"]
+NAMES = ["diagnose_run", "extract_metrics", "list_findings", "audit_code", "jaxpr", "replay_batch", "examine_weights",
+         "explain", "plot_run", "list_failure_modes", "session_status", "read_diagnosis"]
 Call = tuple[str, dict[str, Any]]
 NO_SDK = "the MCP SDK is not installed (pip install 'traindx[mcp]')"
 
