@@ -68,7 +68,7 @@ def _alone(seen: Seen, stats: Stats) -> Iterator[Finding]:
 def _trained(seen: Seen) -> bool:
     """Whether most matrices of the file have left their initialiser's bounds."""
     known = [sharply_drawn(s) is None for s in seen.weights if s.size >= FEWEST and not s.constant]
-    return len(known) >= 2 and sum(known) > len(known) / 2
+    return sum(known) > len(known) / 2
 
 
 def _finding(seen: Seen, stats: Stats, why: str, severity: Severity | None) -> Finding:

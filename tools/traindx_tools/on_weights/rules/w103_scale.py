@@ -5,7 +5,7 @@ first to last, and the neighbours carry the drift. Told are factors that the spr
 another tensor of the same block deviates as far the other way, the product of the two is what it should be and only the
 balance is not: outputs agree, gradients, weight decay and half precision do not. Parts of the rows (a third of a joined
 qkv, the upper half of a damaged matrix) and a shift of the mean are judged the same way. Without siblings only a factor
-of a hundred over what all matrices of the file have is told, and never one below: layers start at zero on purpose.
+of 25 over what the matrices of the file have is told (a hundred for tables), and never one below: layers start at zero on purpose.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_weights.rules.w106_embedding_rows import is_embedding
 from traindx_tools.on_weights.seen import Seen, Stack, apart
 from traindx_tools.on_weights.statistics import SEGMENTS, Stats
 from traindx_tools.rules import Rule, Threshold
@@ -35,14 +36,20 @@ RULE = Rule(
         "inner": Threshold(3.0, "times the neighbours' root mean square", "trained stacks vary by less than two "
                                                                           "between "
                            "neighbours (GPT-2, ViT, ResNet and small models of the tests)"),
-        "edge": Threshold(8.0, "times, for the first and the last block", "these differ by up to five in GPT-2"),
+        "edge": Threshold(4.0, "times, and 12 times the usual distance, for the first and the last block",
+                          "these differ from the inner ones in many trained models"),
         "balanced": Threshold(1.8, "times, where a partner deviates the other way", "two chances at once"),
         "spread": Threshold(6.0, "times the usual distance", "normal error: one in 10^9"),
-        "alone": Threshold(100.0, "times the median of rms * sqrt(fan in) of all matrices",
-                           "initialisers and trained models stay within ten"),
+        "alone": Threshold(25.0, "times the median of rms * sqrt(fan in) of the other matrices, and 12 itself",
+                           "initialisers give at most 2.5; trained models stay within ten"),
+        "table": Threshold(100.0, "times, for tables taller than wide", "embeddings are drawn with a deviation of one"),
     },
 )
-_INNER, _EDGE, _BALANCED, _SPREAD, _ALONE = 3.0, 8.0, 1.8, 6.0, 100.0
+_INNER, _EDGE, _BALANCED, _SPREAD, _ALONE, _TABLE = 3.0, 4.0, 1.8, 6.0, 25.0, 100.0
+_EDGE_SPREAD = 12.0
+"""Usual distances by which a first or last block must differ."""
+_AMPLIFIES = 12.0
+"""rms * sqrt(fan in) of a matrix that stands alone: a layer that makes its input twelve times as large."""
 _VECTOR = 10.0
 """Biases and scales vary more: the factor for vectors."""
 _VALUES = 128
@@ -95,7 +102,7 @@ def check(seen: Seen) -> Iterator[Finding]:
 def _least(one: _Off) -> float:
     if not one.stats.tensor.matrix:
         return _VECTOR
-    return _EDGE if one.edge else _INNER
+    return max(_EDGE, float(2.0 ** (_EDGE_SPREAD * one.spread))) if one.edge else _INNER
 
 
 def _off(seen: Seen, stack: Stack) -> Iterator[_Off]:
@@ -195,12 +202,14 @@ def _shifted(seen: Seen, stack: Stack) -> Iterator[Finding]:
 def _alone(seen: Seen, told: set[str]) -> Iterator[Finding]:
     """Matrices far above all others of the file, each in units of its fan in."""
     units = {s.name: s.rms * math.sqrt(s.size / s.tensor.shape[0]) for s in seen.weights if s.rms > 0}
-    if len(units) < 4:
+    if len(units) < 2:
         return
-    middle = float(np.median(list(units.values())))
     for stats in seen.weights:
         unit = units.get(stats.name, 0.0)
-        if unit > _ALONE * middle and stats.name not in told and stats.name not in seen.stack_of:
+        middle = float(np.median([u for n, u in units.items() if n != stats.name]))
+        least = _TABLE if is_embedding(stats) or len(units) < 4 else _ALONE
+        apart_from_all = unit > least * middle and unit > _AMPLIFIES
+        if apart_from_all and stats.name not in told and stats.name not in seen.stack_of:
             yield RULE.finding(
                 f"{stats.name} in {seen.path} is larger than the other matrices by orders of magnitude: rms * "
                 f"sqrt(fan in) is {unit:.3g}, their median {middle:.3g}",

@@ -51,7 +51,7 @@ def check(seen: Seen) -> Iterator[Finding]:
         for at, why in _odd(seen, stack):
             blocks.setdefault((head, stack.indexes[at]), []).append((stack.members[at], why))
     for (head, index), found in sorted(blocks.items()):
-        if _whole(found, matrices[head, index]):
+        if _whole(found, matrices[head, index]) or _constants(seen, found, f"{head}{index}."):
             yield _block(seen, f"{head}{index}", found)
     yield from _alone(seen)
 
@@ -60,6 +60,16 @@ def _whole(found: list[tuple[Stats, str]], matrices: int) -> bool:
     """Whether a block is untouched: two tensors at least, and all of its matrices; single ones may move late."""
     own = sum(s.tensor.matrix for s, _ in found)
     return len(found) >= 2 and own >= max(1, matrices)
+
+
+def _constants(seen: Seen, found: list[tuple[Stats, str]], block: str) -> bool:
+    """Whether three vectors or more are what they begin with, and no matrix of the block is off an initialiser.
+
+    In the first hundred steps the spread of a matrix hardly changes, and a scale of exactly one is gone after the first.
+    """
+    vectors = sum(not s.tensor.matrix for s, _ in found)
+    own = [s for s in seen.weights if s.name.startswith(block) and s.size >= FEWEST]
+    return vectors >= 3 and bool(own) and all(sharply_drawn(s) or normally_drawn(s) for s in own)
 
 
 def _odd(seen: Seen, stack: Stack) -> Iterator[tuple[int, str]]:

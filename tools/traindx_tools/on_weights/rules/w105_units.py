@@ -79,7 +79,7 @@ def _judged(seen: Seen, stats: Stats, kind: str, found: NDArray[np.intp],
         if share > usual + _MORE and share > 2 * max(others, default=0.0):
             yield _finding(seen, stats, kind, found, f"in the other {len(others)} blocks of {stack.pattern} at most "
                            f"{max(others, default=0.0):.1%} are")
-    elif kind == "equal" and share >= _ALONE and not _at_the_end(found, total):
+    elif kind == "equal" and share >= _ALONE and not (_table(stats) and _at_the_end(found, total)):
         yield _finding(seen, stats, kind, found, "no other matrix of its kind is there to compare")
     elif kind == "zero" and _cut(seen, stats, found, total, share):
         yield _finding(seen, stats, kind, found, "the run ends with the tensor, as of a file that was not written "
@@ -90,11 +90,15 @@ def _at_the_end(found: NDArray[np.intp], total: int) -> bool:
     return bool(found[-1] == total - 1 and found[-1] - found[0] == len(found) - 1)
 
 
+def _table(stats: Stats) -> bool:
+    """Whether it is taller than wide, as an embedding is."""
+    return stats.tensor.rows > 2 * (stats.size // stats.tensor.rows)
+
+
 def _cut(seen: Seen, stats: Stats, found: NDArray[np.intp], total: int, share: float) -> bool:
     """Whether zeros are one run up to the end, long, and no added rows of an embedding (which W106 judges)."""
-    table = total > 2 * (stats.size // total)
     sparse = sum(len(s.zero_rows) > 1 for s in seen.weights) > 1
-    return share >= 0.1 and not table and not sparse and _at_the_end(found, total)
+    return share >= 0.1 and not _table(stats) and not sparse and _at_the_end(found, total)
 
 
 def _finding(seen: Seen, stats: Stats, kind: str, found: NDArray[np.intp], beside: str) -> Finding:

@@ -43,12 +43,12 @@ def check(seen: Seen) -> Iterator[Finding]:
         rows = len(stats.row_squares)
         width = stats.size // max(1, rows)
         if stats.tensor.matrix and rows >= 32 and width >= 4 and rows > 2 * width and not stats.constant and not (
-                stats.nan or stats.inf) and len(stats.tensor.shape) == 2 and _is_embedding(stats):
+                stats.nan or stats.inf) and len(stats.tensor.shape) == 2 and is_embedding(stats):
             yield from _judged(seen, stats, rows, width)
 
 
-def _is_embedding(stats: Stats) -> bool:
-    """A tall matrix with no sign of a layer's output: by its name, or by hundreds of rows more than columns."""
+def is_embedding(stats: Stats) -> bool:
+    """Whether a tall matrix may be a table of tokens or positions: by its name, or by a thousand rows."""
     name = stats.name.lower()
     return any(w in name for w in ("emb", "wte", "wpe", "tok", "vocab", "lm_head")) or stats.tensor.shape[0] >= 1000
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.on_weights.seen import Seen, load_tensor
+from traindx_tools.on_weights.seen import Seen, load_tensor, stacks_of
 from traindx_tools.on_weights.statistics import Stats
 from traindx_tools.rules import Rule, Threshold
 
@@ -30,6 +30,8 @@ RULE = Rule(
 )
 _MOST = 0.6
 _READ = 64 * 2**20
+_COPIED = 16
+"""Values of a table of whole numbers below which copies say nothing: counters."""
 
 
 def check(seen: Seen) -> Iterator[Finding]:
@@ -148,11 +150,12 @@ def _triangle(seen: Seen, name: str, lower: NDArray[np.bool_], size: int) -> Ite
 
 def _copies(seen: Seen) -> Iterator[Finding]:
     """Of tensors that all blocks but one hold alike, the one."""
-    for stack in seen.stacks:
-        if any(s.constant for s in stack.members):
-            continue
+    masks = tuple(s for s in seen.stats.values() if not s.tensor.floating and s.size >= _COPIED)
+    for stack in (*seen.stacks, *stacks_of(masks)):
         keys = [(s.low, s.high, s.squares, s.mean) for s in stack.members]
         usual = max(set(keys), key=keys.count)
+        if stack.members[keys.index(usual)].constant:
+            continue
         odd = [s for s, k in zip(stack.members, keys, strict=True) if k != usual]
         if keys.count(usual) >= max(3, 0.7 * len(keys)) and len(odd) == 1:
             yield _finding(seen, odd[0], f"differs from the {keys.count(usual)} other blocks, which hold the same "
