@@ -5,7 +5,8 @@ first to last, and the neighbours carry the drift. Told are factors that the spr
 another tensor of the same block deviates as far the other way, the product of the two is what it should be and only the
 balance is not: outputs agree, gradients, weight decay and half precision do not. Parts of the rows (a third of a joined
 qkv, the upper half of a damaged matrix) and a shift of the mean are judged the same way. Without siblings only a factor
-of 25 over what the matrices of the file have is told (a hundred for tables), and never one below: layers start at zero on purpose.
+of 25 over what the matrices of the file have is told (a hundred for tables), and never one below: layers start at zero
+on purpose.
 """
 
 from __future__ import annotations

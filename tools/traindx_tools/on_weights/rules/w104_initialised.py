@@ -65,7 +65,7 @@ def _whole(found: list[tuple[Stats, str]], matrices: int) -> bool:
 def _constants(seen: Seen, found: list[tuple[Stats, str]], block: str) -> bool:
     """Whether three vectors or more are what they begin with, and no matrix of the block is off an initialiser.
 
-    In the first hundred steps the spread of a matrix hardly changes, and a scale of exactly one is gone after the first.
+    In the first hundred steps the spread of a matrix hardly changes; a scale of exactly one is gone after the first.
     """
     vectors = sum(not s.tensor.matrix for s, _ in found)
     own = [s for s in seen.weights if s.name.startswith(block) and s.size >= FEWEST]

@@ -2,8 +2,8 @@
 
 Rows of tokens that training saw have norms that differ from token to token. Rows that were added and never trained are
 copies of one (a mean, zeros) or independent draws, whose squared norms scatter by sqrt(2/width) and no more. Rare
-tokens, scattered or thinning out by frequency, are neither. Fewer than 128 such rows up to a round size are padding,
-and only remarked.
+tokens, scattered or thinning out by frequency, are neither. Fewer than 128 such rows,
+or one percent of all, are padding or reserved tokens, and only remarked.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ RULE = Rule(
     alike=("padding of the vocabulary to a round size", "rare tokens with small norms", "reserved tokens"),
     confirm=("count how often these ids occur in the training data", "compare the rows with the checkpoint before"),
     thresholds={
-        "padding": Threshold(128, "rows up to a multiple of 8", "what libraries pad vocabularies to (8, 64, 128)"),
+        "padding": Threshold(128, "rows", "what libraries pad vocabularies to (8, 64, 128)"),
+        "share": Threshold(0.01, "of all rows", "reserved tokens of public tokenizers are fewer"),
         "scatter": Threshold(1.4, "times the scatter of draws that the trained rows must have",
                              "of a hundred draws the scatter is known to 7 %"),
     },
 )
-_PADDING, _SCATTER = 128, 1.4
+_PADDING, _SCATTER, _SHARE = 128, 1.4, 0.01
 _FEWEST = 8
 
 
@@ -118,9 +119,9 @@ def _lengths(rows: int) -> list[int]:
 
 
 def _finding(seen: Seen, stats: Stats, count: int, rows: int, what: str, kind: str) -> Finding:
-    padding = count < _PADDING and rows % 8 == 0
+    padding = count < _SHARE * rows or (count < _PADDING and (kind == "drawn" or rows % 8 == 0))
     return RULE.finding(
         f"the last {count:,} of the {rows:,} rows of {stats.name} in {seen.path} {what}"
-        f"{': as padding of a table to a round size is' if padding else ''}",
+        f"{': as padding to a round size is, and reserved tokens' if padding else ''}",
         seen.where(stats.name), seen.path, bearing=Bearing.SIGN, severity=Severity.INFO if padding else None,
         measured={"name": stats.name, "rows": count, "of": rows, "kind": kind})
