@@ -99,6 +99,18 @@ class ReplayBatch(Arguments):
         "The batch that `traindx run` kept when a program failed: traindx-run/TIME/rank00000.batch.npz."))
 
 
+class ExamineWeights(Arguments):
+    """Arguments of examine_weights."""
+
+    file: str = Field(max_length=4096, description=(
+        "A checkpoint, relative to the server's root: safetensors, torch zip, npz, msgpack, an index of shards, or a "
+        "folder."))
+    against: str = Field("", max_length=4096, description=(
+        "Another checkpoint: names are matched, and what moved between the two is judged."))
+    seconds: float = Field(60.0, gt=0, le=600, description="Time for measuring; what it does not suffice for is named.")
+    min_severity: Severity = Field("info", description="Leave out what is less severe.")
+
+
 class Explain(Arguments):
     """Arguments of explain."""
 

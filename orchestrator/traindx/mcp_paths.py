@@ -92,6 +92,15 @@ class Reach:
         """The Python files that were named one by one. Raises Refused."""
         return tuple(f for p in paths if p.endswith(".py") for f in self.code([p]).files)
 
+    def weights(self, given: str) -> Path:
+        """A checkpoint: a file, or a folder of them. Raises Refused, and BadUsage where nothing is there."""
+        path = Path(self._named(given))
+        if not path.exists():
+            raise BadUsage(f"there is no file or folder {given}: give a checkpoint below the root")
+        if is_secret(path):
+            raise Refused(f"{given} may hold secrets and is not read here")
+        return path
+
     def session(self, session: str) -> SessionFolder:
         """A session below the root by its id or the beginning of it. Raises Refused, NoSuchSession."""
         if not _SESSION_ID.fullmatch(session):

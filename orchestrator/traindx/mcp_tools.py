@@ -261,6 +261,20 @@ def replay_batch(reach: Reach, given: asked.ReplayBatch, say: Say) -> str:
     return "\n".join([*lines, *(told or ["nothing in it is known to be an index or a label"])]) + "\n"
 
 
+def examine_weights(reach: Reach, given: asked.ExamineWeights, say: Say) -> str:
+    """What a checkpoint holds as JSON, then one finding a line."""
+    from traindx_tools.on_weights import examine
+
+    files = [reach.weights(name) for name in (given.file, given.against) if name]
+    say("reading weights")
+    seen = examine(*files, seconds=given.seconds)
+    wanted = list(_wanted(seen.findings, "", given.min_severity))
+    lines = [_compact({k: v for k, v in f.to_json().items() if k not in ("title", "source", "patch")}) for f in wanted]
+    left = [f"{len(seen.left_out)} tensors were not measured in {given.seconds:g} s"] if seen.left_out else []
+    return _listing([_compact(seen.summary()), *lines], f"{len(wanted)} of {len(seen.findings)} findings",
+                    _notes(seen.notes, left))
+
+
 def explain(reach: Reach, given: asked.Explain, say: Say) -> str:
     """The page of a rule or a failure mode."""
     from traindx.commands.explain import page as page_of
@@ -394,6 +408,11 @@ TOOLS: dict[str, Tool] = {t.name: t for t in (
          "The batch that `traindx run` kept when a program failed, checked on the CPU: which index or label lies "
          "outside of which table, and where in the batch. Nothing is unpickled or run.",
          asked.ReplayBatch, replay_batch),
+    Tool("examine_weights", "What a checkpoint holds",
+         "Reads a checkpoint without executing anything of it and judges each tensor against its siblings: NaN, scale, "
+         "blocks left at their initialisation, dead units, running statistics, stored tables, optimizer state; against "
+         "another checkpoint also names (with the renaming that matches them) and what moved.",
+         asked.ExamineWeights, examine_weights, "min_severity"),
     Tool("explain", "Page of a rule or failure mode",
          "The page of a rule (L204, C107) or a failure mode (loss.log-of-zero): mechanism, thresholds with sources, "
          "evidence for and against with weights, how to confirm and rule out, fixes, look-alikes.",

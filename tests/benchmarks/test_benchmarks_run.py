@@ -26,6 +26,7 @@ SMALL = {
     "startup.py": (["1"], "traindx --help", (0,)),
     "symptoms_understood.py": (["{cases}"], "1", (0,)),
     "torch_overhead.py": (["--pairs", "2", "--model", "mlp", "--only", "sentinel"], "traindx sentinel", (0, 1)),
+    "weights_speed.py": (["--gigabytes", "0.1", "--sparse", "0.1"], "of memory at most (goal 1)", (0,)),
 }
 """The arguments, a text that stands in what it prints at the end, and the exit codes of a run that came to its end (1
 says that a limit of time was exceeded, which a busy machine may)."""

@@ -21,7 +21,7 @@ from traindx_tools.errors import BadUsage, MissingExtra
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NAMES = ["diagnose_run", "extract_metrics", "list_findings", "audit_code", "examine_data", "jaxpr", "replay_batch",
-         "explain", "plot_run", "list_failure_modes", "session_status", "read_diagnosis"]
+         "examine_weights", "explain", "plot_run", "list_failure_modes", "session_status", "read_diagnosis"]
 Call = tuple[str, dict[str, Any]]
 NO_SDK = "the MCP SDK is not installed (pip install 'traindx[mcp]')"
 

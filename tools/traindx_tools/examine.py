@@ -19,6 +19,7 @@ from traindx_tools.finding import Finding
 from traindx_tools.live.reading import LiveRun, read_files
 from traindx_tools.on_code import audit
 from traindx_tools.on_code.renaming import without_names
+from traindx_tools.on_logs.artifacts import WEIGHTS
 from traindx_tools.on_logs.curves.outcomes import main_loss
 from traindx_tools.on_logs.each_run import OneRun, each_run, run_of_each_file
 from traindx_tools.on_logs.judge import judge_run
@@ -28,6 +29,7 @@ from traindx_tools.on_logs.roles import is_known
 from traindx_tools.on_logs.run import Run
 from traindx_tools.on_logs.several_runs import files_apart, told_apart
 from traindx_tools.on_torch.cuda_memory import findings_of, read_memory_snapshot
+from traindx_tools.on_weights import OfRun, of_run
 from traindx_tools.scope import NOTHING_ASKED, UNKNOWN, Asked, Scope
 from traindx_tools.scope.runs import JudgedRun, choose
 from traindx_tools.scope.sources import outside, scope_of
@@ -35,6 +37,8 @@ from traindx_tools.symptom import Cause, SymptomAnswer, answers_to, explained, l
 from traindx_tools.symptoms import blind_spots, observed_symptoms
 from traindx_tools.triage import FEWEST, Verdict, fitting, judge, without_effect
 
+NAMING = frozenset({"yaml", "toml", "json", "free_text", "shell"})
+"""Formats of files in which the names of checkpoints are looked for, beside the code."""
 MOST_CODE_FILES = 400
 """Python files beside a log that are read at most; a larger tree is audited with `traindx audit`."""
 
@@ -183,6 +187,13 @@ def _memory_snapshots(artifacts: Sequence[Artifact]) -> tuple[tuple[Finding, ...
     return findings_of(read), unread
 
 
+def _weights(reading: Reading, code: Sequence[Path], root: Path) -> OfRun:
+    """What the checkpoints hold that were given, and those that code, configurations and logs name."""
+    read = [a for p in reading.parts for a in p.artifacts]
+    texts = [a.path for a in read if a.format in NAMING and "://" not in a.path and a.path != "-"]
+    return of_run((a.path for a in read if a.format == WEIGHTS), [*code, *texts], root)
+
+
 def _each_error_once(run: Run) -> Run:
     """Without the errors of a live record that a log of the same run tells as well."""
     live = frozenset(a.path for a in run.artifacts if a.format == LIVE)
@@ -212,14 +223,16 @@ def examine(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | No
     files = _each_once([*scope.judged, *named_code(told, base)])[:MOST_CODE_FILES]
     code = audit(files)
     memory, unread = _memory_snapshots(artifacts)
-    data = on_data.of_run(reading.parts, files, base)
-    seen = (*without_names(code.findings, files), *told, *memory, *data.findings)
+    own = reading.without(outside(scope))
+    data, weights = on_data.of_run(reading.parts, files, base), _weights(own, files, base)
+    seen = (*without_names(code.findings, files), *told, *memory, *data.findings, *weights.findings)
     every = _EveryRun(files, seen, symptom, _prefixes(base), unread)
-    runs, apart = every.of(reading.without(outside(scope)))
+    runs, apart = every.of(own)
     chosen = choose(runs, asked.which, symptom)
-    shown, read = every.shown, data.among(chosen.run.artifacts)
+    named = (Artifact(w, WEIGHTS, note="named by the run") for w in weights.named)
+    shown, read = every.shown, (*data.among(chosen.run.artifacts), *named)
     notes = (shown(apart), *(f"{shown(a.path)}: {a.note}" for a in (*read, *code.notes) if a.note),
-             *dict.fromkeys((*every.failures, *data.notes)))
+             *map(shown, weights.notes), *dict.fromkeys((*every.failures, *data.notes)))
     run = replace(chosen.run, artifacts=tuple(replace(a, path=shown(a.path)) for a in read))
     return Examination(tuple(str(p) for p in paths), symptom, run, files, chosen.findings, chosen.verdict,
                        tuple(n for n in notes if n), scope, runs, chosen.one.number, every.prefixes)

@@ -88,6 +88,7 @@ ROOMS = (
     "traindx_tools.on_torch.rules",
     "traindx_tools.on_jax.rules",
     "traindx_tools.on_data.rules",
+    "traindx_tools.on_weights.rules",
 )
 """Packages that hold one rule a module."""
 

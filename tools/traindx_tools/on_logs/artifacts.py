@@ -132,7 +132,7 @@ def _as_made(stream: BinaryIO) -> BinaryIO:
 
 
 _REFUSED_MAGIC = (
-    (b"PK\x03\x04", "archive", "a zip archive (PyTorch checkpoints are such): not opened"),
+    (b"PK\x03\x04", "archive", "a zip archive that holds no weights: not opened"),
     (b"PK\x05\x06", "archive", "an empty zip archive"),
     (b"\x80\x02", "pickle", "a pickle: loading it could run code, so it is never opened"),
     (b"\x80\x03", "pickle", "a pickle: loading it could run code, so it is never opened"),
@@ -158,11 +158,23 @@ BATCH = ".batch.npz"
 """The end of the name of a batch that the live instruments kept."""
 
 
+WEIGHTS = "weights"
+"""Format of a checkpoint: read by `on_weights`, which executes nothing of it."""
+
+
+def _holds_weights(path: str) -> bool:
+    from traindx_tools.on_weights import is_weights
+
+    return is_weights(path)
+
+
 def refusal(source: Source) -> Artifact | None:
     """Why a source is not read, or None where it may be: archives, pickles and other binary files."""
     head = source.head
     if source.name.endswith(BATCH) and head.startswith(b"PK"):
         return Artifact(source.name, "traindx batch", note=f"what the program failed on: traindx replay {source.name}")
+    if source.local is not None and _holds_weights(str(source.local)):
+        return Artifact(source.name, WEIGHTS)
     for magic, form, why in _REFUSED_MAGIC:
         if head.startswith(magic):
             return Artifact(source.name, form, note=f"refused: {why}")

@@ -8,7 +8,7 @@ the comments of CPython's `pickletools`.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from traindx_tools.errors import UnreadableInput
@@ -22,7 +22,7 @@ _RUNS = frozenset(b"cRbio\x81\x82\x83\x84\x92\x93PQ")
 
 def read_plain(data: bytes) -> Any:
     """The value that the pickle holds. Raises UnreadableInput where it holds anything else or is damaged."""
-    machine = _Machine(data)
+    machine = PlainMachine(data)
     try:
         return machine.run()
     except (IndexError, KeyError, struct.error, TypeError, AttributeError, ValueError) as error:
@@ -30,8 +30,11 @@ def read_plain(data: bytes) -> Any:
                               f"({type(error).__name__})") from None
 
 
-class _Machine:
-    """The stack, the marks in it, what was numbered for later references, and the place in the data."""
+class PlainMachine:
+    """The stack, the marks in it, what was numbered for later references, and the place in the data.
+
+    `steps_of`: what each opcode does; a machine that knows more opcodes has more of them.
+    """
 
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
@@ -40,8 +43,12 @@ class _Machine:
         self.memo: dict[int, Any] = {}
         self.containers = 0
 
+    @property
+    def steps_of(self) -> Mapping[int, Callable[[Any], object]]:
+        return PLAIN_STEPS
+
     def run(self) -> Any:
-        data, length, stops, steps = self.data, len(self.data), ord("."), _STEPS
+        data, length, stops, steps = self.data, len(self.data), ord("."), self.steps_of
         while self.at < length:
             opcode = data[self.at]
             self.at += 1
@@ -88,20 +95,20 @@ class _Machine:
 _ONE, _TWO, _FOUR, _SIGNED, _EIGHT, _REAL = map(struct.Struct, ("<B", "<H", "<I", "<i", "<Q", ">d"))
 
 
-def _fixed(form: struct.Struct) -> Callable[[_Machine], None]:
+def _fixed(form: struct.Struct) -> Callable[[PlainMachine], None]:
     return lambda m: m.stack.append(m.number(form))
 
 
-def _text(length: struct.Struct) -> Callable[[_Machine], None]:
+def _text(length: struct.Struct) -> Callable[[PlainMachine], None]:
     return lambda m: m.stack.append(m.take(m.number(length)).decode("utf-8", "replace"))
 
 
-def _constant(value: object) -> Callable[[_Machine], None]:
+def _constant(value: object) -> Callable[[PlainMachine], None]:
     return lambda m: m.stack.append(value)
 
 
-def _tuple(count: int) -> Callable[[_Machine], None]:
-    def step(m: _Machine) -> None:
+def _tuple(count: int) -> Callable[[PlainMachine], None]:
+    def step(m: PlainMachine) -> None:
         items = tuple(m.stack[-count:])
         if len(items) < count:
             raise IndexError
@@ -111,32 +118,32 @@ def _tuple(count: int) -> Callable[[_Machine], None]:
     return step
 
 
-def _put(form: struct.Struct) -> Callable[[_Machine], None]:
+def _put(form: struct.Struct) -> Callable[[PlainMachine], None]:
     return lambda m: m.memo.__setitem__(m.number(form), m.stack[-1])
 
 
-def _get(form: struct.Struct) -> Callable[[_Machine], None]:
+def _get(form: struct.Struct) -> Callable[[PlainMachine], None]:
     return lambda m: m.stack.append(m.memo[m.number(form)])
 
 
-def _integer(m: _Machine) -> None:
+def _integer(m: PlainMachine) -> None:
     count = m.number(_ONE)
     if count > MOST_INTEGER_BYTES:
         raise ValueError
     m.stack.append(int.from_bytes(m.take(count), "little", signed=True))
 
 
-def _append(m: _Machine) -> None:
+def _append(m: PlainMachine) -> None:
     value = m.stack.pop()
     _checked(m.stack[-1], list).append(value)
 
 
-def _set(m: _Machine) -> None:
+def _set(m: PlainMachine) -> None:
     value, key = m.stack.pop(), m.stack.pop()
     _checked(m.stack[-1], dict)[_key(key)] = value
 
 
-def _set_all(m: _Machine) -> None:
+def _set_all(m: PlainMachine) -> None:
     items = m.since_mark()
     into = _checked(m.stack[-1], dict)
     for key, value in zip(items[::2], items[1::2], strict=True):
@@ -155,7 +162,7 @@ def _key(key: Any) -> Any:
     return key
 
 
-_STEPS: dict[int, Callable[[_Machine], object]] = {
+PLAIN_STEPS: dict[int, Callable[[PlainMachine], object]] = {
     0x80: lambda m: m.number(_ONE),  # protocol
     0x95: lambda m: m.number(_EIGHT),  # frame
     ord("("): lambda m: m.marks.append(len(m.stack)),

@@ -1,0 +1,128 @@
+"""How fast weights are examined, against mapping the same file and summing it, and in how much memory.
+
+    python benchmarks/weights_speed.py [--gigabytes 1] [--sparse 20] [--type float32]
+
+The file is random, of transformer blocks, and in the page cache for both; the ratio is the time of map and sum over the
+time of `examine`, each the best of three in a process of its own. `--sparse`: a file with holes of that many gigabytes,
+of which only the memory is told: 0 leaves it out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import struct
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+_DTYPES = {"float32": ("F32", 4), "bfloat16": ("BF16", 2), "float16": ("F16", 2)}
+_WIDTH = 2048
+
+
+def _tensors(size: int, itemsize: int) -> dict[str, tuple[int, ...]]:
+    """Shapes of blocks up to about `size` bytes."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    block = {"attn.qkv": (3 * _WIDTH, _WIDTH), "attn.o": (_WIDTH, _WIDTH), "mlp.up": (4 * _WIDTH, _WIDTH),
+             "mlp.down": (_WIDTH, 4 * _WIDTH), "norm": (_WIDTH,)}  # fmt: skip
+    total = layer = 0
+    while total < size:
+        for name, shape in block.items():
+            shapes[f"h.{layer}.{name}.weight"] = shape
+            total += int(np.prod(shape)) * itemsize
+        layer += 1
+    return shapes
+
+
+def write(path: Path, size: int, dtype: str, *, sparse: bool) -> None:
+    """A safetensors file of about `size` bytes; a sparse one has holes for values."""
+    code, itemsize = _DTYPES[dtype]
+    header, at = {}, 0
+    for name, shape in _tensors(size, itemsize).items():
+        end = at + int(np.prod(shape)) * itemsize
+        header[name] = {"dtype": code, "shape": list(shape), "data_offsets": [at, end]}
+        at = end
+    head = json.dumps(header).encode()
+    head += b" " * (-len(head) % 8)
+    rng = np.random.default_rng(0)
+    some = (rng.standard_normal(2**20) * 0.02).astype(np.float32)
+    raw = {"float32": some, "float16": some.astype(np.float16),
+           "bfloat16": (some.view(np.uint32) >> 16).astype(np.uint16)}[dtype].tobytes()  # fmt: skip
+    with path.open("wb") as stream:
+        stream.write(struct.pack("<Q", len(head)) + head)
+        if sparse:
+            stream.truncate(8 + len(head) + at)
+            return
+        left = at
+        while left > 0:
+            start = int(rng.integers(0, len(raw) // 16)) * 8  # blocks must not repeat each other
+            left -= stream.write((raw[start:] + raw[:start])[:left])
+
+
+_MAPPED = """
+import sys, numpy as np
+from time import perf_counter
+path, dtype = sys.argv[1:]
+best = 1e9
+for _ in range(3):
+    begin = perf_counter()
+    offset = 8 + int.from_bytes(open(path, "rb").read(8), "little")
+    values = np.memmap(path, np.float32 if dtype == "float32" else np.float16, "r", offset=offset)
+    with np.errstate(all="ignore"):
+        values.sum()
+    best = min(best, perf_counter() - begin)
+print(best)
+"""
+_EXAMINED = """
+import sys, resource
+from time import perf_counter
+from traindx_tools.on_weights import examine
+best = 1e9
+for _ in range(int(sys.argv[2])):
+    begin = perf_counter()
+    examine(sys.argv[1])
+    best = min(best, perf_counter() - begin)
+print(best, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
+"""
+
+
+def _measured(code: str, *arguments: str) -> list[float]:
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True,
+                          env={**os.environ, "OMP_NUM_THREADS": "1"})  # fmt: skip
+    return [float(x) for x in done.stdout.split()]
+
+
+def main() -> None:
+    """Prints a line for speed and one for memory."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--gigabytes", type=float, default=0.5)
+    parser.add_argument("--sparse", type=float, default=2.0)
+    parser.add_argument("--type", choices=_DTYPES, default="float32")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "weights.safetensors"
+        write(file, int(asked.gigabytes * 2**30), asked.type, sparse=False)
+        (mapped,) = _measured(_MAPPED, str(file), asked.type)
+        examined, memory = _measured(_EXAMINED, str(file), "3")
+        size = file.stat().st_size / 2**30
+        print(f"{size:.2f} GiB of {asked.type} on {os.cpu_count()} processors: map and sum {size / mapped:.2f} GiB/s, "
+              f"examine {size / examined:.2f} GiB/s, ratio {mapped / examined:.2f} (goal 0.60), "
+              f"{memory:.2f} GiB of memory at most")
+        file.unlink()
+        if asked.sparse:
+            begin = perf_counter()
+            write(file, int(asked.sparse * 2**30), asked.type, sparse=True)
+            _, memory = _measured(_EXAMINED, str(file), "1")
+            print(f"{file.stat().st_size / 2**30:.1f} GiB with holes: {memory:.2f} GiB of memory at most (goal 1), "
+                  f"{perf_counter() - begin:.0f} s")
+
+
+if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    main()

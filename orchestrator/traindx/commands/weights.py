@@ -1,0 +1,63 @@
+"""`traindx weights`: what a checkpoint holds, and what is wrong in it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from traindx_tools.errors import BadUsage
+from traindx_tools.finding import Severity
+
+if TYPE_CHECKING:
+    from traindx_tools.on_weights import Examined
+
+
+def text(seen: Examined) -> str:
+    """What was read, how the names of two files match, and the findings, a line each."""
+    from traindx.commands.audit import line
+    from traindx.safe_text import line as safe
+
+    told = seen.summary()
+    types = ", ".join(f"{n:,} {t}" for t, n in sorted(told["types"].items(), key=lambda item: -item[1]))
+    lines = [f"{told['path']}: {told['format']}, {told['tensors']:,} tensors, {told['values']:,} values ({types})"]
+    if told["optimizers"]:
+        lines.append(f"states of optimizers: {', '.join(o or 'the file itself' for o in told['optimizers'])}")
+    if "against" in told:
+        lines.append(_against(told["against"]))
+    lines += [line(f) for f in seen.findings]
+    serious = sum(f.severity is not Severity.INFO for f in seen.findings)
+    lines.append(f"{serious} found, {len(seen.findings) - serious} remarks")
+    lines += [f"note: {n}" for n in seen.notes]
+    if seen.left_out:
+        lines.append(f"note: {len(seen.left_out)} tensors were not measured in the time given, such as "
+                     f"{seen.left_out[0]}")
+    return "\n".join(map(safe, lines))
+
+
+def _against(told: dict[str, object]) -> str:
+    more = f", {told['renamed']} more with {told['renaming']}" if told["renaming"] else ""
+    return (f"against {told['path']}: {told['matched']} names match{more}; {told['missing']} missing there, "
+            f"{told['unexpected']} only there, {told['other_shapes']} of another shape")
+
+
+@click.command("weights")
+@click.argument("file", type=str)
+@click.argument("file2", type=str, required=False)
+@click.option("--seconds", type=float, help="Time for measuring (default: as long as it takes). What is left out is "
+                                            "named.")
+@click.option("--json", "as_json", is_flag=True, help="The result as JSON on standard output.")
+def command(file: str, file2: str | None, seconds: float | None, as_json: bool) -> int:
+    """Look into the checkpoint FILE (safetensors, torch zip, npz, msgpack, an index of shards, or a folder).
+
+    With FILE2, another checkpoint of the run, the names are matched and what moved between the two is judged. Nothing
+    of a file is executed, and nothing is written. The exit code is 1 where something above a remark was found.
+    """
+    from traindx_tools.on_weights import examine
+
+    if seconds is not None and not seconds > 0:
+        raise BadUsage(f"--seconds is a time above 0, got {seconds}")
+    seen = examine(file, file2, seconds=float("inf") if seconds is None else seconds)
+    click.echo(json.dumps(seen.to_json(), indent=1, allow_nan=False) if as_json else text(seen))
+    return seen.exit_code

@@ -1,0 +1,112 @@
+"""Optimizer, schedule and scaler in a training checkpoint: what does not fit is told, what is design is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from traindx_tools.finding import Severity
+from traindx_tools.on_weights import examine
+
+torch = pytest.importorskip("torch")
+nn = torch.nn
+
+
+def _checkpoint(steps: int = 20, frozen: bool = False, kind: Any = None) -> dict[str, Any]:
+    torch.manual_seed(0)
+    model = nn.Sequential(*(nn.Sequential(nn.Linear(16, 16), nn.Tanh()) for _ in range(5)), nn.Linear(16, 3))
+    if frozen:
+        model[:3].requires_grad_(False)
+    optimizer = (kind or torch.optim.AdamW)(model.parameters(), lr=1e-2)
+    schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.99)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        (model(torch.randn(8, 16)) - 1).pow(2).mean().backward()
+        optimizer.step()
+        schedule.step()
+    return {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "schedule": schedule.state_dict(),
+            "global_step": steps, "epoch": 1, "scaler": {"scale": 65536.0, "growth_factor": 2.0, "_growth_tracker": 3},
+            "rng": torch.get_rng_state()}
+
+
+def _of_other_parameters(c: dict[str, Any]) -> None:
+    for state in c["optimizer"]["state"].values():
+        state["exp_avg"] = torch.ones(7, 5)
+        state["exp_avg_sq"] = torch.ones(7, 5)
+
+
+def _swapped(c: dict[str, Any]) -> None:
+    state = c["optimizer"]["state"]
+    state[0], state[1] = state[1], state[0]
+
+
+def _never_stepped(c: dict[str, Any]) -> None:
+    c["optimizer"]["state"] = {}
+
+
+def _gone(c: dict[str, Any]) -> None:
+    del c["optimizer"]
+
+
+def _none(c: dict[str, Any]) -> None:
+    c["optimizer"] = None
+
+
+def _beyond(c: dict[str, Any]) -> None:
+    c["optimizer"]["state"][3]["step"] = torch.tensor(900.0)
+
+
+def _negative(c: dict[str, Any]) -> None:
+    c["optimizer"]["state"][2]["exp_avg_sq"][1, 1] = -0.5
+
+
+def _not_finite(c: dict[str, Any]) -> None:
+    c["optimizer"]["state"][4]["exp_avg"][0, 0] = float("nan")
+
+
+def _without_gradient(c: dict[str, Any]) -> None:
+    c["optimizer"]["state"][6]["exp_avg_sq"].zero_()
+
+
+def _other_rate(c: dict[str, Any]) -> None:
+    c["optimizer"]["param_groups"][0]["lr"] = 0.3
+
+
+def _collapsed(c: dict[str, Any]) -> None:
+    c["scaler"]["scale"] = 2.0**-14
+
+
+@pytest.mark.parametrize(("change", "kind"), [
+    (_of_other_parameters, "shapes"), (_swapped, "order"), (_never_stepped, "empty"), (_gone, "absent"),
+    (_none, "absent"),
+    (_beyond, "steps-beyond"), (_negative, "negative"), (_not_finite, "nonfinite"), (_without_gradient, "no-gradient"),
+    (_other_rate, "rates"), (_collapsed, "scaler"),
+])  # fmt: skip
+def test_a_state_that_does_not_fit_is_told(change: Callable[[dict[str, Any]], None], kind: str, tmp_path: Path) -> None:
+    checkpoint = _checkpoint()
+    change(checkpoint)
+    torch.save(checkpoint, tmp_path / "last.pt")
+    found = [f for f in examine(tmp_path / "last.pt").findings if f.severity is not Severity.INFO]
+    assert [f.measured["kind"] for f in found if f.rule == "W111"] == [kind]
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"frozen": True}, {"steps": 0}, {"kind": torch.optim.SGD},
+    {"kind": lambda p, lr: torch.optim.SGD(p, lr=lr, momentum=0.9)}, {"kind": torch.optim.RMSprop},
+    {"kind": torch.optim.Adagrad},
+])  # fmt: skip
+def test_a_state_that_fits_is_left_alone(options: dict[str, Any], tmp_path: Path) -> None:
+    torch.save(_checkpoint(**options), tmp_path / "last.pt")
+    seen = examine(tmp_path / "last.pt")
+    assert [f.statement for f in seen.findings if f.severity is not Severity.INFO] == []
+    assert not [n for n in seen.notes if "failed" in n]
+
+
+def test_parameters_without_moments_are_remarked(tmp_path: Path) -> None:
+    torch.save(_checkpoint(frozen=True), tmp_path / "last.pt")
+    (found,) = examine(tmp_path / "last.pt").findings
+    assert found.severity is Severity.INFO
+    assert "6 of the 12 parameters" in found.statement

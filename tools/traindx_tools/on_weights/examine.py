@@ -1,0 +1,130 @@
+"""Reads checkpoints, measures their tensors once, and asks the rules."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from traindx_tools.errors import UnreadableInput
+from traindx_tools.finding import Finding, Severity
+from traindx_tools.on_weights.checkpoint import Checkpoint, Part
+from traindx_tools.on_weights.formats.reading import read_checkpoint
+from traindx_tools.on_weights.renaming import Matched, match
+from traindx_tools.on_weights.seen import Seen
+from traindx_tools.on_weights.statistics import Stats, measure_all
+from traindx_tools.rules import rules_in
+
+ROOM = "traindx_tools.on_weights.rules"
+MOST_CONFIG = 2**20
+MOST_OF_A_RULE = 20
+"""Findings of one rule in one part that are told one by one; a damage that is everywhere needs no longer list."""
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class Examined:
+    """What was seen in one checkpoint, or in two."""
+
+    checkpoint: Checkpoint
+    other: Checkpoint | None
+    findings: tuple[Finding, ...]
+    """The worst first."""
+    matched: Matched | None
+    left_out: tuple[str, ...]
+    """Tensors that the time did not suffice for."""
+    notes: tuple[str, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """0 nothing wrong, 1 something above INFO was found."""
+        return int(any(f.severity is not Severity.INFO for f in self.findings))
+
+    def summary(self) -> dict[str, Any]:
+        """What the file holds, in numbers."""
+        tensors = list(self.checkpoint.tensors)
+        types: dict[str, int] = {}
+        for t in tensors:
+            types[t.dtype] = types.get(t.dtype, 0) + t.size
+        told: dict[str, Any] = {"path": self.checkpoint.path, "format": self.checkpoint.format, "tensors": len(tensors),
+                                "values": sum(t.size for t in tensors), "types": types,
+                                "parts": [p.key for p in self.checkpoint.parts if p.key],
+                                "optimizers": [o.key for o in self.checkpoint.optimizers]}
+        if self.matched is not None and self.other is not None:
+            m = self.matched
+            told["against"] = {"path": self.other.path, "matched": len(m.pairs), "renamed": len(m.renamed),
+                               "renaming": str(m.renaming) if m.renaming else None, "missing": len(m.missing),
+                               "unexpected": len(m.unexpected), "other_shapes": len(m.shapes),
+                               "values_that_would_stay_random": m.lost}
+        return told
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {**self.summary(), "findings": [f.to_json() for f in self.findings], "left_out": list(self.left_out),
+                "notes": list(self.notes)}
+
+
+def examine(path: str | Path, against: str | Path | None = None, *, seconds: float = math.inf) -> Examined:
+    """What is wrong in a checkpoint: a file, an index of shards or a folder; and against another one.
+
+    Nothing is executed, loaded as a whole or written. `seconds`: what measuring may take; tensors that it does not
+    suffice for are named. Raises UnreadableInput where a path holds nothing that is read, MissingExtra where a format
+    needs a package.
+    """
+    checkpoint = read_checkpoint(path)
+    other = read_checkpoint(against) if against is not None else None
+    wanted = [t for c in (checkpoint, other) if c is not None for p in c.parts if not p.auxiliary
+              for t in p.tensors.values()]
+    stats, left = measure_all(wanted, seconds)
+    beside = _seen(other, other.weights, stats) if other is not None else None
+    failures: list[str] = []
+    findings = [f for part in checkpoint.parts if not part.auxiliary
+                for f in _judged(_seen(checkpoint, part, stats, beside), failures)]
+    if other is not None:
+        findings += [f for part in other.parts if not part.auxiliary
+                     for f in _judged(_seen(other, part, stats), failures)]
+    matched = match(checkpoint.weights.tensors, other.weights.tensors) if other is not None else None
+    notes = (*checkpoint.notes, *(other.notes if other is not None else ()), *failures)
+    order = sorted(findings, key=lambda f: (-f.severity.rank, f.rule))
+    return Examined(checkpoint, other, tuple(order), matched, tuple(t.name for t in left), notes)
+
+
+def _seen(checkpoint: Checkpoint, part: Part, stats: Mapping[int, Stats], other: Seen | None = None) -> Seen:
+    known = {n: stats[id(t)] for n, t in part.tensors.items() if id(t) in stats}
+    return Seen(checkpoint, part, known, configuration(checkpoint.path), other)
+
+
+def configuration(path: str) -> Mapping[str, Any]:
+    """config.json beside a checkpoint, {} where there is none that can be read."""
+    folder = path if os.path.isdir(path) else os.path.dirname(path)
+    file = os.path.join(folder, "config.json")
+    try:
+        if os.path.getsize(file) > MOST_CONFIG:
+            return {}
+        with open(file, encoding="utf-8") as stream:
+            told = json.load(stream)
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def _judged(seen: Seen, failures: list[str]) -> Iterator[Finding]:
+    """What all rules tell of a part; a rule that fails is named and costs no other one."""
+    for module in rules_in(ROOM):
+        try:
+            found = list(module.check(seen))
+        except UnreadableInput:
+            raise
+        except Exception as error:  # noqa: BLE001 - one broken rule must not cost a person the others
+            _log.debug("rule %s failed", module.rule.id, exc_info=True)
+            failures.append(f"rule {module.rule.id} failed on {seen.path} ({type(error).__name__}: {error}) and was "
+                            "skipped")
+            continue
+        yield from found[:MOST_OF_A_RULE]
+        if len(found) > MOST_OF_A_RULE:
+            failures.append(f"{module.rule.id}: {len(found) - MOST_OF_A_RULE} more in {seen.path}")

@@ -1,0 +1,86 @@
+"""npy and npz: arrays of numpy, without objects."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from typing import BinaryIO
+
+import numpy as np
+
+from traindx_tools.errors import UnreadableInput
+from traindx_tools.on_weights.checkpoint import Checkpoint, of_tree
+from traindx_tools.on_weights.formats.torch_zip import checked_members, member_bytes, offset_of
+from traindx_tools.on_weights.tensor import MOST_LOADED, STORED, Bytes, Damaged, InFile, InMemory, Tensor, fits, size_of
+
+NAMES = {v: k for k, v in STORED.items() if k not in ("bfloat16", "float8_e4m3fn", "float8_e5m2", "bool")} | {
+    "|b1": "bool", "<u2": "uint16", "|u1": "uint8", "|i1": "int8"}  # fmt: skip
+MOST_HEADER = 10_000
+
+
+def read_npy(path: str) -> Checkpoint:
+    """One array. Raises UnreadableInput."""
+    with open(path, "rb") as stream:
+        dtype, shape, ordered = _header(stream, path)
+        start = stream.tell()
+    tensor = _tensor("array", path, dtype, shape, ordered, size_of(path) - start, InFile(path, start), (path, start))
+    return of_tree(path, "npy", {"array": tensor})
+
+
+def read_npz(path: str) -> Checkpoint:
+    """The arrays of an archive; packed ones are unpacked where they are small. Raises UnreadableInput."""
+    tensors, notes = {}, []
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for name, info in checked_members(archive, path).items():
+                if not name.endswith(".npy"):
+                    continue
+                try:
+                    tensors[name.removesuffix(".npy")] = _member(archive, info, path)
+                except UnreadableInput as refused:
+                    notes.append(str(refused).removeprefix(f"{path}: "))
+    except (zipfile.BadZipFile, NotImplementedError, EOFError) as error:
+        raise Damaged(f"{path}: a damaged zip archive ({error})") from None
+    if not tensors:
+        raise UnreadableInput(f"{path}: no array could be read{': ' + notes[0] if notes else ''}")
+    return of_tree(path, "npz", tensors, tuple(notes[:5]))
+
+
+def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str) -> Tensor:
+    if info.compress_type == zipfile.ZIP_STORED:
+        begin = offset_of(archive, info, path)
+        with open(path, "rb") as stream:
+            stream.seek(begin)
+            dtype, shape, ordered = _header(stream, path)
+            start = stream.tell()
+        return _tensor(info.filename, path, dtype, shape, ordered, info.file_size - (start - begin),
+                       InFile(path, start), (path, start))
+    data = member_bytes(archive, info, MOST_LOADED, path)
+    whole = io.BytesIO(data)
+    dtype, shape, ordered = _header(whole, path)
+    rest = data[whole.tell():]
+    return _tensor(info.filename, path, dtype, shape, ordered, len(rest), InMemory(rest), None)
+
+
+def _header(stream: BinaryIO, path: str) -> tuple[np.dtype[np.generic], tuple[int, ...], bool]:
+    try:
+        version = np.lib.format.read_magic(stream)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, fortran, dtype = read(stream, max_header_size=MOST_HEADER)
+    except (ValueError, SyntaxError, TypeError, EOFError, RecursionError, MemoryError) as error:
+        raise UnreadableInput(f"{path}: no header of a numpy array ({type(error).__name__})") from None
+    return dtype, shape, not fortran
+
+
+def _tensor(name: str, path: str, dtype: np.dtype[np.generic], shape: tuple[int, ...], ordered: bool, available: int,
+            where: Bytes, storage: tuple[str, int] | None) -> Tensor:
+    known = NAMES.get(dtype.str)
+    if known is None:
+        what = "Python objects, which only a pickle can load" if dtype.hasobject else f"the type {dtype.str}"
+        raise UnreadableInput(f"{path}: refused: {name[:80]!r} holds {what}")
+    if not fits(shape, known, available):
+        raise UnreadableInput(f"{path}: {name[:80]!r} of shape {list(shape)[:8]} needs more than its {available:,} "
+                              "bytes")
+    if not ordered:  # columns first: its transpose is what is stored
+        shape = tuple(reversed(shape))
+    return Tensor(name, known, shape, where, path, storage)

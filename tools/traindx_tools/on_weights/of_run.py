@@ -1,0 +1,128 @@
+"""The weights that belong to a run: files that were given, and those that its code, configuration or log names."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+
+from traindx_tools.errors import TraindxError
+from traindx_tools.finding import Finding
+from traindx_tools.on_weights.examine import examine
+from traindx_tools.on_weights.formats.reading import SUFFIXES, form_of
+from traindx_tools.on_weights.rules.w116_damaged import damaged
+from traindx_tools.on_weights.tensor import Damaged
+
+SECONDS = 20.0
+"""What reading weights may take within a diagnosis: a gigabyte takes about two."""
+MOST_FILES = 12
+MOST_TEXT = 2**20
+MOST_TEXTS = 100
+FORMATS = frozenset({"torch", "safetensors", "npz", "msgpack", "index"})
+_NAMED = re.compile(r"[\w./@:+-]{1,200}\.(?:safetensors|pt|pth|ckpt|bin|npz|msgpack)\b")
+
+
+@dataclass(frozen=True)
+class OfRun:
+    """What was seen in the weights of a run."""
+
+    findings: tuple[Finding, ...] = ()
+    read: tuple[str, ...] = ()
+    """The files that were read."""
+    named: tuple[str, ...] = ()
+    """Those of them that were not given, and that a text names."""
+    notes: tuple[str, ...] = ()
+    """What was not read, and why."""
+
+
+def of_run(given: Iterable[str], texts: Sequence[str | Path] = (), root: Path | None = None, *,
+           seconds: float = SECONDS) -> OfRun:
+    """Findings in the weights of a run.
+
+    `given`: files that were given or lie in a folder that was. `texts`: code, configurations and logs in which names of
+    files are looked for. A named file is read where it lies below the folder of the text that names it, or below
+    `root`.
+    """
+    named = [f for t in texts[:MOST_TEXTS] for f in _named_in(Path(t), root)]
+    own = [f for f in given if is_weights(f)]
+    files = dict.fromkeys([*own, *named])
+    until = monotonic() + seconds
+    findings: list[Finding] = []
+    read: list[str] = []
+    notes: list[str] = []
+    for file in _without_shards(list(files)):
+        if len(read) >= MOST_FILES or monotonic() >= until:
+            notes.append(f"{file}: weights not read: {len(read)} files took the time there was; traindx weights {file}")
+            continue
+        try:
+            seen = examine(file, seconds=until - monotonic())
+        except Damaged as broken:
+            read.append(file)
+            findings.append(damaged(file, broken))
+            continue
+        except TraindxError as refused:
+            notes.append(f"{file}: {str(refused).removeprefix(f'{file}: ')}")
+            continue
+        read.append(file)
+        findings += seen.findings
+        notes += [f"{file}: {n}" for n in seen.notes]
+        if seen.left_out:
+            notes.append(f"{file}: {len(seen.left_out)} tensors were not measured in {seconds:g} s; traindx weights "
+                         f"{file}")
+    known = {os.path.realpath(f) for f in own}
+    more = tuple(f for f in read if os.path.realpath(f) not in known)
+    return OfRun(tuple(findings), tuple(read), more, tuple(notes))
+
+
+def is_weights(file: str) -> bool:
+    """Whether a file is of weights by its content; data in npz are told by the data room."""
+    if "://" in file or not os.path.isfile(file):
+        return False
+    suffix = Path(file).suffix
+    if suffix not in SUFFIXES and not file.endswith(".index.json"):
+        return False
+    try:
+        form = form_of(file)
+    except TraindxError:
+        return False
+    return form in FORMATS and (form != "npz" or _like_weights(file))
+
+
+def _like_weights(file: str) -> bool:
+    """Whether the arrays of an npz are called as those of a model."""
+    import zipfile
+
+    try:
+        with zipfile.ZipFile(file) as archive:
+            names = archive.namelist()
+    except (zipfile.BadZipFile, OSError):
+        return False
+    called = sum(bool(re.search(r"weight|bias|kernel|scale|embedding|running_|/w\b|\bw\d|\.w\b", n)) for n in names)
+    return called >= max(1, len(names) / 3)
+
+
+def _named_in(text: Path, root: Path | None) -> Iterator[str]:
+    """The files of weights that a text names and that lie below its folder, or below the root."""
+    try:
+        with text.open(encoding="utf-8", errors="replace") as stream:
+            told = stream.read(MOST_TEXT)
+    except OSError:
+        return
+    homes = [h for h in (text.parent, root) if h is not None]
+    for name in dict.fromkeys(_NAMED.findall(told)):
+        paths = [h / name for h in homes if not os.path.isabs(name)]
+        here = [p for p, h in zip(paths, homes, strict=False)
+                if p.is_file() and p.resolve().is_relative_to(h.resolve()) and is_weights(str(p))]
+        yield from map(str, here[:1])
+
+
+def _without_shards(files: list[str]) -> list[str]:
+    """Without files that an index among them names: they are read through it. The small ones first."""
+    homes = {os.path.dirname(f) for f in files if f.endswith(".index.json")}
+    once = {os.path.realpath(f): f for f in reversed(files)}
+    kept = [f for f in once.values() if f.endswith(".index.json") or not (
+        os.path.dirname(f) in homes and re.search(r"-\d{5}-of-\d{5}\.", f))]
+    return sorted(kept, key=lambda f: (os.path.getsize(f) > 2**30, files.index(f)))

@@ -1,0 +1,113 @@
+"""Units of a layer are dead (rows of zeros) or doubled (equal rows) where those of its siblings are not.
+
+A share of zero rows that all blocks have is pruning. In a matrix without siblings zeros must end it in one run, as what
+was not written whole does, or equal rows must be a quarter of it; single padding rows are left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_weights.seen import Seen
+from traindx_tools.on_weights.statistics import Stats
+from traindx_tools.rules import Rule, Threshold
+
+RULE = Rule(
+    id="W105",
+    name="dead-or-doubled-units",
+    title="Units of one layer are dead or equal",
+    severity=Severity.MEDIUM,
+    sees="Rows that are zero and rows that are equal, against the share of them in the same tensor of other blocks.",
+    matters="Dead units pass nothing on; equal ones compute the same and get the same gradient: capacity is lost.",
+    alike=("pruned weights", "padding rows of an embedding", "heads repeated on purpose (grouped queries)"),
+    confirm=("compare the rows with an earlier checkpoint", "count the units that are ever active on a batch"),
+    thresholds={
+        "more": Threshold(0.05, "share of the rows above the siblings' median share", "more than chance in any layer"),
+        "alone": Threshold(0.25, "share of equal rows without siblings", "a quarter of the layer is lost"),
+    },
+)
+_MORE, _ALONE = 0.05, 0.25
+_COMPARED = 512
+"""Candidates for equal rows that are compared byte by byte."""
+
+
+def check(seen: Seen) -> Iterator[Finding]:
+    """Zero rows and equal rows of every matrix of weights."""
+    for kind, count in (("zero", _zeros), ("equal", _equals)):
+        rows = {s.name: count(s) for s in seen.weights if s.tensor.rows >= 8 and s.size // s.tensor.rows >= 4
+                and not s.constant}
+        for stats in seen.weights:
+            found = rows.get(stats.name)
+            if found is not None and len(found) >= 2:
+                yield from _judged(seen, stats, kind, found, rows)
+
+
+def _zeros(stats: Stats) -> NDArray[np.intp]:
+    return stats.zero_rows
+
+
+def _equals(stats: Stats) -> NDArray[np.intp]:
+    """Rows that are equal to an earlier one, bit by bit; those of zeros are not counted."""
+    if len(stats.row_squares) < 2:
+        return np.zeros(0, np.intp)
+    order = np.argsort(stats.row_squares, kind="stable")
+    squares = stats.row_squares[order]
+    again = np.flatnonzero((np.diff(squares) == 0) & (squares[1:] > 0)) + 1
+    if not len(again):
+        return again
+    earlier = np.arange(len(order))
+    for at in again:  # in the order of the keys: what equals the one before equals the first of them
+        earlier[order[at]] = earlier[order[at - 1]]
+    found = np.sort(order[again])
+    look = found[:: max(1, len(found) // _COMPARED)]
+    same = np.array([stats.tensor.row(int(i)) == stats.tensor.row(int(earlier[i])) for i in look])
+    return found if len(look) < len(found) and same.mean() > 0.9 else look[same]
+
+
+def _judged(seen: Seen, stats: Stats, kind: str, found: NDArray[np.intp],
+            rows: dict[str, NDArray[np.intp]]) -> Iterator[Finding]:
+    total = stats.tensor.rows
+    share = len(found) / total
+    stack = seen.stack_of.get(stats.name)
+    if stack is not None:
+        others = [len(rows[s.name]) / total for s in stack.members if s is not stats and s.name in rows]
+        usual = float(np.quantile(others, 0.75)) if others else 0.0
+        if share > usual + _MORE and share > 2 * max(others, default=0.0):
+            yield _finding(seen, stats, kind, found, f"in the other {len(others)} blocks of {stack.pattern} at most "
+                           f"{max(others, default=0.0):.1%} are")
+    elif kind == "equal" and share >= _ALONE and not (_table(stats) and _at_the_end(found, total)):
+        yield _finding(seen, stats, kind, found, "no other matrix of its kind is there to compare")
+    elif kind == "zero" and _cut(seen, stats, found, total, share):
+        yield _finding(seen, stats, kind, found, "the run ends with the tensor, as of a file that was not written "
+                                                 "whole")
+
+
+def _at_the_end(found: NDArray[np.intp], total: int) -> bool:
+    return bool(found[-1] == total - 1 and found[-1] - found[0] == len(found) - 1)
+
+
+def _table(stats: Stats) -> bool:
+    """Whether it is taller than wide, as an embedding is."""
+    return stats.tensor.rows > 2 * (stats.size // stats.tensor.rows)
+
+
+def _cut(seen: Seen, stats: Stats, found: NDArray[np.intp], total: int, share: float) -> bool:
+    """Whether zeros are one run up to the end, long, and no added rows of an embedding (which W106 judges)."""
+    sparse = sum(len(s.zero_rows) > 1 for s in seen.weights) > 1
+    return share >= 0.1 and not _table(stats) and not sparse and _at_the_end(found, total)
+
+
+def _finding(seen: Seen, stats: Stats, kind: str, found: NDArray[np.intp], beside: str) -> Finding:
+    rows = ", ".join(str(int(i)) for i in found[:6]) + (f" and {len(found) - 6} more" if len(found) > 6 else "")
+    what = "are zero" if kind == "zero" else "are equal to an earlier row"
+    return RULE.finding(
+        f"{len(found):,} of the {stats.tensor.rows:,} rows of {stats.name} in {seen.path} {what} (rows {rows}); "
+        f"{beside}",
+        seen.where(stats.name), seen.path, bearing=Bearing.SIGN,
+        severity=Severity.HIGH if len(found) >= 0.25 * stats.tensor.rows else None,
+        measured={"name": stats.name, "kind": kind, "rows": len(found), "of": stats.tensor.rows,
+                  "share": round(len(found) / stats.tensor.rows, 4)})

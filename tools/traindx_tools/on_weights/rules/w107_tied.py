@@ -1,0 +1,68 @@
+"""Input and output embedding are nearly the same and not the same: they were tied and came apart.
+
+Equal tables are tied, or copies, and nothing to tell. Unrelated tables are two parameters by design, unless the
+configuration beside the file says `tie_word_embeddings`. Copies under another prefix (a moving average, a target
+network, a teacher) are near on purpose and are left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+
+import numpy as np
+
+from traindx_tools.finding import Bearing, Finding
+from traindx_tools.finding import Severity as S
+from traindx_tools.on_weights.seen import Seen
+from traindx_tools.on_weights.statistics import Stats
+from traindx_tools.rules import Rule, Threshold
+
+RULE = Rule(
+    id="W107",
+    name="tied-weights-differ",
+    title="Two weights that should be one differ",
+    severity=S.HIGH,
+    sees="Tables of the same shape under different names, by the correlation of their values; config.json beside them.",
+    matters="Each gets a part of the gradient; what loads one of them for both loads something that was not trained.",
+    alike=("moving averages and target networks", "embeddings that are apart by design"),
+    confirm=("print(model.get_input_embeddings().weight is model.get_output_embeddings().weight)",),
+    thresholds={"near": Threshold(0.8, "correlation", "independent tables of a thousand values reach 0.1")},
+)
+_NEAR = 0.8
+_HEADS = ("head", "output", "decoder", "unembed", "proj_out", "classifier", "generator", "logits", "out")
+
+
+def check(seen: Seen) -> Iterator[Finding]:
+    """Pairs of tables of the same shape, of which one may be an embedding and the other an output."""
+    tables = [s for s in seen.weights if len(s.tensor.shape) == 2 and s.size >= 64]
+    for one, other in combinations(tables, 2):
+        if one.tensor.shape == other.tensor.shape and _may_be_tied(one, other):
+            yield from _judged(seen, one, other)
+
+
+def _may_be_tied(one: Stats, other: Stats) -> bool:
+    first, second = one.name.lower(), other.name.lower()
+    embeds = [any(w in n for w in ("emb", "wte", "shared", "tok")) for n in (first, second)]
+    heads = [any(w in n for w in _HEADS) and not e for n, e in zip((first, second), embeds, strict=True)]
+    return (embeds[0] and heads[1]) or (embeds[1] and heads[0])
+
+
+def _judged(seen: Seen, one: Stats, other: Stats) -> Iterator[Finding]:
+    if one.tensor.storage is not None and one.tensor.storage == other.tensor.storage:
+        return
+    x, y = one.sample.astype(np.float64), other.sample.astype(np.float64)
+    if np.array_equal(x, y) or not x.std() or not y.std():
+        return
+    near = float(np.corrcoef(x, y)[0, 1])
+    told = seen.config.get("tie_word_embeddings") is True
+    if near < _NEAR and not told:
+        return
+    moved = float(np.linalg.norm(x - y) / np.linalg.norm(x))
+    why = "the configuration says tie_word_embeddings" if told else "they were one and came apart"
+    yield RULE.finding(
+        f"{one.name} and {other.name} in {seen.path} differ by {moved:.3g} of their norm (correlation {near:.3f}): "
+        f"{why}",
+        seen.where(one.name), seen.path, bearing=Bearing.CAUSE, severity=S.HIGH if told else S.MEDIUM,
+        measured={"name": one.name, "other": other.name, "difference": moved, "correlation": near,
+                  "kind": "configured" if told else "came-apart"})

@@ -1,0 +1,170 @@
+"""Running statistics of a normalisation are impossible, were never updated, or are not those of this layer.
+
+A variance is never negative. Mean 0 and variance 1 in every channel is where they start: beside layers whose statistics
+moved, this one was never updated or never loaded. The variance of a channel follows the weights that make it: where it
+does in the other layers and does not in one, or is off by orders of magnitude, its statistics belong to other weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_weights.seen import Seen
+from traindx_tools.on_weights.statistics import Stats
+from traindx_tools.rules import Rule, Threshold
+
+RULE = Rule(
+    id="W108",
+    name="running-statistics",
+    title="Running statistics of a normalisation are not of this model",
+    severity=Severity.HIGH,
+    sees="Running mean and variance of each layer, their count of batches, and the weights before them.",
+    matters="In evaluation the layer divides by what it never saw: training looks well and evaluation does not.",
+    alike=("layers frozen on purpose with statistics of pretraining", "a model before its first batch"),
+    confirm=("evaluate once in train mode: the metric is then as in training",
+             "run some batches in train mode without steps and compare the statistics"),
+    thresholds={
+        "decades": Threshold(2.5, "powers of ten of variance over squared weights, against the other layers",
+                             "layers of trained networks differ by at most 1.5"),
+        "mean": Threshold(100.0, "standard deviations that a mean is off zero in most channels",
+                          "what a convolution gives stays within ten"),
+    },
+)
+_DECADES, _MEAN = 2.5, 100.0
+
+
+def check(seen: Seen) -> Iterator[Finding]:
+    """Each layer by itself, then against the others."""
+    layers = seen.normalisations()
+    told = set()
+    for module, mean, var in layers:
+        for finding in _impossible(seen, module, mean, var):
+            told.add(module)
+            yield finding
+    fresh = [m for m, mean, var in layers if _fresh(mean, var)]
+    yield from _untouched(seen, layers, fresh)
+    yield from _foreign(seen, [(m, v) for m, _, v in layers if m not in told and m not in fresh])
+
+
+def _impossible(seen: Seen, module: str, mean: Stats, var: Stats) -> Iterator[Finding]:
+    if var.low < 0:
+        yield _finding(seen, var, module, f"a variance of {var.low:.3g}, which no data have", "negative")
+        return
+    values, means = _values(var), _values(mean)
+    if values is None or means is None or not len(values):
+        return
+    if not values.any():
+        yield _finding(seen, var, module, f"a variance of 0 in all {len(values)} channels", "zero")
+        return
+    off = float(np.median(np.abs(means) / np.sqrt(values + 1e-12)))
+    if off > _MEAN and np.median(np.abs(means)) > 1.0:
+        yield _finding(seen, mean, module, f"a mean that is {off:.3g} standard deviations off zero in most "
+                                           "channels", "mean")
+
+
+def _values(stats: Stats) -> NDArray[np.float64] | None:
+    """All channels; None where they are not finite, which W101 tells, or absurdly many."""
+    if stats.nan or stats.inf or stats.tensor.nbytes > 2**24:
+        return None
+    return stats.tensor.load().astype(np.float64).reshape(-1)
+
+
+def _fresh(mean: Stats, var: Stats) -> bool:
+    return bool(mean.constant and mean.low == 0 and var.constant and var.low == 1)
+
+
+def _batches(seen: Seen, module: str) -> int | None:
+    """How many batches the layer says it has seen."""
+    tensor = seen.part.tensors.get(f"{module}.num_batches_tracked")
+    return int(tensor.load().reshape(-1)[0]) if tensor is not None and tensor.size == 1 else None
+
+
+def _untouched(seen: Seen, layers: Sequence[tuple[str, Stats, Stats]], fresh: list[str]) -> Iterator[Finding]:
+    """Layers at mean 0 and variance 1 though others moved, or they counted batches, or their scale was trained."""
+    for module, _, var in layers:
+        if module not in fresh:
+            continue
+        batches, scale = _batches(seen, module), seen.stats.get(f"{module}.weight")
+        trained = scale is not None and not scale.constant
+        if len(fresh) <= len(layers) / 2:
+            why = f"{len(layers) - len(fresh)} of the {len(layers)} layers have moved"
+        elif batches:
+            why = f"it has counted {batches:,} batches"
+        elif trained and len(fresh) == len(layers):
+            why = "its scale was trained"
+        else:
+            continue
+        yield _finding(seen, var, module, "mean 0 and variance 1 in every channel, as before the first batch, though "
+                                          f"{why}",
+                       "never-updated")
+
+
+def _foreign(seen: Seen, layers: list[tuple[str, Stats]]) -> Iterator[Finding]:
+    """Layers whose variances do not follow the weights before them where those of the others do."""
+    before = _weights_beside(seen, [v for _, v in layers])
+    ratios: dict[str, tuple[float, float]] = {}
+    for module, var in layers:
+        squares, values = before.get(var.name), _values(var)
+        if squares is None or values is None or (values <= 0).any() or (squares <= 0).any():
+            continue
+        ratios[module] = (float(np.median(np.log10(values / squares))), _follows(squares, values))
+    if len(ratios) < 4:
+        return
+    by_name = dict(layers)
+    names = list(ratios)
+    for at, module in enumerate(names):
+        ratio, follows = ratios[module]
+        others = [ratios[n] for n in names if n != module]
+        middle = float(np.median([r for r, _ in others]))
+        told = [f for _, f in others if np.isfinite(f)]
+        if abs(ratio - middle) > _DECADES and at > 0:
+            yield _finding(seen, by_name[module], module, f"variances that are 10^{ratio - middle:.1f} times what its "
+                           f"weights make in the other {len(others)} layers", "scale")
+        elif len(told) >= 3 and min(told) > 0.5 and follows < 0.35 and _less(follows, min(told), by_name[module].size):
+            yield _finding(seen, by_name[module], module, f"variances that do not follow its weights (correlation "
+                           f"{follows:.2f}; in the other {len(told)} layers at least {min(told):.2f})", "order")
+
+
+def _less(one: float, other: float, channels: int) -> bool:
+    """Whether a correlation is lower than another by four standard errors (Fisher's z)."""
+    return bool(np.arctanh(min(other, 0.999)) - np.arctanh(max(one, -0.999)) > 4 / (channels - 3) ** 0.5)
+
+
+def _weights_beside(seen: Seen, variances: list[Stats]) -> dict[str, NDArray[np.float64]]:
+    """The squared norms of the rows of the weight that makes each layer's input.
+
+    It stands before the layer in the order of the code and may stand behind it in that of the alphabet: the side on
+    which more of the variances follow the weights is the right one.
+    """
+    sides = [_nearest(seen, {v.name for v in variances}, backwards) for backwards in (False, True)]
+    return max(sides, key=lambda found: sum(_follows(found[v.name], _values(v)) > 0.5 for v in variances
+                                            if v.name in found))
+
+
+def _nearest(seen: Seen, names: set[str], backwards: bool) -> dict[str, NDArray[np.float64]]:
+    found: dict[str, NDArray[np.float64]] = {}
+    last: Stats | None = None
+    for stats in reversed(seen.floats) if backwards else seen.floats:
+        if stats.name in names and last is not None and len(last.row_squares) == stats.size:
+            found[stats.name] = last.row_squares
+        elif stats.tensor.matrix:
+            last = stats
+    return found
+
+
+def _follows(squares: NDArray[np.float64], values: NDArray[np.float64] | None) -> float:
+    """Correlation of the logarithms; nan where there are too few channels or none differ."""
+    if values is None or len(values) < 16 or (values <= 0).any() or (squares <= 0).any():
+        return float("nan")
+    x, y = np.log10(squares), np.log10(values)
+    return float(np.corrcoef(x, y)[0, 1]) if x.std() > 1e-6 and y.std() > 1e-6 else float("nan")
+
+
+def _finding(seen: Seen, stats: Stats, module: str, what: str, kind: str) -> Finding:
+    return RULE.finding(
+        f"{module} in {seen.path} has {what}", seen.where(stats.name), seen.path, bearing=Bearing.CAUSE,
+        measured={"name": module, "kind": kind})

@@ -1,0 +1,225 @@
+"""The state of optimizer, schedule and scaler in a training checkpoint: missing, of other parameters, or counting
+otherwise.
+
+An optimizer's moments have the shapes of the parameters that it trains. Adam without moments in a checkpoint that has
+counted steps was saved before or instead of the one that trained. Parameters without moments are frozen, or never got a
+gradient, and only remarked. Moments of squares cannot be negative; those that are zero after ten steps had no gradient.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from traindx_tools.finding import Bearing, Finding, Location, Severity
+from traindx_tools.on_weights.checkpoint import OptimizerState
+from traindx_tools.on_weights.seen import Seen
+from traindx_tools.on_weights.statistics import measure
+from traindx_tools.on_weights.tensor import Tensor
+from traindx_tools.rules import Rule
+
+RULE = Rule(
+    id="W111",
+    name="training-state",
+    title="The training state does not fit the weights beside it",
+    severity=Severity.HIGH,
+    sees="Moments, step counts and groups of each optimizer, last rates of the schedule, the scaler's scale.",
+    matters="A resumed run starts with moments of zero or of other parameters: the loss jumps.",
+    alike=("optimizers without moments (plain SGD)", "parameters frozen on purpose", "layers unfrozen later"),
+    confirm=("resume for some steps and look at the loss", "compare len(optimizer.state) with the parameters"),
+)
+_SQUARES = ("exp_avg_sq", "square_avg", "sum", "v")
+_STEP_NAMES = ("global_step", "step", "steps", "iteration", "iter", "num_steps", "trainer_step")
+_ENOUGH = 10
+MOST_READ = 2**28
+"""Values of moments that are looked at."""
+
+
+def check(seen: Seen) -> Iterator[Finding]:
+    """Once a file."""
+    if not seen.main:
+        return
+    for optimizer in seen.checkpoint.optimizers:
+        yield from _fits(seen, optimizer)
+        yield from _moments(seen, optimizer)
+    yield from _absent(seen)
+    yield from _counts(seen)
+    yield from _rates(seen)
+    yield from _scaler(seen)
+
+
+def _finding(seen: Seen, where: str, statement: str, kind: str, severity: Severity | None = None,
+             bearing: Bearing = Bearing.CAUSE, **measured: Any) -> Finding:
+    return RULE.finding(f"{statement} in {seen.path}", Location(file=seen.path, module=where or "optimizer"), seen.path,
+                        bearing=bearing, severity=severity, measured={"kind": kind, "name": where, **measured})
+
+
+def _parameters(optimizer: OptimizerState) -> list[Any]:
+    return [p for g in optimizer.groups for p in (g.get("params") or ())]
+
+
+def _trained(seen: Seen) -> list[Tensor]:
+    """What may be parameters: floating tensors that are no running statistics, each storage once."""
+    tables = {s.name for s in seen.floats if seen.is_table(s)}
+    once: dict[object, Tensor] = {}
+    for name, tensor in seen.part.tensors.items():
+        if tensor.floating and name not in tables:
+            once.setdefault(tensor.storage or name, tensor)
+    return list(once.values())
+
+
+def _state_of(optimizer: OptimizerState, key: Any) -> Mapping[str, Any]:
+    found = optimizer.state.get(key)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _shaped(state: Mapping[str, Any]) -> Tensor | None:
+    """A moment: the first tensor in a state that is more than a number."""
+    named = [state.get(n) for n in ("exp_avg", "momentum_buffer", "exp_avg_sq", "square_avg", "sum")]
+    return next((t for t in named if isinstance(t, Tensor)), None)
+
+
+def _fits(seen: Seen, optimizer: OptimizerState) -> Iterator[Finding]:
+    """Numbers and shapes of what the optimizer trains, against the weights."""
+    given, weights = _parameters(optimizer), _trained(seen)
+    shapes = Counter(t.shape for t in weights)
+    moments = {k: t for k in given if (t := _shaped(_state_of(optimizer, k))) is not None}
+    if not weights or not given:
+        return
+    strange = Counter(t.shape for t in moments.values()) - Counter(
+        {s: max(n, sum(x.shape == s for x in seen.checkpoint.tensors)) for s, n in shapes.items()})
+    flat = any(len(t.shape) == 1 and t.size > sum(w.size for w in weights) / 3 for t in moments.values())
+    if strange and not flat:  # ZeRO and fused optimizers keep one flat vector
+        shape, count = next(iter(strange.items()))
+        yield _finding(seen, optimizer.key, f"{sum(strange.values())} of the {len(moments)} moments of "
+                                            f"{optimizer.key or 'the optimizer'} "
+                       f"are of shapes that the weights lack (such as {list(shape)})", "shapes", count=count,
+                       moments=len(moments))
+    elif len(optimizer.groups) == 1 and len(moments) == len(given) == len(weights):
+        order = [k for k, w in zip(given, weights, strict=True) if moments[k].shape != w.shape]
+        if order and len(order) <= len(given) // 2:
+            yield _finding(seen, optimizer.key, f"{len(order)} of the {len(given)} moments have another shape than the "
+                           f"weight at their place (the first is {list(moments[order[0]].shape)} for "
+                           f"{weights[given.index(order[0])].name})", "order", count=len(order))
+    if len(given) > len(weights) + 2 and len(seen.checkpoint.parts) == 1 and not flat:
+        yield _finding(seen, optimizer.key, f"the optimizer holds {len(given)} parameters and the file {len(weights)} "
+                                            "weights",
+                       "count", Severity.MEDIUM, Bearing.SIGN, given=len(given), weights=len(weights))
+
+
+def _moments(seen: Seen, optimizer: OptimizerState) -> Iterator[Finding]:
+    """Values and presence of the moments."""
+    given = _parameters(optimizer)
+    having = [k for k in given if _state_of(optimizer, k)]
+    adaptive = any("betas" in g or "alpha" in g for g in optimizer.groups) or any(
+        (g.get("momentum") or 0) for g in optimizer.groups)
+    counted = _steps_told(seen)
+    if adaptive and given and not having and counted is not None and counted[1] > 0:
+        yield _finding(seen, optimizer.key, f"the optimizer keeps moments and has none, though {counted[0]} is "
+                       f"{counted[1]:g}: it never stepped, or another one was saved", "empty")
+    elif adaptive and having and len(having) < len(given):
+        yield _finding(seen, optimizer.key, f"{len(given) - len(having)} of the {len(given)} parameters of the "
+                                            "optimizer "
+                       "have no moments: frozen, or never reached by a gradient", "partly", Severity.INFO, Bearing.SIGN)
+    left = MOST_READ
+    for key in having:
+        for name, tensor in _state_of(optimizer, key).items():
+            if isinstance(tensor, Tensor) and tensor.floating and tensor.size > 1 and tensor.size <= left:
+                left -= tensor.size
+                yield from _moment(seen, optimizer, key, str(name), tensor)
+
+
+def _moment(seen: Seen, optimizer: OptimizerState, key: Any, name: str, tensor: Tensor) -> Iterator[Finding]:
+    stats = measure(tensor)
+    where = f"{optimizer.key}.state.{key}.{name}".lstrip(".")
+    step = _number(_state_of(optimizer, key).get("step"))
+    if stats.nan or stats.inf:
+        yield _finding(seen, where, f"{name} of parameter {key} holds {stats.nan + stats.inf:,} values that are not "
+                                    "finite",
+                       "nonfinite")
+    elif name in _SQUARES and stats.low < 0:
+        yield _finding(seen, where, f"{name} of parameter {key}, a mean of squares, is {stats.low:.3g}", "negative")
+    elif name == "exp_avg_sq" and tensor.matrix and stats.constant and stats.low == 0 and (step or 0) >= _ENOUGH:
+        yield _finding(seen, where, f"{name} of parameter {key} is zero after {step:g} steps: it never had a gradient",
+                       "no-gradient", Severity.MEDIUM, Bearing.SIGN, step=step)
+
+
+def _number(value: Any) -> float | None:
+    """A step count, as a number or a tensor of one."""
+    if isinstance(value, Tensor) and value.size == 1:
+        return float(np.asarray(value.load()).reshape(-1)[0])
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def _steps_told(seen: Seen) -> tuple[str, float] | None:
+    """What the checkpoint itself counts: its step, else its epoch."""
+    for wanted in (_STEP_NAMES, ("epoch", "last_epoch", "current_epoch")):
+        for key, value in seen.checkpoint.values.items():
+            number = _number(value)
+            if key.rpartition(".")[2] in wanted and number is not None:
+                return key, number
+    return None
+
+
+def _absent(seen: Seen) -> Iterator[Finding]:
+    """A schedule or a scaler without the optimizer that they belong to."""
+    values = seen.checkpoint.values
+    companions = [k for k in values if k.rpartition(".")[2] in ("last_epoch", "_last_lr", "growth_factor")]
+    named = [k for k, v in values.items() if "optim" in k.lower() and v is None]
+    if (companions or named) and not seen.checkpoint.optimizers and not any(p.auxiliary for p in seen.checkpoint.parts):
+        why = f"{named[0]} is None" if named else f"{companions[0]} is there"
+        yield _finding(seen, (named or companions)[0], f"no state of an optimizer is saved, though {why}", "absent",
+                       Severity.MEDIUM, Bearing.SIGN)
+
+
+def _counts(seen: Seen) -> Iterator[Finding]:
+    """Steps of the parameters, against each other and against what the file counts."""
+    told = _steps_told(seen)
+    for optimizer in seen.checkpoint.optimizers:
+        found = {k: _number(_state_of(optimizer, k).get("step")) for k in _parameters(optimizer)}
+        steps = {k: s for k, s in found.items() if s is not None}
+        if not steps:
+            continue
+        usual, count = Counter(steps.values()).most_common(1)[0]
+        more = [k for k, s in steps.items() if told and told[0].rpartition(".")[2] in _STEP_NAMES and s > told[1] > 0]
+        if more and told:
+            yield _finding(seen, optimizer.key, f"parameter {more[0]} has made {steps[more[0]]:g} steps and {told[0]} "
+                                                "is "
+                           f"{told[1]:g}: {len(more)} of {len(steps)} count more than the run has made", "steps-beyond",
+                           Severity.MEDIUM)
+        others = [k for k, s in steps.items() if s != usual]
+        if others and not more:
+            single = len(others) == 1 and steps[others[0]] > usual
+            yield _finding(seen, optimizer.key, f"{len(others)} of the {len(steps)} parameters have made another "
+                                                "number of "
+                           f"steps than {usual:g} (parameter {others[0]}: {steps[others[0]]:g})", "steps-apart",
+                           Severity.MEDIUM if single and count > 2 else Severity.INFO, Bearing.SIGN)
+
+
+def _rates(seen: Seen) -> Iterator[Finding]:
+    """The schedule's last rates, which it wrote into the optimizer."""
+    if len(seen.checkpoint.optimizers) != 1:
+        return
+    own = [g.get("lr") for g in seen.checkpoint.optimizers[0].groups]
+    for key, value in seen.checkpoint.values.items():
+        if key.rpartition(".")[2] != "_last_lr" or not isinstance(value, (list, tuple)) or len(value) != len(own):
+            continue
+        pairs = [(_number(a), _number(b)) for a, b in zip(own, value, strict=True)]
+        apart = [(a, b) for a, b in pairs if a is not None and b is not None and not math.isclose(a, b, rel_tol=1e-6)]
+        if apart:
+            yield _finding(seen, key, f"the schedule has set a rate of {apart[0][1]:g} and the optimizer holds "
+                           f"{apart[0][0]:g}: it drives another optimizer", "rates", Severity.MEDIUM, Bearing.SIGN)
+
+
+def _scaler(seen: Seen) -> Iterator[Finding]:
+    values = seen.checkpoint.values
+    for key in (k for k in values if k.rpartition(".")[2] == "growth_factor"):
+        scale = _number(values.get(f"{key.removesuffix('growth_factor')}scale"))
+        if scale is not None and not scale >= 1.0:
+            yield _finding(seen, key.removesuffix(".growth_factor"), "the loss scale has fallen to "
+                                                                     f"{scale:g}", "scaler",
+                           Severity.MEDIUM, Bearing.SIGN, scale=scale)

@@ -1,0 +1,63 @@
+"""Two blocks of a stack are the same to the bit, and the others are not.
+
+Initialisers do not draw twice the same, and training does not arrive twice at the same: one block was loaded from its
+neighbour's names (an offset by one), or the two are one module by mistake. Stacks that share all blocks, copy all of
+them (experts made from one layer) or repeat every second one are design and left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_weights.seen import Seen, Stack
+from traindx_tools.on_weights.statistics import Stats
+from traindx_tools.rules import Rule
+
+RULE = Rule(
+    id="W115",
+    name="equal-blocks",
+    title="Two blocks hold the same weights",
+    severity=Severity.HIGH,
+    sees="Matrices of the blocks of a stack, bit by bit where their sums agree.",
+    matters="One of the two was overwritten by the other: what it had learned is gone.",
+    alike=("layers shared by design (all of them are)", "a model deepened by copying its blocks"),
+    confirm=("compare the block with an earlier checkpoint", "look for an offset in the code that renames keys"),
+)
+
+
+def check(seen: Seen) -> Iterator[Finding]:
+    """Stacks of matrices in which exactly one pair is equal, told once a pair of blocks."""
+    pairs: dict[tuple[str, int, int], list[Stats]] = {}
+    for stack in seen.stacks:
+        for at, to in _equal_pairs(seen, stack):
+            head = stack.pattern.partition("*")[0]
+            pairs.setdefault((head, stack.indexes[at], stack.indexes[to]), []).append(stack.members[to])
+    for (head, one, other), members in pairs.items():
+        yield _finding(seen, head, one, other, members)
+
+
+def _equal_pairs(seen: Seen, stack: Stack) -> Sequence[tuple[int, int]]:
+    if not stack.members[0].tensor.matrix or seen.is_table(stack.members[0]):
+        return ()
+    equal = [(i, j) for i, j in combinations(range(len(stack)), 2) if _equal(stack.members[i], stack.members[j])]
+    return equal if len(equal) == 1 else ()
+
+
+def _equal(one: Stats, other: Stats) -> bool:
+    if one.constant or one.squares != other.squares or one.low != other.low or one.high != other.high:
+        return False
+    if one.tensor.storage is not None and one.tensor.storage == other.tensor.storage:
+        return True
+    return all((a == b).all() for a, b in zip(one.tensor.raw(), other.tensor.raw(), strict=True))
+
+
+def _finding(seen: Seen, head: str, one: int, other: int, members: Sequence[Stats]) -> Finding:
+    names = ", ".join(s.name for s in members[:3]) + (f" and {len(members) - 3} more" if len(members) > 3 else "")
+    values = sum(s.size for s in members)
+    return RULE.finding(
+        f"blocks {head}{one} and {head}{other} in {seen.path} hold the same {len(members)} matrices to the bit "
+        f"({values:,} values: {names}), and no other two blocks do",
+        seen.where(members[0].name), seen.path, bearing=Bearing.CAUSE,
+        measured={"name": f"{head}{other}", "other": f"{head}{one}", "tensors": len(members)})

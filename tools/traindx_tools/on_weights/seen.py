@@ -1,0 +1,139 @@
+"""What the rules are asked over: the tensors of one part of a checkpoint, measured, and another file beside it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traindx_tools.finding import Location
+from traindx_tools.on_weights.checkpoint import Checkpoint, Part
+from traindx_tools.on_weights.statistics import Stats
+from traindx_tools.on_weights.tensor import Tensor
+
+FEWEST_SIBLINGS = 4
+"""Members of a stack below which none can be called the odd one."""
+_NUMBER = re.compile(r"\d+")
+NORM_SUFFIXES = {"running_var": "running_mean", "moving_variance": "moving_mean", "var": "mean"}
+"""How the running variance is called in torch, keras and flax, and the mean beside it."""
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Tensors of one name and shape that differ in one number alone: the same weight of each block."""
+
+    pattern: str
+    indexes: tuple[int, ...]
+    members: tuple[Stats, ...]
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """One part of a checkpoint and the statistics of its tensors, by name."""
+
+    checkpoint: Checkpoint
+    part: Part
+    stats: Mapping[str, Stats]
+    config: Mapping[str, Any] = field(default_factory=dict)
+    other: Seen | None = None
+
+    @property
+    def path(self) -> str:
+        return self.checkpoint.path
+
+    @property
+    def main(self) -> bool:
+        """Whether this is the part that holds the model: what concerns the file is told there, once."""
+        return self.part is self.checkpoint.weights
+
+    def where(self, name: str) -> Location:
+        """The place of a tensor."""
+        tensor = self.part.tensors.get(name)
+        return Location(file=tensor.file if tensor else self.path, module=tensor.key or name if tensor else name)
+
+    @cached_property
+    def floats(self) -> tuple[Stats, ...]:
+        """The tensors of real numbers, in the file's order."""
+        return tuple(s for n, t in self.part.tensors.items() if t.floating and (s := self.stats.get(n)) is not None)
+
+    @cached_property
+    def weights(self) -> tuple[Stats, ...]:
+        """Matrices and kernels that are no tables: what an initialiser drew and training moved."""
+        return tuple(s for s in self.floats if s.tensor.matrix and not self.is_table(s))
+
+    @cached_property
+    def stacks(self) -> tuple[Stack, ...]:
+        """The stacks with at least `FEWEST_SIBLINGS` members; each tensor is in the largest that it fits."""
+        return stacks_of(self.floats)
+
+    @cached_property
+    def stack_of(self) -> Mapping[str, Stack]:
+        """The stack of each tensor that is in one."""
+        return {s.name: stack for stack in self.stacks for s in stack.members}
+
+    def is_table(self, stats: Stats) -> bool:
+        """Whether it is no weight: a mask of two values, running statistics, or what `W113` recomputes."""
+        last = stats.name.rpartition(".")[2]
+        kept = {*NORM_SUFFIXES, *NORM_SUFFIXES.values()}
+        if last in kept or last.startswith(("inv_freq", "mask", "attn_mask")):
+            return True
+        ends = (stats.sample == stats.low) | (stats.sample == stats.high)
+        return stats.low != stats.high and bool(ends.all())
+
+    def bias_of(self, name: str) -> Stats | None:
+        """The bias beside a weight."""
+        head, _, last = name.rpartition(".")
+        return self.stats.get(f"{head}.{last.replace('weight', 'bias').replace('kernel', 'bias')}".lstrip(".")
+                              ) if "weight" in last or "kernel" in last else None
+
+    def normalisations(self) -> Sequence[tuple[str, Stats, Stats]]:
+        """(module, mean, variance) of each layer that keeps running statistics."""
+        found = []
+        for stats in self.floats:
+            head, _, last = stats.name.rpartition(".")
+            mean = self.stats.get(f"{head}.{NORM_SUFFIXES[last]}") if last in NORM_SUFFIXES else None
+            if mean is not None and mean.tensor.shape == stats.tensor.shape:
+                found.append((head, mean, stats))
+        return found
+
+
+def stacks_of(stats: Sequence[Stats], fewest: int = FEWEST_SIBLINGS) -> tuple[Stack, ...]:
+    """Groups tensors by name with one number left out, and by shape."""
+    groups: dict[tuple[str, tuple[int, ...]], list[tuple[int, Stats]]] = {}
+    for one in stats:
+        for found in _NUMBER.finditer(one.name):
+            key = (f"{one.name[:found.start()]}*{one.name[found.end():]}", one.tensor.shape)
+            groups.setdefault(key, []).append((int(found[0]), one))
+    taken: set[str] = set()
+    made = []
+    for (pattern, _), members in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0][0])):
+        own = sorted(((i, s) for i, s in members if s.name not in taken), key=lambda m: m[0])
+        if len(own) >= fewest:
+            taken.update(s.name for _, s in own)
+            made.append(Stack(pattern, tuple(i for i, _ in own), tuple(s for _, s in own)))
+    return tuple(made)
+
+
+def apart(values: NDArray[np.float64], floor: float) -> tuple[NDArray[np.float64], float]:
+    """How far each value lies from the median of the six nearest others, and the usual distance (1.4826 MAD).
+
+    Stacks drift from the first block to the last; the neighbours carry the drift. `floor`: the least spread that is
+    taken for usual, in the unit of the values.
+    """
+    n = len(values)
+    near = [sorted((j for j in range(n) if j != i), key=lambda j, i=i: (abs(j - i), j))[:6] for i in range(n)]  # type: ignore[misc]
+    distance = np.array([values[i] - np.median(values[near[i]]) for i in range(n)])
+    return distance, max(floor, 1.4826 * float(np.median(np.abs(distance))))
+
+
+def load_tensor(tensor: Tensor, most: int) -> NDArray[np.float64] | None:
+    """The values as float64, or None above `most` bytes."""
+    return tensor.load(most).astype(np.float64) if tensor.nbytes <= most else None
