@@ -67,7 +67,8 @@ def _session(report: Report) -> Iterator[str]:
     target = _one_path(report)
     if report.status != "diagnosis_complete" or target is None:
         return
-    training = report.places.training_command
+    agreed = report.trial_run.how.command if report.trial_run is not None else None
+    training = agreed or report.places.training_command
     from traindx.diagnose import typed
 
     verify = f" --verify {typed([training])}" if training else ""

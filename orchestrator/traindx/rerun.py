@@ -218,19 +218,19 @@ def with_rerun(old: Report, command: str, workspace: Path, folder: Path, timeout
         new = diagnose_rerun(rerun, old)
     except UnreadableInput as error:
         note = f"`{command}` was run again in a copy and {rerun.ended}; nothing of it could be read: {error}"
-        return replace(_joined(old, rerun.seen, 0), remarks=(*old.remarks, note))
+        return replace(joined(old, rerun.seen, 0), remarks=(*old.remarks, note))
     note = f"{compare(old, new, rerun)} It was {find_sandbox().said}."
     silent = not _serious(old.seen.findings)
     on_log = [f for f in new.seen.findings if silent and f.rule[0] == "L"]
-    better = _joined(old, (*rerun.seen, *on_log), new.seen.records if silent else 0)
+    better = joined(old, (*rerun.seen, *on_log), new.seen.records if silent else 0)
     if better.status != "diagnosis_complete":
-        anew = _joined(new, rerun.seen, 0)
+        anew = joined(new, rerun.seen, 0)
         better = anew if anew.status == "diagnosis_complete" else better
     agreed = TrialRun(Verify(command=command, timeout=timeout), workspace, folder)
     return replace(better, remarks=(*old.remarks, note), subject=old.subject, made=folder, trial_run=agreed)
 
 
-def _joined(report: Report, more: Sequence[Finding], records: int) -> Report:
+def joined(report: Report, more: Sequence[Finding], records: int) -> Report:
     """The report with further findings, weighed anew; the code that they point at is known by its lines."""
     code = named_code(more, report.places.root.resolve())
     places = replace(report.places, code=tuple(dict.fromkeys([*report.places.code, *code])))

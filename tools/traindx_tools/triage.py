@@ -283,10 +283,10 @@ def _open(hypotheses: Sequence[Hypothesis]) -> str:
     first = hypotheses[0] if hypotheses else None
     if first is None:
         return ""
-    if first.mode.effect:
-        return f" What is seen is an effect ({first.claim}): its cause is not shown by this evidence."
     if first.confidence < SUSPECTED:
         return ""
+    if first.mode.effect:
+        return f" What is seen is an effect ({first.claim}): its cause is not shown by this evidence."
     where = f" at {first.location.code}" if first.location is not None and first.location.code else ""
     why = first.held or "findings of this kind were not right often enough where it was measured"
     return f" Suspected ({first.confidence:.2f}): {first.claim}{where}; {why}."

@@ -16,6 +16,7 @@ from traindx.diagnose import Report, diagnose
 from traindx.handed_over import hand_over, missing_in_words
 from traindx.investigators import steering
 from traindx.investigators.base import Case, Conclusion, Gathered, Hypotheses
+from traindx.investigators.observed_run import with_observed_run
 from traindx.model import Diagnosis, Evidence, Healthy, NeedsData, Symptom
 from traindx.safe_text import line
 from traindx.trial_run import TrialRun
@@ -50,8 +51,8 @@ class OfflineInvestigator:
         return Hypotheses(report.hypotheses, self._evidence(report, case), quick)
 
     async def gather(self, case: Case) -> Gathered:
-        """What the instruments see now, and whatever a failed verification printed."""
-        report = await self.report(case)
+        """What the instruments see now, whatever a failed verification printed, and, with consent, what a run shows."""
+        report = await asyncio.to_thread(_examine, case, may_run=True)
         return Gathered(self._evidence(report, case), report.hypotheses)
 
     async def diagnose(self, case: Case) -> Conclusion:
@@ -82,7 +83,7 @@ class OfflineInvestigator:
                      if exhibits[f] not in known)
 
 
-def _examine(case: Case) -> Report:
+def _examine(case: Case, *, may_run: bool = False) -> Report:
     given = hand_over(case.artifacts, case.workspace, case.scratch / "evidence")
     paths: list[Path] = list(given.paths) or [case.workspace]
     paths += [p for a in case.attempts if a.verification and a.verification.output
@@ -100,6 +101,7 @@ def _examine(case: Case) -> Report:
                           asked=case.asked)
     run = TrialRun(case.verify, case.workspace, case.scratch / "evidence") if (
         case.allow_run and case.verify is not None and case.verify.command) else None
+    report = with_observed_run(report, case, may_run=may_run)
     return replace(report, trial_run=run, seen=replace(steering.steered(report.seen, said), symptom=told))
 
 

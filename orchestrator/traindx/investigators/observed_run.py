@@ -1,0 +1,68 @@
+"""What the agreed command shows when it is run: in a copy, with the live instruments attached, once a state of the
+code.
+
+Text suspects, the run convicts: a session whose person agreed that a command is run need not stop at a suspicion. What
+the run showed is kept in the session's folder, so that a later look, or a process that takes over, reads it and runs
+nothing twice.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from traindx.diagnose import Report
+from traindx.investigators.base import Case
+from traindx.rerun import DEFAULT_TIMEOUT, joined, with_rerun
+from traindx_tools.errors import TraindxError
+from traindx_tools.finding import Finding
+
+SHARE_OF_TIME = 0.4
+"""Of the time that is left the run may take this much: the fix and its verification need the rest."""
+KEPT = "seen.json"
+
+
+def with_observed_run(report: Report, case: Case, *, may_run: bool) -> Report:
+    """The report together with what the agreed command showed; as it is where none was run.
+
+    `may_run`: whether it may be run now, where it was not yet: never before the suspicion was written down.
+    """
+    if case.verify is None or not case.verify.command or not case.allow_run or report.status != "needs_more_data":
+        return report
+    folder = case.scratch / "evidence" / f"run-{len(case.attempts)}"
+    if may_run and not (folder / KEPT).is_file():
+        _keep(folder, *_observed(report, case, folder))
+    seen, note = _kept(folder)
+    return replace(joined(report, seen, 0), remarks=(*report.remarks, note)) if note else report
+
+
+def _observed(report: Report, case: Case, folder: Path) -> tuple[Sequence[Finding], str]:
+    """What the run adds, and one sentence about it."""
+    assert case.verify is not None
+    timeout = min(case.verify.timeout or DEFAULT_TIMEOUT, max(case.seconds_left * SHARE_OF_TIME, 1.0))
+    known = {(f.rule, str(f.where), f.statement) for f in report.seen.findings}
+    try:
+        after = with_rerun(report, case.verify.command, case.workspace, folder, timeout)
+    except (TraindxError, OSError) as error:
+        return (), f"`{case.verify.command}` was not run under the instruments: {error}"
+    new = [f for f in after.seen.findings if (f.rule, str(f.where), f.statement) not in known]
+    return new, after.remarks[-1] if after.remarks else f"`{case.verify.command}` was run again in a copy"
+
+
+def _keep(folder: Path, seen: Sequence[Finding], note: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    text = json.dumps({"note": note, "findings": [f.to_json() for f in seen]}, allow_nan=False)
+    half = folder / f"{KEPT}.part"
+    half.write_text(text, encoding="utf-8")
+    half.replace(folder / KEPT)
+
+
+def _kept(folder: Path) -> tuple[tuple[Finding, ...], str]:
+    """What an earlier look kept; nothing where there is none, or where it cannot be read."""
+    try:
+        data = json.loads((folder / KEPT).read_text(encoding="utf-8"))
+        return tuple(Finding.from_json(f) for f in data["findings"]), str(data["note"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return (), ""

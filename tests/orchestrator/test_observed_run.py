@@ -1,0 +1,62 @@
+"""A session whose person agreed to a command does not stop at a suspicion: the command is run once, in a copy."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from traindx.diagnose import diagnose
+from traindx.investigators.base import Case
+from traindx.investigators.observed_run import KEPT, with_observed_run
+from traindx.model import Artifacts, Symptom, Verify
+
+FLAT = "".join(f"step {i} loss {2.302 + 0.001 * (i % 3):.4f} acc 0.101\n" for i in range(60))
+SHOWS = "print('ValueError: Attempting to unscale FP16 gradients.'); open('made.txt', 'a').write('x'); raise "
+        "SystemExit(1)"
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> Case:
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "log.txt").write_text(FLAT)
+    (work / "train.py").write_text(SHOWS)
+    return Case(symptom=Symptom(observed="it does not learn"), artifacts=Artifacts(), workspace=work,
+                scratch=tmp_path / "scratch", allow_run=True, verify=Verify(command=f"{sys.executable} train.py"))
+
+
+def test_the_command_is_run_once_and_what_it_showed_is_kept(case: Case) -> None:
+    report = diagnose([case.workspace], root=case.workspace)
+    after = with_observed_run(report, case, may_run=True)
+    assert any("was run again in a copy" in r for r in after.remarks)
+    assert not (case.workspace / "made.txt").exists(), "a copy is run"
+    kept = case.scratch / "evidence" / "run-0" / KEPT
+    stamp = kept.stat().st_mtime_ns
+    again = with_observed_run(report, case, may_run=True)
+    assert kept.stat().st_mtime_ns == stamp
+    assert again.remarks == after.remarks
+
+
+def test_a_look_before_it_runs_nothing(case: Case) -> None:
+    report = diagnose([case.workspace], root=case.workspace)
+    assert with_observed_run(report, case, may_run=False) is report
+    assert not case.scratch.exists()
+
+
+@pytest.mark.parametrize("change", [{"allow_run": False}, {"verify": None}])
+def test_without_consent_or_a_command_nothing_is_run(case: Case, change: dict[str, object]) -> None:
+    from dataclasses import replace
+
+    report = diagnose([case.workspace], root=case.workspace)
+    assert with_observed_run(report, replace(case, **change), may_run=True) is report  # type: ignore[arg-type]
+    assert not case.scratch.exists()
+
+
+def test_what_cannot_be_read_again_counts_as_not_there(case: Case) -> None:
+    kept = case.scratch / "evidence" / "run-0" / KEPT
+    kept.parent.mkdir(parents=True)
+    kept.write_text("{half")
+    report = diagnose([case.workspace], root=case.workspace)
+    assert with_observed_run(report, case, may_run=False) is report
