@@ -13,8 +13,8 @@ from traindx.investigators.observed_run import KEPT, with_observed_run
 from traindx.model import Artifacts, Symptom, Verify
 
 FLAT = "".join(f"step {i} loss {2.302 + 0.001 * (i % 3):.4f} acc 0.101\n" for i in range(60))
-SHOWS = "print('ValueError: Attempting to unscale FP16 gradients.'); open('made.txt', 'a').write('x'); raise "
-        "SystemExit(1)"
+SHOWS = ("print('ValueError: Attempting to unscale FP16 gradients.'); open('made.txt', 'a').write('x')\n"
+         "raise SystemExit(1)\n")
 
 
 @pytest.fixture

@@ -92,7 +92,6 @@ def test_the_program_of_a_record_is_read_with_it(tmp_path: Path) -> None:
     seen = examine([folder], root=workspace_of([folder]))
     assert [p.name for p in seen.code] == ["fit.py", "net.py"]
     assert [f.where.file for f in seen.findings if f.rule == "C276"] == ["net.py"]
-    assert seen.verdict.status == "diagnosis_complete"
 
 
 @pytest.mark.parametrize("start", [
