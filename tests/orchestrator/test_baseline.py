@@ -100,7 +100,7 @@ def test_a_copy_that_was_removed_after_a_run_was_cut_off_is_no_deletion(tmp_path
     (tmp_path / "copy/train.py").unlink()
     step._stop_if_deleted(tmp_path)
     (tmp_path / "deleted.json").unlink()
-    with pytest.raises(Interruption, match="train.py is gone"):
+    with pytest.raises(Interruption, match="is gone after it"):
         step._stop_if_deleted(tmp_path)
 
 
