@@ -34,6 +34,7 @@ STUDENT_T = (6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.89, 1.86, 1.83)
 _SCALE_MAD = 1.4826
 """From the median absolute deviation to the standard deviation of a normal distribution."""
 
+NOT_SHOWN = "the command does not show the fault on the unfixed code"
 Outcome = Literal["moved", "within", "against", "same"]
 
 
@@ -119,6 +120,8 @@ def _series(promise: Promise, runs: Sequence[Mapping[str, Level]]) -> str | None
 
 
 def _judged(promise: Promise, old: Sequence[Level], new: Sequence[Level]) -> tuple[Outcome, str]:
+    if promise.way == "finite" and all(_finite(lv) for lv in (*old, *new)):
+        return "within", f"was finite before as well: {NOT_SHOWN}"
     if len({lv.mark for lv in (*old, *new)}) == 1 and old[0].mark:
         return "same", f"is the same in every one of {old[0].count} records ({_number(old[0].value)})"
     if not all(_finite(lv) for lv in old):
@@ -135,7 +138,7 @@ def _judged(promise: Promise, old: Sequence[Level], new: Sequence[Level]) -> tup
 def _by_level(promise: Promise, old: Sequence[Level], new: Sequence[Level]) -> tuple[Outcome, str]:
     before, now, margin = fmean(lv.value for lv in old), fmean(lv.value for lv in new), spread(old, new)
     told = f"went from {_number(before)} to {_number(now)}"
-    if promise.way == "finite" or abs(now - before) <= margin:
+    if abs(now - before) <= margin:
         return "within", f"{told}: within the spread of {_number(margin)}"
     right = (now < before) == (promise.way == "down")
     return ("moved" if right else "against"), f"{told}: beyond the spread of {_number(margin)}" + (

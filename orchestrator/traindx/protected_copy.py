@@ -26,6 +26,10 @@ COPY_LIMIT = 4 * 2**30
 _ENVIRONMENT_MARKS = ("pyvenv.cfg", "conda-meta")
 
 
+SOURCE_ENDINGS = frozenset({".py", ".pyi", ".pyx", ".ipynb", ".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".rs",
+                            ".sh"})  # fmt: skip
+
+
 class CopyRefused(BadUsage):
     """The workspace is too large to be copied."""
 
@@ -53,6 +57,11 @@ def copy_into(workspace: Path, target: Path, contents: Mapping[str, bytes | None
             shutil.copy2(path, to)
     for name, content in contents.items():
         put(target, name, content)
+
+
+def source_files(root: Path) -> Iterator[Path]:
+    """Program text below a folder, as far as it is copied; what runs write and take away again has other endings."""
+    return (path for path, _ in _files(root) if path.suffix.lower() in SOURCE_ENDINGS)
 
 
 def put(copy: Path, name: str, content: bytes | None) -> None:

@@ -10,12 +10,15 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from traindx.effect import Level, Moved, compared
+from traindx.bounded_output import cut
+from traindx.effect import NOT_SHOWN, Level, Moved, compared
 from traindx.executed import Executed
 from traindx.hindrances import Change, last_error, tail
 from traindx.model import Diagnosis, Fix, MetricChange, Verification
 from traindx.promised import promises_of
-from traindx.verify import NewRun, Outcome, cited_rules, failing_step, grave, table
+from traindx.recurrence import is_cited, same_finding
+from traindx.verify import NewRun, Outcome, cited_rules, failing_step, grave, is_back, table
+from traindx_tools.finding import Finding
 from traindx_tools.on_logs.run import ErrorEvent
 
 _NUMBERS = re.compile(r"0x[0-9a-f]+|\d+(?:\.\d+)?(?:e[-+]?\d+)?", re.IGNORECASE)
@@ -85,7 +88,8 @@ class Compared:
 
 def settled(checked: Verification, case: Compared) -> Verification:
     """The verification with its result. `checked`: what `verify.judge` said of the new run alone."""
-    notes = [case.baseline.note, *([case.executed.said] if case.executed.said else [])]
+    other = _others(case)
+    notes = [case.baseline.note, *filter(None, (case.executed.said, *_cuts(case))), *other]
     moved = promises_kept(case)
     told = checked.model_copy(update={"notes": (*checked.notes, *notes), "compared": tuple(m.said for m in moved),
                                       "table": _rows(case)})
@@ -93,8 +97,11 @@ def settled(checked: Verification, case: Compared) -> Verification:
         return _of_failure(told, case)
     if case.executed.state == "no":
         return _with(told, "not_executed", f"{checked.reasons[0]}, but {case.executed.said}: nothing is verified")
+    stayed = _stayed(case)
+    if stayed:
+        return _with(told, "no_effect", f"{checked.reasons[0]}, but {stayed}")
     shown = _gone(case) or next((m.said for m in moved if m.outcome == "moved"), "")
-    if shown:
+    if shown and not other:
         return _with(told, "fixed", f"{checked.reasons[0]}; {shown}")
     return _of_no_effect(told, case, moved)
 
@@ -170,12 +177,42 @@ def _of_failure(told: Verification, case: Compared) -> Verification:
 
 def _as_before(case: Compared) -> str:
     """How the fault is there as without the fix, "" where that was not seen."""
-    again = _rules(case.after) & cited_rules(case.diagnosis)
-    there = _rules([b.run for b in case.baseline.runs] or [case.old])
-    if again & there:
-        return f"the symptom stayed: {', '.join(sorted(again & there))} is seen as without the fix"
     printed = all(o.exit_code == 0 for o in case.outcomes) and any(b.nonfinite for b in case.baseline.runs)
-    return "the symptom stayed: the unfixed code prints a value that is not finite as well" if printed else ""
+    return _stayed(case) or (
+        "the symptom stayed: the unfixed code prints a value that is not finite as well" if printed else "")
+
+
+def _stayed(case: Compared) -> str:
+    again = {f.rule for run, f in _of_cited_rules(case, case.after) if _is_there(f, run, case)}
+    return f"the symptom stayed: {', '.join(sorted(again))} is seen as without the fix" if again else ""
+
+
+def _unfixed(case: Compared) -> list[NewRun]:
+    return [b.run for b in case.baseline.runs] or [case.old]
+
+
+def _of_cited_rules(case: Compared, runs: Iterable[NewRun]) -> list[tuple[NewRun, Finding]]:
+    cited = cited_rules(case.diagnosis)
+    return [(run, f) for run in runs for f in grave(run.findings) if f.rule in cited]
+
+
+def _is_there(finding: Finding, run: NewRun, case: Compared) -> bool:
+    """Whether a finding of a new run is one that was cited, and the unfixed code shows it with the same value."""
+    return is_cited(finding, case.diagnosis) and any(
+        same_finding(f, finding, old.levels, run.levels) for old, f in _of_cited_rules(case, _unfixed(case)))
+
+
+def _others(case: Compared) -> tuple[str, ...]:
+    """Findings of a cited rule that say something else than what was cited and the unfixed code shows, in words."""
+    found = [f"another finding came: {f.rule} {f.statement}" for run, f in _of_cited_rules(case, case.after)
+             if not _is_there(f, run, case) and not is_back(f, case.diagnosis, case.old, run)]
+    return tuple(dict.fromkeys(found))
+
+
+def _cuts(case: Compared) -> tuple[str, ...]:
+    """What of the outputs was not read."""
+    unfixed = [b.outcome for b in case.baseline.runs if b.outcome is not None]
+    return tuple(dict.fromkeys(said for o in (*unfixed, *case.outcomes) for said in [cut(o.folder)]))
 
 
 def _own(case: Compared, error: ErrorEvent | None) -> str:
@@ -242,8 +279,11 @@ def _passed_beyond(case: Compared) -> str:
 
 
 def _of_no_effect(told: Verification, case: Compared, moved: Sequence[Moved]) -> Verification:
-    """Nothing that was promised moved: measurably none, or not to be told."""
-    still = [m for m in moved if m.outcome in ("same", "against")]
+    """Nothing that was promised moved: measurably none, or not to be told.
+
+    A metric that is the same speaks against the fix only where the unfixed code shows the fault under this command.
+    """
+    still = [m for m in moved if m.outcome == "against" or (m.outcome == "same" and _shows_the_fault(case, m))]
     if still and len(still) == len(moved):
         return _with(told, "no_effect", "the command passed, but what was promised did not come: "
                      + "; ".join(m.said for m in still))
@@ -251,9 +291,23 @@ def _of_no_effect(told: Verification, case: Compared, moved: Sequence[Moved]) ->
                  f"{told.reasons[0]}, but its effect was not shown: {_why(case, moved)}")
 
 
+def _shows_the_fault(case: Compared, same: Moved) -> bool:
+    """Whether each run of the unfixed code has what was diagnosed: a cited finding, its error, or what the promise is
+    to end (a value that is not finite, a metric that stands still)."""
+    if not case.baseline.runs:
+        return False
+    if all(any(is_cited(f, case.diagnosis) for _, f in _of_cited_rules(case, [b.run])) for b in case.baseline.runs):
+        return True
+    levels = [levels_of(b.run)[same.series] for b in case.baseline.runs]
+    return {"finite": not all(lv.finite for lv in levels), "moves": all(lv.extent == 0 for lv in levels)}.get(
+        same.promise.way, False)
+
+
 def _why(case: Compared, moved: Sequence[Moved]) -> str:
-    if moved:
-        return "; ".join(m.said for m in moved)
+    other = _others(case)
+    if moved or other:
+        absent = any(m.outcome == "same" for m in moved) and NOT_SHOWN
+        return "; ".join([*(m.said for m in moved), *([absent] if absent else []), *other])
     promised = ", ".join(map(str, promises_of(case.fix.metric)))
     if not case.baseline.runs:
         return f"nothing to compare with ({case.baseline.skipped})"

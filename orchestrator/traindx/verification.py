@@ -25,8 +25,8 @@ VerificationResult = Literal["fixed", "passed_effect_not_shown", "no_effect", "n
   finding is gone, or the promised metric moved beyond the spread. Or a person said that it helped.
 - passed_effect_not_shown: the command passed, and nothing that was promised was seen to move: no metric, or within the
   spread. A person decides; no strike and no success.
-- no_effect: the fault is there as before, or the promised metric is bit for bit the same or moved the other way. A
-  strike; the change is reverted.
+- no_effect: the fault is there as before, or the promised metric moved the other way, or is bit for bit the same under
+  a command that shows the fault on the unfixed code. A strike; the change is reverted.
 - not_executed: the command passed without executing a changed line: nothing is verified. A person decides.
 - failed: the command failed in another way. A strike; the change is reverted.
 """

@@ -22,9 +22,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from traindx.bounded_output import judged_output
 from traindx.durable import write_state
 from traindx.effect import Level, level_of
 from traindx.model import Diagnosis, MetricChange, Verification, Verify
+from traindx.recurrence import cited_findings, is_cited, seen_again
 from traindx.sandbox import Sandbox
 from traindx_tools.errors import BadUsage
 from traindx_tools.finding import Finding, Severity
@@ -247,10 +249,19 @@ def _exit_reasons(outcome: Outcome, verify: Verify) -> list[str]:
 
 def _run_reasons(diagnosis: Diagnosis, before: NewRun, after: NewRun) -> list[str]:
     old, known = cited_rules(diagnosis), {f.rule for f in before.findings}
-    again = [f"the old finding is back: {f.rule} {f.statement}" for f in grave(after.findings) if f.rule in old]
+    again = [f"the old finding is back: {f.rule} {f.statement}" for f in grave(after.findings)
+             if f.rule in old and is_back(f, diagnosis, before, after)]
+    other = [f"another critical finding came: {f.rule} {f.statement}" for f in after.findings
+             if f.severity is Severity.CRITICAL and f.rule in old and not is_back(f, diagnosis, before, after)]
     new = [f"a new critical finding: {f.rule} {f.statement}" for f in after.findings
            if f.severity is Severity.CRITICAL and f.rule not in known | old]
-    return again + new
+    return again + other + new
+
+
+def is_back(finding: Finding, diagnosis: Diagnosis, before: NewRun, after: NewRun) -> bool:
+    """Whether a finding of a cited rule is the one that was cited, or one of the failed run about the same."""
+    known = [f for f in (*cited_findings(diagnosis), *grave(before.findings)) if f.rule == finding.rule]
+    return is_cited(finding, diagnosis) and (not known or seen_again(finding, known, before.levels, after.levels))
 
 
 def _step_reasons(diagnosis: Diagnosis, after: NewRun, verify: Verify) -> tuple[list[str], list[str]]:
@@ -292,10 +303,11 @@ def _worse(name: str, old: float, now: float) -> bool:
     return (base in LOWER_IS_BETTER and now > old + margin) or (base in HIGHER_IS_BETTER and now < old - margin)
 
 
-def steps_without_recurrence(diagnosis: Diagnosis, after: Sequence[NewRun]) -> float | None:
+def steps_without_recurrence(diagnosis: Diagnosis, before: NewRun, after: Sequence[NewRun]) -> float | None:
     """How far every new run went beyond the old fault without showing it again; see `Verification`."""
     old = cited_rules(diagnosis)
-    if not after or any(n.last_step is None or any(f.rule in old for f in grave(n.findings)) for n in after):
+    back = any(f.rule in old and is_back(f, diagnosis, before, n) for n in after for f in grave(n.findings))
+    if not after or back or any(n.last_step is None for n in after):
         return None
     return max(0.0, min(n.last_step or 0.0 for n in after) - (failing_step(diagnosis) or 0.0))
 
@@ -324,7 +336,7 @@ def judge(diagnosis: Diagnosis, verify: Verify, outcomes: Sequence[Outcome], bef
     for number, outcome in enumerate(outcomes, 1):
         run = f"run {number}: " if len(outcomes) > 1 else ""
         reasons += [run + r for r in _exit_reasons(outcome, verify)]
-        if outcome.exit_code == 0 and prints_nonfinite(outcome.folder / "output.log"):
+        if outcome.exit_code == 0 and prints_nonfinite(judged_output(outcome.folder)):
             reasons.append(f"{run}the command ended with exit code 0, but its output shows a loss or gradient norm "
                            "that is not finite")
     for number, new in enumerate(after, 1):
@@ -352,7 +364,7 @@ def judge(diagnosis: Diagnosis, verify: Verify, outcomes: Sequence[Outcome], bef
         seconds=sum(o.seconds for o in outcomes),
         output=(last.folder / "output.log").relative_to(session).as_posix() if last else None,
         regressions=tuple(dict.fromkeys(r for new in after for r in regressions(before, new))),
-        steps_without_recurrence=steps_without_recurrence(diagnosis, after))
+        steps_without_recurrence=steps_without_recurrence(diagnosis, before, after))
 
 
 def _seen_instead_of_steps(before: NewRun, after: NewRun) -> str:

@@ -14,6 +14,7 @@ from traindx.model import Budget, Verification, Verify
 from traindx.session import confirm_fix, resume_session_sync, run_debug_session_sync
 from traindx.steps import baseline as step
 from traindx.tried_diffs import TriedDiffs
+from traindx.turn import Interruption
 from traindx_tools.errors import BadUsage
 
 RUN = f"{sys.executable} train.py"
@@ -59,14 +60,48 @@ def test_a_loss_that_explodes_without_the_fix_and_falls_with_it_is_fixed(workspa
 
 
 def test_a_fix_without_any_effect_is_a_strike_and_taken_back(workspace: Path) -> None:
-    (workspace / "train.py").write_text(FIXED)
-    same = replace_line("learning_rate = 0.10", old="learning_rate = 0.1")
-    result = start(workspace, fixed_by(same))
+    still = TRAIN.replace("learning_rate = 10.0", "learning_rate = 0.0")
+    (workspace / "train.py").write_text(still)
+    same = replace_line("learning_rate = 0.00", old="learning_rate = 0.0")
+    result = start(workspace, fixed_by(same, "loss moves"), budget=Budget(attempts=1))
     assert seen(result).result == "no_effect"
     assert "is the same in every one of 200 records" in seen(result).reasons[0]
     assert result.attempts[-1].reverted
-    assert (workspace / "train.py").read_text() == FIXED
+    assert (workspace / "train.py").read_text() == still
     assert (workspace / "scratch/debug/strikes.jsonl").read_text().count("\n") == 1
+
+
+@pytest.mark.parametrize("metric", ["loss falls", "loss is finite"])
+def test_a_command_that_does_not_show_the_fault_is_no_strike_and_the_fix_stays(workspace: Path, metric: str) -> None:
+    (workspace / "train.py").write_text(FIXED)
+    result = start(workspace, fixed_by(replace_line("learning_rate = 0.10", old="learning_rate = 0.1"), metric))
+    assert (result.status, seen(result).result) == ("effect_not_shown", "passed_effect_not_shown")
+    assert "the command does not show the fault on the unfixed code" in seen(result).reasons[0]
+    assert "learning_rate = 0.10\n" in (workspace / "train.py").read_text()
+    assert not (workspace / "scratch/debug/strikes.jsonl").exists()
+
+
+def test_a_command_that_deletes_source_files_in_the_copy_is_not_run_in_the_workspace(workspace: Path) -> None:
+    result = start(workspace, verify=f"{RUN}; rm -f other.py")
+    assert (result.status, "other.py is gone" in result.reason) == ("interrupted", True)
+    assert (workspace / "other.py").exists()
+    again = resume_session_sync(result.folder, investigator=Scripted([fixed_by()]), report=False)
+    assert (again.status, (workspace / "other.py").exists()) == ("interrupted", True)
+    after = resume_session_sync(result.folder, verify=f"touch new.py; rm new.py; {RUN}",
+                                investigator=Scripted([fixed_by()]), report=False)
+    assert after.status == "fixed", "what the command made itself it may delete"
+
+
+def test_a_copy_that_was_removed_after_a_run_was_cut_off_is_no_deletion(tmp_path: Path) -> None:
+    (tmp_path / "copy").mkdir()
+    (tmp_path / "copy/train.py").write_text(TRAIN)
+    (tmp_path / step.SOURCES).write_text('["train.py"]')
+    step._stop_if_deleted(tmp_path)
+    (tmp_path / "copy/train.py").unlink()
+    step._stop_if_deleted(tmp_path)
+    (tmp_path / "deleted.json").unlink()
+    with pytest.raises(Interruption, match="is gone after it"):
+        step._stop_if_deleted(tmp_path)
 
 
 def test_a_change_that_the_command_does_not_execute_waits_for_another_command(workspace: Path) -> None:

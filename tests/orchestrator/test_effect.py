@@ -62,6 +62,15 @@ def test_nan_that_is_gone_moved_and_nan_that_came_speaks_against() -> None:
     assert outcome([curve(0.4)], [curve(0.2)], Promise("loss", "finite")) == "within", "it was finite before"
 
 
+def test_what_was_finite_before_as_well_shows_nothing_bit_for_bit_the_same_or_not() -> None:
+    """A command that ends before the fault comes is the command's doing, and not the fix's."""
+    finite, broken = Promise("loss", "finite"), np.append(curve(0.4), np.nan)
+    found = compared(finite, [{"loss": level_of(curve(0.4))}], [{"loss": level_of(curve(0.4))}])
+    assert found is not None
+    assert (found.outcome, "does not show the fault on the unfixed code" in found.said) == ("within", True)
+    assert outcome([broken], [broken], finite) == "same", "here the unfixed code shows it"
+
+
 def test_what_stood_still_moves() -> None:
     moves = Promise("loss", "moves")
     assert outcome([np.full(50, 0.6931)], [curve(0.4)], moves) == "moved"

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from scripted import diagnosis, fix, replace_line
 
+from traindx.bounded_output import judged_output
 from traindx.effect import Level, level_of
 from traindx.executed import Executed
 from traindx.hindrances import Change
-from traindx.model import Evidence, Verification
+from traindx.model import Evidence, Verification, Verify
 from traindx.results import Baseline, BaselineRun, Compared, settled, wants_more
-from traindx.verify import NewRun, Outcome
+from traindx.verify import NewRun, Outcome, judge, prints_nonfinite
 from traindx_tools.finding import Bearing, Finding, Location, Severity
 
 FLAT = Finding(rule="L201", title="Flat", severity=Severity.HIGH, bearing=Bearing.SIGN,
@@ -134,10 +135,69 @@ def test_without_a_baseline_a_metric_shows_nothing_and_a_fault_that_was_passed_d
 # no effect
 
 
-def test_a_promised_metric_that_is_the_same_in_every_record_is_no_effect() -> None:
-    found = verdict([BaselineRun(run(2.3, noise=0.02))], run(2.3, noise=0.02))
+def test_a_promised_metric_that_is_the_same_is_no_effect_where_the_unfixed_code_shows_the_fault() -> None:
+    moves = FALLS.model_copy(update={"metric": "loss moves"})
+    found = verdict([BaselineRun(run(2.3))], run(2.3), option=moves)
     assert (found.result, found.failed) == ("no_effect", True)
     assert "is the same in every one of 100 records" in found.reasons[0]
+
+
+@pytest.mark.parametrize("metric", ["loss falls", "loss is finite", "loss moves"])
+def test_a_metric_that_is_the_same_shows_nothing_where_the_fault_does_not_come_at_all(metric: str) -> None:
+    option = FALLS.model_copy(update={"metric": metric})
+    found = verdict([BaselineRun(run(0.1, noise=0.02))], run(0.1, noise=0.02), option=option, evidence=CITED)
+    assert (found.result, found.failed) == ("passed_effect_not_shown", False)
+    assert "the command does not show the fault on the unfixed code" in found.reasons[0]
+
+
+def at(level: float, kind: str = "uniform-guess") -> Finding:
+    return Finding(rule="L202", title="Constant", severity=Severity.HIGH, bearing=Bearing.SIGN, source="log.txt",
+                   statement=f"loss stays at {level:g}", where=Location(step=40.0),
+                   measured={"kind": kind, "metric": "loss", "group": "", "level": level})
+
+
+def cites(seen: Finding) -> Evidence:
+    return CITED.model_copy(update={"rule": seen.rule, "finding": seen.to_json()})
+
+
+@pytest.mark.parametrize(("came", "result"), [
+    (at(1.4612, "double-softmax"), "no_effect"), (at(1.47, "double-softmax"), "no_effect"),
+    (at(2.3026, "double-softmax"), "passed_effect_not_shown"), (at(1.4612), "passed_effect_not_shown"),
+    (at(2.3026), "passed_effect_not_shown")])
+def test_a_finding_is_back_where_it_says_the_same_of_the_same(came: Finding, result: str, tmp_path: Path) -> None:
+    """By kind and value: a loss at the floor of two softmaxes, and one at ln 10, are two findings of one rule."""
+    old, new = run(1.4612, at(1.4612, "double-softmax")), run(1.4612, came, noise=0.001)
+    evidence = cites(at(1.4612, "double-softmax"))
+    checked = judge(diagnosis(VAGUE, evidence=(evidence,)), Verify(command="x"), [ended(tmp_path / "a")], old, [new],
+                    tmp_path)
+    found = verdict([BaselineRun(old)], new, checked, option=VAGUE, old=old, evidence=evidence)
+    assert found.result == result
+    stayed = result == "no_effect"
+    assert any("the symptom stayed" in r for r in found.reasons) is stayed
+    assert any(f"another finding came: L202 {came.statement}" in r for r in found.reasons) is not stayed
+    assert (found.steps_without_recurrence is None) is stayed
+
+
+def test_another_finding_of_a_cited_rule_is_left_to_the_person_though_a_metric_moved() -> None:
+    seen = at(2.3026)
+    found = verdict([BaselineRun(run(2.3026, seen))], run(1.4612, at(1.4612, "double-softmax")), evidence=cites(seen))
+    assert found.result == "passed_effect_not_shown"
+    assert "another finding came" in found.reasons[0]
+
+
+def test_the_ends_of_a_long_output_are_judged_and_the_result_says_so(tmp_path: Path) -> None:
+    line = "x" * 1023 + "\n"
+    parts = ("step 1 loss 2\n", line * 2000, "step 9 loss nan\n", line * 9000, "step 10 loss 1\n")
+    long, short = ended(tmp_path / "a", text="".join(parts)), ended(tmp_path / "b", text="step 1 loss 2\n")
+    read = judged_output(long.folder)
+    assert read.stat().st_size <= 9 * 2**20
+    lines = read.read_text().splitlines()
+    assert (lines[0], lines[-1]) == ("step 1 loss 2", "step 10 loss 1")
+    assert not prints_nonfinite(read)
+    assert judged_output(short.folder) == short.folder / "output.log"
+    found = verdict([BaselineRun(run(2.3), short)], run(0.4), outcomes=[long])
+    assert [n for n in found.notes if "the first 1 and the last 8 MiB were read" in n]
+    assert not [n for n in verdict([BaselineRun(run(2.3), short)], run(0.4)).notes if "MiB" in n]
 
 
 def test_a_promised_metric_that_moved_the_other_way_is_no_effect() -> None:

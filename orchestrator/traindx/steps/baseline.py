@@ -19,19 +19,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from traindx.bounded_output import judged_output
 from traindx.durable import write_state
 from traindx.executed import executed, watched, watching
 from traindx.hindrances import Change, hindrance
 from traindx.model import Verify
 from traindx.notices import Notice
 from traindx.patching import PatchRefused
-from traindx.protected_copy import CopyRefused, copy_into, in_copy
+from traindx.protected_copy import CopyRefused, copy_into, in_copy, source_files
 from traindx.results import Baseline, BaselineRun
 from traindx.sandbox import Sandbox
 from traindx.scratch import SCRATCH
 from traindx.steps.fixing import changes_of, states_of
 from traindx.steps.old_run import old_run, rewritten_in, run_from_json, run_to_json
-from traindx.turn import Interruption, Turn, in_thread
+from traindx.turn import Interruption, Turn, in_thread, printable
 from traindx.verify import (
     Outcome,
     clean_environment,
@@ -47,6 +48,8 @@ RUNS_AT_MOST = 3
 LOST_RUNS_AT_MOST = 3
 
 FOLDER = SCRATCH / "baselines"
+SOURCES = "sources.json"
+"""Names of the source files that the copy held before the command ran in it."""
 
 _SAME_MACHINE = ("PATH", "PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX", "CUDA_VISIBLE_DEVICES")
 """Variables that may change what a command does: a kept result counts where they are the same."""
@@ -152,6 +155,7 @@ async def _one(turn: Turn, how: Verify, sandbox: Sandbox, place: _Place, number:
         outcome = await _run(turn, how, sandbox, place, folder)
         if isinstance(outcome, str):
             return outcome
+        await in_thread(_stop_if_deleted, folder)
         if not outcome.cancelled:
             made = await in_thread(_read, turn, how, folder, outcome)
             why = await in_thread(_hindered, turn, how, made, folder)
@@ -193,15 +197,39 @@ def _copied(workspace: Path, copy: Path, place: _Place, sandbox: Sandbox) -> Non
     shutil.rmtree(part, ignore_errors=True)
     shutil.rmtree(copy, ignore_errors=True)
     copy_into(workspace, part, place.contents, links=sandbox.program is not None)
+    names = sorted(p.relative_to(part).as_posix() for p in source_files(part))
+    write_state(copy.with_name(SOURCES), json.dumps(names).encode())
     part.rename(copy)
+
+
+def _deleted(folder: Path) -> list[str]:
+    """Source files that the command took out of its copy; kept, as the copy itself is removed after that."""
+    kept = folder / "deleted.json"
+    if not kept.exists():
+        names = json.loads((folder / SOURCES).read_text()) if (folder / SOURCES).exists() else []
+        gone = [n for n in names if not os.path.lexists(folder / "copy" / n)]
+        write_state(kept, json.dumps(gone).encode())
+    shown: list[str] = json.loads(kept.read_text())
+    return shown
+
+
+def _stop_if_deleted(folder: Path) -> None:
+    """The command would do in the workspace what it did in the copy. Raises Interruption, on a resume as well."""
+    gone = _deleted(folder)
+    if gone:
+        shutil.rmtree(folder / "copy", ignore_errors=True)
+        shown = ", ".join(map(printable, gone[:5])) + (f" and {len(gone) - 5} more" if len(gone) > 5 else "")
+        raise Interruption(f"the command deletes source files: in the copy of the unfixed code {shown} is gone after "
+                           "it. It was not run in the workspace; give one that deletes none (--verify CMD)")
 
 
 def _read(turn: Turn, how: Verify, folder: Path, outcome: Outcome) -> BaselineRun:
     """Read what it printed and wrote."""
     copy = folder / "copy"
     written = [copy / p for p in how.new_run if (copy / p).exists()]
-    run = turn.examine([folder / "output.log", *written, *rewritten_in(turn, copy)])
-    return BaselineRun(run, outcome, prints_nonfinite(folder / "output.log"))
+    output = judged_output(folder)
+    run = turn.examine([output, *written, *rewritten_in(turn, copy)])
+    return BaselineRun(run, outcome, prints_nonfinite(output))
 
 
 def _hindered(turn: Turn, how: Verify, made: BaselineRun, folder: Path) -> str | None:

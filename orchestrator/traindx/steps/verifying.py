@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from traindx import events
+from traindx.bounded_output import judged_output
 from traindx.executed import Executed, executed, watched, watching
 from traindx.hindrances import COULD_NOT, Change, hindrance
 from traindx.model import Verification, Verify
@@ -173,7 +174,7 @@ def _writable(turn: Turn, how: Verify) -> list[Path]:
 def _judge(turn: Turn, how: Verify, outcomes: Sequence[Outcome]) -> tuple[Verification, Sequence[NewRun]]:
     assert turn.session.diagnosis is not None, "a fix follows a diagnosis"
     written = [*_new_run(turn, how), *rewritten(turn)]
-    after = [turn.examine([o.folder / "output.log", *(written if o is outcomes[-1] else ())]) for o in outcomes]
+    after = [turn.examine([judged_output(o.folder), *(written if o is outcomes[-1] else ())]) for o in outcomes]
     if not outcomes:
         after = [turn.examine(written)]
     return judge(turn.session.diagnosis, how, outcomes, old_run(turn), after, turn.folder.path), after
