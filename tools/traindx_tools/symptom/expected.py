@@ -52,7 +52,8 @@ def _adversaries(answer: SymptomAnswer, run: Run) -> str:
 
 def _schedule_restarts(answer: SymptomAnswer, run: Run) -> str:
     """The learning rate goes up where the loss does."""
-    rate, step = run.first("learning_rate"), answer.values.get("step")
+    rate, place = run.first("learning_rate"), answer.symptom.place
+    step = answer.values.get("step", place.low if place.kind == "at" and place.unit == "step" else None)
     t = track(rate)
     if t is None or not isinstance(step, (int, float)) or len(t) < 4:
         return ""
@@ -192,7 +193,7 @@ def _grad_only(answer: SymptomAnswer, run: Run) -> str:
 _Reason = Callable[[SymptomAnswer, Run], str]
 _REASONS: Mapping[str, tuple[_Reason, ...]] = {
     "still": (_adversaries, _converged), "stays": (_adversaries, _converged), "oscillates": (_adversaries, _reinforced),
-    "unsettled": (_adversaries,), "rises": (_levels_off, _warm_up, _adversaries, _reinforced), "falls": (_warm_up,),
+    "unsettled": (_adversaries,), "rises": (_schedule_restarts, _levels_off, _warm_up, _adversaries, _reinforced), "falls": (_warm_up,),
     "jumps": (_schedule_restarts,), "spikes": (_schedule_restarts, _brief, _reinforced),
     "negative": (_unbounded, _adversaries),
     "is": (_adversaries,), "high": (_adversaries, _reinforced), "explodes": (_reinforced,),
