@@ -308,7 +308,16 @@ def _poor(s: StatedSymptom, w: Window, run: Run) -> Measured:
 def _jumps(s: StatedSymptom, w: Window, run: Run) -> Measured:
     upwards = _family(s) not in ("score", "reward") or w.series.name == "learning_rate"
     middle = resumed_at(w.series, run) if s.place.kind == "resume" else None
-    return measure.jump(w, upwards, middle)
+    found = measure.jump(w, upwards, middle)
+    peak = measure.spike(w) if upwards and w.told and middle is None else found
+    return peak if peak.holds and not found.holds else found
+
+
+def _spikes(s: StatedSymptom, w: Window, run: Run) -> Measured:
+    """A spike, or a step up at the named place: a person who saw it rise there is not told that it did not."""
+    found = measure.spike(w)
+    step = measure.jump(w, True) if w.told else found
+    return step if step.holds and not found.holds else found
 
 
 def _unsettled(s: StatedSymptom, w: Window, run: Run) -> Measured:
@@ -347,7 +356,7 @@ _JUDGES: Mapping[str, Callable[[StatedSymptom, Window, Run], Measured]] = {
     "high": _poor,
     "slow-learning": lambda s, w, run: measure.flat(w, slow=True),
     "unstarted": lambda s, w, run: measure.zero(w),
-    "spikes": lambda s, w, run: measure.spike(w),
+    "spikes": _spikes,
     "jumps": _jumps,
     "oscillates": lambda s, w, run: measure.rough(w),
     "unsettled": _unsettled,

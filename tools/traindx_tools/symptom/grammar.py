@@ -14,14 +14,14 @@ from traindx_tools.symptom import predicates
 from traindx_tools.symptom.clauses import Clause
 from traindx_tools.symptom.kinds import kinds_of
 from traindx_tools.symptom.meaning import Read, meant
-from traindx_tools.symptom.mentions import SMALL, Mention, Names, mentions
-from traindx_tools.symptom.owners import fits, owned, pronoun
+from traindx_tools.symptom.mentions import Mention, Names, mentions
+from traindx_tools.symptom.owners import fits, owned, pronoun, the_loss
 from traindx_tools.symptom.places import against_in, place_in
 from traindx_tools.symptom.predicates import NORMAL, NOTHING, Predicate
 from traindx_tools.symptom.stated import Place, StatedSymptom, Subject
 from traindx_tools.symptom.subjects import JUDGED_BY_VALUE
 from traindx_tools.symptom.values import RELATIONS, value_after
-from traindx_tools.symptom.words import SKIPPED, Hit, Token
+from traindx_tools.symptom.words import Hit, Token
 
 _ERROR = Predicate("crash", NORMAL, (), alone=True)
 _IS = Predicate("is", "other", tuple(JUDGED_BY_VALUE))
@@ -288,7 +288,7 @@ def _read_one(
     predicate, owners = owned(hit, found, floor, words, carried)
     owners = owners or [f.subject for f in found if predicate.alone and f.start < hit.end and hit.start < f.end]
     owners = owners or pronoun(predicate, words, hit.start)
-    owners = owners or _the_loss(predicate, words, hit, found)
+    owners = owners or the_loss(predicate, words, hit, found)
     ends = min([h.start for h in hits if h.start >= hit.end and h is not hit] or [len(words)])
     value, relation = value_after(words, hit.end, min(max(ends, hit.end + 1), hit.end + 9))
     direction = _direction(predicate, _denial(words, hit, floor))
@@ -309,20 +309,6 @@ def _read_one(
     said: Sequence[Subject | None] = owners or (None,)
     for subject in said:
         yield replace(base, subject=subject, after=not any(f.subject is subject and f.start >= hit.end for f in found))
-
-
-_THERE = SKIPPED | SMALL | _ADJECTIVES | {"there", "be", "i", "we", "see", "get", "have", "notice", "observe", "sudden"}
-
-
-def _the_loss(
-    predicate: Predicate, words: Sequence[Token], hit: Hit[Predicate], found: Sequence[Mention]
-) -> list[Subject]:
-    """What "spike at step 370" is said of where nothing is named: the curve that everybody watches."""
-    named = any(f.subject.family != "setting" for f in found) or not all(w.base in _THERE for w in words[: hit.start])
-    of = hit.end < len(words) and words[hit.end].base in ("in", "of")
-    if predicate.direction not in ("spikes", "jumps") or named or of:
-        return []
-    return [Subject("loss", "loss", "loss")]
 
 
 def _direction(predicate: Predicate, denial: str) -> str:

@@ -136,7 +136,8 @@ def _drifts(t: Track) -> bool:
     if k < 2:
         return False
     a, b, c = (float(np.median(part)) for part in (t.y[:k], t.y[k:-k], t.y[-k:]))
-    return abs(c - a) > 0.1 * max(abs(a), abs(c)) and min(a, c) <= b <= max(a, c) and abs(rank_correlation(t.x, t.y)) > 0.5
+    ordered = min(a, c) <= b <= max(a, c) and abs(rank_correlation(t.x, t.y)) > 0.5
+    return ordered and abs(c - a) > 0.1 * max(abs(a), abs(c))
 
 
 def near_value(window: Window, value: float, relation: str, percent: bool) -> Measured:

@@ -150,11 +150,14 @@ class Token:
         return value / 100 if self.text.rstrip().endswith("%") else value
 
 
-_OVERLONG = re.compile(r"\d[\d,.]{40,}|\d\s*(?:\^|\*\*)\s*[-+]?\d{4,}|\de\+?(?:[4-9]\d|\d{3,})", re.IGNORECASE)
+_OVERLONG = re.compile(
+    r"\d{41,}|(?:\d{3},){13,}|\d\s*(?:\^|\*\*)\s*[-+]?\d{4,}|\de\+?0*(?:309|3[1-9]\d|[4-9]\d\d|[1-9]\d{3,})(?!\d)",
+    re.IGNORECASE,
+)
 
 
 def absurd(text: str) -> bool:
-    """Whether a text holds a number that nothing logs: more than 40 digits, or beyond the largest float32 (3.4e38)."""
+    """Whether a text holds a number that nothing logs: more than 40 digits, or beyond float64 (1.8e308)."""
     return bool(_OVERLONG.search(text))
 
 
