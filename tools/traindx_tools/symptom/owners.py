@@ -121,7 +121,9 @@ def pronoun(predicate: Predicate, words: Sequence[Token], end: int) -> list[Subj
     return [Subject("run", "run", said[0])] if said and "run" in predicate.only else []
 
 
-_THERE = SKIPPED | SMALL | {"there", "be", "i", "we", "see", "get", "have", "notice", "observe", "sudden", "big", "huge"}
+_THERE = (
+    SKIPPED | SMALL | {"there", "be", "i", "we", "see", "get", "have", "notice", "observe", "sudden", "big", "huge"}
+)
 
 
 def the_loss(
