@@ -74,6 +74,11 @@ def test_overflows_that_a_scaler_skips_stay_expected() -> None:
     assert not told.is_open
 
 
+def test_a_nan_behind_the_end_of_the_record_is_not_refuted() -> None:
+    assert answer("the loss is NaN at step 500", series("loss", falling())).refuted
+    assert answer("the loss is NaN at step 50000", series("loss", falling())).is_open
+
+
 def test_a_part_of_the_loss_is_one() -> None:
     box = falling()
     box[50:] = np.nan

@@ -113,6 +113,8 @@ def _nonfinite(symptom: StatedSymptom, run: Run) -> SymptomAnswer | None:
     if not looked:
         return None
     longest = max(looked, key=len)
+    window = window_of(longest, symptom.place, run)
+    outside = window is not None and window.outside
     told = (
         f"{_name(longest)} is finite in all {len(longest)} records, as are {len(others) + len(named) - 1} other series."
     )
@@ -123,7 +125,7 @@ def _nonfinite(symptom: StatedSymptom, run: Run) -> SymptomAnswer | None:
         _name(longest),
         str(longest.at(0, -1)),
         {"records": len(longest)},
-        refuted=len(longest) >= FEWEST and not run.errors,
+        refuted=len(longest) >= FEWEST and not run.errors and not outside,
     )
 
 
