@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from traindx_tools.symptom.words import Token
 
 TOLD, THEORY, QUESTION, DONE = "told", "theory", "question", "done"
+MOST_TOKENS = 120
+"""A longer sentence is read in parts of so many words, so that the time grows with the text and not with its square."""
 
 _DIVIDE = frozenset(
     [
@@ -37,8 +39,9 @@ _DIVIDE = frozenset(
 _CONCEDES = frozenset({"although", "though", "despite"})
 _CAUSES = frozenset({"as", "because", "due", "owing"})
 _THEORY = re.compile(
-    r"\b(?:i|we|you|they|others?|people|colleagues?|colleague is)\b(?: \w+){0,2} (?:think|thought|guess|suspect\w*|"
-    r"assum\w*|believ\w*|suppos\w*|say|said|sure|wonder\w*|blame|feel)\b|^\W*(?:i )?(?:think|guess|suspect|assume)\b|"
+    r"\b(?:i|we|you|they|he|she|others?|people|some(?:one|body)|colleagues?|friends?|advis[eo]rs?|supervisors?|"
+    r"colleague is)\b(?: \w+){0,2} (?:thinks?|thought|guess\w*|suspect\w*|assum\w*|believ\w*|suppos\w*|says?|said|"
+    r"sure|wonder\w*|blame[sd]?|feels?|claim\w*|insist\w*|argue[sd]?)\b|^\W*(?:i )?(?:think|guess|suspect|assume)\b|"
     r"\b(?:probably|maybe|perhaps|presumably|possibly|likely)\b|"
     r"\b(?:must|might|may|could) (?:be|have|lose|also)\b|"
     r"\bsuggests?\b|\bas if\b|\blooks? like (?:a |an |over|extreme|heavy|under)\w*|\bis sure that\b|\bsurely\b|"
@@ -127,8 +130,11 @@ def _sentences(words: Sequence[Token]) -> Iterator[tuple[list[Token], bool]]:
             if part:
                 yield from _cut(part, w.base == "?")
             part = []
-        else:
-            part.append(w)
+            continue
+        if len(part) == MOST_TOKENS:
+            yield part, False
+            part = []
+        part.append(w)
     if part:
         yield from _cut(part, False)
 

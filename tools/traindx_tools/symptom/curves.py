@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -97,29 +98,23 @@ def _nonfinite(symptom: StatedSymptom, run: Run) -> SymptomAnswer | None:
     """The first value that is NaN or infinite, among the series that were named or, where the run was, among all."""
     named = series_of(symptom.subject, run) if _is_metric(symptom.subject) else ()
     others = [s for s in run.series if len(s) and s.group in _groups(symptom.subject, run) and s not in named]
-    for pool in (named, others):
+    for pool in (named, _of_kind(symptom.subject, others)):
         bad = [s for s in pool if not s.finite.all()]
         if bad:
             s = min(bad, key=lambda x: x.position[np.flatnonzero(~x.finite)[0]])
-            first = int(np.flatnonzero(~s.finite)[0])
-            count = int((~s.finite).sum())
-            before = f" ({number(float(s.values[first - 1]))} before)" if first and s.finite[first - 1] else ""
-            told = (
-                f"{_name(s)} is {s.values[first]:g} at {s.unit} {s.position[first]:.10g}{before} and not finite in "
-                f"{count} of {len(s)} records."
-            )
-            return SymptomAnswer(
-                symptom,
-                SEEN,
-                told,
-                _name(s),
-                str(s.at(first)),
-                {"first": float(s.position[first]), "records": len(s), "not_finite": count},
-            )
+            return _not_finite(symptom, s)
+    elsewhere = [s for s in others if not s.finite.all()]
+    if elsewhere:
+        s = min(elsewhere, key=lambda x: x.position[np.flatnonzero(~x.finite)[0]])
+        mine = f"{_name(named[0])} is finite in all {len(named[0])} records" if named else "no such metric was recorded"
+        other = _not_finite(symptom, s)
+        return replace(other, answer=NOT_SEEN, statement=f"{mine}; {other.statement}", question=_WHICH)
     looked = [*named] or [s for s in others if "loss" in s.name or s.name in ("mse", "nll", "grad_norm", "elbo")]
     if not looked:
         return None
     longest = max(looked, key=len)
+    window = window_of(longest, symptom.place, run)
+    outside = window is not None and window.outside
     told = (
         f"{_name(longest)} is finite in all {len(longest)} records, as are {len(others) + len(named) - 1} other series."
     )
@@ -130,8 +125,32 @@ def _nonfinite(symptom: StatedSymptom, run: Run) -> SymptomAnswer | None:
         _name(longest),
         str(longest.at(0, -1)),
         {"records": len(longest)},
-        refuted=len(longest) >= FEWEST and not run.errors,
+        refuted=len(longest) >= FEWEST and not run.errors and not outside,
     )
+
+
+_WHICH = "Is it this other metric that you mean, or where do you see it: in which file and at which step?"
+
+
+def _of_kind(subject: Subject | None, others: Sequence[Series]) -> list[Series]:
+    """Of the series that were not named those that the words mean: every one for the run, other losses for a loss."""
+    if not _is_metric(subject):
+        return list(others)
+    losses = subject is not None and subject.key == "loss"
+    return [s for s in others if losses and "loss" in s.name and s.name != "loss_scale"]
+
+
+def _not_finite(symptom: StatedSymptom, s: Series) -> SymptomAnswer:
+    """Where a series ceases to be finite."""
+    first = int(np.flatnonzero(~s.finite)[0])
+    count = int((~s.finite).sum())
+    before = f" ({number(float(s.values[first - 1]))} before)" if first and s.finite[first - 1] else ""
+    told = (
+        f"{_name(s)} is {s.values[first]:g} at {s.unit} {s.position[first]:.10g}{before} and not finite in "
+        f"{count} of {len(s)} records."
+    )
+    values = {"first": float(s.position[first]), "records": len(s), "not_finite": count}
+    return SymptomAnswer(symptom, SEEN, told, _name(s), str(s.at(first)), values)
 
 
 def _is_metric(subject: Subject | None) -> bool:
@@ -232,6 +251,10 @@ def _valued(s: StatedSymptom, w: Window, run: Run) -> Measured:
     return Measured(level.holds, level.against, told, {**level.values, "said": s.value}, level.index, level.until)
 
 
+_LEVEL = re.compile(r"plateau|\bflat|\bconstant|\blevel|saturat|stagna|same\b|unchanged|identical", re.IGNORECASE)
+"""Words for a level, of which a curve that goes up is none; "does not fall" is one that rises as well."""
+
+
 def _flat(s: StatedSymptom, w: Window) -> Measured:
     """Whether it stays where it is; one that goes the wrong way does not do what it should either."""
     found = measure.flat(w)
@@ -240,6 +263,8 @@ def _flat(s: StatedSymptom, w: Window) -> Measured:
         return found
     better = (last > first) == (w.series.name.split("/")[0] in _UPWARDS)
     judged = _family(s) in ("loss", "score", "reward", "run", "term")
+    if judged and not better and (s.asked or _LEVEL.search(s.said)):
+        return replace(found, against=False)  # no plateau, and nothing that speaks against a fault
     if judged and not better and s.direction == "still":
         return replace(found, holds=True, against=False)
     return found
@@ -285,7 +310,16 @@ def _poor(s: StatedSymptom, w: Window, run: Run) -> Measured:
 def _jumps(s: StatedSymptom, w: Window, run: Run) -> Measured:
     upwards = _family(s) not in ("score", "reward") or w.series.name == "learning_rate"
     middle = resumed_at(w.series, run) if s.place.kind == "resume" else None
-    return measure.jump(w, upwards, middle)
+    found = measure.jump(w, upwards, middle)
+    peak = measure.spike(w) if upwards and w.told and middle is None else found
+    return peak if peak.holds and not found.holds else found
+
+
+def _spikes(s: StatedSymptom, w: Window, run: Run) -> Measured:
+    """A spike, or a step up at the named place: a person who saw it rise there is not told that it did not."""
+    found = measure.spike(w)
+    step = measure.jump(w, True) if w.told else found
+    return step if step.holds and not found.holds else found
 
 
 def _unsettled(s: StatedSymptom, w: Window, run: Run) -> Measured:
@@ -324,7 +358,7 @@ _JUDGES: Mapping[str, Callable[[StatedSymptom, Window, Run], Measured]] = {
     "high": _poor,
     "slow-learning": lambda s, w, run: measure.flat(w, slow=True),
     "unstarted": lambda s, w, run: measure.zero(w),
-    "spikes": lambda s, w, run: measure.spike(w),
+    "spikes": _spikes,
     "jumps": _jumps,
     "oscillates": lambda s, w, run: measure.rough(w),
     "unsettled": _unsettled,

@@ -52,7 +52,8 @@ def _adversaries(answer: SymptomAnswer, run: Run) -> str:
 
 def _schedule_restarts(answer: SymptomAnswer, run: Run) -> str:
     """The learning rate goes up where the loss does."""
-    rate, step = run.first("learning_rate"), answer.values.get("step")
+    rate, place = run.first("learning_rate"), answer.symptom.place
+    step = answer.values.get("step", place.low if place.kind == "at" and place.unit == "step" else None)
     t = track(rate)
     if t is None or not isinstance(step, (int, float)) or len(t) < 4:
         return ""
@@ -72,16 +73,15 @@ def _schedule_restarts(answer: SymptomAnswer, run: Run) -> str:
 
 
 def _recovers(run: Run, step: float) -> bool:
-    """Whether the loss ends below where it was before that step."""
+    """Whether the loss ends below where it was before that step: its best there, or its level in the tenth before."""
     t = track(main_loss(run))
     if t is None:
         return False
     before, after = t.y[t.x < step], t.y[t.x >= step]
-    return bool(
-        len(before)
-        and len(after)
-        and float(np.median(after[-max(len(after) // 10, 1) :])) <= 1.05 * float(before.min())
-    )
+    if not len(before) or not len(after):
+        return False
+    usual = float(np.median(before[-max(len(before) // 10, 1) :]))
+    return float(np.median(after[-max(len(after) // 10, 1) :])) <= max(1.05 * float(before.min()), usual)
 
 
 def _converged(answer: SymptomAnswer, run: Run) -> str:
@@ -192,7 +192,8 @@ def _grad_only(answer: SymptomAnswer, run: Run) -> str:
 _Reason = Callable[[SymptomAnswer, Run], str]
 _REASONS: Mapping[str, tuple[_Reason, ...]] = {
     "still": (_adversaries, _converged), "stays": (_adversaries, _converged), "oscillates": (_adversaries, _reinforced),
-    "unsettled": (_adversaries,), "rises": (_levels_off, _warm_up, _adversaries, _reinforced), "falls": (_warm_up,),
+    "unsettled": (_adversaries,), "rises": (_schedule_restarts, _levels_off, _warm_up, _adversaries, _reinforced),
+    "falls": (_warm_up,),
     "jumps": (_schedule_restarts,), "spikes": (_schedule_restarts, _brief, _reinforced),
     "negative": (_unbounded, _adversaries),
     "is": (_adversaries,), "high": (_adversaries, _reinforced), "explodes": (_reinforced,),

@@ -36,10 +36,11 @@ def look_up(symptom: StatedSymptom, run: Run, findings: Sequence[Finding] = ()) 
             "NaN, is garbled ...), since when?",
         )
     answer = in_events(symptom, run, findings) or on_series(symptom, run)
-    if answer is None or (answer.answer == NOT_SEEN and not answer.refuted):
+    elsewhere = answer is not None and answer.answer == NOT_SEEN and "not_finite" in answer.values
+    if answer is None or (answer.answer == NOT_SEEN and not answer.refuted and not elsewhere):
         answer = by_finding(symptom, findings) or answer
     answer = answer or not_recorded(symptom, run)
-    if answer.answer == SEEN and not answer.expected:
+    if (answer.answer == SEEN or elsewhere) and not answer.expected:
         return replace(answer, expected=reason_for(answer, run))
     if answer.answer == NOT_SEEN and not answer.refuted and not answer.question:
         return replace(answer, question="Where do you see it: in which file, plot or output, and at which step?")

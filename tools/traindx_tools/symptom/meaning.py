@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -43,6 +44,12 @@ _GOOD_WAY: Mapping[str, frozenset[str]] = {
 }
 
 
+_SLOWLY = re.compile(
+    r"\b(?:slow(?:ly|er)?|sluggish(?:ly)?|barely|hardly|scarcely|little|not (?:fast|quickly) enough)\b", re.IGNORECASE
+)
+"""How the right move is not as it should be: "decreases very slowly"."""
+
+
 _FIRM = frozenset({"always", "first", "start", "end", "each"})
 """Places that make a value more than a setting: "lr is 0.001 all the time"."""
 
@@ -62,7 +69,7 @@ def meant(read: Read, against: str, place: str) -> str:
     if read.direction in ("less", "more", "better", "worse"):
         return _compared(read, family, against)
     if read.direction in _GOOD_WAY and family in _GOOD_WAY[read.direction]:
-        return NORMAL
+        return _good_move(read, family)
     if read.direction in ("low", "high") and family == "lr" and not read.after:
         return NOTHING  # "a lower learning rate only moves the moment"
     if read.direction == "other" or (family == "setting" and not read.predicate.alone):
@@ -72,6 +79,15 @@ def meant(read: Read, against: str, place: str) -> str:
             return "poor"
         return "stays" if read.direction == "stays" and read.relation in ("above", "below") else NOTHING
     return _of_value(read, family) if read.direction == "is" else read.direction
+
+
+def _good_move(read: Read, family: str) -> str:
+    """A move in the right direction is in order, unless the words around it say that it is slow, or too much."""
+    if read.direction not in ("rises", "falls") or family not in ("loss", "score", "reward", "term"):
+        return NORMAL
+    if _SLOWLY.search(read.near):
+        return "slow-learning"
+    return UNPLACED if re.search(r"\btoo\b", read.near, re.IGNORECASE) else NORMAL
 
 
 def _compared(read: Read, family: str, against: str) -> str:

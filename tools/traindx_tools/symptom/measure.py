@@ -100,7 +100,7 @@ def flat(window: Window, slow: bool = False) -> Measured:
     if len(t) >= 2 and float(np.ptp(t.y)) == 0:
         return Measured(True, False, f"is {number(first)} in all {len(t)} records {where}", values, *ends_at)
     level = max(abs(first), abs(last))
-    if not _plain(first, last, spread) or (slow and abs(last - first) <= SLOW * level):
+    if not (_plain(first, last, spread) or _drifts(t)) or (slow and abs(last - first) <= SLOW * level):
         return Measured(
             True,
             False,
@@ -128,6 +128,16 @@ def flat(window: Window, slow: bool = False) -> Measured:
         values,
         *ends_at,
     )
+
+
+def _drifts(t: Track) -> bool:
+    """Whether the middle third is between the outer two and these differ by a tenth: no plateau, however rough."""
+    k = len(t) // 3
+    if k < 2:
+        return False
+    a, b, c = (float(np.median(part)) for part in (t.y[:k], t.y[k:-k], t.y[-k:]))
+    ordered = min(a, c) <= b <= max(a, c) and abs(rank_correlation(t.x, t.y)) > 0.5
+    return ordered and abs(c - a) > 0.1 * max(abs(a), abs(c))
 
 
 def near_value(window: Window, value: float, relation: str, percent: bool) -> Measured:
@@ -230,10 +240,16 @@ def jump(window: Window, upwards: bool, middle: int | None = None) -> Measured:
     before = float(np.median(t.y[max(0, i - 3) : i]))
     after = float(np.median(t.y[i : i + 3]))
     spread = noise(t.y)
+    near = t.y[max(0, i - 12) : i]
+    if abs(size) >= 0.2 * abs(before) and len(near) >= 8:
+        spread = min(spread, noise(near))  # a rough start says nothing of how rough it is before a plain step
     holds = abs(size) > max(SIGMAS * spread, 0.05 * abs(before)) and (size > 0) == upwards
     told = f"goes from {number(before)} before to {number(after)} at {at(t, i)}"
     if not holds:
-        told = f"has no step up there: the largest is from {number(before)} to {number(after)} at {at(t, i)}"
+        told = (
+            f"has no step {'up' if upwards else 'down'} there beyond its scatter of {number(spread)}: the largest "
+            f"change is from {number(before)} to {number(after)} at {at(t, i)}"
+        )
     return Measured(
         holds,
         not holds and (size if upwards else -size) <= LEAST * abs(before) and len(t) >= 10,

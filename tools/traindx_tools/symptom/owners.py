@@ -119,3 +119,19 @@ def pronoun(predicate: Predicate, words: Sequence[Token], end: int) -> list[Subj
     """The run as a whole, where "it" does something that can be said of a run and nothing else was spoken of."""
     said = [w.text for w in words[:end] if w.base in ("it", "this", "everything")]
     return [Subject("run", "run", said[0])] if said and "run" in predicate.only else []
+
+
+_THERE = (
+    SKIPPED | SMALL | {"there", "be", "i", "we", "see", "get", "have", "notice", "observe", "sudden", "big", "huge"}
+)
+
+
+def the_loss(
+    predicate: Predicate, words: Sequence[Token], hit: Hit[Predicate], found: Sequence[Mention]
+) -> list[Subject]:
+    """What "spike at step 370" is said of where nothing is named: the curve that everybody watches."""
+    named = any(f.subject.family != "setting" for f in found) or not all(w.base in _THERE for w in words[: hit.start])
+    of = hit.end < len(words) and words[hit.end].base in ("in", "of")
+    if predicate.direction not in ("spikes", "jumps") or named or of:
+        return []
+    return [Subject("loss", "loss", "loss")]

@@ -17,8 +17,8 @@ from traindx_tools.symptom.grammar import MOST_SAID, read_clause
 from traindx_tools.symptom.mentions import Names, last_mentioned
 from traindx_tools.symptom.places import place_in
 from traindx_tools.symptom.predicates import NORMAL, NOTHING, UNPLACED
-from traindx_tools.symptom.stated import NOT_UNDERSTOOD, Account, StatedSymptom, Subject
-from traindx_tools.symptom.words import cleaned, tokens
+from traindx_tools.symptom.stated import NOT_UNDERSTOOD, Account, Place, StatedSymptom, Subject
+from traindx_tools.symptom.words import absurd, cleaned, foreign, tokens
 
 MOST_SYMPTOMS = 12
 _THEORIES = frozenset({"poor", "high", "low"})
@@ -70,8 +70,12 @@ def _read(text: str, names: tuple[str, ...]) -> Account:
     theories: list[str] = []
     questions: list[str] = []
     unread: list[str] = []
+    read_as_deed = False
     before: Subject | None = None
     for clause in clauses(clean, tokens(clean, _VOCABULARY)):
+        if absurd(clause.text) or foreign(clause.text):
+            unread.append(clause.text)
+            continue
         found = list(read_clause(clause, known, before if clause.role == TOLD else None))
         said = [s for s, _ in found if s.direction not in (NOTHING, NORMAL, UNPLACED) and s.kinds]
         if clause.role in (TOLD, DONE):
@@ -79,6 +83,7 @@ def _read(text: str, names: tuple[str, ...]) -> Account:
                 clause.tokens, known
             )
             before = spoken or before
+        read_as_deed = read_as_deed or clause.role == DONE or _remedy(found)
         if clause.role == TOLD:
             seen += said
             conceded += said if clause.concession else []
@@ -92,8 +97,12 @@ def _read(text: str, names: tuple[str, ...]) -> Account:
             (theories if clause.role == THEORY else questions).append(clause.text[:MOST_SAID])
     firm = [s for s in seen if s not in conceded]
     kept = _distinct(firm or seen) or [replace(s, asked=True) for s in _distinct(worries)]
-    if not kept and unread:
-        kept = [StatedSymptom(" ".join(unread)[:MOST_SAID].strip(), NOT_UNDERSTOOD, None, place_in(" ".join(unread)))]
+    left = " ".join(unread)
+    if not left and not (fine or theories or questions or read_as_deed or clean.rstrip().endswith("?")):
+        left = clean.strip(" ?!.,;:\n")  # nothing in it was read, so nothing in it is dropped
+    if not kept and left:
+        place = Place() if absurd(left) else place_in(left)
+        kept = [StatedSymptom(left[:MOST_SAID].strip(), NOT_UNDERSTOOD, None, place)]
     return Account(
         tuple(kept[:MOST_SYMPTOMS]),
         tuple(fine[:MOST_SYMPTOMS]),

@@ -99,6 +99,7 @@ _AGAINST: tuple[tuple[str, str], ...] = (
         r"\bwith(?:out)? (?:one|a single|1) (?:process|gpu|worker)|\bsingle[ -](?:process|gpu)|\bin fp32|in float32|"
         r"\bsame (?:script|run|net|network|settings?) (?:without|in|with)|\bcolleague|\bin keras|\bwithout "
         r"(?:accumulation|mixed|amp|clipping)|\bplain loop|\bfrom scratch\b|\bother run|\bfresh run\b|"
+        r"\b(?:compared (?:to|with)|than) (?:the |my |our )?\w+ (?:version|implementation|port)\b|"
         r"uninterrupted run|\bwith 1 \w+",
     ),
     (
@@ -124,6 +125,8 @@ def place_in(text: str) -> Place:
             low, high = _count(named.get("low")), _count(named.get("high"))
             if kind == "after" and "unit" not in named and "unit2" not in named:
                 continue  # "after 3 more tries" is no place in a run
+            if low is not None and high is not None:
+                low, high = min(low, high), max(low, high)
             unit = named.get("unit2") or named.get("unit") or "step"
             return Place(kind, low, high, "epoch" if "epoch" in unit.lower() else "step", found.group().strip())
     return Place()

@@ -6,6 +6,7 @@ that the tables do not know is never bent into one that they do.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ _SHORT_NOT = re.compile(
     r"\b(can|could|do|does|did|is|are|was|were|has|have|had|wo|would|should)n['’]?t\b", re.IGNORECASE
 )
 _PERCENT = re.compile(r"(?<=\d)\s*(?:percent|per cent|pct)\b", re.IGNORECASE)
-_PERCENTS = re.compile(r"(\d+(?:\.\d+)?)\s?-\s?(\d+(?:\.\d+)?)\s?%")
+_PERCENTS = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)\s?-\s?(\d+(?:\.\d+)?)\s?%")
 _HYPHEN = re.compile(r"(?<=[A-Za-z])-(?=[A-Za-z])")
 
 _IRREGULAR: Mapping[str, str] = {
@@ -144,7 +145,26 @@ class Token:
             value = float(bare)
         except ValueError:  # "1.2.3" is a version
             return None
+        if not math.isfinite(value):
+            return None
         return value / 100 if self.text.rstrip().endswith("%") else value
+
+
+_OVERLONG = re.compile(
+    r"\d{41,}|(?:\d{3},){13,}|\d\s*(?:\^|\*\*)\s*[-+]?\d{4,}|\de\+?0*(?:309|3[1-9]\d|[4-9]\d\d|[1-9]\d{3,})(?!\d)",
+    re.IGNORECASE,
+)
+
+
+def absurd(text: str) -> bool:
+    """Whether a text holds a number that nothing logs: more than 40 digits, or beyond float64 (1.8e308)."""
+    return bool(_OVERLONG.search(text))
+
+
+def foreign(text: str) -> bool:
+    """Whether a quarter of the letters is of no Latin alphabet: no table reads such a text, not even its questions."""
+    letters = [c for c in text if c.isalpha()]
+    return 4 * sum(ord(c) > 0x24F for c in letters) > len(letters)
 
 
 def cleaned(text: str) -> str:
