@@ -2,9 +2,9 @@
 
 A value that stands out of its neighbourhood and is back a few records later is a hard batch or a brief instability;
 runs of every size have them, and this rule only remarks on them (INFO). Where the loss was ten times worse than that of
-an untrained model, no batch explains it: some step or value was wrong, also if training recovered (MEDIUM). A jump to a level that the run never leaves
-again lost something: optimizer state, data, learning rate. A jump in the very last record cannot be judged and is a
-remark too.
+an untrained model, no batch explains it: some step or value was wrong, also if training recovered (MEDIUM). A jump to a
+level that the run never leaves again lost something: optimizer state, data, learning rate. A jump in the very last
+record cannot be judged and is a remark too.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ RULE = Rule(
     thresholds={
         "outlier": Threshold(OUTLIER, "robust standard deviations above the neighbourhood", "beyond chance"),
         "tall": Threshold(TALL, "times the neighbourhood", "smaller ones do no harm"),
-        "untrained": Threshold(RAMP, "times the largest loss of the first tenth", "no batch is so much worse than chance"),
-        "towering": Threshold(TOWERING, "times the neighbourhood, with the above", "a run that began low spikes higher"),
+        "untrained": Threshold(RAMP, "times the largest loss of the first tenth", "no batch is so much worse"),
+        "towering": Threshold(TOWERING, "times the neighbourhood, as well", "a run that began low spikes higher"),
     },
 )
 
@@ -113,6 +113,7 @@ def _report(run: Run, t: Track, start: int, end: int, base: float, *, recovered:
     return RULE.finding(
         text, t.at(start, end), t.series.source, bearing=Bearing.SIGN if stays else Bearing.COMPANION,
         severity=Severity.MEDIUM if stays or beyond else Severity.INFO,
-        measured={"metric": t.series.name, "recovered": None if last else recovered, "beyond_untrained": beyond, "base": base, "peak": peak,
-                  "ratio": ratio(peak, base), "position": float(t.series.position[t.index[start]]), "spikes": count,
+        measured={"metric": t.series.name, "recovered": None if last else recovered, "base": base, "peak": peak,
+                  "beyond_untrained": beyond, "ratio": ratio(peak, base), "spikes": count,
+                  "position": float(t.series.position[t.index[start]]),
                   "lr": value_near(run.first("learning_rate"), t.series, int(t.index[start]))})

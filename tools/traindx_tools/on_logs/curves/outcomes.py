@@ -21,8 +21,9 @@ LOSSES = ("loss", "total", "mse", "nll", "mae", "rmse", "bce", "loss/recon", "ch
 """Canonical names that can stand for the training loss, the best first. All of them fall when training works."""
 
 RAMP = 10.0
-TOWERING = 100.0
 """A metric that rose this many times before it broke had a ramp (allocated with the rule ids)."""
+TOWERING = 100.0
+"""A spike this many times its neighbourhood that is also `RAMP` times an untrained model's loss is no batch."""
 
 
 def is_reinforcement(run: Run) -> bool:
