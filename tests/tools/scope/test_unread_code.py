@@ -32,7 +32,7 @@ def test_an_entry_point_that_is_not_read_is_no_sound_code(text: str, tmp_path: P
     assert found.verdict.status == "needs_more_data"
     assert "train.py was not" in found.verdict.reason
     assert not found.scope.judged
-    assert "Judged no code" in said(found)
+    assert "No code was judged." in said(found)
     assert "could not be read: train.py (not" in said(found)
 
 

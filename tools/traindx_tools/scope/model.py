@@ -100,7 +100,7 @@ def in_words(scope: dict[str, Any]) -> list[str]:
     count = f"{len(judged)} files: " if len(judged) > 1 else ""
     entry = f"entry point {listed(list(scope['entry']))}: {scope['how']}" if scope["entry"] else (
         f"{scope['how']}, so that all code that was given is judged; --entry FILE names it")
-    said = [f"Judged {count}{listed(judged) or 'no code'} ({entry})."]
+    said = [f"Judged {count}{listed(judged)} ({entry})."] if judged else ["No code was judged."]
     if unread:
         said.append(f"Not judged, for it could not be read: {listed(unread)}.")
     if beside:
