@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numerics_builder import findings, run, series
+from test_l112_brief_spike import NOISES
 
 from traindx_tools.examine import examine
 from traindx_tools.finding import Finding
@@ -55,3 +56,13 @@ def test_it_is_not_called_a_run_with_nothing_wrong(tmp_path: Path) -> None:
             f"step {s} loss {y:.4f} grad_norm {g:.4f}\n" for s, y, g in zip(STEPS, loss, NORM, strict=True)))
     assert examine([tmp_path / "bad.log"], root=tmp_path).verdict.status == "needs_more_data"
     assert examine([tmp_path / "good.log"], root=tmp_path).verdict.status == "healthy"
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("records", [60, 600, 20_000])
+def test_healthy_noise_is_never_so_high(noise: str, records: int) -> None:
+    for seed in range(10):
+        g = np.random.default_rng(1000 * records + seed)
+        loss = 0.05 + 3 * np.exp(-6 * np.linspace(0, 1, records)) + NOISES[noise](g, records)
+        told = of("l107_spike", np.maximum(loss, 0.01), np.exp(0.3 * g.standard_t(3, records).clip(-8, 8)))
+        assert not any(f.measured["beyond_untrained"] for f in told)
