@@ -19,6 +19,7 @@ from traindx_tools.finding import Finding
 from traindx_tools.live.reading import LiveRun, read_files
 from traindx_tools.on_code import audit
 from traindx_tools.on_code.renaming import without_names
+from traindx_tools.on_code.source import NOT_PARSED
 from traindx_tools.on_logs.artifacts import WEIGHTS
 from traindx_tools.on_logs.curves.outcomes import main_loss
 from traindx_tools.on_logs.each_run import OneRun, each_run, run_of_each_file
@@ -39,6 +40,8 @@ from traindx_tools.triage import FEWEST, Verdict, fitting, judge, without_effect
 
 NAMING = frozenset({"yaml", "toml", "json", "free_text", "shell"})
 """Formats of files in which the names of checkpoints are looked for, beside the code."""
+UNREAD = (*NOT_PARSED, "not read", "refused")
+"""How a note about a file begins whose code was not judged at all."""
 MOST_CODE_FILES = 400
 """Python files beside a log that are read at most; a larger tree is audited with `traindx audit`."""
 
@@ -67,7 +70,7 @@ class Examination:
     def joined(self, more: Sequence[Finding], records: int = 0) -> Examination:
         """With findings of instruments that ran elsewhere, all weighed anew in one triage."""
         findings = tuple({(f.rule, str(f.where), f.statement): f for f in (*self.findings, *more)}.values())
-        verdict = _verdict(findings, self.run, self.code, self.symptom, self.records + records)
+        verdict = _verdict(findings, self.run, self.code, self.symptom, self.records + records, self.scope.blind)
         return replace(self, findings=findings, verdict=verdict)
 
     @cached_property
@@ -85,7 +88,8 @@ class Examination:
         return sum(len(s) for s in self.run.series)
 
 
-def _verdict(findings: Sequence[Finding], run: Run, code: Sequence[Path], symptom: str, records: int) -> Verdict:
+def _verdict(findings: Sequence[Finding], run: Run, code: Sequence[Path], symptom: str, records: int,
+             blind: tuple[Path, str] | None = None) -> Verdict:
     recorded = frozenset(s.name for s in run.series) | frozenset(s.group for s in run.series)
     strangers = tuple(dict.fromkeys(s.original for s in run.series))
     if any(map(is_known, run.series)):
@@ -94,9 +98,16 @@ def _verdict(findings: Sequence[Finding], run: Run, code: Sequence[Path], sympto
         records -= sum(len(s) for s in run.series)
     answers = answers_to(symptom, run, findings)
     verdict = judge(findings, load_catalog(), symptom, records=records, strangers=strangers,
-                    unseen=left_open(answers), measured=shown(answers), unjudged=blind_spots(recorded, bool(code)),
-                    domains=domains_of(run, code, symptom))
+                    unseen=left_open(answers), measured=shown(answers), domains=domains_of(run, code, symptom),
+                    unjudged=blind_spots(recorded, bool(code) and blind is None))
+    if blind is not None and verdict.status == "healthy":
+        return replace(verdict, status="needs_more_data", reason=_of_unread_code(records, *blind))
     return fitting(verdict, Circumstances.of(code, findings, (e.message for e in run.errors)))
+
+
+def _of_unread_code(records: int, file: Path, why: str) -> str:
+    return (f"No rule saw a fault in {records} values, but the code that was to be judged was not: {file.name} was "
+            f"{why}. Give the file that ran, or correct it (`python -m py_compile {file.name}` shows the place).")
 
 
 def _refuted(run: Run, symptom: str) -> dict[str, str]:
@@ -222,11 +233,12 @@ def examine(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | No
     scope = scope_of(reading, near, paths, asked, live, base)
     files = _each_once([*scope.judged, *named_code(told, base)])[:MOST_CODE_FILES]
     code = audit(files)
+    scope = scope.without_unread({n.path: n.note for n in code.notes if n.note.startswith(UNREAD)})
     memory, unread = _memory_snapshots(artifacts)
     own = reading.without(outside(scope))
     data, weights = on_data.of_run(reading.parts, files, base), _weights(own, files, base)
     seen = (*without_names(code.findings, files), *told, *memory, *data.findings, *weights.findings)
-    every = _EveryRun(files, seen, symptom, _prefixes(base), unread)
+    every = _EveryRun(files, seen, symptom, _prefixes(base), unread, scope.blind)
     runs, apart = every.of(own)
     chosen = choose(runs, asked.which, symptom)
     named = (Artifact(w, WEIGHTS, note="named by the run") for w in weights.named)
@@ -248,6 +260,8 @@ class _EveryRun:
     symptom: str
     prefixes: tuple[str, ...]
     unread: Mapping[str, str]
+    blind: tuple[Path, str] | None = None
+    """The file without which the run's code cannot be judged, where it could not be read, and why."""
     failures: list[str] = field(default_factory=list)
 
     def of(self, reading: Reading) -> tuple[tuple[JudgedRun, ...], str]:
@@ -267,7 +281,7 @@ class _EveryRun:
         findings = tuple(_short(f, self.prefixes) for f in (*on_logs, *self.seen))
         run = replace(run, artifacts=tuple(replace(a, note=self.unread.get(a.path, a.note)) for a in run.artifacts))
         findings = without_effect(findings, load_catalog(), _refuted(run, self.symptom))
-        verdict = _verdict(findings, run, self.code, self.symptom, sum(len(s) for s in run.series))
+        verdict = _verdict(findings, run, self.code, self.symptom, sum(len(s) for s in run.series), self.blind)
         return JudgedRun(replace(one, file=self.shown(one.file)), run, findings, verdict)
 
     def shown(self, text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -134,3 +135,23 @@ def test_a_table_that_is_written_anew_belongs_to_the_last_run(tmp_path: Path) ->
     first, last = examine([tmp_path], root=tmp_path).runs
     assert first.run.val_loss is None
     assert last.run.val_loss is not None
+
+
+@pytest.mark.parametrize("period", [2, 5])
+def test_a_counter_that_resets_all_the_time_is_read_in_linear_time(tmp_path: Path, period: int) -> None:
+    """Quadratic, 100,000 lines took minutes; the bound is ten times what they take."""
+    path = tmp_path / "train.log"
+    path.write_text("".join(f"step {i % period} loss {1 + i * 7919 % 13 / 100:.2f}\n" for i in range(100_000)))
+    reading = read_parts([path])
+    began = time.process_time()
+    assert len(each_run(reading)) == 1
+    assert time.process_time() - began < 20
+
+
+def test_thousands_of_runs_in_one_file_are_taken_as_one_counter_and_soon(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text("".join(f"epoch {i} loss {2 * 0.9**i:.3f}\n" for _ in range(5_000) for i in range(5)))
+    reading = read_parts([path])
+    began = time.process_time()
+    assert len(each_run(reading)) == 1
+    assert time.process_time() - began < 20

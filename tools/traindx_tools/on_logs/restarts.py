@@ -9,18 +9,24 @@ to the first one, and a counter of steps needs a witness besides: the lines from
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
-from traindx_tools.on_logs.run import Floats, Note, Run, Series
+from traindx_tools.on_logs.run import Floats, Ints, Run, Series
 
 FEWEST = 3
 """Different places that a run reached before it started over: ranks that print in turn differ by one or two."""
 MOST_RUNS = 200
 """Runs in one file; more are a counter that starts over."""
+MOST_GAP = 2_000
+"""Lines between two records that are looked at."""
+MOST_DISTANCES = 200
+"""Records at the beginning of a run from which the distance of its steps is taken."""
 MOST_HEAD = 200
 """Lines before the first record that are compared."""
 REPEATED = 0.5
@@ -57,6 +63,85 @@ class Head:
     """Line of the first record."""
 
 
+@dataclass(frozen=True, eq=False)
+class Course:
+    """What is asked of a file at each record that lies before the one above it, found once: there may be thousands."""
+
+    part: Run
+    track: Series
+    lines: Lines
+    head: Head
+    distances: dict[tuple[int, int], float] = field(default_factory=dict)
+    reaches: dict[tuple[int, bool], int] = field(default_factory=dict)
+
+    @cached_property
+    def epoch(self) -> Floats:
+        """Epoch of each record; 0 where it is not known."""
+        return _places(self.track)[0]
+
+    @cached_property
+    def step(self) -> Floats:
+        """Step of each record; 0 where it is not known."""
+        return _places(self.track)[1]
+
+    @cached_property
+    def counts_epochs(self) -> bool:
+        """Whether every record tells its epoch."""
+        return self.track.unit == "epoch" or bool(np.isfinite(self.track.epoch).all())
+
+    @cached_property
+    def numbers(self) -> list[int]:
+        """The number of each line."""
+        return [n for n, _ in self.lines]
+
+    @cached_property
+    def resumed(self) -> list[int]:
+        """The lines, in order, that say that an earlier run is resumed, which the first run did not say."""
+        said = {form_of(t) for m, t in self.lines[:MOST_HEAD] if m < self.head.first}
+        return sorted(n.line for n in self.part.notes if n.kind == "resume" and form_of(n.text) not in said)
+
+    @cached_property
+    def losses(self) -> tuple[Ints, Floats]:
+        """Line and value of each finite loss."""
+        loss = self.part.loss
+        if loss is None:
+            return np.zeros(0, np.int64), np.zeros(0)
+        return loss.line[loss.finite], loss.values[loss.finite]
+
+    def first(self, begin: int) -> int:
+        """The first record of the run that begins at a line."""
+        return int(np.searchsorted(self.track.line, begin))
+
+    def between(self, above: int, here: int) -> Lines:
+        """The lines between two lines."""
+        low = bisect_right(self.numbers, above)
+        return self.lines[low: min(low + MOST_GAP, bisect_left(self.numbers, here))]
+
+    def distance(self, start: int, i: int) -> float:
+        """The usual distance between the steps of records `start` to `i`."""
+        i = min(i, start + MOST_DISTANCES)
+        if (start, i) not in self.distances:
+            steps = self.step[start:i]
+            self.distances[start, i] = float(np.median(np.abs(np.diff(steps)))) if len(steps) > 1 else 0.0
+        return self.distances[start, i]
+
+    def got_far(self, start: int, i: int, *, epochs: bool) -> bool:
+        """Whether records `start` up to, not including, `i` stand at `FEWEST` different places."""
+        if (start, epochs) not in self.reaches:
+            self.reaches[start, epochs] = _reach(self.epoch if epochs else self.step, start)
+        return self.reaches[start, epochs] < i
+
+
+def _reach(places: Floats, start: int) -> int:
+    """The first record, counted from `start` on, with which `FEWEST` different places were seen."""
+    seen: set[float] = set()
+    for i in range(start, len(places)):
+        seen.add(float(places[i]))
+        if len(seen) >= FEWEST:
+            return i
+    return len(places)
+
+
 def segments(part: Run, read: Callable[[], Iterable[tuple[int, str]]]) -> tuple[Segment, ...]:
     """The runs that a file holds, in order; at least one. `read` gives its numbered lines, where they are needed."""
     track = _track(part)
@@ -66,19 +151,23 @@ def segments(part: Run, read: Callable[[], Iterable[tuple[int, str]]]) -> tuple[
         return (Segment(1, None),)
     lines = list(read())
     head = _head(lines, int(track.line[0]), len(falls))
+    course = Course(part, track, lines, head)
     begins, resumes = [1], []
     for i in falls:
-        at = _boundary(part, track, i, begins[-1], lines, head)
+        at = _boundary(course, i, begins[-1])
         if at is not None:
             begins.append(at)
-        elif not _at_start(track, begins[-1], i):
+        elif not _at_start(course, begins[-1], i):
             resumes.append(int(track.line[i]))
+        if len(begins) > MOST_RUNS:
+            return (Segment(1, None),)
     begins = sorted({*begins, *_without_records(part, lines, track, head, begins)})
     if len(begins) > MOST_RUNS:
         return (Segment(1, None),)
     noted = [n.line for n in part.notes if n.kind == "resume" and n.line > track.line[0]]
     ends = [*(b - 1 for b in begins[1:]), None]
-    return tuple(Segment(b, e, tuple(sorted({r for r in (*resumes, *noted) if b < r <= (e or r)})))
+    every = sorted({*resumes, *noted})
+    return tuple(Segment(b, e, tuple(every[bisect_right(every, b): bisect_right(every, e) if e else None]))
                  for b, e in zip(begins, ends, strict=True))
 
 
@@ -117,65 +206,49 @@ def form_of(text: str) -> str:
     return _NUMBER.sub("0", text.strip())[:300]
 
 
-def _boundary(part: Run, track: Series, i: int, begin: int, lines: Lines, head: Head) -> int | None:
+def _boundary(course: Course, i: int, begin: int) -> int | None:
     """The line at which a new run begins before record `i`; None where the run goes on."""
+    track, forms = course.track, course.head.forms
     above, here = int(track.line[i - 1]), int(track.line[i])
-    start = _first(track, begin)
-    gap = [(n, t) for n, t in _between(lines, above, here)]
-    again = [n for n, t in gap if form_of(t) in head.forms]
-    repeats = bool(head.forms) and len({form_of(t) for _, t in gap} & head.forms) >= REPEATED * len(head.forms)
-    if not _at_start(track, begin, i) or _goes_on(part.notes, above, here, lines, head):
+    if not _at_start(course, begin, i) or _goes_on(course, above, here):
         return None
+    start = course.first(begin)
+    gap = course.between(above, here)
+    again = [n for n, t in gap if form_of(t) in forms]
+    repeats = bool(forms) and len({form_of(t) for _, t in gap} & forms) >= REPEATED * len(forms)
     if not repeats and any(_STAGE.search(t) for _, t in gap):
         return None
-    epochs = track.unit == "epoch" or np.isfinite(track.epoch).all()
-    fell = epochs and track.epoch[i] < track.epoch[i - 1]
-    reached = len(np.unique(_places(track)[0 if fell else 1][start:i]))
-    anew = reached >= FEWEST and (fell or (not epochs and _returned(part, track, start, i)))
+    fell = course.counts_epochs and bool(track.epoch[i] < track.epoch[i - 1])
+    reached = course.got_far(start, i, epochs=fell)
+    anew = reached and (fell or (not course.counts_epochs and _returned(course, start, i)))
     if repeats or anew:
         return again[0] if again else here
     return None
 
 
-def _first(track: Series, begin: int) -> int:
-    """The first record of the run that begins at a line."""
-    return int(np.searchsorted(track.line, begin))
-
-
-def _at_start(track: Series, begin: int, i: int) -> bool:
+def _at_start(course: Course, begin: int, i: int) -> bool:
     """Whether record `i` is where the run before it began, or within its first interval."""
-    start = _first(track, begin)
-    epoch, step = _places(track)
-    if epoch[i] != epoch[start]:
-        return bool(epoch[i] < epoch[start])
-    interval = float(np.median(np.abs(np.diff(step[start:i])))) if i - start > 1 else 0.0
-    return bool(step[i] <= step[start] + interval)
+    start = course.first(begin)
+    if course.epoch[i] != course.epoch[start]:
+        return bool(course.epoch[i] < course.epoch[start])
+    return bool(course.step[i] <= course.step[start] + course.distance(start, i))
 
 
-def _between(lines: Lines, above: int, here: int) -> Lines:
-    low = np.searchsorted([n for n, _ in lines], above, side="right") if lines else 0
-    return [p for p in lines[int(low): int(low) + 2_000] if p[0] < here]
-
-
-def _goes_on(notes: Sequence[Note], above: int, here: int, lines: Lines, head: Head) -> bool:
+def _goes_on(course: Course, above: int, here: int) -> bool:
     """Whether a line says that an earlier run is resumed, which the first run did not say when it began."""
-    return any(n.kind == "resume" and above < n.line <= here + 1 and form_of(n.text) not in
-               {form_of(t) for m, t in lines[:MOST_HEAD] if m < head.first} for n in notes)
+    after = bisect_right(course.resumed, above)
+    return after < len(course.resumed) and course.resumed[after] <= here + 1
 
 
-def _returned(part: Run, track: Series, start: int, i: int) -> bool:
+def _returned(course: Course, start: int, i: int) -> bool:
     """Whether the loss is back near where it was when the run began."""
-    loss = part.loss
-    if loss is None:
+    at, values = course.losses
+    low, here, end = np.searchsorted(at, [course.track.line[start], course.track.line[i], course.track.line[-1] + 1])
+    if here - low < FEWEST or end <= here:
         return False
-    begin, here, end = int(track.line[start]), int(track.line[i]), int(track.line[-1])
-    before = loss.values[(loss.line >= begin) & (loss.line < here) & loss.finite]
-    after = loss.values[(loss.line >= here) & (loss.line <= end) & loss.finite]
-    if len(before) < FEWEST or not len(after):
-        return False
-    first, last = float(before[0]), float(np.median(before[-FEWEST:]))
+    first, last = float(values[low]), float(np.median(values[here - FEWEST: here]))
     fallen = first - last
-    return fallen > 0.1 * abs(first) and float(after[0]) - last >= RETURNED * fallen
+    return fallen > 0.1 * abs(first) and float(values[here]) - last >= RETURNED * fallen
 
 
 def _without_records(part: Run, lines: Lines, track: Series, head: Head, begins: Sequence[int]) -> Iterator[int]:
@@ -188,7 +261,12 @@ def _without_records(part: Run, lines: Lines, track: Series, head: Head, begins:
     failed = False
     for at, line in enumerate(seen):
         until = seen[at + 1] if at + 1 < len(seen) else lines[-1][0] + 1
-        records = ((track.line >= line) & (track.line < until)).any()
-        before, failed = failed, not records and any(line <= n < until for n in broken)
-        if at and (before or failed) and not any(seen[at - 1] < b <= line for b in begins):
+        first, last = np.searchsorted(track.line, [line, until])
+        before, failed = failed, first == last and _any_of(broken, line, until)
+        if at and (before or failed) and not _any_of(begins, seen[at - 1] + 1, line + 1):
             yield line
+
+
+def _any_of(ordered: Sequence[int], start: int, end: int) -> bool:
+    """Whether one of the numbers, which are in order, lies from `start` up to, not including, `end`."""
+    return bisect_left(ordered, start) < bisect_left(ordered, end)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -56,12 +56,25 @@ class Scope:
     """Logs that another script wrote."""
     code_known: bool = True
     """Whether there was Python code to choose from at all."""
+    unread: tuple[tuple[Path, str], ...] = ()
+    """Files of the run whose code could not be read, and why: they are not among the judged."""
+
+    def without_unread(self, why: Mapping[str, str]) -> Scope:
+        """The same where files could not be read; `why`: the reasons, by path."""
+        return replace(self, judged=tuple(p for p in self.judged if str(p) not in why),
+                       unread=tuple((p, why[str(p)]) for p in self.judged if str(p) in why))
+
+    @property
+    def blind(self) -> tuple[Path, str] | None:
+        """A file that had to be read to judge the run's code, and why it was not: the entry point, or the only one."""
+        return next((u for u in self.unread if u[0] in self.entry or not self.judged), None)
 
     def to_json(self, name: Callable[[str], str]) -> dict[str, Any]:
         """Plain values; `name` tells a path as seen from the root."""
         return {"entry": [name(str(p)) for p in self.entry], "how": self.how or self._unknown,
                 "judged": [name(str(p)) for p in self.judged],
-                "beside": [name(str(p)) for p in (*self.beside, *self.configs_beside, *self.logs_beside)]}
+                "beside": [name(str(p)) for p in (*self.beside, *self.configs_beside, *self.logs_beside)],
+                **({"unread": [f"{name(str(p))} ({why})" for p, why in self.unread]} if self.unread else {})}
 
     @property
     def _unknown(self) -> str:
@@ -81,13 +94,15 @@ def listed(names: list[str]) -> str:
 
 def in_words(scope: dict[str, Any]) -> list[str]:
     """The scope, from its JSON, in one or two sentences for a person; none where there was no code."""
-    judged, beside = list(scope["judged"]), list(scope["beside"])
-    if not judged and not beside:
+    judged, beside, unread = list(scope["judged"]), list(scope["beside"]), list(scope.get("unread", ()))
+    if not judged and not beside and not unread:
         return []
     count = f"{len(judged)} files: " if len(judged) > 1 else ""
     entry = f"entry point {listed(list(scope['entry']))}: {scope['how']}" if scope["entry"] else (
         f"{scope['how']}, so that all code that was given is judged; --entry FILE names it")
-    said = [f"Judged {count}{listed(judged)} ({entry})."]
+    said = [f"Judged {count}{listed(judged)} ({entry})."] if judged else ["No code was judged."]
+    if unread:
+        said.append(f"Not judged, for it could not be read: {listed(unread)}.")
     if beside:
         files = "1 file beside it was" if len(beside) == 1 else f"{len(beside)} files beside it were"
         said.append(f"{files} not judged: {listed(beside)}. --entry FILE or --all changes this.")

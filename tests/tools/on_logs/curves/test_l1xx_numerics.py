@@ -58,6 +58,20 @@ def test_ramp_of_the_gradient_norm_before_nan() -> None:
     assert "grad_norm rose from 1.1 at step 3 to 310 at step 10 before" in f.statement
 
 
+def test_a_loss_that_rose_tenfold_from_its_lowest_value_to_its_highest_is_a_ramp() -> None:
+    f = only(run(series("loss", [0.114, 1.86, 1.83, 8.19, NAN, NAN])), "l101_nonfinite")
+    assert (f.measured["onset"], f.measured["ramp_metric"]) == ("ramp", "loss")
+    assert f.measured["ramp_ratio"] == pytest.approx(71.8, abs=0.1)
+    assert "loss rose from 0.114 at step 1 to 8.19 at step 4 before" in f.statement
+
+
+def test_a_noisy_loss_is_no_ramp_and_is_not_said_never_to_have_risen_tenfold() -> None:
+    f = only(run(series("loss", [2.3, 0.9, 0.3, 0.02, 0.2, 0.1, 0.3, 0.05, 0.25, 0.2, NAN, NAN])), "l101_nonfinite")
+    assert f.measured["onset"] == "abrupt"
+    assert "rose tenfold before" not in f.statement
+    assert "no loss or gradient norm stood tenfold above its usual level just before" in f.statement
+
+
 def test_second_record_is_from_start() -> None:
     f = only(run(series("loss", [1.39, NAN, NAN, NAN])), "l101_nonfinite")
     assert f.measured["onset"] == "from-start"

@@ -8,8 +8,8 @@ stands and what the other metrics did before. Three beginnings mean three differ
 * **abrupt** (all metrics were quiet until the record before): an operation left its domain (log or square root of 0,
   0/0, an empty batch, a masked row), a half-precision overflow or one bad sample. Lowering the learning rate only
   postpones it.
-* **ramp** (loss or gradient norm had grown tenfold before): the run diverged and overflowed in the end. Look at what
-  started the growth, not at the NaN.
+* **ramp** (loss or gradient norm had grown tenfold before, a loss at its height counted from its lowest value): the run
+  diverged and overflowed in the end. Look at what started the growth, not at the NaN.
 
 A gradient norm that is infinite for single steps under a dynamic loss scale is how the scaler finds its range and is
 not reported; nor is an infinite perplexity whose loss is finite, nor a metric that never had a value.
@@ -25,7 +25,7 @@ import numpy as np
 from traindx_tools.finding import Bearing, Finding, Severity, Value
 from traindx_tools.on_logs.curves.outcomes import LOSSES, RAMP, growth_before_end, main_loss
 from traindx_tools.on_logs.curves.shapes import number, place, track, value_near
-from traindx_tools.on_logs.run import Ints, Run, Series
+from traindx_tools.on_logs.run import Floats, Ints, Run, Series
 from traindx_tools.rules import Rule, Threshold
 
 RULE = Rule(
@@ -197,7 +197,7 @@ def _severity(first: Break) -> Severity:
 
 def _growth(run: Run, broken: Series, i: int) -> tuple[float, str | None, str]:
     """The largest growth of any metric before the break: factor, metric, and a clause that tells it."""
-    best, name, told, main = 1.0, None, "", main_loss(run)
+    best, name, told, main, climbed = 1.0, None, "", main_loss(run), False
     for s in run.series:
         if s.group != broken.group or not (s is broken or s is main or any(word in s.name for word in _RAMPS)):
             continue
@@ -206,6 +206,9 @@ def _growth(run: Run, broken: Series, i: int) -> tuple[float, str | None, str]:
             continue
         t = t.part(0, int(np.searchsorted(t.index, cut)))
         factor = growth_before_end(t.y)
+        if s is main and _is_new_high(t.y):
+            factor = max(factor, _largest_rise(t.y[[int(np.argmin(t.y)), -1]]))
+        climbed = climbed or _largest_rise(t.y) >= RAMP
         if factor > best and (factor >= RAMP or s is broken):
             low = int(np.argmin(t.y[:-1])) if len(t) > 1 else 0
             best, name = factor, s.name
@@ -213,8 +216,19 @@ def _growth(run: Run, broken: Series, i: int) -> tuple[float, str | None, str]:
                     "before")
     if best >= RAMP:
         return best, name, told
-    return best, name, ("nothing was logged before", "only one record came before",
-                        "no loss or gradient norm rose tenfold before")[min(i, 2)]
+    quiet = ("no loss or gradient norm stood tenfold above its usual level just before" if climbed
+             else "no loss or gradient norm rose tenfold before")
+    return best, name, ("nothing was logged before", "only one record came before", quiet)[min(i, 2)]
+
+
+def _largest_rise(y: Floats) -> float:
+    """How many times larger a value of a positive curve is than a value before it, at most; else 1."""
+    return float(np.max(y / np.minimum.accumulate(y))) if len(y) and bool((y > 0).all()) else 1.0
+
+
+def _is_new_high(y: Floats) -> bool:
+    """Whether the curve ends above all that it was before: a noisy one is far above its lowest value at any time."""
+    return len(y) > 1 and bool(y[-1] > y[:-1].max())
 
 
 def _values_before(s: Series, broken: Series, i: int) -> int:

@@ -1,9 +1,10 @@
 """The training loss jumps at one place; whether it came back is what matters.
 
 A value that stands out of its neighbourhood and is back a few records later is a hard batch or a brief instability;
-runs of every size have them, and this rule only remarks on them (INFO). A jump to a level that the run never leaves
-again lost something: optimizer state, data, learning rate. A jump in the very last record cannot be judged and is a
-remark too.
+runs of every size have them, and this rule only remarks on them (INFO). Where the loss was ten times worse than that of
+an untrained model, no batch explains it: some step or value was wrong, also if training recovered (MEDIUM). A jump to a
+level that the run never leaves again lost something: optimizer state, data, learning rate. A jump in the very last
+record cannot be judged and is a remark too.
 """
 
 from __future__ import annotations
@@ -14,8 +15,11 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.outcomes import (
+    RAMP,
+    TOWERING,
     goes_on_after_change,
     is_adversarial,
+    is_beyond_untrained,
     is_reinforcement,
     main_loss,
 )
@@ -37,6 +41,8 @@ RULE = Rule(
     thresholds={
         "outlier": Threshold(OUTLIER, "robust standard deviations above the neighbourhood", "beyond chance"),
         "tall": Threshold(TALL, "times the neighbourhood", "smaller ones do no harm"),
+        "untrained": Threshold(RAMP, "times the largest loss of the first tenth", "no batch is so much worse"),
+        "towering": Threshold(TOWERING, "times the neighbourhood, as well", "a run that began low spikes higher"),
     },
 )
 
@@ -101,9 +107,13 @@ def _report(run: Run, t: Track, start: int, end: int, base: float, *, recovered:
         text = (f"{t.series} spikes from {number(base)} to {number(peak)} at {t.place(start)} and is back at "
                 f"{number(t.y[end + 1])} at {t.place(end + 1)}" + (f"; {count} spikes in all" if count > 1 else ""))
     stays = not recovered and not last
+    beyond = not last and is_beyond_untrained(t, peak, base)
+    if beyond and recovered:
+        text += "; the peak is more than ten times the largest loss of the first tenth of the log"
     return RULE.finding(
         text, t.at(start, end), t.series.source, bearing=Bearing.SIGN if stays else Bearing.COMPANION,
-        severity=Severity.MEDIUM if stays else Severity.INFO,
+        severity=Severity.MEDIUM if stays or beyond else Severity.INFO,
         measured={"metric": t.series.name, "recovered": None if last else recovered, "base": base, "peak": peak,
-                  "ratio": ratio(peak, base), "position": float(t.series.position[t.index[start]]), "spikes": count,
+                  "beyond_untrained": beyond, "ratio": ratio(peak, base), "spikes": count,
+                  "position": float(t.series.position[t.index[start]]),
                   "lr": value_near(run.first("learning_rate"), t.series, int(t.index[start]))})

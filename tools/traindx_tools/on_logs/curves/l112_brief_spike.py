@@ -6,7 +6,8 @@ scatter though it is not half as large again (L107 judges by the ratio). Gradien
 
 One wild record is a hard batch and a remark (INFO). Where the loss needs several records to come back and the gradient
 norm jumped with it, the weights themselves took a step too far: told as a minor finding (LOW), with its place. It came
-back, so it is no cause of how the run ended.
+back, so it is no cause of how the run ended. A loss ten times worse than that of an untrained model is no batch: that
+step was wrong (MEDIUM).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_logs.curves.outcomes import (
     goes_on_after_change,
     is_adversarial,
+    is_beyond_untrained,
     is_reinforcement,
     main_loss,
 )
@@ -83,7 +85,8 @@ def check(run: Run) -> Iterator[Finding]:
     if both:
         yield _of_both(*max(both, key=lambda p: p[0].times))
         return
-    alone = [s for s in losses if s.peak <= TALL * s.base or s.base <= 0] + [
+    known = bool((t.y > 0).all())  # to L107, which judges tall ones
+    alone = [s for s in losses if s.peak <= TALL * s.base or s.base <= 0 or (not known and _is_beyond(s))] + [
         s for s in gradients if s.peak >= RATIO * s.base]
     if alone:
         yield _of_one(max(alone, key=lambda s: s.times))
@@ -128,6 +131,10 @@ def _together(a: _Spike, b: _Spike) -> bool:
     return start <= last + slack and end >= first - slack
 
 
+def _is_beyond(loss: _Spike) -> bool:
+    return is_beyond_untrained(loss.track, loss.peak, loss.base)
+
+
 def _words(s: _Spike) -> str:
     t = s.track
     return (f"{t.series} rises from {number(s.base)} to {number(s.peak)} at {t.place(s.start)} and is back at "
@@ -140,14 +147,22 @@ def _of_both(loss: _Spike, gradient: _Spike) -> Finding:
         f"{_words(loss)} ({number(loss.times)} times its scatter); the gradient norm rises from "
         f"{number(gradient.base)} to {number(gradient.peak)} with it ({number(grown)} times)",
         loss.track.at(loss.start, loss.end), loss.track.series.source, bearing=Bearing.COMPANION,
-        severity=Severity.LOW if loss.width >= RECORDS else Severity.INFO,
+        severity=_severity(loss),
         measured={**_measured(loss), "gradient_base": gradient.base, "gradient_peak": gradient.peak,
                   "gradient_ratio": grown})
 
 
+def _severity(loss: _Spike) -> Severity:
+    if _is_beyond(loss):
+        return Severity.MEDIUM
+    return Severity.LOW if loss.width >= RECORDS else Severity.INFO
+
+
 def _of_one(s: _Spike) -> Finding:
+    loss = not s.track.series.name.startswith("grad_norm")
     return RULE.finding(f"{_words(s)} ({number(s.times)} times its scatter)", s.track.at(s.start, s.end),
-                        s.track.series.source, bearing=Bearing.COMPANION, severity=Severity.INFO, measured=_measured(s))
+                        s.track.series.source, bearing=Bearing.COMPANION, measured=_measured(s),
+                        severity=Severity.MEDIUM if loss and _is_beyond(s) else Severity.INFO)
 
 
 def _measured(s: _Spike) -> dict[str, float | str | bool]:

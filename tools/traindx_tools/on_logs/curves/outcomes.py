@@ -22,6 +22,8 @@ LOSSES = ("loss", "total", "mse", "nll", "mae", "rmse", "bce", "loss/recon", "ch
 
 RAMP = 10.0
 """A metric that rose this many times before it broke had a ramp (allocated with the rule ids)."""
+TOWERING = 100.0
+"""A spike this many times its neighbourhood that is also `RAMP` times an untrained model's loss is no batch."""
 
 
 def is_reinforcement(run: Run) -> bool:
@@ -176,6 +178,15 @@ def growth_before_end(y: Floats) -> float:
     usual = float(np.quantile(y, 0.25)) if len(y) >= 4 else float(y.min())
     recent = y[-min(3, max(1, len(y) // 3)):]
     return max(1.0, ratio(float(recent.max()), usual))
+
+
+def is_beyond_untrained(t: Track, peak: float, base: float) -> bool:
+    """Whether a value is `RAMP` times worse than an untrained model's, and `TOWERING` times its neighbourhood.
+
+    Untrained is the largest loss of the first tenth of the log. Losses that are not above 0 have no such scale.
+    """
+    untrained = float(t.y[: max(1, len(t) // 10)].max())
+    return base > 0 and untrained > 0 and peak > RAMP * untrained and peak >= TOWERING * base
 
 
 @dataclass(frozen=True)
