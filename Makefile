@@ -30,7 +30,7 @@ test: lint ## lint and the tests that take less than ten minutes
 test-slow: $(VENV)/.dev ## what takes longer
 	$(BIN)/pytest -n 2 -m slow
 
-skills: $(VENV)/.base ## render the skills' reference pages from the catalog and the rules
+skills: $(VENV)/.base ## render the skills' reference pages from the catalog, and the archive of the instruments
 	$(BIN)/python -m traindx_tools.catalog.references skills
 
 eval: $(VENV)/.dev ## diagnose every case of CASES and print the score; LEVEL='run fix' runs them too
@@ -39,10 +39,11 @@ eval: $(VENV)/.dev ## diagnose every case of CASES and print the score; LEVEL='r
 eval-skills: $(VENV)/.dev ## the skills on a model, with and without: needs your key in the environment, and MODEL=
 	$(BIN)/python tests/evals/skills/eval_skills.py --model "$(MODEL)" --runs $(RUNS) $(ARGS)
 
-bench: $(VENV)/.dev ## start-up and reading speed, as ratios
+bench: $(VENV)/.dev ## start-up and reading speed, as ratios; what the skills cost in tokens
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/read_speed.py
 	$(BIN)/python benchmarks/hook_latency.py
+	$(BIN)/python benchmarks/skill_cost.py
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,7 +1,9 @@
 """The specialists' prompts: one Markdown file each in `agents/`, for Claude Code and the orchestrator alike.
 
-A file has a frontmatter (name, description, tools), the same eight sections in the same order, and in the last one a
-JSON example from which the schema of the answer is made, so that prompt and schema cannot differ.
+A file has a frontmatter, the same eight sections in the same order, and in the last one a JSON example from which the
+schema of the answer is made, so that prompt and schema cannot differ. Claude Code reads `tools` and `disallowedTools`,
+and lists `tools` in every conversation, so our server is named there once, for all that it offers. The orchestrator
+reads `instruments` and offers these alone.
 """
 
 from __future__ import annotations
@@ -32,12 +34,15 @@ SPECIALISTS = ("data-flow-tracer", "torch-logic-auditor", "jax-logic-auditor", "
 AFTER_APPROVAL = ("fix-author", "fix-reviewer")
 ALL = (LEAD, *SPECIALISTS, *AFTER_APPROVAL)
 
+MOST_DESCRIBED = 90
 MOST_TOKENS = 1_500
 CHARACTERS_A_TOKEN = 3.6
 """Conservative: English prose has over 4 characters a token, prose full of identifiers about 3.6."""
 
 BUILT_IN = frozenset({"Read", "Grep", "Glob"})
 """Claude Code's own tools that a specialist may have. None of them writes or runs anything."""
+SERVER = PREFIXES[1].rstrip("_")
+"""All tools of our server inside the plugin, as Claude Code's frontmatter names a server."""
 WEB = frozenset({"WebSearch", "WebFetch"})
 ON_THE_WEB = frozenset({"failure-mode-researcher", "paper-alignment-auditor"})
 
@@ -58,13 +63,12 @@ class Agent:
     name: str
     description: str
     tools: tuple[str, ...]
-    """As the file lists them; `Read`, `mcp__traindx__explain`."""
+    """What Claude Code gives it: `Read`, `mcp__plugin_traindx_traindx` for our server."""
+    denied: tuple[str, ...]
+    """What Claude Code takes from that again, by full name."""
+    instruments: tuple[str, ...]
+    """The names of our own tools that the orchestrator offers it, without a server's prefix."""
     prompt: str
-
-    @property
-    def instruments(self) -> tuple[str, ...]:
-        """The names of our own tools that it may call, without a server's prefix."""
-        return tuple(t for t in TOOLS if PREFIXES[0] + t in self.tools)
 
     @cached_property
     def sections(self) -> Mapping[str, str]:
@@ -115,45 +119,49 @@ def load_agent(path: Path) -> Agent:
 
 
 def parse_agent(path: Path) -> Agent:
-    """Frontmatter and prompt of a file. Raises AgentError where it has no frontmatter with just the three keys."""
+    """Frontmatter and prompt of a file. Raises AgentError where it has no frontmatter with just these keys."""
     try:
         found = _FRONTMATTER.match(path.read_text(encoding="utf-8"))
         head = yaml.safe_load(found[1]) if found else None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise AgentError(f"{path}: cannot be read: {error}") from error
-    keys = {"name", "description", "tools"}
+    keys = {"name", "description", "tools", "disallowedTools", "instruments"}
     if found is None or not isinstance(head, dict) or set(head) != keys or not all(isinstance(head[k], str)
                                                                                   for k in keys):
-        raise AgentError(f"{path}: it must begin with a frontmatter of name, description and tools, each a text")
-    return Agent(head["name"], head["description"], tuple(t.strip() for t in head["tools"].split(",")),
-                 found[2].strip())
+        raise AgentError(f"{path}: it must begin with a frontmatter of {', '.join(sorted(keys))}, each a text")
+    tools, denied, instruments = (tuple(t.strip() for t in head[k].split(","))
+                                  for k in ("tools", "disallowedTools", "instruments"))
+    return Agent(head["name"], head["description"], tools, denied, instruments, found[2].strip())
 
 
 def problems(agent: Agent) -> list[str]:
     """All that is wrong with an agent; empty where nothing is."""
     wrong = [said for holds, said in (
         (_NAME.fullmatch(agent.name), f"the name {agent.name!r} is not in lower case with hyphens"),
-        (20 <= len(agent.description) <= 400, "the description has not 20 to 400 characters"),
+        (20 <= len(agent.description) <= MOST_DESCRIBED,
+         f"the description has not 20 to {MOST_DESCRIBED} characters: it is in every conversation"),
         (tuple(_HEADING.findall(agent.prompt)) == SECTIONS, f"the sections are not {', '.join(SECTIONS)}"),
         (all(text for text in agent.sections.values()), "a section is empty"),
         (agent.tokens < MOST_TOKENS, f"the prompt has about {agent.tokens} tokens: at most {MOST_TOKENS} are allowed"),
     ) if not holds]
     wrong += [f"the tool {t!r} is not read-only, or not known" for t in agent.tools if t not in _allowed(agent.name)]
-    wrong += _incomplete(agent)
+    wrong += _wrong_instruments(agent)
     return wrong if wrong else _example_problems(agent)
 
 
 def _allowed(name: str) -> frozenset[str]:
-    instruments = frozenset(p + t.name for t in TOOLS.values() if t.read_only for p in PREFIXES)
-    return BUILT_IN | instruments | (WEB if name in ON_THE_WEB else frozenset())
+    return BUILT_IN | {SERVER} | (WEB if name in ON_THE_WEB else frozenset())
 
 
-def _incomplete(agent: Agent) -> list[str]:
-    """An instrument is listed under each name that a client may give it, and every one that the method names."""
-    half = [t for t in TOOLS if len({p + t in agent.tools for p in PREFIXES}) > 1]
+def _wrong_instruments(agent: Agent) -> list[str]:
+    """Instruments only read; the prompt names no other; of the server's tools, what is more than reading is denied."""
+    unknown = [t for t in agent.instruments if t not in TOOLS or not TOOLS[t].read_only]
     named = [t for t in TOOLS if f"`{t}`" in agent.prompt and t not in agent.instruments]
-    return ([f"{t} is not listed under each of its prefixes" for t in half]
-            + [f"the prompt calls {t}, which is not among its tools" for t in named])
+    more = [PREFIXES[1] + t.name for t in TOOLS.values()
+            if not t.read_only or (t.executes and t.name not in agent.instruments)]
+    return ([f"the instrument {t!r} is not read-only, or not known" for t in unknown]
+            + [f"the prompt calls {t}, which is not among its instruments" for t in named]
+            + [f"{t} is not among its disallowedTools" for t in more if t not in agent.denied])
 
 
 def _example_problems(agent: Agent) -> list[str]:

@@ -148,20 +148,24 @@ class ReadDiagnosis(Arguments):
 
 
 def schema_of(arguments: type[Arguments]) -> dict[str, Any]:
-    """The JSON schema of a tool's arguments, without the noise that a reader of it does not need."""
-    schema: dict[str, Any] = _without_titles(arguments.model_json_schema())
+    """The JSON schema of a tool's arguments, without what a reader of it does not need."""
+    schema: dict[str, Any] = _without_noise(arguments.model_json_schema())
     schema.pop("description", None)
     return schema
 
 
-def _without_titles(value: Any) -> Any:
+_NOISE = frozenset({"title", "maxLength", "maxItems", "minimum", "exclusiveMinimum"})
+"""Each client pays for the schema; who oversteps a bound is told it (`mcp_tools.call`)."""
+
+
+def _without_noise(value: Any) -> Any:
     if isinstance(value, list):
-        return [_without_titles(v) for v in value]
+        return [_without_noise(v) for v in value]
     if not isinstance(value, dict):
         return value
-    return {k: _properties(v) if k == "properties" else _without_titles(v) for k, v in value.items() if k != "title"}
+    return {k: _properties(v) if k == "properties" else _without_noise(v) for k, v in value.items() if k not in _NOISE}
 
 
 def _properties(named: dict[str, Any]) -> dict[str, Any]:
     """An argument may itself be called "title"."""
-    return {name: _without_titles(schema) for name, schema in named.items()}
+    return {name: _without_noise(schema) for name, schema in named.items()}

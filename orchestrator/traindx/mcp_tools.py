@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -20,10 +20,6 @@ from traindx.mcp_paths import Admitted, Reach
 from traindx.safe_text import block
 from traindx_tools.errors import BadUsage, TraindxError, UnreadableInput
 from traindx_tools.finding import Finding, Severity
-
-if TYPE_CHECKING:
-    from traindx.diagnose import Report
-    from traindx_tools.triage import Weighed
 
 Say = Callable[[str], None]
 """Tells the client what is being done at the moment."""
@@ -104,10 +100,11 @@ def _notes(*groups: Sequence[str]) -> list[str]:
 
 
 def diagnose_run(reach: Reach, given: asked.DiagnoseRun, say: Say) -> str:
-    """The result JSON of `traindx diagnose`, whole or without what a first look does not need."""
+    """The result of `traindx diagnose`, facts before guesses, whole or without what a first look does not need."""
     from dataclasses import replace
 
     from traindx.diagnose import diagnose
+    from traindx.mcp_brief import brief, full
 
     admitted = _logs(reach, given.paths, say)
     say("judging curves, errors and code, weighing failure modes")
@@ -118,50 +115,7 @@ def diagnose_run(reach: Reach, given: asked.DiagnoseRun, say: Say) -> str:
 
         report = with_comparison(report, _logs(reach, given.against, say).files)
     notes = {"notes": _notes(admitted.left_out, report.notes)}
-    return _json({**report.to_json(), **notes} if given.detail == "full" else {**_brief(report), **notes})
-
-
-_CAUSE = ("failure_mode", "issue", "confidence", "severity", "location", "fix", "evidence")
-
-
-def _brief(report: Report) -> dict[str, Any]:
-    """What a reader needs first: causes with evidence, rivals that evidence speaks for, findings as sentences."""
-    result = report.to_json()
-    rivals = [{"failure_mode": said.failure_mode, "title": found.mode.title, "confidence": said.confidence,
-               "location": said.location, "for": [_weight(report, w) for w in found.speaks_for],
-               "against": [_weight(report, w) for w in found.speaks_against]}
-              for found, said in zip(report.seen.verdict.hypotheses, report.hypotheses, strict=True)
-              if found.speaks_for]
-    return {
-        "status": result["status"],
-        "reason": report.seen.verdict.reason if not result["root_causes"] else "see root_causes",
-        **({"symptom_answer": result["symptom_answer"]} if "symptom_answer" in result else {}),
-        "root_causes": [{k: cause[k] for k in _CAUSE} for cause in result["root_causes"]],
-        "hypotheses": rivals,
-        "findings": [f"[{report.exhibits[f]}] {f.severity.value}, {f.strength.value}: {f.statement} "
-                     f"({report.places.describe(f)})" for f in report.seen.findings],
-        "next_checks": result["next_checks"],
-        **{k: result[k] for k in ("scope", "judged_run") if k in result},
-        **({"runs": [_without_findings(r) for r in result["runs"]]} if "runs" in result else {}),
-        **({"comparison": _brief_comparison(result["comparison"])} if "comparison" in result else {}),
-    }
-
-
-def _without_findings(run: dict[str, Any]) -> dict[str, Any]:
-    return {k: v for k, v in run.items() if k != "findings"}
-
-
-def _brief_comparison(comparison: dict[str, Any]) -> dict[str, Any]:
-    """Where the runs part and what differs, as sentences."""
-    ranked = comparison["ranked"][:12]
-    return {"parted": [m["statement"] for m in comparison["metrics"] if m["step"] is not None][:8],
-            "differences": [f"{e['kind']}: {e['statement']} ({'; '.join(e['why'])})" for e in ranked],
-            "remarks": comparison["remarks"]}
-
-
-def _weight(report: Report, weighed: Weighed) -> str:
-    how = f"{weighed.strength.value}, {weighed.bearing.value}"
-    return f"{report.exhibits[weighed.finding]} {weighed.weight:+.1f} ({how})"
+    return _json({**(full if given.detail == "full" else brief)(report), **notes})
 
 
 def extract_metrics(reach: Reach, given: asked.ExtractMetrics, say: Say) -> str:
@@ -376,20 +330,17 @@ def _listing(lines: Sequence[str], head: str, notes: Sequence[str]) -> str:
 
 TOOLS: dict[str, Tool] = {t.name: t for t in (
     Tool("diagnose_run", "Diagnose a training run",
-         "Reads a run's logs, metrics, errors, configuration and code, or the folder of a `traindx run`, and names the "
-         "likely cause: status "
-         "(diagnosis_complete, needs_more_data, healthy), root causes and rival hypotheses with confidence, evidence "
-         "with values and places, next checks. Offline, seconds. Call this first.",
+         "Reads a run's logs, errors, configuration and code. Facts first: scope, the symptom, a timeline, findings "
+         "with values and places. Then suspects, with how often such leads were right; a fix only for a proven cause "
+         "(status diagnosis_complete). Look yourself before you read the suspects.",
          asked.DiagnoseRun, diagnose_run, "detail=brief, or name fewer paths"),
     Tool("extract_metrics", "Metrics of a run",
-         "The metrics of a run under canonical names, as CSV. Without `metrics` a summary line each (range, extremes, "
-         "first non-finite value with its line); with `metrics` their values, thinned but with every extreme and every "
-         "change to or from nan.",
+         "The metrics of a run under canonical names, as CSV. Without `metrics` a summary line each (range, first "
+         "non-finite value with its line); with `metrics` their values, thinned, every extreme kept.",
          asked.ExtractMetrics, extract_metrics, "fewer metrics, start and end, a smaller max_rows"),
     Tool("list_findings", "Findings in logs and code",
-         "Every finding of the instruments in a run's artifacts, one JSON object a line: id, rule, severity, strength "
-         "(how it was seen: ran, derived, guessed), bearing (how near to the cause: cause, sign, companion), "
-         "statement with measured values, place.",
+         "Every finding in a run's artifacts, one JSON object a line: id, rule, severity, strength (how it was seen: "
+         "ran, derived, guessed), bearing (cause, sign, companion), statement with values, place.",
          asked.ListFindings, list_findings, "rule, min_severity, fewer paths"),
     Tool("audit_code", "Audit training code",
          "Static audit of PyTorch and JAX training code, never imported or run: one finding a line with file, line, "
@@ -400,26 +351,24 @@ TOOLS: dict[str, Tool] = {t.name: t for t in (
          "map, shuffled labels, leaks across splits, damage.",
          asked.ExamineData, examine_data, "min_severity, fewer paths"),
     Tool("jaxpr", "What a JAX function became",
-         "The jaxpr of a JAX function in few lines: inputs, outputs, what each line of code became, loops, keys used "
-         "twice, unguarded logarithms and divisions, what cuts gradients. Traced for types, but importing the file "
-         "executes it: answers only where the person started the server with --run.",
+         "The jaxpr of a JAX function in few lines: what each line became, loops, keys used twice, unguarded logarithms "
+         "and divisions, what cuts gradients. Importing the file executes it: only where the server runs with --run.",
          asked.Jaxpr, jaxpr, "a smaller function", executes=True),
     Tool("replay_batch", "The batch a program failed on",
          "The batch that `traindx run` kept when a program failed, checked on the CPU: which index or label lies "
          "outside of which table, and where in the batch. Nothing is unpickled or run.",
          asked.ReplayBatch, replay_batch),
     Tool("examine_weights", "What a checkpoint holds",
-         "Reads a checkpoint without executing anything of it and judges each tensor against its siblings: NaN, scale, "
-         "blocks left at their initialisation, dead units, running statistics, stored tables, optimizer state; against "
-         "another checkpoint also names (with the renaming that matches them) and what moved.",
+         "Judges each tensor of a checkpoint against its siblings, executing nothing: NaN, scale, blocks left at their "
+         "initialisation, dead units, statistics, optimizer state; against another one names and what moved.",
          asked.ExamineWeights, examine_weights, "min_severity"),
     Tool("explain", "Page of a rule or failure mode",
-         "The page of a rule (L204, C107) or a failure mode (loss.log-of-zero): mechanism, thresholds with sources, "
-         "evidence for and against with weights, how to confirm and rule out, fixes, look-alikes.",
+         "Mechanism, thresholds with sources, evidence for and against with weights, how to confirm and rule out, "
+         "look-alikes, fixes.",
          asked.Explain, explain),
     Tool("plot_run", "Picture of a run",
-         "Draws loss, gradient norm, learning rate and more with the findings marked and writes the PNG to "
-         "scratch/debug/plots/NAME.png below the root: the only folder that this server ever writes to.",
+         "Draws the metrics with the findings marked, to scratch/debug/plots/NAME.png below the root: the only folder "
+         "that this server ever writes to.",
          asked.PlotRun, plot_run, read_only=False),
     Tool("list_failure_modes", "Known failure modes",
          "The catalogue of known ways in which training fails, filtered by family, symptom or text.",
@@ -428,8 +377,8 @@ TOOLS: dict[str, Tool] = {t.name: t for t in (
          f"Status, phase, strikes, attempts and next step of a debug session; without an id, all sessions. {GATE}",
          asked.SessionStatus, session_status),
     Tool("read_diagnosis", "Diagnosis of a debug session",
-         "The diagnosis a session presents at its gate: symptom, root cause with evidence, mechanism, proposed fix "
-         f"with lines, what it changes and does not fix, and the questions for the person. {GATE}",
+         "The diagnosis a session presents at its gate: its six sections, and the questions for the person. "
+         f"{GATE}",
          asked.ReadDiagnosis, read_diagnosis),
 )}
 """Every tool by name, in the order in which they are listed."""

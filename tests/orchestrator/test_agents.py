@@ -53,8 +53,11 @@ def test_the_prompts_of_a_usual_session_fit_the_budget() -> None:
 def test_no_agent_can_write_run_or_approve(name: str) -> None:
     tools = set(AGENTS[name].tools)
     assert not tools & {"Edit", "Write", "MultiEdit", "NotebookEdit", "Bash", "Task", "Agent"}
-    assert {t for t in tools if t.startswith("mcp__")} <= read_only_names()
+    assert {t for t in tools if t.startswith("mcp__")} == {"mcp__plugin_traindx_traindx"}
+    kept = {f"mcp__plugin_traindx_traindx__{t}" for t in TOOLS} - set(AGENTS[name].denied)
+    assert kept <= read_only_names(), "what writes is taken from the server's tools again"
     assert AGENTS[name].instruments
+    assert {f"mcp__traindx__{t}" for t in AGENTS[name].instruments} <= read_only_names()
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -136,8 +139,12 @@ Change = Callable[[str], str]
     (lambda t: t.replace("tools: Read", "tools: Bash, Read"), "'Bash' is not read-only"),
     (lambda t: t.replace("tools: Read", "tools: Edit, Read"), "'Edit' is not read-only"),
     (lambda t: t.replace("tools: Read", "tools: WebFetch, Read"), "'WebFetch' is not read-only"),
-    (lambda t: t.replace("tools: Read", "tools: mcp__traindx__plot_run, Read"), "plot_run"),
-    (lambda t: t.replace(", mcp__plugin_traindx_traindx__audit_code", ""), "audit_code is not listed under each"),
+    (lambda t: t.replace("tools: Read", "tools: mcp__traindx__explain, Read"), "mcp__traindx__explain' is not"),
+    (lambda t: t.replace("instruments: ", "instruments: plot_run, "), "the instrument 'plot_run' is not read-only"),
+    (lambda t: t.replace("instruments: audit_code, ", "instruments: "), "calls audit_code"),
+    (lambda t: t.replace("disallowedTools: mcp__plugin_traindx_traindx__plot_run, ", "disallowedTools: "),
+     "plot_run is not among"),
+    (lambda t: t.replace('description: "', 'description: "' + "word " * 20), "in every conversation"),
     (lambda t: t.replace("## Evidence", "## Proof"), "the sections are not"),
     (lambda t: t + "word " * 1500, "tokens"),
     (lambda t: t.replace("name: data-flow-tracer", "name: tracer"), "must be called tracer.md"),

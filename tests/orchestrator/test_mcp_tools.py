@@ -104,6 +104,43 @@ def test_brief_detail_is_shorter_and_names_modes_that_explain_knows(root: Path) 
         assert hypothesis["failure_mode"] in ask(root, "explain", name=hypothesis["failure_mode"])
 
 
+@pytest.mark.parametrize("detail", ["brief", "full"])
+def test_facts_come_before_suspects(root: Path, detail: str) -> None:
+    keys = list(json.loads(ask(root, "diagnose_run", paths=["."], symptom="loss is NaN", detail=detail,
+                               max_chars=100_000)))
+    told = [keys.index(k) for k in ("scope", "symptom_answer", "findings", "first_lead", "hypotheses", "root_causes")]
+    assert told == sorted(told)
+
+
+def test_the_timeline_names_findings_in_the_order_of_time(root: Path) -> None:
+    result = json.loads(ask(root, "diagnose_run", paths=["log.txt"], max_chars=100_000))
+    steps = [float(m.split(":")[0].split()[-1]) for m in result["timeline"] if not m.startswith("no time")]
+    assert steps == sorted(steps)
+    assert steps
+    assert all(any(f.startswith(m.split(": ")[1].split("]")[0]) for f in result["findings"])
+               for m in result["timeline"])
+
+
+@pytest.mark.parametrize("detail", ["brief", "full"])
+def test_no_change_is_proposed_before_a_cause_is_proven(root: Path, detail: str) -> None:
+    (root / "one.py").write_text("import torch\nm = torch.nn.Softmax(-1)\nc = torch.nn.CrossEntropyLoss()\n"
+                                 "loss = c(m(torch.randn(4, 3)), torch.zeros(4).long())\nloss.backward()\n")
+    open_ = json.loads(ask(root, "diagnose_run", paths=["one.py"], detail=detail, max_chars=100_000))
+    assert open_["status"] == "needs_more_data"
+    assert open_["root_causes"] == []
+    assert open_.get("quick_fixes", []) == []
+    assert "right in" in open_["first_lead"]
+
+
+def test_instructions_and_descriptions_put_looking_before_the_guess() -> None:
+    from traindx.mcp_server import INSTRUCTIONS
+
+    assert "Look yourself before you read the guess" in INSTRUCTIONS
+    described = TOOLS["diagnose_run"].description
+    assert described.index("Facts first") < described.index("suspects")
+    assert "Call this first" not in described
+
+
 def test_findings_are_filtered_by_rule_and_severity(root: Path) -> None:
     listed = ask(root, "list_findings", paths=["."], max_chars=100_000).splitlines()[1:]
     rules = {json.loads(line)["rule"] for line in listed if line.startswith("{")}

@@ -17,6 +17,8 @@ from traindx_tools import __version__
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+MOST_OF_A_WHEEL = 3.5e6
+"""Bytes, compressed."""
 AGENT_PLUGIN_FIELDS = {"$schema", "name", "version", "description", "author", "homepage", "repository", "license",
                        "keywords", "extensions"}
 """The closed set of Agent Plugins 1.0.0 (agent-plugins.org/specification)."""
@@ -81,11 +83,12 @@ def wheel(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> list[zipfile.
 
 def test_the_wheel_holds_the_skills_and_the_instruments_once(wheel: list[zipfile.ZipInfo], tree: Path) -> None:
     names = {i.filename for i in wheel}
-    assert not [n for n in names if "/vendor/" in n]
+    assert not [n for n in names if n.endswith(".zip")], "the package itself is there"
+    assert sum(i.compress_size for i in wheel) < MOST_OF_A_WHEEL
     assert "traindx_tools/triage.py" in names
     assert len([n for n in names if n.endswith("/triage.py")]) == 1
     for skill in (tree / "skills").glob("*/SKILL.md"):
-        inside = [p for p in skill.parent.rglob("*") if p.is_file() and "vendor" not in p.parts]
+        inside = [p for p in skill.parent.rglob("*") if p.is_file() and p.suffix != ".zip"]
         assert {f"traindx/_pack/{p.relative_to(tree).as_posix()}" for p in inside} <= names
     assert {f"traindx/_pack/{n}" for n in (".mcp.json", ".claude-plugin/plugin.json", "tools/mcp/serve.py",
                                            *(f"tools/hooks/{h}" for h in ("hooks.json", "gate.sh", "gate.py",
@@ -101,7 +104,7 @@ def test_the_source_archive_holds_the_instruments_once(tree: Path, tmp_path: Pat
     with tarfile.open(built) as archive:
         names = archive.getnames()
     assert len([n for n in names if n.endswith("tools/traindx_tools/triage.py")]) == 1
-    assert not [n for n in names if "/vendor/" in n]
+    assert not [n for n in names if n.endswith(".zip")]
 
 
 def tree_of(folder: Path) -> set[str]:

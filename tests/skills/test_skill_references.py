@@ -9,6 +9,7 @@ import pytest
 
 from traindx_tools.catalog import references
 from traindx_tools.catalog.catalog import load_catalog
+from traindx_tools.catalog.page import rule_page
 from traindx_tools.errors import CatalogError
 from traindx_tools.rules import all_rules
 
@@ -21,46 +22,44 @@ def test_rendered_pages_are_current() -> None:
     assert not stale, f"run `make skills`: {stale}"
 
 
-def test_tables_of_references_are_current() -> None:
-    folders = [p.parent for p in SKILLS.glob("*/SKILL.md")]
-    stale = [f.name for f in folders if references.rendered_skill(f) != (f / "SKILL.md").read_text(encoding="utf-8")]
-    assert not stale, f"run `make skills`: {stale}"
-
-
 def test_every_failure_mode_has_its_entry_and_is_in_the_index() -> None:
     pages = references.rendered_pages(SKILLS)
     home = "".join(text for p, text in pages.items() if p.parts[-3] == "ml-debug" and p.name.startswith("modes-"))
     index = pages[SKILLS / "ml-debug" / "references" / "failure-modes.md"]
     for mode in load_catalog().values():
-        assert f"## `{mode.id}`: {mode.title}" in home
-        assert f"| `{mode.id}` | {mode.title} |" in index
+        assert f"\n- `{mode.id}`: {mode.title} (" in home
+        for symptom in mode.symptoms:
+            assert f"`{mode.id}`" in index.split(f"\n## {symptom}\n")[1].split("\n## ")[0]
 
 
-def test_every_threshold_of_every_rule_is_on_the_page() -> None:
-    page = references.thresholds_document(all_rules())
+def test_every_threshold_is_on_the_page_of_its_rule() -> None:
     for module in all_rules().values():
-        for threshold in module.rule.thresholds.values():
-            assert threshold.source in page
+        page = " ".join(rule_page(module).split())
+        for name, threshold in module.rule.thresholds.items():
+            assert f"`{name}` = {threshold.value} {' '.join(threshold.unit.split())}" in page
 
 
-def test_rendering_writes_once_and_then_nothing(tmp_path: Path) -> None:
-    skills = tmp_path / "skills"
-    shutil.copytree(SKILLS, skills, ignore=shutil.ignore_patterns("vendor", "agents", "modes-*", "thresholds.md"))
-    (skills / "jax-debugging" / "scripts" / "traindx_run.py").unlink()
-    changed = {p.relative_to(skills).as_posix() for p in references.write_skills(skills)}
-    assert "ml-debug/references/thresholds.md" in changed
-    assert "jax-debugging/scripts/traindx_run.py" in changed
-    assert references.write_skills(skills) == []
+@pytest.fixture
+def pack(tmp_path: Path) -> Path:
+    """A pack whose rendered files are stale or gone; returns its folder of skills."""
+    shutil.copytree(SKILLS.parent / "agents", tmp_path / "agents")
+    rendered = shutil.ignore_patterns("agents", "modes-*", "index.md", "*.zip")
+    shutil.copytree(SKILLS, tmp_path / "skills", ignore=rendered)
+    (tmp_path / "skills" / "jax-debugging" / "scripts" / "traindx_run.py").unlink()
+    return tmp_path / "skills"
 
 
-def test_a_reference_that_does_not_say_when_to_read_it_is_refused(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("# Title\n\nSome text.\n", encoding="utf-8")
-    with pytest.raises(CatalogError, match="Read when"):
-        references.read_when(page)
+def test_rendering_writes_once_and_then_nothing(pack: Path) -> None:
+    changed = {p.relative_to(pack).as_posix() for p in references.write_skills(pack)}
+    assert {"ml-debug/references/index.md", "ml-debug/agents/data-flow-tracer.md", "ml-debug/scripts/traindx.zip",
+            "jax-debugging/scripts/traindx_run.py"} <= changed
+    assert list(references.write_skills(pack)) == []
+    for path in changed:
+        if path != "ml-debug/scripts/traindx.zip":
+            assert (pack / path).read_bytes() == (SKILLS / path).read_bytes()
 
 
-def test_a_skill_without_a_table_of_references_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "SKILL.md").write_text("---\nname: x\n---\n# X\n", encoding="utf-8")
-    with pytest.raises(CatalogError, match="table of references"):
-        references.rendered_skill(tmp_path)
+def test_a_reference_that_does_not_say_when_to_read_it_is_refused(pack: Path) -> None:
+    (pack / "ml-debug" / "references" / "page.md").write_text("# Title\n\nSome text.\n", encoding="utf-8")
+    with pytest.raises(CatalogError, match=r"page\.md.*Read when"):
+        references.rendered_pages(pack)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +15,8 @@ import pytest
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 SKILLS = sorted(p.parent for p in (ROOT / "skills").glob("*/SKILL.md"))
+
+SCRIPT = Path("ml-debug", "scripts", "traindx_run.py")
 
 _spec = importlib.util.spec_from_file_location("bare_python", HERE / "bare_python.py")
 assert _spec is not None
@@ -52,24 +56,39 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """ml-debug as a copy without links."""
-    return bare.copy_dereferenced(ROOT / "skills" / "ml-debug", tmp_path_factory.mktemp("copy") / "ml-debug")
+    """All skills as a copy, outside of the checkout."""
+    return bare.copy_dereferenced(ROOT / "skills", tmp_path_factory.mktemp("copy") / "skills")
 
 
 @pytest.fixture
 def run(packages: Path, installed: Path, tmp_path: Path):
     def call(*arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-        return bare.run_bare(packages, installed / "scripts" / "traindx_run.py", *arguments, cwd=tmp_path, stdin=stdin)
+        return bare.run_bare(packages, installed / SCRIPT, *arguments, cwd=tmp_path, stdin=stdin)
 
     return call
 
 
 @pytest.mark.parametrize("skill", SKILLS, ids=lambda p: p.name)
-def test_every_skill_brings_the_instruments(skill: Path) -> None:
-    vendor = skill / "scripts" / "vendor"
-    assert [p.name for p in vendor.iterdir()] == ["traindx_tools"]
-    assert (vendor / "traindx_tools").is_symlink()
-    assert (vendor / "traindx_tools").resolve() == ROOT / "tools" / "traindx_tools"
+def test_every_skill_finds_the_instruments_in_the_copy_alone(skill: Path, installed: Path, packages: Path,
+                                                             tmp_path: Path) -> None:
+    (tmp_path / "log.txt").write_text(LOG, encoding="utf-8")
+    (tmp_path / "train.py").write_text(CODE, encoding="utf-8")
+    script = installed / skill.name / "scripts" / "traindx_run.py"
+    before = sorted(p for p in installed.rglob("*"))
+    for arguments, codes in ((("diagnose", "log.txt"), (1, 3)), (("log", "log.txt"), (0,)),
+                             (("audit", "train.py"), (1,)), (("explain", "lr.too-high"), (0,))):
+        done = bare.run_bare(packages, script, *arguments, cwd=tmp_path)
+        assert done.returncode in codes, done.stderr
+        assert json.loads(done.stdout)
+    assert sorted(p for p in installed.rglob("*")) == before, "nothing is unpacked or written beside the skills"
+
+
+def test_a_skill_that_was_added_without_the_archive_says_what_to_add(packages: Path, tmp_path: Path) -> None:
+    alone = bare.copy_dereferenced(ROOT / "skills" / "jax-debugging", tmp_path / "skills" / "jax-debugging")
+    done = bare.run_bare(packages, alone / "scripts" / "traindx_run.py", "log", "x", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "add the skill ml-debug" in done.stderr
+    assert "pip install traindx" in done.stderr
 
 
 @pytest.mark.parametrize("skill", SKILLS, ids=lambda p: p.name)
@@ -80,19 +99,38 @@ def test_help_works_without_any_package(skill: Path, tmp_path: Path) -> None:
     assert "exit codes: 0 nothing wrong found" in done.stdout
 
 
-def test_a_faulty_run_is_diagnosed_from_the_copy_alone(run, tmp_path: Path) -> None:
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "train.py").write_text(CODE, encoding="utf-8")
-    done = run("diagnose", "run", "--symptom", "loss does not fall")
+@pytest.fixture
+def faulty(tmp_path: Path) -> str:
+    """A run whose cause its log and its code prove together, as a path from the project."""
+    shutil.copytree(ROOT / "examples" / "torch-softmax-ce", tmp_path / "run")
+    return "run"
+
+
+def test_a_faulty_run_is_diagnosed_from_the_copy_alone(run, faulty: str) -> None:
+    done = run("diagnose", faulty, "--symptom", "loss does not fall")
     assert done.returncode == 1, done.stderr
     result = json.loads(done.stdout)
     assert result["engine"] == "bundled"
     assert result["status"] == "diagnosis_complete"
     cause = result["root_causes"][0]
     assert cause["failure_mode"] == "loss.softmax-before-ce"
-    assert cause["location"] == "run/train.py:11"
+    assert re.fullmatch(r"run/\w+\.py:\d+", cause["location"])
     assert set(cause["fix"]) == {"A", "B"}
     assert cause["fix"]["A"]["verify"]
+
+
+def test_facts_come_before_suspects_and_no_fix_before_a_proof(run, faulty: str, tmp_path: Path) -> None:
+    whole = run("diagnose", faulty)
+    keys = list(json.loads(whole.stdout))
+    assert keys.index("findings") < keys.index("first_lead") < keys.index("hypotheses") < keys.index("root_causes")
+    assert re.search(r"right in \d+ of \d+ judgements", json.loads(whole.stdout)["first_lead"])
+    (tmp_path / "train.py").write_text(CODE, encoding="utf-8")
+    unproven = run("diagnose", "train.py")
+    assert unproven.returncode == 3
+    assert json.loads(unproven.stdout)["hypotheses"]
+    for text in (unproven.stdout, json.dumps(json.loads(whole.stdout)["hypotheses"])):
+        assert '"fix"' not in text
+        assert "verify" not in text
 
 
 def test_a_log_from_standard_input_is_read(run) -> None:
@@ -137,11 +175,11 @@ def test_code_is_audited_and_pages_are_explained(run, tmp_path: Path) -> None:
     assert json.loads(run("explain", "--list", "no such word").stdout) == {"rules": {}, "failure_modes": {}}
 
 
-def test_the_answer_is_bounded_and_says_what_was_left_out(run, tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text(CODE, encoding="utf-8")
-    whole = json.loads(run("diagnose", "train.py").stdout)
-    done = run("diagnose", "train.py", "--max-chars", "4000")
-    assert len(done.stdout) <= 4001
+def test_the_answer_is_bounded_and_says_what_was_left_out(run, faulty: str) -> None:
+    whole = json.loads(run("diagnose", faulty).stdout)
+    most = len(json.dumps({k: whole[k] for k in ("root_causes", "reason", "first_lead")}, indent=1)) + 1500
+    done = run("diagnose", faulty, "--max-chars", str(most))
+    assert len(done.stdout) <= most + 1
     short = json.loads(done.stdout)
     assert short["root_causes"] == whole["root_causes"], "the causes go last"
     left_out = {k: v for k, v in short.items() if k.endswith("_left_out")}
@@ -163,7 +201,7 @@ def test_what_cannot_be_served_is_one_message_and_exit_2(run, arguments: tuple[s
 
 def test_a_missing_numpy_is_named_with_the_command(installed: Path, tmp_path: Path) -> None:
     nothing = bare.bare_folder(tmp_path / "nothing", with_numpy=False)
-    done = bare.run_bare(nothing, installed / "scripts" / "traindx_run.py", "explain", "L204", cwd=tmp_path)
+    done = bare.run_bare(nothing, installed / SCRIPT, "explain", "L204", cwd=tmp_path)
     assert done.returncode == 2
     assert "-m pip install numpy" in done.stderr
 
@@ -176,15 +214,15 @@ def test_a_copy_that_lost_the_instruments_says_what_to_install(packages: Path, t
     assert "pip install traindx" in done.stderr
 
 
-def test_the_installed_traindx_is_preferred(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text(CODE, encoding="utf-8")
-    script = ROOT / "skills" / "ml-debug" / "scripts" / "traindx_run.py"
-    done = subprocess.run([sys.executable, str(script), "diagnose", "train.py"], cwd=tmp_path, capture_output=True,
+def test_the_installed_traindx_is_preferred(faulty: str, tmp_path: Path) -> None:
+    script = ROOT / "skills" / SCRIPT
+    done = subprocess.run([sys.executable, str(script), "diagnose", faulty], cwd=tmp_path, capture_output=True,
                           text=True, timeout=100, check=False)
     result = json.loads(done.stdout)
     assert done.returncode == 1
     assert result["engine"].endswith("-m traindx")
     assert result["root_causes"][0]["failure_mode"] == "loss.softmax-before-ce"
+    assert list(result).index("findings") < list(result).index("hypotheses")
 
 
 def test_nothing_in_the_project_is_changed(run, tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The instruments of traindx for a coding agent: read-only, no network, JSON on stdout, everything else on stderr.
 
-Uses the installed `traindx` for a diagnosis where there is one, else the instruments bundled in `vendor/` beside this
-file, which need Python 3.10 or newer and numpy.
+Uses the installed `traindx` where there is one, else the archive `traindx.zip` of the skill ml-debug, which needs
+Python 3.10 or newer and numpy. Nothing is unpacked or written.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-VENDOR = HERE / "vendor"
+ARCHIVES = (HERE / "traindx.zip", HERE.parent.parent / "ml-debug" / "scripts" / "traindx.zip")
+"""Where the archive of the instruments can be: here, or in the skill that brings it."""
 OLDEST = (3, 10)
 EXIT_CODES = {"healthy": 0, "diagnosis_complete": 1, "needs_more_data": 3}
 MOST_CHARACTERS = 40_000
 """Size of an answer unless --max-chars says otherwise: what an agent can read without losing its context."""
 MOST_ERRORS = 20
 EPILOG = """\
-commands: diagnose PATH... [--symptom TEXT]   ranked causes with evidence, fixes and next checks
+commands: diagnose PATH... [--symptom TEXT]   findings in order of time, then suspects, checks, proven causes
           log PATH...                         every metric of the run, summarised and sampled
           audit PATH...                       static audit of training code
           explain NAME | --list [WORD]        page of a rule (L204) or failure mode (lr.too-high)
@@ -52,11 +53,11 @@ def use_instruments(bundled: bool = False) -> str:
         raise Unusable(f"numpy is missing: {sys.executable} -m pip install numpy")
     origin = "installed"
     if bundled or importlib.util.find_spec("traindx_tools") is None:
-        if not (VENDOR / "traindx_tools" / "__init__.py").is_file():
-            raise Unusable(f"the instruments are neither installed nor in {VENDOR}: "
-                           f"{sys.executable} -m pip install traindx, or add this skill again with "
-                           "`npx skills add` and --copy")
-        sys.path.insert(0, str(VENDOR))
+        archive = next((a for a in ARCHIVES if a.is_file()), None)
+        if archive is None:
+            raise Unusable(f"the instruments are neither installed nor in {ARCHIVES[-1]}: add the skill ml-debug, "
+                           f"which brings them (`npx skills add`), or {sys.executable} -m pip install traindx")
+        sys.path.insert(0, str(archive))
         origin = "bundled"
     _provide_toml()
     return origin
@@ -90,7 +91,7 @@ def diagnose(args: argparse.Namespace) -> tuple[int, Any]:
                               capture_output=True, text=True, encoding="utf-8", errors="replace", check=False)
         sys.stderr.write(done.stderr[-4000:])
         try:
-            return done.returncode, {"engine": " ".join(command), **json.loads(done.stdout)}
+            return done.returncode, {"engine": " ".join(command), **_facts_first(json.loads(done.stdout))}
         except ValueError:
             if done.returncode == 2:
                 return 2, None
@@ -100,24 +101,37 @@ def diagnose(args: argparse.Namespace) -> tuple[int, Any]:
 
 def _diagnose_bundled(args: argparse.Namespace) -> tuple[int, Any]:
     origin = use_instruments(args.bundled)
+    from traindx_tools.catalog.trust import how_often_right
     from traindx_tools.examine import examine
+    from traindx_tools.triage import timeline
 
     seen = examine(args.paths, symptom=args.symptom, stdin=sys.stdin.buffer.read() if "-" in args.paths else None)
     for note in seen.notes:
         say(note)
     verdict = seen.verdict
+    remarks = [f for f in seen.findings if f.severity.value == "info"]
     causes = verdict.causes if verdict.status == "diagnosis_complete" else ()
     steps = [s for h in verdict.hypotheses[:2] for s in (*h.mode.confirm, *h.mode.rule_out)]
     checks = [s.command.replace("PATH", " ".join(args.paths)) for s in steps if s.command]
+    # Facts in the order of time, then what is made of them; a fix is only in root_causes, where the cause is proven.
     return EXIT_CODES[verdict.status], {
         "engine": origin,
         "status": verdict.status,
+        "findings": [f.to_json() for f in (*timeline(seen.findings), *remarks)],
+        "first_lead": how_often_right(verdict.hypotheses),
         "reason": verdict.reason,
-        "root_causes": [_cause(h) for h in causes],
         "hypotheses": [_hypothesis(h) for h in verdict.hypotheses],
+        "root_causes": [_cause(h) for h in causes],
         "next_checks": list(dict.fromkeys(checks))[:8],
-        "findings": [f.to_json() for f in seen.findings],
     }
+
+
+def _facts_first(result: dict[str, Any]) -> dict[str, Any]:
+    """The result of `traindx diagnose --json`: what was seen comes first; a fix is for a proven cause alone."""
+    guesses = ("hypotheses", "root_causes", "quick_fixes", "next_checks")
+    if result.get("status") != "diagnosis_complete":
+        result = {**result, "quick_fixes": []}
+    return {**{k: v for k, v in result.items() if k not in guesses}, **{k: result[k] for k in guesses if k in result}}
 
 
 def _cause(found: Any) -> dict[str, Any]:
@@ -221,7 +235,10 @@ def explain(args: argparse.Namespace) -> tuple[int, Any]:
     from traindx_tools.catalog.page import mode_page, rule_page
     from traindx_tools.rules import all_rules
 
-    rules, modes = all_rules(), load_catalog()
+    modes = load_catalog()
+    if not args.list and args.name is not None and args.name.lower() in modes:
+        return 0, {"name": args.name.lower(), "page": mode_page(modes[args.name.lower()])}
+    rules = all_rules()
     if args.list and args.name:
         word = args.name.lower()
         return 0, {"rules": {k: m.rule.title for k, m in rules.items() if word in f"{k} {m.rule.title}".lower()},
@@ -230,8 +247,6 @@ def explain(args: argparse.Namespace) -> tuple[int, Any]:
         return 0, {"rules": {k: m.rule.name for k, m in rules.items()}, "failure_modes": sorted(modes)}
     if args.name.upper() in rules:
         return 0, {"name": args.name.upper(), "page": rule_page(rules[args.name.upper()])}
-    if args.name.lower() in modes:
-        return 0, {"name": args.name.lower(), "page": mode_page(modes[args.name.lower()])}
     raise Unusable(f"no rule and no failure mode is called '{args.name}': `explain --list` shows all")
 
 

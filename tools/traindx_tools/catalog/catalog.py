@@ -12,11 +12,11 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from traindx_tools.catalog.condition import Condition
 from traindx_tools.catalog.precision import COUNTER_ROLES, ROLES, load_precision
+from traindx_tools.catalog.shipped import shipped, toml_below
 from traindx_tools.domains import DOMAINS
 from traindx_tools.errors import CatalogError
 from traindx_tools.finding import Bearing, Finding, Severity
@@ -26,7 +26,10 @@ if sys.version_info >= (3, 11):
 else:  # pragma: no cover - the oldest supported Python only
     import tomli as tomllib
 
-MODES = Path(__file__).parent / "modes"
+if TYPE_CHECKING:
+    from importlib.abc import Traversable
+
+MODES = shipped("modes")
 
 FAMILIES = frozenset({
     "nan_inf", "divergence", "not_learning", "wrong_target", "lr_schedule", "grad_accumulation", "amp_order",
@@ -39,7 +42,7 @@ SYMPTOMS = frozenset({
 })  # fmt: skip
 """What a person sees. Modes that share a symptom compete for it."""
 
-EFFECTS = Path(__file__).with_name("effects.toml")
+EFFECTS = shipped("effects.toml")
 
 
 @dataclass(frozen=True)
@@ -295,10 +298,10 @@ def parse_mode(data: Mapping[str, Any]) -> FailureMode:
     )
 
 
-def load_modes(folder: Path) -> dict[str, FailureMode]:
+def load_modes(folder: Traversable) -> dict[str, FailureMode]:
     """Every failure mode below a folder by id. Raises CatalogError that names the file and what is wrong in it."""
     modes: dict[str, FailureMode] = {}
-    for path in sorted(folder.rglob("*.toml")):
+    for path in toml_below(folder):
         try:
             mode = parse_mode(tomllib.loads(path.read_text(encoding="utf-8")))
         except (CatalogError, tomllib.TOMLDecodeError, ValueError, KeyError, TypeError) as error:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from functools import lru_cache
-from pathlib import Path
 
+from traindx_tools.catalog.shipped import shipped
 from traindx_tools.finding import Finding
 
 if sys.version_info >= (3, 11):
@@ -14,7 +14,7 @@ if sys.version_info >= (3, 11):
 else:  # pragma: no cover - the oldest supported Python only
     import tomli as tomllib
 
-TABLE = Path(__file__).with_name("observations.toml")
+TABLE = shipped("observations.toml")
 
 
 @lru_cache(maxsize=1)

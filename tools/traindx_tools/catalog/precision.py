@@ -17,9 +17,9 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
+from traindx_tools.catalog.shipped import shipped
 from traindx_tools.errors import CatalogError
 from traindx_tools.finding import Bearing
 
@@ -28,7 +28,7 @@ if sys.version_info >= (3, 11):
 else:  # pragma: no cover - the oldest supported Python only
     import tomli as tomllib
 
-TABLE = Path(__file__).with_name("precision.toml")
+TABLE = shipped("precision.toml")
 
 ROLES = ("cause", "sign", "companion", "hint")
 """What an observation is for a mode that it speaks for, the nearest first."""

@@ -43,7 +43,9 @@ def default_folder() -> Path | None:
 def engine() -> str:
     """A digest of the auditor: its version, its source and the Python that parses."""
     digest = hashlib.sha256(f"{__version__} {sys.version_info[:2]}".encode())
-    for source in sorted(Path(__file__).parent.rglob("*.py")):
+    # In an archive no file of the package can be listed as one: the archive itself is the source.
+    archive = getattr(globals().get("__loader__"), "archive", None)
+    for source in [Path(archive)] if archive else sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(source.read_bytes())
     return digest.hexdigest()
 
