@@ -352,7 +352,8 @@ TOOLS: dict[str, Tool] = {t.name: t for t in (
          asked.ExamineData, examine_data, "min_severity, fewer paths"),
     Tool("jaxpr", "What a JAX function became",
          "The jaxpr of a JAX function in few lines: what each line became, loops, keys used twice, unguarded "
-         "logarithms and divisions, what cuts gradients. Importing the file executes it: only where the server runs with --run.",
+         "logarithms and divisions, what cuts gradients. Importing the file executes it: only where the server runs "
+         "with --run.",
          asked.Jaxpr, jaxpr, "a smaller function", executes=True),
     Tool("replay_batch", "The batch a program failed on",
          "The batch that `traindx run` kept when a program failed, checked on the CPU: which index or label lies "
