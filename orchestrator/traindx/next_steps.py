@@ -67,10 +67,11 @@ def _session(report: Report) -> Iterator[str]:
     target = _one_path(report)
     if report.status != "diagnosis_complete" or target is None:
         return
-    agreed = report.trial_run.how.command if report.trial_run is not None else None
-    training = agreed or report.places.training_command
     from traindx.diagnose import typed
+    from traindx.verify import shown
 
+    agreed = report.trial_run.how.command if report.trial_run is not None else None
+    training = shown(agreed) if agreed else report.places.training_command
     verify = f" --verify {typed([training])}" if training else ""
     yield f"traindx debug {target}{verify}"
 

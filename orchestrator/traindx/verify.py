@@ -359,7 +359,7 @@ def judge(diagnosis: Diagnosis, verify: Verify, outcomes: Sequence[Outcome], bef
         passed=False, result="failed" if reasons else "passed_effect_not_shown",
         reasons=tuple(dict.fromkeys(reasons)) or (good,), notes=tuple(dict.fromkeys(notes)),
         table=table(before, after[-1]) if after else (),
-        command=None if verify.command is None else _shown(verify.command),
+        command=None if verify.command is None else shown(verify.command),
         exit_code=last.exit_code if last else None, timed_out=any(o.timed_out for o in outcomes),
         seconds=sum(o.seconds for o in outcomes),
         output=(last.folder / "output.log").relative_to(session).as_posix() if last else None,
@@ -376,7 +376,8 @@ def _seen_instead_of_steps(before: NewRun, after: NewRun) -> str:
     return f", {moved[0]}; it counts no steps" if moved else "; it counts no steps and shows no metric that improved"
 
 
-def _shown(command: str | tuple[str, ...]) -> str:
+def shown(command: str | tuple[str, ...]) -> str:
+    """The command as it is typed."""
     import shlex
 
     return command if isinstance(command, str) else shlex.join(command)

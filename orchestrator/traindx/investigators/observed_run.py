@@ -16,6 +16,7 @@ from pathlib import Path
 from traindx.diagnose import Report
 from traindx.investigators.base import Case
 from traindx.rerun import DEFAULT_TIMEOUT, joined, with_rerun
+from traindx.verify import shown
 from traindx_tools.errors import TraindxError
 from traindx_tools.finding import Finding
 
@@ -40,15 +41,16 @@ def with_observed_run(report: Report, case: Case, *, may_run: bool) -> Report:
 
 def _observed(report: Report, case: Case, folder: Path) -> tuple[Sequence[Finding], str]:
     """What the run adds, and one sentence about it."""
-    assert case.verify is not None
+    assert case.verify is not None and case.verify.command is not None
+    command = shown(case.verify.command)
     timeout = min(case.verify.timeout or DEFAULT_TIMEOUT, max(case.seconds_left * SHARE_OF_TIME, 1.0))
     known = {(f.rule, str(f.where), f.statement) for f in report.seen.findings}
     try:
-        after = with_rerun(report, case.verify.command, case.workspace, folder, timeout)
+        after = with_rerun(report, command, case.workspace, folder, timeout)
     except (TraindxError, OSError) as error:
-        return (), f"`{case.verify.command}` was not run under the instruments: {error}"
+        return (), f"`{command}` was not run under the instruments: {error}"
     new = [f for f in after.seen.findings if (f.rule, str(f.where), f.statement) not in known]
-    return new, after.remarks[-1] if after.remarks else f"`{case.verify.command}` was run again in a copy"
+    return new, after.remarks[-1] if after.remarks else f"`{command}` was run again in a copy"
 
 
 def _keep(folder: Path, seen: Sequence[Finding], note: str) -> None:
