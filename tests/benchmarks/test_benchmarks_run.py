@@ -15,6 +15,7 @@ BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 SMALL = {
     "audit_false_alarms.py": (["--small"], "alarms at high or above", (0,)),
     "audit_peers.py": (["--small"], "| traindx audit |", (0,)),
+    "data_speed.py": (["1"], "npy", (0,)),
     "first_sight.py": (["{cases}", "--set", "small", "--level", "log", "--out", "{out}"], "right first", (0,)),
     "hook_latency.py": (["1"], "limit 60 ms", (0, 1)),
     "jax_origins.py": (["--only", "log_of_zero"], "exact equation and line: 1/1", (0,)),
@@ -23,6 +24,7 @@ SMALL = {
     "nonfinite_origins.py": (["--only", "log_of_zero"], "exact operation and line: 1/1", (0,)),
     "public_programs.py": ([], "", (0,)),
     "read_speed.py": (["0.02"], "diagnose", (0,)),
+    "skill_cost.py": ([], "tokens in", (0, 1)),
     "startup.py": (["1"], "traindx --help", (0,)),
     "symptoms_understood.py": (["{cases}"], "1", (0,)),
     "torch_overhead.py": (["--pairs", "2", "--model", "mlp", "--only", "sentinel"], "traindx sentinel", (0, 1)),

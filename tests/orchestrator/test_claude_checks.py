@@ -105,10 +105,10 @@ SOURCE = Proven("b", "documented", True, "source", "lr.too-high", "", "lr.too-hi
 
 
 @pytest.mark.parametrize(("proven", "odds"), [
-    ([], 0.0), ([line()], 1.5), ([line(), line()], 1.5), ([line(), line("b")], 2.5), ([SOURCE], 0.5),
+    ([], 0.0), ([line()], 1.5), ([line(), line()], 1.5), ([line(), line("b")], 3.5), ([SOURCE], 0.5),
     ([line(), SOURCE], 2.5), ([line(place="log.txt:3")], 0.5), ([line(supports=False)], -1.5),
     ([line(), line(place="train.py:9", supports=False)], 0.0),
-    ([line(place=f"train.py:{n}") for n in range(50)], 3.0), ([line(kind="evidence")], 0.0),
+    ([line(place=f"train.py:{n}") for n in range(50)], 4.0), ([line(kind="evidence")], 0.0),
 ])
 def test_claims_weigh_little_and_each_place_once(proven: list[Proven], odds: float):
     assert weighing.moved(proven) == pytest.approx(odds)

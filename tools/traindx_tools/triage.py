@@ -200,16 +200,17 @@ def _unsupported(mode: FailureMode, confidence: float) -> Hypothesis:
     return Hypothesis(told, PRIOR, confidence, (), (), claim, issue, mechanism, None)
 
 
-def _before(one: Hypothesis) -> tuple[float, int, int, float, tuple[int, ...], float, str]:
+def _before(one: Hypothesis) -> tuple[float, int, int, float, tuple[int, ...], int, float, str]:
     """The order of hypotheses: the surest first; of proven ones the one that explains the worst that was seen.
 
-    Of equals the one first of which the findings are nearer signs.
+    Of equals the one first of which the findings are nearer signs, and then the one that asked for more to be so.
     """
     sure = share(one.score, one.rivals) if one.rivals else one.confidence
     nearest = tuple(sorted(ROLES.index(w.role) if w.role in ROLES else len(ROLES) for w in one.speaks_for))
     weak = one.confidence < WEAK
     return (-WEAK if weak else -round(min(one.confidence, PROVEN), 6), -one.seen if one.confidence >= PROVEN else 0,
-            -one.explained if weak else 0, -round(sure, 3), nearest, -one.score, one.mode.id)
+            -one.explained if weak else 0, -round(sure, 3), nearest,
+            -sum(w.conditions for w in one.speaks_for), -one.score, one.mode.id)
 
 
 def _causes_first(ordered: Sequence[Hypothesis]) -> list[Hypothesis]:

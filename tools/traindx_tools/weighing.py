@@ -22,6 +22,8 @@ class Weighed:
     note: str = ""
     role: str = ""
     """What it is for the mode: one of `precision.ROLES`, or of `COUNTER_ROLES`."""
+    conditions: int = 0
+    """How many conditions on the measured values it had to meet."""
 
     @property
     def strength(self) -> Strength:
@@ -99,7 +101,8 @@ def matched(entries: Iterable[Speaks], findings: Sequence[Finding], words: str) 
         found = [f for f in findings if entry.matches(f)] if entry.counts(rules, words) else []
         if found:
             best = max(found, key=lambda f: (min(f.strength.cap, entry.bearing_of(f).cap), f.severity.rank, -onset(f)))
-            out.append(Weighed(best, entry.weight_of(best), entry.bearing_of(best), entry.note, entry.role))
+            out.append(Weighed(best, entry.weight_of(best), entry.bearing_of(best), entry.note, entry.role,
+                               len(entry.when)))
     return sorted(out, key=_telling)
 
 

@@ -41,7 +41,8 @@ def with_observed_run(report: Report, case: Case, *, may_run: bool) -> Report:
 
 def _observed(report: Report, case: Case, folder: Path) -> tuple[Sequence[Finding], str]:
     """What the run adds, and one sentence about it."""
-    assert case.verify is not None and case.verify.command is not None
+    assert case.verify is not None
+    assert case.verify.command is not None
     command = shown(case.verify.command)
     timeout = min(case.verify.timeout or DEFAULT_TIMEOUT, max(case.seconds_left * SHARE_OF_TIME, 1.0))
     known = {(f.rule, str(f.where), f.statement) for f in report.seen.findings}

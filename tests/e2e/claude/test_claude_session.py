@@ -48,7 +48,7 @@ async def test_from_the_symptom_to_a_verified_fix(work: Path, settings: Callable
     assert diagnosis is not None
     ours = [e for e in diagnosis.evidence if e.source == "read by data-flow-tracer"]
     assert [(e.place, e.value, e.strength) for e in ours] == [
-        (f"train.py:{line_of(work, LINE)}", LINE.strip(), "circumstantial")]
+        (f"train.py:{line_of(work, LINE)}", LINE.strip(), "derived")]
     assert "4 claims of specialists did not stand the check" in diagnosis.root_cause
     assert "a probability of one before the first bad step (looked for, not seen)" in diagnosis.root_cause
     assert diagnosis.confidence <= 0.97

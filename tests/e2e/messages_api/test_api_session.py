@@ -52,7 +52,7 @@ async def test_from_the_symptom_to_a_verified_fix(work: Path, settings: Made) ->
     assert result.diagnosis is not None
     ours = [e for e in result.diagnosis.evidence if e.source == "read by data-flow-tracer"]
     assert [(e.place, e.value, e.strength) for e in ours] == [
-        (f"train.py:{line_of(work, LINE)}", LINE.strip(), "circumstantial")]
+        (f"train.py:{line_of(work, LINE)}", LINE.strip(), "derived")]
     assert "4 claims of specialists did not stand the check" in result.diagnosis.root_cause
 
 

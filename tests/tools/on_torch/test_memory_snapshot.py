@@ -236,7 +236,7 @@ def grown(*counts):
             for i, n in enumerate(counts)]
 
 
-@pytest.mark.parametrize(("counts", "strength"), [((2, 20), "companion"), ((2, 10, 30), "sign")])
+@pytest.mark.parametrize(("counts", "bearing"), [((2, 20), "companion"), ((2, 10, 30), "sign")])
 def test_a_line_that_holds_more_each_time(counts, bearing):
     values = grown(*counts)
     found = [f for f in findings_of([(str(i), from_plain(v)) for i, v in reversed(list(enumerate(values)))])
@@ -258,7 +258,7 @@ def test_devices_are_told_apart():
 def test_diagnose_reads_it_beside_a_log(tmp_path):
     path = written(tmp_path, IN_PIECES)
     seen = examine([path])
-    assert seen.verdict.causes[0].mode.id == "mem.fragmentation"
+    assert seen.verdict.hypotheses[0].mode.id == "mem.fragmentation"
     log = tmp_path / "train.log"
     log.write_text("".join(f"step {i} loss {2 - i / 100:.3f}\n" for i in range(50)))
     path.write_bytes(b"\x80\x04}\x8c\x08segmentsc__builtin__\neval\n.")

@@ -1,8 +1,8 @@
 """Confidence by the engine's arithmetic on checked evidence; what a model says of its own certainty is not asked.
 
 To the log-odds that triage gave a failure mode, checked claims add or take a little: a line of code 1.5, a line of a
-log 0.5, a documented case 0.5; 1.0 more where two specialists name the same line, 0.5 where a documented case and a
-line of code meet. All claims together move a mode by at most 3.0, and a mode that no instrument speaks for is not
+log 0.5, a documented case 0.5; 2.0 more where two specialists name the same line, 0.5 where a documented case and a
+line of code meet. All claims together move a mode by at most 4.0, and a mode that no instrument speaks for is not
 moved: the models decide where instruments left it open, and make no diagnosis alone.
 """
 
@@ -23,8 +23,8 @@ CODE_LINE = 1.5
 LOG_LINE = 0.5
 SOURCE = 0.5
 BOTH = 0.5
-AGREED = 1.0
-MOST = 3.0
+AGREED = 2.0
+MOST = 4.0
 CODE = frozenset({".py", ".ipynb", ".yaml", ".yml", ".toml", ".cfg", ".ini", ".sh"})
 """Suffixes of files that say what is done, not what came of it."""
 
