@@ -207,6 +207,12 @@ def _untold(old: Report, new: Report, missing: frozenset[str]) -> str:
             "first time: it has to run longer to tell")
 
 
+def _never_trained_here(old: Report, new: Report, rerun: Rerun) -> bool:
+    """Whether the run failed before it trained, where the person's own run did train: that is of this machine."""
+    trained = [any(len(s) for s in r.seen.run.series) for r in (old, new)]
+    return rerun.outcome.exit_code not in (0, None) and trained == [True, False]
+
+
 def with_rerun(old: Report, command: str, workspace: Path, folder: Path, timeout: float = DEFAULT_TIMEOUT) -> Report:
     """The old diagnosis together with what a new run shows, and a note on whether it was reproduced.
 
@@ -220,6 +226,8 @@ def with_rerun(old: Report, command: str, workspace: Path, folder: Path, timeout
         note = f"`{command}` was run again in a copy and {rerun.ended}; nothing of it could be read: {error}"
         return replace(joined(old, rerun.seen, 0), remarks=(*old.remarks, note))
     note = f"{compare(old, new, rerun)} It was {find_sandbox().said}."
+    if _never_trained_here(old, new, rerun):
+        return replace(old, remarks=(*old.remarks, note))
     silent = not _serious(old.seen.findings)
     on_log = [f for f in new.seen.findings if silent and f.rule[0] == "L"]
     better = joined(old, (*rerun.seen, *on_log), new.seen.records if silent else 0)

@@ -235,6 +235,18 @@ def test_a_rerun_gives_a_run_without_a_log_one(tmp_path: Path, capsys: pytest.Ca
     assert "learning rate is too high" in json.loads(out)["hypotheses"][0]["issue"]
 
 
+def test_an_error_before_training_here_is_none_of_a_run_that_trained(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    workspace = tmp_path / "work"
+    workspace.mkdir()
+    (workspace / "train.py").write_text("import no_such_library\n")
+    (workspace / "log.txt").write_text("".join(f"step {i} loss {2.3 * 0.97 ** i:.4f}\n" for i in range(60)))
+    _, out, _ = run("diagnose", str(workspace), "--run", f"{sys.executable} train.py", "--json", capsys=capsys)
+    result = json.loads(out)
+    assert not any("version" in h["issue"] for h in result["hypotheses"])
+    assert not any(f["rule"] == "L524" for f in result["findings"])
+
+
 def test_a_rerun_that_hangs_is_stopped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "log.txt").write_text(DIVERGING)
