@@ -89,7 +89,7 @@ WORKERS = ("python3 -c \"import multiprocessing as m, time; p=m.Process(target=t
 @pytest.mark.parametrize(("command", "expected"), [
     ("timeout 1 sleep 60; echo $?", "124"), ("sleep 60 & kill $!; wait $!; echo $?", "143"),
     ("kill -0 $$; echo $?", "0"), (WORKERS, "-15"),
-    ("python3 -c \"import os; os.truncate(os.environ['TMPDIR'], 0)\"; f=$TMPDIR/t; echo abc > $f; truncate -s 1 $f; "
+    ("python3 -c \"import os; os.truncate(os.environ['TMPDIR'], 0)\"; f=$TMPDIR/t$$; echo abc > $f; truncate -s 1 $f; "
      "chmod 600 $f; wc -c < $f; rm $f", "1")])
 def test_what_a_command_does_to_its_own_is_let(older: ClosedGate, command: str, expected: str) -> None:
     if _answers(older) == 0:
