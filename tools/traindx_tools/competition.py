@@ -48,11 +48,6 @@ class Candidate:
         """What each finding adds to it, by the finding's identity."""
         return {id(w.finding): w.weight for w in (*self.pro, *self.con, *self.through)}
 
-    @property
-    def lead(self) -> Weighed:
-        """The finding that carries it."""
-        return self.pro[0]
-
     def seen_apart_from(self, other: Candidate) -> bool:
         """Whether the cause was seen in the run by something that tells nothing of the other."""
         return any(w.in_run and w.bearing is Bearing.CAUSE and id(w.finding) not in other.gains for w in self.pro)
@@ -69,11 +64,11 @@ class Candidate:
     def credit(self, rival: Candidate) -> float:
         """What the rival gains by evidence that this mode does not account for, in log-odds."""
         total = 0.0
-        shared = None if _alike(self, rival) else self.lead.finding
+        shared = None if _alike(self, rival) else {id(w.finding) for w in self.pro}
         for w in (*rival.pro, *rival.con, *rival.through):
             if w.weight > 0.0 and w.strength is Strength.GUESSED:
                 continue  # a guess makes no hypothesis, so it argues none away
-            if shared is not None and w.finding is not shared:
+            if shared is not None and id(w.finding) not in shared:
                 continue  # what it explains besides is no business of this mode
             mine = self.gains.get(id(w.finding))
             if mine is None and self.predicts(w):
@@ -86,14 +81,14 @@ def compete(one: Candidate, other: Candidate) -> bool:
     """Whether two modes are rivals.
 
     An effect and its cause are none, and neither are two causes each of which was seen in the run by something of its
-    own: a program can have two faults. One that also explains what the first rests on is a rival, whatever it looks
+    own: a program can have two faults. One that also explains some of what the first rests on is a rival, whatever it looks
     like: one fact has one cause.
     """
     if other.mode.id in one.mode.causes or one.mode.id in other.mode.causes:
         return False
     if one.seen_apart_from(other) and other.seen_apart_from(one):
         return False
-    return _alike(one, other) or id(one.lead.finding) in other.gains
+    return _alike(one, other) or any(id(w.finding) in other.gains for w in one.pro)
 
 
 def _alike(one: Candidate, other: Candidate) -> bool:
