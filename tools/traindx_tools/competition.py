@@ -81,8 +81,8 @@ def compete(one: Candidate, other: Candidate) -> bool:
     """Whether two modes are rivals.
 
     An effect and its cause are none, and neither are two causes each of which was seen in the run by something of its
-    own: a program can have two faults. One that also explains some of what the first rests on is a rival, whatever it looks
-    like: one fact has one cause.
+    own: a program can have two faults. One that also explains some of what the first rests on is a rival, whatever it
+    looks like: one fact has one cause.
     """
     if other.mode.id in one.mode.causes or one.mode.id in other.mode.causes:
         return False
