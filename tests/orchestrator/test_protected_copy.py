@@ -12,7 +12,7 @@ from traindx.protected_copy import CopyRefused, copy_into, in_copy
 
 @pytest.fixture
 def work(tmp_path: Path) -> Path:
-    root = tmp_path / "work"
+    root = tmp_path / "project"
     for folder in ("env", "data", ".git", "scratch/debug/s", "scratch/notes", "venv/bin"):
         (root / folder).mkdir(parents=True)
     for name in ("train.py", "env/__init__.py", "data/x.csv", ".git/HEAD", "scratch/debug/s/journal.jsonl",
@@ -65,9 +65,9 @@ def test_large_files_are_linked_only_where_they_are_protected(work: Path, tmp_pa
 
 def test_the_workspaces_own_path_in_a_command_leads_into_the_copy(tmp_path: Path) -> None:
     copy = tmp_path / "copy"
-    assert in_copy(f"cd {tmp_path}/work && python train.py", tmp_path / "work", copy) == (
+    assert in_copy(f"cd {tmp_path}/project && python train.py", tmp_path / "project", copy) == (
         f"cd {copy} && python train.py")
-    assert in_copy(f"python {tmp_path}/work2/train.py", tmp_path / "work", copy) == f"python {tmp_path}/work2/train.py"
-    inside = tmp_path / "work/scratch/debug/copy"
-    assert in_copy(f"{tmp_path}/work/run", tmp_path / "work", inside) == f"{inside}/run"
-    assert in_copy(("python", f"{tmp_path}/work/train.py"), tmp_path / "work", copy) == ("python", f"{copy}/train.py")
+    assert in_copy(f"python {tmp_path}/project2/train.py", tmp_path / "project", copy) == f"python {tmp_path}/project2/train.py"
+    inside = tmp_path / "project/scratch/debug/copy"
+    assert in_copy(f"{tmp_path}/project/run", tmp_path / "project", inside) == f"{inside}/run"
+    assert in_copy(("python", f"{tmp_path}/project/train.py"), tmp_path / "project", copy) == ("python", f"{copy}/train.py")
