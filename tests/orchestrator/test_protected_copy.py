@@ -64,10 +64,9 @@ def test_large_files_are_linked_only_where_they_are_protected(work: Path, tmp_pa
 
 
 def test_the_workspaces_own_path_in_a_command_leads_into_the_copy(tmp_path: Path) -> None:
-    copy = tmp_path / "copy"
-    assert in_copy(f"cd {tmp_path}/project && python train.py", tmp_path / "project", copy) == (
-        f"cd {copy} && python train.py")
-    assert in_copy(f"python {tmp_path}/project2/train.py", tmp_path / "project", copy) == f"python {tmp_path}/project2/train.py"
-    inside = tmp_path / "project/scratch/debug/copy"
-    assert in_copy(f"{tmp_path}/project/run", tmp_path / "project", inside) == f"{inside}/run"
-    assert in_copy(("python", f"{tmp_path}/project/train.py"), tmp_path / "project", copy) == ("python", f"{copy}/train.py")
+    copy, home = tmp_path / "copy", tmp_path / "project"
+    assert in_copy(f"cd {home} && python train.py", home, copy) == f"cd {copy} && python train.py"
+    assert in_copy(f"python {home}2/train.py", home, copy) == f"python {home}2/train.py"
+    inside = home / "scratch/debug/copy"
+    assert in_copy(f"{home}/run", home, inside) == f"{inside}/run"
+    assert in_copy(("python", f"{home}/train.py"), home, copy) == ("python", f"{copy}/train.py")
