@@ -29,6 +29,10 @@ MOST = 500.0
 """Log-odds beyond which nothing is surer: exp() stays finite."""
 
 
+DIGITS = 6
+"""Decimal places of a confidence: far finer than it is known, far coarser than the rounding of sums."""
+
+
 @dataclass(frozen=True)
 class Candidate:
     """A mode with what speaks for it and against it; `through`: what speaks for effects that it causes."""
@@ -105,6 +109,6 @@ def rivals_of(one: Candidate, others: Sequence[Candidate]) -> dict[str, float]:
 
 
 def share(score: float, rivals: Mapping[str, float]) -> float:
-    """exp(score) beside its rivals, 0 to 1."""
+    """exp(score) beside its rivals, 0 to 1, to DIGITS: equals are equal in whatever order their rivals were added up."""
     own = math.exp(min(score, MOST))
-    return own / (own + sum(rivals.values()))
+    return round(own / math.fsum((own, *rivals.values())), DIGITS)

@@ -208,7 +208,7 @@ def _before(one: Hypothesis) -> tuple[float, int, int, float, tuple[int, ...], i
     sure = share(one.score, one.rivals) if one.rivals else one.confidence
     nearest = tuple(sorted(ROLES.index(w.role) if w.role in ROLES else len(ROLES) for w in one.speaks_for))
     weak = one.confidence < WEAK
-    return (-WEAK if weak else -round(min(one.confidence, PROVEN), 6), -one.seen if one.confidence >= PROVEN else 0,
+    return (-WEAK if weak else -min(one.confidence, PROVEN), -one.seen if one.confidence >= PROVEN else 0,
             -one.explained if weak else 0, -round(sure, 3), nearest,
             -sum(w.conditions for w in one.speaks_for), -one.score, one.mode.id)
 
