@@ -23,7 +23,8 @@ _NAME = re.compile(r"[a-z][a-z0-9-]*")
 class Change:
     """`name` of an intervention and its options; "" is the control.
 
-    As text: `NAME`, or `NAME:key=value,key=value` (`learning-rate:times=0.1`, `set:optim.lr=1e-4`, `env:OMP_NUM_THREADS=1`).
+    As text: `NAME`, or `NAME:key=value,key=value`: `learning-rate:times=0.1`, `set:optim.lr=1e-4`,
+    `env:OMP_NUM_THREADS=1`.
     """
 
     name: str = ""
@@ -51,7 +52,8 @@ class Change:
 
 
 def parse_change(text: str) -> Change:
-    """The change that a text names. Raises BadUsage for a text of another form; the table knows which names there are."""
+    """The change that a text names; the table knows which names there are. Raises BadUsage for a text of another form.
+    """
     name, _, rest = text.strip().partition(":")
     if not _NAME.fullmatch(name):
         raise BadUsage(f"{text!r} names no change: expected NAME or NAME:key=value,key=value, as in "
