@@ -33,11 +33,11 @@ class Controls:
 
 def run_controls(oracle: Oracle, good: Items, bad: Items, words: tuple[str, str] = ("good", "bad")) -> Controls:
     """Runs both ends. Leaves the rates of a symptom that comes and goes in the oracle. Raises OutOfRuns."""
-    trials = [oracle.trials(end, FIRST_RUNS) for end in (good, bad)]
+    trials = oracle.trials(good, FIRST_RUNS), oracle.trials(bad, FIRST_RUNS)
     if all(len({t.shown for t in one}) == 1 for one in trials):
         return _steady(*trials, words)
-    trials = [oracle.trials(end, MORE_RUNS) for end in (good, bad)]
-    counted = [(_count(one, Shown.FAIL), _count(one, Shown.PASS)) for one in trials]
+    trials = oracle.trials(good, MORE_RUNS), oracle.trials(bad, MORE_RUNS)
+    counted = _counted(trials[0]), _counted(trials[1])
     rates = rates_of(*counted) if all(sum(c) >= MORE_RUNS // 2 for c in counted) else None
     if rates is None:
         told = " and ".join(f"in {f} of {len(t)} {w} runs" for (f, _), t, w in
@@ -53,8 +53,8 @@ def run_controls(oracle: Oracle, good: Items, bad: Items, words: tuple[str, str]
 
 def more_controls(oracle: Oracle, good: Items, bad: Items) -> Controls:
     """Runs both ends as often as it takes to tell their rates, where a run said otherwise than the same one before."""
-    trials = [oracle.trials(end, MORE_RUNS) for end in (good, bad)]
-    counted = [(_count(one, Shown.FAIL), _count(one, Shown.PASS)) for one in trials]
+    trials = oracle.trials(good, MORE_RUNS), oracle.trials(bad, MORE_RUNS)
+    counted = _counted(trials[0]), _counted(trials[1])
     rates = rates_of(*counted)
     if rates is None:
         return Controls(*trials, status="noise", problem="the symptom comes and goes by itself: that is noise")
@@ -75,8 +75,9 @@ def bad_alone(oracle: Oracle, bad: Items, word: str) -> Controls:
     return Controls((), trials, status=status, problem=f"the {word} run does not show the symptom each time ({said})")
 
 
-def _count(trials: tuple[Trial, ...], shown: Shown) -> int:
-    return sum(t.shown is shown for t in trials)
+def _counted(trials: tuple[Trial, ...]) -> tuple[int, int]:
+    """How many failed and how many passed."""
+    return sum(t.shown is Shown.FAIL for t in trials), sum(t.shown is Shown.PASS for t in trials)
 
 
 def _steady(good: tuple[Trial, ...], bad: tuple[Trial, ...], words: tuple[str, str]) -> Controls:
