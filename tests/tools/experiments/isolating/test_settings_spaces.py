@@ -99,7 +99,8 @@ def test_where_the_run_reads_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("suffix", "text", "said"), [
     (".json", "{", "no JSON"), (".yaml", "a: [", "no YAML"), (".toml", "a =", "no TOML"),
-    (".json", "[1]", "holds list"), (".yaml", "a: &x\n  b: *x\n", "no YAML"), (".json", "[" * 100_000, "nested too deeply"),
+    (".json", "[1]", "holds list"), (".yaml", "a: &x\n  b: *x\n", "no YAML"),
+    (".json", "[" * 100_000, "nested too deeply"),
 ])  # fmt: skip
 def test_broken_configurations(tmp_path: Path, suffix: str, text: str, said: str) -> None:
     good, bad = files(tmp_path, suffix, text, text)

@@ -73,7 +73,7 @@ def applied(good: Any, changes: Sequence[Difference]) -> Any:
 
 def _set(tree: Any, path: Path, value: Any) -> Any:
     if not path:
-        return copy.deepcopy(value)
+        return value if value is MISSING else copy.deepcopy(value)
     key, rest = path[0], path[1:]
     if isinstance(key, int):
         tree[key] = _set(tree[key], rest, value)
