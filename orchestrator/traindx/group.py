@@ -23,6 +23,7 @@ COMMANDS = {
     "data": "What data files hold: extremes, odd shards, label maps, leaks, damage.",
     "weights": "Read checkpoints and list what is wrong in them, nothing executed.",
     "run": "Run a training command with instruments attached, no change to its code.",
+    "isolate": "Between a good and a bad run: the smallest difference that matters.",
     "jaxpr": "What a JAX function became when it was traced, in few lines.",
     "replay": "Check the batch that a program failed on: which index, where, in which table.",
     "explain": "The page of a rule (L204) or a failure mode (lr.too-high).",

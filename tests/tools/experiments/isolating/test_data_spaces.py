@@ -156,7 +156,8 @@ def states(torch: Any, folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 def test_tensors_of_torch_checkpoints_are_exchanged_in_place(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     good, bad = states(torch, tmp_path)
-    moments: dict[str, Any] = {"state": {0: {"exp_avg": torch.ones(3), "step": torch.tensor(5.0)}}, "param_groups": [{"lr": 1.0}]}
+    first = {"exp_avg": torch.ones(3), "step": torch.tensor(5.0)}
+    moments: dict[str, Any] = {"state": {0: first}, "param_groups": [{"lr": 1.0}]}
     torch.save({"model": good, "optimizer": moments, "epoch": 1}, tmp_path / "good.pt")
     moments["state"][0]["exp_avg"] = torch.full((3,), 9.0)
     torch.save({"model": bad, "optimizer": moments, "epoch": 2}, tmp_path / "bad.pt")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -34,13 +34,20 @@ class RowsOfTwo:
         """Raises UnreadableInput or BadUsage."""
         target = target_of(command, workspace, (good, bad), "data", at)
         files = read_rows(good), read_rows(bad)
-        if type(files[0]) is not type(files[1]) or (isinstance(files[1], Arrays) and not _alike(*files)):
+        made = cls(*files, target, hashed(["rows", target.path, digest(good), digest(bad)]))
+        if not made.alike:
             raise BadUsage(f"{good} and {bad} do not hold rows of one kind: expected one format, arrays of the same "
                            "names, types and shapes")
         counts = files[0].count, files[1].count
-        note = () if counts[0] == counts[1] else (
-            f"the files have {counts[0]:,} and {counts[1]:,} rows: those that only the bad one has are tried",)
-        return cls(*files, target, hashed(["rows", target.path, digest(good), digest(bad)]), note)
+        note = f"the files have {counts[0]:,} and {counts[1]:,} rows: those that only the bad one has are tried"
+        return made if made.aligned else replace(made, notes=(note,))
+
+    @property
+    def alike(self) -> bool:
+        """Both hold rows of one kind, so that those of one can stand in the other."""
+        if type(self.good) is not type(self.bad):
+            return False
+        return not isinstance(self.bad, Arrays) or _alike(self.good, self.bad)
 
     @cached_property
     def aligned(self) -> bool:
