@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ import click
 from traindx_tools.errors import BadUsage
 
 if TYPE_CHECKING:
-    from traindx.isolation import Answer, Request
+    from traindx.isolation import Answer, EqualAnswer, Request
 
 CODES = """\b
 Exit codes: 0 the bad run is not bad here, or nothing differs; 1 the difference
@@ -29,11 +29,15 @@ CONDITIONS = """\b
   timeout               not over after --timeout seconds
 
 """
+CODES_OF_RUNS = """\b
+Exit codes: 0 all runs were equal, 1 they part (where, and what removes it),
+2 bad usage, 3 undecided (the command fails, or the budget is spent).
+"""
 EPILOG = CONDITIONS + "\n" + CODES
 
 
-def _options() -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The options that the kinds of difference share."""
+def _options(symptom: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The options that the kinds of difference share; without a symptom two of them make no sense."""
     kinds = [
         click.option("--run", "run", metavar="CMD", default="",
                      help="Your consent to run CMD again and again, in copies of the workspace."),
@@ -51,11 +55,17 @@ def _options() -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     ]
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(kinds):
-            function = option(function)
+        for number, option in reversed(list(enumerate(kinds))):
+            function = option(function) if symptom or number not in (1, 3) else function
         return function
 
     return add
+
+
+def _say_runs(answer: EqualAnswer, as_json: bool) -> int:
+    from traindx.isolation.words import lines_of_runs
+
+    return _print(answer.to_json(), lines_of_runs(answer), as_json, answer.result.exit_code)
 
 
 def _request(run: str, fails_if: tuple[str, ...], workspace: Path, at: str | None, budget: int, timeout: float,
@@ -70,14 +80,19 @@ def _request(run: str, fails_if: tuple[str, ...], workspace: Path, at: str | Non
 
 def _say(answer: Answer, as_json: bool) -> int:
     from traindx.isolation.words import lines_of
+
+    return _print(answer.to_json(), lines_of(answer), as_json, answer.exit_code)
+
+
+def _print(told: dict[str, Any], lines: Iterable[str], as_json: bool, code: int) -> int:
     from traindx.safe_text import line
 
     if as_json:
-        click.echo(json.dumps(answer.to_json(), indent=1, allow_nan=False))
+        click.echo(json.dumps(told, indent=1, allow_nan=False))
     else:
-        for text in lines_of(answer):
+        for text in lines:
             click.echo(" " * (len(text) - len(text.lstrip())) + line(text))
-    return answer.exit_code
+    return code
 
 
 @click.group("isolate", epilog=CODES)
@@ -151,3 +166,18 @@ def weights(good: Path, bad: Path, as_json: bool, **options: Any) -> int:
     from traindx.isolation import isolate_weights
 
     return _say(isolate_weights(good, bad, _request(**options)), as_json)
+
+
+@command.command("runs", epilog=CODES_OF_RUNS)
+@click.option("--steps", type=int, default=100, show_default=True, help="Optimizer steps (calls for JAX) to record.")
+@_options(symptom=False)
+def runs(steps: int, as_json: bool, **options: Any) -> int:
+    """Where two runs of one command part that should be equal, and which of seeds, workers, threads and deterministic
+    kernels makes them equal.
+
+    \b
+    traindx isolate runs --run 'python train.py --steps 50'
+    """
+    from traindx.isolation import isolate_runs
+
+    return _say_runs(isolate_runs(_request(fails_if=(), at=None, **options), steps), as_json)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from traindx.isolation.equal import EqualAnswer
 from traindx.isolation.search import Answer, Level
 from traindx_tools.experiments.isolating.isolate import Isolated
 from traindx_tools.experiments.isolating.outcomes import Shown
+from traindx_tools.experiments.isolating.parting.equal_runs import Arm
 
 MOST_NAMED = 12
 
@@ -69,3 +71,46 @@ def _cost(result: Isolated) -> str:
 def _joined(labels: Sequence[str]) -> str:
     told = "; ".join(labels[:MOST_NAMED])
     return told + (f"; ... and {len(labels) - MOST_NAMED:,} more" if len(labels) > MOST_NAMED else "")
+
+
+def lines_of_runs(answer: EqualAnswer) -> list[str]:
+    """Where runs part and what removes it, line by line."""
+    result = answer.result
+    lines = [_runs_headline(answer)]
+    if result.parting is not None:
+        lines += [f"  {result.parting.said}"]
+        lines += [f"  loss: {' / '.join(result.parting.losses)}"] if result.parting.losses else []
+        lines += [f"  around them differs: {x}" for x in result.parting.surroundings]
+    lines += [f"  with {' and '.join(arm.remedies)}: {_arm(arm)}" for arm in result.arms if arm.remedies]
+    if result.parting is not None and result.status == "parts":
+        lines.append(f"  {_removing(answer)}")
+    lines += [f"  note: {result.problem}"] if result.problem and result.status == "parts" else []
+    return [*lines, f"  {result.runs} runs; what they recorded is kept in {answer.folder}"]
+
+
+def _runs_headline(answer: EqualAnswer) -> str:
+    result = answer.result
+    if result.status == "equal":
+        what = f"bit for bit in {result.steps} steps" if result.steps else "in what they print; no step of torch or JAX"
+        return f"equal: {result.runs} runs of the command are equal {what}" + ("" if result.steps else " was recorded")
+    if result.status == "parts":
+        return "runs of the same command differ"
+    return f"{result.status}: {result.problem}"
+
+
+def _arm(arm: Arm) -> str:
+    if arm.problem:
+        return f"undecided, {arm.problem}"
+    if arm.parting is None:
+        return f"{arm.runs} runs are equal"
+    return f"they part after {arm.parting.step} steps in {arm.parting.name}"
+
+
+def _removing(answer: EqualAnswer) -> str:
+    removing = answer.result.removing
+    if not removing:
+        return ("none of them makes the runs equal, nor do all together: what differs comes from outside (time, files, "
+                "other processes), or from a generator with a seed of its own")
+    if len(removing[0]) > 1:
+        return f"equal with {' and '.join(removing[0])} together, with none of them alone"
+    return f"equal with {' or '.join(r[0] for r in removing)}"
