@@ -18,6 +18,7 @@ from traindx_tools.experiments.isolating.parting.recording import read_recording
 from traindx_tools.experiments.isolating.parting.remedies import REMEDIES, recorded
 from traindx_tools.experiments.isolating.spaces.space import hashed
 from traindx_tools.experiments.isolating.symptom import output_of
+from traindx_tools.experiments.live.applied import applied_in
 from traindx_tools.experiments.trace import Trace
 
 DONE = "run.json"
@@ -67,12 +68,14 @@ class _Runs:
             self.made += 1
             shutil.rmtree(kept, ignore_errors=True)
             prepared = recorded(part, self.request.command, self.request.workspace, self.steps)
-            self._keep(self.place.run(prepared, seconds=self.request.seconds), kept)
-        problem = str(json.loads((kept / DONE).read_text(encoding="utf-8"))["problem"])
+            problem = self._keep(self.place.run(prepared, seconds=self.request.seconds), kept)
+            if problem:  # not kept as done: what was missing may be there the next time
+                return Ran({}, "", problem)
         output = (kept / "output.log").read_text(encoding="utf-8", errors="replace")
-        return Ran(read_recordings(kept), output, problem)
+        applied = json.loads((kept / DONE).read_text(encoding="utf-8"))["applied"]
+        return Ran(read_recordings(kept), output, "", applied)
 
-    def _keep(self, trace: Trace, kept: Path) -> None:
+    def _keep(self, trace: Trace, kept: Path) -> str:
         kept.mkdir(parents=True)
         for path in (trace.folder / "live").glob("digests-rank*.jsonl"):
             shutil.copy2(path, kept / path.name)
@@ -80,7 +83,10 @@ class _Runs:
         ended = f"ended with exit code {trace.exit_code}" + (f": {trace.error}" if trace.error else "")
         problem = f"the run was stopped ({trace.stopped})" if trace.stopped else "" if trace.exit_code == 0 else (
             f"the run {ended}")
-        (kept / DONE).write_text(json.dumps({"problem": problem, "seconds": trace.seconds}), encoding="utf-8")
+        if not problem:
+            told = {c: {"times": a.times, "problem": a.problem} for c, a in applied_in(trace.folder / "live").items()}
+            (kept / DONE).write_text(json.dumps({"applied": told, "seconds": trace.seconds}), encoding="utf-8")
+        return problem
 
     def told(self, arm: Arm) -> None:
         """For progress."""

@@ -59,8 +59,8 @@ class Kept:
     def trial(self, key: str) -> Trial | None:
         """The outcome of a run of before, None where there is none."""
         row = self._known.get(key)
-        if row is None:
-            return None
+        if row is None or row["shown"] == Shown.UNRESOLVED.value:
+            return None  # what was missing then may be there now
         return Trial(Shown(row["shown"]), str(row["why"]), float(row["seconds"]))
 
     def add(self, key: str, trial: Trial, what: Iterable[str]) -> None:

@@ -5,8 +5,10 @@ Random states that differ are no parting by themselves: they are kept, and expla
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import lgamma, log
 from typing import Any, Literal
 
 from traindx_tools.experiments.isolating.parting.recording import Event, Recording
@@ -187,8 +189,10 @@ def _of_rows(one: Recording, other: Recording, index: int) -> Origin:
 
 
 def _telling(rows: list[str]) -> bool:
-    """Whether these rows, equal in both runs, say that the same samples came: most of them occur once."""
-    return len(rows) > 1 and len(set(rows)) > len(rows) / 2
+    """Whether these rows, equal in both runs, say that the same samples came: in another order they would hardly be
+    equal (fewer than one in a hundred orders are)."""
+    alike = sum(lgamma(count + 1) for count in Counter(rows).values())
+    return alike - lgamma(len(rows) + 1) < log(0.01)
 
 
 def _beside(one: Sequence[Event], other: Sequence[Event], index: int) -> list[list[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from traindx_tools.experiments.isolating.minimise import ddmin
@@ -29,6 +29,8 @@ class Ran:
     recordings: Mapping[int, Recording]
     output: str
     problem: str = ""
+    applied: Mapping[str, Any] = field(default_factory=dict)
+    """What the changes of the remedies did: `times` and `problem` by their text."""
 
 
 Run = Callable[[Items, int], Ran]
@@ -139,6 +141,9 @@ class _Search:
         first = self._run(part, 0)
         if first.problem:
             return Arm(names, 1, None, first.problem)
+        nowhere = next((str(a["problem"]) for a in first.applied.values() if a.get("problem")), "")
+        if nowhere and len(part) == 1:
+            return Arm(names, 1, None, f"it changes nothing: {nowhere}")
         self.steps = max([self.steps, *(r.steps for r in first.recordings.values())])
         for number in range(1, most):
             other = self._run(part, number)
