@@ -44,6 +44,9 @@ class Kept:
             if folder.parent.name == "debug" and not ignore.exists():
                 ignore.write_text("*\n", encoding="utf-8")
             text = (folder / NAME).read_text(encoding="utf-8") if (folder / NAME).is_file() else ""
+            if text and not text.endswith("\n"):  # a line that was cut off: the next one begins anew
+                with (folder / NAME).open("a", encoding="utf-8") as file:
+                    file.write("\n")
         except OSError as error:
             raise UnreadableInput(f"{folder}: outcomes cannot be kept there: {error.strerror}; name another folder "
                                   "with --out") from error

@@ -38,7 +38,7 @@ class DigestProbe(JaxProbe):
 
             recorder: Any = self.scene.recorder
             told = {"framework": "jax", "jax": jax.__version__, "backend": jax.default_backend(),
-                    "devices": jax.device_count(), "x64": bool(jax.config.read("jax_enable_x64"))}
+                    "devices": jax.device_count(), "x64": bool(getattr(jax.config, "jax_enable_x64", False))}
             self._made = DigestFile(recorder.batch_path.parent, recorder.rank, told)
         return self._made
 

@@ -185,14 +185,15 @@ def _of_rows(one: Recording, other: Recording, index: int) -> Origin:
     met = sum(r in theirs for r in mine)
     if mine and met == len(mine):
         return "order"
-    return "values" if beside else "rows"
+    in_place = {r for r, s in zip(a.more, b.more, strict=False) if r == s}
+    return "values" if beside or (met == 0 and len(in_place) > 1) else "rows"
 
 
 def _telling(rows: list[str]) -> bool:
     """Whether these rows, equal in both runs, say that the same samples came: in another order they would hardly be
-    equal (fewer than one in a hundred orders are)."""
+    equal (fewer than one in twenty orders are)."""
     alike = sum(lgamma(count + 1) for count in Counter(rows).values())
-    return alike - lgamma(len(rows) + 1) < log(0.01)
+    return alike - lgamma(len(rows) + 1) < log(0.05)
 
 
 def _beside(one: Sequence[Event], other: Sequence[Event], index: int) -> list[list[str]]:
