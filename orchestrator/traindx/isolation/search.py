@@ -26,6 +26,8 @@ from traindx_tools.experiments.isolating.spaces.tensors import Tensors
 from traindx_tools.experiments.isolating.spaces.tree_files import FORMS
 from traindx_tools.experiments.isolating.symptom import Symptom, parse_symptom
 
+TOGETHER = ("the merged commits by themselves do not show the symptom: the merge brought it, together with what was "
+            "there before",)
 MOST_FURTHER = 3
 """Files in whose rows the search goes on, where several files show the symptom."""
 
@@ -104,7 +106,8 @@ def isolate_commits(spec: str, request: Request) -> Answer:
             merge = commits.commits[levels[-1].result.causes[0][0]]
             commits = commits.within(merge)
             if commits is not None:
-                levels.append(search.level(f"commits that {merge[:10]} merged", commits, turn=True))
+                within = search.level(f"commits that {merge[:10]} merged", commits, turn=True)
+                levels.append(replace(within, notes=TOGETHER) if within.result.status == "not-bad" else within)
         return search.answer(levels)
 
 

@@ -51,6 +51,13 @@ FAIL, PASS, UNRESOLVED = Shown.FAIL, Shown.PASS, Shown.UNRESOLVED
     ("max(loss)>1", {"output": "loss 0.5", "code": 1}, UNRESOLVED),
     ("val_acc<=0.9", {"curves": {"validation acc": [0.1, 0.95]}}, PASS),
     ("val_acc<=0.9", {"curves": {"validation acc": [0.1, 0.9]}}, FAIL),
+    ("nonfinite", {"curves": {"loss": [1, float("nan")]}}, FAIL),
+    ("nonfinite", {"curves": {"loss": [1, 0.5]}}, PASS),
+    ("error:shape", {"code": 1, "error": "RuntimeError: a shape"}, FAIL),
+    ("error:shape", {"code": 1, "error": "KeyError: x"}, UNRESOLVED),
+    ("level:loss<0.4", {"curves": {"loss": [1, 0.9, 0.9, 0.9, 0.9]}}, FAIL),
+    ("level:loss<0.4", {"curves": {"loss": [1, 0.1, 0.1, 0.1, 0.1]}}, PASS),
+    ("level:loss<0.4", {}, UNRESOLVED),
     ("mean(loss)>=1", {"curves": {"loss": [0, 2]}}, FAIL),
 ])  # fmt: skip
 def test_a_condition(tmp_path: Path, condition: str, given: dict[str, Any], shown: Shown) -> None:
@@ -66,7 +73,7 @@ def test_one_of_several_is_enough(tmp_path: Path) -> None:
     assert parse_symptom([]).text == "exit"
 
 
-@pytest.mark.parametrize("text", ["", "loss", "loss>x", "output~(", "output~", "max()>1x"])
+@pytest.mark.parametrize("text", ["", "loss", "loss>x", "output~(", "output~", "max()>1x", "level:loss", "gap"])
 def test_what_is_no_condition(text: str) -> None:
     with pytest.raises(BadUsage, match="is no"):
         parse_symptom([text])

@@ -5,6 +5,7 @@
     nan, nan(METRIC)    a loss or gradient norm, or this metric, that is not finite
     METRIC>NUMBER       where a metric ends; also <, >=, <=, and max(METRIC)>NUMBER, min(...), mean(...), first(...)
     timeout             a run that does not end within its time
+    nonfinite, error:TEXT, level:METRIC<WELL, fall, ...   an outcome of experiments: its event, or that it is not well
 
 Several conditions: one of them is enough.
 """
@@ -24,6 +25,8 @@ from numpy.typing import NDArray
 from traindx_tools.errors import BadUsage
 from traindx_tools.experiments.isolating.oracle import Trial
 from traindx_tools.experiments.isolating.outcomes import Shown
+from traindx_tools.experiments.outcome import EVENTS, NUMBERS, Outcome, parse_outcome
+from traindx_tools.experiments.reading import event, number
 from traindx_tools.experiments.trace import Trace
 
 MOST_OUTPUT = 64 * 2**20
@@ -88,12 +91,36 @@ def _condition(text: str) -> Condition:
     named = re.fullmatch(r"nan(?:\((.+)\))?", told)
     if named is not None:
         return Condition(told, partial(_nan, named[1] or ""))
+    if re.fullmatch(rf"({'|'.join((*EVENTS, *NUMBERS))})(:.*)?", told, re.DOTALL):
+        return Condition(told, partial(_of_outcome, _bounded_outcome(told)))
     bound = _BOUND.fullmatch(told)
     if bound is not None:
         return Condition(told, partial(_bounded, bound[1] or "last", (bound[2] or bound[3]).strip(), bound[4],
                                        float(bound[5])))
-    raise BadUsage(f"{text!r} is no condition: expected exit, exit=CODE, output~REGEX, nan, nan(METRIC), timeout, or a "
-                   "metric with a bound, as in 'loss>1' or 'min(accuracy)<0.9'")
+    raise BadUsage(f"{text!r} is no condition: expected exit, exit=CODE, output~REGEX, nan, nan(METRIC), timeout, a "
+                   "metric with a bound, as in 'loss>1' or 'min(accuracy)<0.9', or an outcome of `traindx experiment`, "
+                   "as in nonfinite, error:TEXT or fall")
+
+
+def _bounded_outcome(text: str) -> Outcome:
+    outcome = parse_outcome(text)
+    if not outcome.is_event and outcome.bound is None:
+        raise BadUsage(f"{text!r} is no condition: nothing says from which value on a run is well; give a bound, as in "
+                       "level:validation loss<0.4")
+    return outcome
+
+
+def _of_outcome(outcome: Outcome, trace: Trace) -> Seen:
+    """An event that came, or a number that is not well: what experiments measure."""
+    if outcome.is_event:
+        seen = event(outcome, trace)
+        return (Shown.FAIL, seen.said or outcome.said) if seen.there else _absent(trace, f"not seen: {outcome.said}")
+    measured = number(outcome, trace)
+    stopped = _stopped(trace)
+    if measured is None or stopped or outcome.bound is None or math.isnan(measured.value):
+        return Shown.UNRESOLVED, stopped or f"it does not record {outcome.said}"
+    well = measured.value >= outcome.bound if outcome.up else measured.value <= outcome.bound
+    return (Shown.PASS if well else Shown.FAIL), f"{outcome.said}: {measured.value:.6g}"
 
 
 def _regex(text: str) -> re.Pattern[str]:
