@@ -19,6 +19,8 @@ class Design:
     change: Change
     outcome: Outcome
     repeats: int = MOST_REPEATS
+    least: float = 0.0
+    """Steps before which the effect of the change cannot be judged."""
 
 
 @dataclass(frozen=True)

@@ -38,10 +38,10 @@ def has_come_to(outcome: Outcome, trace: Trace, position: float) -> bool:
     return (end is not None and end >= position) or (trace.ended and not trace.stopped)
 
 
-def positions(outcome: Outcome, control: Trace, most: float) -> tuple[float, ...]:
+def positions(outcome: Outcome, control: Trace, most: float, least: float = 0.0) -> tuple[float, ...]:
     """Where runs are compared: at the horizon `most`, and before it where the control already shows what it shows there.
 
-    A curve that is still on its way at a quarter of the horizon says nothing of where it ends.
+    A curve that is still on its way at a quarter of the horizon says nothing of where it ends. None lies before `least`.
     """
     last = number(outcome, control, most)
     if last is None:
@@ -51,6 +51,6 @@ def positions(outcome: Outcome, control: Trace, most: float) -> tuple[float, ...
     for share in EARLY:
         at = math.ceil(share * most)
         there = number(outcome, control, at)
-        if there is not None and abs(there.value - last.value) <= room:
+        if at >= least and there is not None and abs(there.value - last.value) <= room:
             early.append(float(at))
     return (*early, most)

@@ -14,7 +14,7 @@ from traindx_tools.experiments.arms import Design, Next, Run, changes, controls,
 from traindx_tools.experiments.compare import LOOKS, difference, separated
 from traindx_tools.experiments.horizon import beyond
 from traindx_tools.experiments.reading import Measured, Seen, event
-from traindx_tools.experiments.verdict import Verdict
+from traindx_tools.experiments.verdict import Verdict, Word
 
 CONTROLS_TO_SHOW = 3
 """Controls (with other seeds) that may fail to show the event before it counts as not reproduced."""
@@ -27,7 +27,7 @@ def judge(design: Design, runs: Sequence[Run]) -> Verdict | Next:
     if not any(s.there for s in old):
         return _not_shown(design, runs, unfinished)
     first = next(s for s in old if s.there)
-    horizon = beyond(max(s.at for s in old if s.there))
+    horizon = max(beyond(max(s.at for s in old if s.there)), design.least if first.unit == "step" else 0.0)
     if hindered(design, runs):
         return Verdict("inconclusive", hindered(design, runs), unit=first.unit, at=horizon)
     short = [r for r in changes(runs) if _short(design, r, horizon, first.unit)]
@@ -101,11 +101,11 @@ def _open(old: Sequence[Seen], new: Sequence[Seen], horizon: float, first: Seen)
     return _verdict("inconclusive", old, new, horizon, f"{counts}: chance does as much", lacks="repeats")
 
 
-def _verdict(word: str, old: Sequence[Seen], new: Sequence[Seen], horizon: float, why: str, *,
+def _verdict(word: Word, old: Sequence[Seen], new: Sequence[Seen], horizon: float, why: str, *,
              better: bool | None = None, lacks: str = "") -> Verdict:
     told = [tuple(s.at if s.there else math.inf for s in arm) for arm in (old, new)]
     unit = next((s.unit for s in old if s.there), "step")
-    return Verdict(word, why, better, told[0], told[1], at=horizon, unit=unit, lacks=lacks)  # type: ignore[arg-type]
+    return Verdict(word, why, better, told[0], told[1], at=horizon, unit=unit, lacks=lacks)
 
 
 def _at(seen: Seen) -> str:

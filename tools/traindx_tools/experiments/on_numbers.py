@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import fmean
 
 from traindx_tools.experiments.arms import Design, Next, Run, changes, controls, hindered, wanted
@@ -11,7 +12,7 @@ from traindx_tools.experiments.compare import LOOKS, Difference, Look, differenc
 from traindx_tools.experiments.horizon import end_of, has_come_to, positions
 from traindx_tools.experiments.outcome import FELL
 from traindx_tools.experiments.reading import Measured, number
-from traindx_tools.experiments.verdict import Verdict
+from traindx_tools.experiments.verdict import Verdict, Word
 
 GONE = 0.2
 """Share of a gap, a rise or a growth that may be left where it counts as removed."""
@@ -26,7 +27,7 @@ def judge(design: Design, runs: Sequence[Run]) -> Verdict | Next:
     if horizon is None:
         broke = f"; it ended with {old[0].trace.broke}" if old[0].trace.broke else ""
         return Verdict("inconclusive", f"the control shows no value of {design.outcome.said}{broke}")
-    places = positions(design.outcome, old[0].trace, horizon)
+    places = positions(design.outcome, old[0].trace, horizon, design.least)
     healthy = _healthy(design, old[0], horizon)
     if not places or healthy:
         return Verdict("inconclusive", healthy or f"{design.outcome.said} has too few records to be read in the "
@@ -131,11 +132,12 @@ def _open(design: Design, runs: Sequence[Run], at: float) -> Verdict:
                     f"{found.high:.3g}, the spread of a run is {found.spread:.3g}", found=found, lacks="repeats")
 
 
-def _verdict(word: str, old: Sequence[Measured], new: Sequence[Measured], at: float, why: str, *,
+def _verdict(word: Word, old: Sequence[Measured], new: Sequence[Measured], at: float, why: str, *,
              better: bool | None = None, found: Difference | None = None, lacks: str = "") -> Verdict:
     told = [tuple(m.value for m in arm) for arm in (old, new)]
-    numbers = (None,) * 4 if found is None else (found.value, found.low, found.high, found.spread)
-    return Verdict(word, why, better, told[0], told[1], *numbers, at=at, lacks=lacks)  # type: ignore[arg-type]
+    verdict = Verdict(word, why, better, told[0], told[1], at=at, lacks=lacks)
+    return verdict if found is None else replace(verdict, effect=found.value, low=found.low, high=found.high,
+                                                 spread=found.spread)
 
 
 def _chance(found: Difference) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from traindx_tools.errors import BadUsage
 
@@ -37,8 +37,8 @@ QUIET_SECONDS = 30.0
 FELL = 0.1
 """Share of its start by which a loss falls at least in a run that learns."""
 
-_HIGHER = frozenset({"accuracy", "accuracy_top5", "f1", "auc", "r2", "iou", "map", "dice", "recall", "precision", "bleu",
-                     "reward", "throughput", "tokens_per_second", "mfu", "psnr", "ssim", "hits", "rougel",
+_HIGHER = frozenset({"accuracy", "accuracy_top5", "f1", "auc", "r2", "iou", "map", "dice", "recall", "precision",
+                     "bleu", "reward", "throughput", "tokens_per_second", "mfu", "psnr", "ssim", "hits", "rougel",
                      "codebook_perplexity", "codebook_used"})  # fmt: skip
 _BOUND = re.compile(r"\s*([<>])\s*([-+]?[\d.]+(?:[eE][-+]?\d+)?)\s*$")
 _NAMED = re.compile(r"\s*([a-z-]+)\s*(?::\s*(.*\S))?\s*", re.DOTALL)
@@ -107,8 +107,8 @@ def parse_outcome(text: str) -> Outcome:
     found = _NAMED.fullmatch(text)
     kind = found.group(1) if found else ""
     if found is None or kind not in {*EVENTS, *NUMBERS}:
-        raise BadUsage(f"{text!r} names no outcome: expected one of {', '.join((*EVENTS, *NUMBERS))}, where it needs one "
-                       "with a metric, as in level:validation loss<0.4")
+        raise BadUsage(f"{text!r} names no outcome: expected one of {', '.join((*EVENTS, *NUMBERS))}, where it "
+                       "needs one with a metric, as in level:validation loss<0.4")
     rest = found.group(2) or ""
     bound = _BOUND.search(rest) if kind in ("level", "fall") else None
     metric, _, other = (rest[:bound.start()] if bound else rest).partition(",") if kind == "gap" else (

@@ -56,6 +56,8 @@ class Trace:
     """What the change did."""
     seeded: Applied = Applied()
     """What the other seed did, in a run that has one."""
+    changes: Mapping[str, Applied] = field(default_factory=dict)
+    """What each change that takes hold inside the process did, by its text."""
     quiet: float = 0.0
     """Seconds since it last printed or recorded anything."""
     findings: Sequence[Any] = ()
