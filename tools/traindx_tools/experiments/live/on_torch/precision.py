@@ -46,7 +46,7 @@ class OneType(NoAutocast):
     def attach(self) -> None:
         super().attach()
         self.ledger.nowhere[:] = [f"nothing of a type below {self.to} was asked for"]
-        self._mode = _Types(self)
+        self._mode: Any = _Types(self)
         self._mode.__enter__()
         self.patches.later(lambda: self._mode.__exit__(None, None, None))
         if torch.get_default_dtype() in self.below:

@@ -49,7 +49,7 @@ class Seeds(OnTorch):
                 seeds.ledger.held()
                 return original.manual_seed(self, moved_seed(seed, seeds.by))
 
-        torch.Generator = Generator  # type: ignore[misc, assignment]
+        torch.Generator = Generator  # type: ignore[misc]
         self.patches.later(lambda: setattr(torch, "Generator", original))
 
 

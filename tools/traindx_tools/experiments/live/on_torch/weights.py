@@ -27,8 +27,8 @@ class _OfModules(OnTorch):
         parameters = chosen_parameters(model, pattern)
         if not parameters:
             names = [path for path, _ in modules_of(model) if path][:12]
-            self.ledger.nowhere.append(f"{pattern!r} matches no module with parameters of {type(model).__name__}; it has "
-                                       f"{', '.join(names) or 'none'}")
+            self.ledger.nowhere.append(f"{pattern!r} matches no module with parameters of {type(model).__name__}; it "
+                                       f"has {', '.join(names) or 'none'}")
             return
         self.chosen.update(parameters)
         self.found(model, modules, parameters)
@@ -85,7 +85,8 @@ class Thawed(_OfModules):
         held = {id(p) for p in parameters_of(self.stage.optimizers)}
         missing = [p for p in frozen.values() if id(p) not in held]
         if missing and len(self.stage.optimizers) != 1:
-            self.ledger.cannot(f"no optimizer holds them, and which of {len(self.stage.optimizers)} should is not known")
+            self.ledger.cannot(f"no optimizer holds them, and which of {len(self.stage.optimizers)} should is not "
+                               "known")
             return
         for parameter in frozen.values():
             parameter.requires_grad_(True)
@@ -100,7 +101,8 @@ class Thawed(_OfModules):
         if any(p.grad is not None for p in self._added.values()):
             self.ledger.held(f"{len(self._added)} parameters: {', '.join(list(self._added)[:4])}")
         elif self._passes == 4 and not self.ledger.times:
-            self.ledger.cannot("no gradient reaches them: the program computes them without gradients, or detaches them")
+            self.ledger.cannot("no gradient reaches them: the program computes them without gradients, or detaches "
+                               "what they give")
 
 
 class Reinitialised(_OfModules):
@@ -157,8 +159,8 @@ class NoAverage(OnTorch):
             with torch.no_grad():
                 for average, now in pairs:
                     average.copy_(now.to(average.device))
-                for average, now in zip(averaged.module.buffers(), model.buffers(), strict=False):
-                    average.copy_(now.to(average.device))
+                for kept, buffer in zip(averaged.module.buffers(), model.buffers(), strict=False):
+                    kept.copy_(buffer.to(kept.device))
             averaged.n_averaged += 1
             self.ledger.held()
 
