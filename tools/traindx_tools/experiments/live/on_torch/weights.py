@@ -13,6 +13,10 @@ from traindx_tools.experiments.live.on_torch.stage import OnTorch
 from traindx_tools.on_torch.structure import modules_of
 
 
+OWN_SEED = 977_000
+"""Added to the seed of fresh values: a program that is seeded with 0 would draw the very values that it had."""
+
+
 class _OfModules(OnTorch):
     """Something about the modules whose path the pattern `module` matches."""
 
@@ -119,7 +123,7 @@ class Reinitialised(_OfModules):
             return
         devices = sorted({p.device.index or 0 for p in parameters.values() if p.is_cuda})
         with torch.random.fork_rng(devices=devices), torch.no_grad():
-            torch.manual_seed(int(self.option("seed", 0)))
+            torch.manual_seed(OWN_SEED + int(self.option("seed", 0)))
             for _, make in made:
                 make()
         self.ledger.held(f"{len(parameters)} parameters: {', '.join(list(parameters)[:4])}")
