@@ -93,7 +93,8 @@ def test_every_patch_is_taken_back(changed: Any) -> None:
 
     places = [(torch.nn.Module, "__call__"), (torch.nn.Module, "train"), (torch.autograd, "backward"),
               (DataLoader, "__iter__"), (dataloader._BaseDataLoaderIter, "__next__"),
-              (torch.optim.Optimizer, "__init__"), (torch, "manual_seed"), (random, "seed"), (np.random, "RandomState"), (torch, "Generator")]
+              (torch.optim.Optimizer, "__init__"), (torch, "manual_seed"), (random, "seed"),
+              (np.random, "RandomState"), (torch, "Generator")]
     before = [vars(owner)[name] for owner, name in places]
     with changed("placebo"):
         pass

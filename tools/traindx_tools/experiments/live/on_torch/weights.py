@@ -17,15 +17,20 @@ OWN_SEED = 977_000
 """Added to the seed of fresh values: a program that is seeded with 0 would draw the very values that it had."""
 
 
+NO_MODEL = "no model of torch was called"
+
+
 class _OfModules(OnTorch):
     """Something about the modules whose path the pattern `module` matches."""
 
     def attach(self) -> None:
         self.chosen: dict[str, torch.nn.Parameter] = {}
         self.listen("model_found", self._find)
-        self.ledger.nowhere.append("no model of torch was called")
+        self.ledger.nowhere.append(NO_MODEL)
 
     def _find(self, model: torch.nn.Module) -> None:
+        if NO_MODEL in self.ledger.nowhere:
+            self.ledger.nowhere.remove(NO_MODEL)
         pattern = str(self.option("module"))
         modules = [(path, m) for path, m in modules_of(model) if path and fnmatch.fnmatchcase(path, pattern)]
         parameters = chosen_parameters(model, pattern)
