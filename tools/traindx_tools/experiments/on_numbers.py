@@ -73,6 +73,10 @@ def _read(design: Design, runs: Sequence[Run], at: float) -> list[Measured] | No
 
 def _at(design: Design, runs: Sequence[Run], at: float, *, early: bool) -> Verdict | None:
     """What can be said at one position, None where nothing can yet."""
+    counts = len(controls(runs)), len(changes(runs))
+    look = next((k for k in LOOKS if (k.controls, k.changes) == counts), None)
+    if look is None and (early or counts != (1, 1)):
+        return None
     old, new = _read(design, controls(runs), at), _read(design, changes(runs), at)
     if not old or not new:
         return None
@@ -81,10 +85,7 @@ def _at(design: Design, runs: Sequence[Run], at: float, *, early: bool) -> Verdi
                         f"step {at:g} ({design.outcome.said}: {old[0].value:.4g})")
     if not all(math.isfinite(m.value) for m in (*old, *new)):
         return _by_finiteness(design, old, new, at)
-    look = next((k for k in LOOKS if (k.controls, k.changes) == (len(old), len(new))), None)
-    if look is None:
-        return None
-    return _by_difference(design, old, new, at, look, early=early)
+    return None if look is None else _by_difference(design, old, new, at, look, early=early)
 
 
 def _by_difference(design: Design, old: Sequence[Measured], new: Sequence[Measured], at: float, look: Look, *,
