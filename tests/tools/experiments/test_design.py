@@ -102,26 +102,34 @@ def test_a_run_that_stays_the_same_bit_for_bit_decides_at_once() -> None:
 def test_a_large_change_of_a_level_is_seen_against_three_controls() -> None:
     runs = [run(False, 0, levels(1.0, 0)), run(True, 0, levels(0.2, 9)), run(False, 1, levels(1.003, 1)),
             run(False, 2, levels(0.998, 2))]
-    verdict = said(LEVEL, *runs)
+    assert following(LEVEL, runs) == Next(True, 1, 50.0)
+    verdict = said(LEVEL, *runs, run(True, 1, levels(0.202, 8)))
     assert (verdict.word, verdict.better) == ("moves", True)
     assert verdict.low is not None
     assert verdict.high is not None
     assert verdict.low < -0.79 < verdict.high < 0
 
 
+def test_a_change_for_the_worse_is_called_one_after_four_of_each() -> None:
+    runs = [run(c, s, levels(1.5 if c else 1.0, s + 10 * c)) for s in range(4) for c in (False, True)]
+    assert isinstance(following(LEVEL, runs[:6]), Next)
+    verdict = said(LEVEL, *runs)
+    assert (verdict.word, verdict.better) == ("moves", False)
+
+
 def test_a_bound_says_when_a_level_is_well() -> None:
     bounded = Design(LEVEL.change, parse_outcome("level<0.5"))
     runs = [run(False, 0, levels(1.0, 0)), run(True, 0, levels(0.2, 9)), run(False, 1, levels(1.003, 1)),
-            run(False, 2, levels(0.998, 2))]
+            run(False, 2, levels(0.998, 2)), run(True, 1, levels(0.202, 8))]
     assert said(bounded, *runs).word == "removes"
     healthy = Design(LEVEL.change, parse_outcome("level<1.5"))
     assert "does not show it" in said(healthy, runs[0]).why
 
 
 def test_a_large_effect_ends_the_run_at_a_quarter() -> None:
-    runs = [run(False, 0, levels(1.0, 0, 200)), run(False, 1, levels(1.001, 1, 200)),
+    runs = [run(False, 0, levels(1.0, 0, 200)), run(True, 0, levels(0.201, 7, 200)), run(False, 1, levels(1.001, 1, 200)),
             run(False, 2, levels(0.999, 2, 200))]
-    enough = enough_for(LEVEL, runs, Next(True, 0, 200.0))
+    enough = enough_for(LEVEL, runs, Next(True, 1, 200.0))
     assert not enough(trace(levels(0.2, 9, 40), ended=False, exit_code=None))
     assert enough(trace(levels(0.2, 9, 52), ended=False, exit_code=None))
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from traindx_tools.experiments.arms import Design, Next, Run, changes, controls, hindered, wanted
-from traindx_tools.experiments.compare import LOOKS, difference, separated
+from traindx_tools.experiments.compare import difference, look_for, separated
 from traindx_tools.experiments.horizon import beyond
 from traindx_tools.experiments.level import FLOOR
 from traindx_tools.experiments.reading import Measured, Seen, event
@@ -85,7 +85,7 @@ def _decided(old: Sequence[Seen], new: Sequence[Seen], horizon: float) -> Verdic
 
 def _moved(old: Sequence[Seen], new: Sequence[Seen], horizon: float) -> Verdict | None:
     """Whether the onset moved: its logarithm is compared, as what delays an event does so by a factor."""
-    look = next((k for k in LOOKS if (k.controls, k.changes) == (len(old), len(new))), None)
+    look = look_for(len(old), len(new))
     if look is None or not all(s.there for s in (*old, *new)):
         return None
     before, after = ([Measured(math.log1p(s.at), 0.0, ONSET_SCALE) for s in arm] for arm in (old, new))
@@ -93,9 +93,9 @@ def _moved(old: Sequence[Seen], new: Sequence[Seen], horizon: float) -> Verdict 
     if found.is_none:
         return _verdict("no-effect", old, new, horizon, f"it comes in all {len(new)} runs with the change too, and its "
                         f"onset stays: {old[0].unit} {_mean(old)} without, {_mean(new)} with it")
-    if not found.is_effect or (found.spread == 0 and len(new) < CONTROLS_TO_SHOW):
-        return None  # onsets that agree exactly are few whole numbers: three of each are asked for
     later = found.value > 0
+    if not found.is_effect or ("better" if later else "worse") not in look.ways:
+        return None
     return _verdict("moves", old, new, horizon, f"it comes {'later' if later else 'earlier'}: at {old[0].unit} "
                     f"{_mean(old)} without, {_mean(new)} with the change, in all {len(new)} runs", better=later)
 
