@@ -111,6 +111,25 @@ class ExamineWeights(Arguments):
     min_severity: Severity = Field("info", description="Leave out what is less severe.")
 
 
+class ListExperiments(Arguments):
+    """Arguments of list_experiments."""
+
+    name: str = Field("", max_length=60)
+
+
+class RunExperiment(Arguments):
+    """Arguments of run_experiment."""
+
+    command: str = Field(min_length=1, max_length=2000, description="What trains, run below the root.")
+    change: str = Field(min_length=1, max_length=500, description="As in learning-rate:times=0.1.")
+    symptom: str = Field("", max_length=4000, description="The person's words: they say what is measured.")
+    outcome: str = Field("", max_length=200, description=(
+        "Or: nonfinite, error:TEXT, exit, hang, level:METRIC<BOUND, fall, rise, gap, step-time, memory-growth."))
+    paths: list[Annotated[str, Field(max_length=4096)]] = Field(default_factory=list, max_length=50)
+    budget: float | None = Field(None, ge=1, le=3600, description="Seconds.")
+    seed_option: str = Field("", max_length=60, description="The program's own, as --seed.")
+
+
 class Explain(Arguments):
     """Arguments of explain."""
 

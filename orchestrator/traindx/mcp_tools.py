@@ -8,6 +8,7 @@ so where the person started the server with that consent. Nothing here knows the
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -229,6 +230,35 @@ def examine_weights(reach: Reach, given: asked.ExamineWeights, say: Say) -> str:
                     _notes(seen.notes, left))
 
 
+def list_experiments(reach: Reach, given: asked.ListExperiments, say: Say) -> str:
+    """What can be changed, one a line; with a name the page of that change."""
+    from traindx_tools.experiments.interventions import example, interventions, page as page_of_change
+
+    if given.name:
+        return page_of_change(given.name)
+    known = interventions().values()
+    return _listing([f"{example(i)}  {i.about}" for i in known], f"{len(known)} changes; with `name` its page", [])
+
+
+def run_experiment(reach: Reach, given: asked.RunExperiment, say: Say) -> str:
+    """One change, one control, one verdict, as JSON. Raises BadUsage without consent: the command trains."""
+    from traindx.experiments import Request, run_experiments
+    from traindx_tools.experiments.change import parse_change
+    from traindx_tools.experiments.choosing import chosen_for
+    from traindx_tools.experiments.outcome import parse_outcome
+
+    typed = shlex.join(["traindx", "experiment", ".", "--run", given.command, "--change", given.change])
+    if not reach.allow_run:
+        raise BadUsage(f"an experiment runs the training, and this server has no consent to that. The person can run "
+                       f"`{typed}`, or start the server with `traindx mcp --run`")
+    files = reach.logs(given.paths).files if given.paths else []
+    outcome = parse_outcome(given.outcome) if given.outcome else chosen_for(files or [reach.root], given.symptom)
+    request = Request(reach.root, given.command, (parse_change(given.change),), outcome, given.budget,
+                      seed_option=given.seed_option, resume=True)
+    answer = run_experiments(request, say).to_json()
+    return _json({**{k: answer[k] for k in ("outcome", "sandbox", "rest")}, **answer["experiments"][0]})
+
+
 def explain(reach: Reach, given: asked.Explain, say: Say) -> str:
     """The page of a rule or a failure mode."""
     from traindx.commands.explain import page as page_of
@@ -363,6 +393,13 @@ TOOLS: dict[str, Tool] = {t.name: t for t in (
          "Judges each tensor of a checkpoint against its siblings, executing nothing: NaN, scale, blocks left at their "
          "initialisation, dead units, statistics, optimizer state; against another one names and what moved.",
          asked.ExamineWeights, examine_weights, "min_severity"),
+    Tool("list_experiments", "What can be changed",
+         "The changes run_experiment takes, or the page of one.",
+         asked.ListExperiments, list_experiments),
+    Tool("run_experiment", "Prove a cause by one change",
+         "Trains with and without one change, and with other seeds, in copies, until decided: removes the symptom, "
+         "moves it, no effect, inconclusive. Evidence X001... with table. Only where the server runs with --run.",
+         asked.RunExperiment, run_experiment, read_only=False, idempotent=False, executes=True),
     Tool("explain", "Page of a rule or failure mode",
          "Mechanism, thresholds with sources, evidence for and against with weights, how to confirm and rule out, "
          "look-alikes, fixes.",
