@@ -64,11 +64,6 @@ def source_files(root: Path) -> Iterator[Path]:
     return (path for path, _ in workspace_files(root) if path.suffix.lower() in SOURCE_ENDINGS)
 
 
-def copied_files(root: Path) -> Iterator[Path]:
-    """Every file, link and environment below a folder that a copy has."""
-    return (path for path, _ in _files(root))
-
-
 def put(copy: Path, name: str, content: bytes | None) -> None:
     """One file of the copy, with this content or not there; a link is replaced and never written through."""
     path = copy / name

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from traindx.isolation.kept import Kept, fingerprint
-from traindx.isolation.place import CopyPlace, place_for
+from traindx.experiment_place import ProtectedPlace
+from traindx.isolation.kept import Kept
+from traindx.isolation.place import place_for, to_its_end
 from traindx.isolation.request import Request
 from traindx_tools.errors import BadUsage
 from traindx_tools.experiments.isolating.outcomes import Items, OutOfRuns
@@ -44,10 +45,10 @@ def isolate_runs(request: Request, steps: int = 100) -> EqualAnswer:
     request.checked()
     if steps < 1:
         raise BadUsage(f"--steps is a number from 1 on, got {steps}")
-    told = [request.command, f"{request.seconds:g}", str(steps), fingerprint(request.workspace)]
-    default = request.workspace / "scratch" / "debug" / f"isolate-runs-{hashed(told)[:8]}"
-    folder = Kept.of(request.out or default).folder
     with place_for(request.workspace) as place:
+        told = [request.command, f"{request.seconds:g}", str(steps), place.fingerprint]
+        default = request.workspace / "scratch" / "debug" / f"isolate-runs-{hashed(told)[:8]}"
+        folder = Kept.of(request.out or default).folder
         runs = _Runs(request, place, folder / hashed(told)[:8], steps)
         return EqualAnswer(compare_runs(runs, runs.told), folder)
 
@@ -55,7 +56,7 @@ def isolate_runs(request: Request, steps: int = 100) -> EqualAnswer:
 class _Runs:
     """Runs, and those of before that are still on disk."""
 
-    def __init__(self, request: Request, place: CopyPlace, folder: Path, steps: int) -> None:
+    def __init__(self, request: Request, place: ProtectedPlace, folder: Path, steps: int) -> None:
         self.request, self.place, self.folder, self.steps = request, place, folder, steps
         self.made = 0
 
@@ -68,7 +69,7 @@ class _Runs:
             self.made += 1
             shutil.rmtree(kept, ignore_errors=True)
             prepared = recorded(part, self.request.command, self.request.workspace, self.steps)
-            problem = self._keep(self.place.run(prepared, seconds=self.request.seconds), kept)
+            problem = self._keep(self.place.run(prepared, to_its_end, seconds=self.request.seconds), kept)
             if problem:  # not kept as done: what was missing may be there the next time
                 return Ran({}, "", problem)
         output = (kept / "output.log").read_text(encoding="utf-8", errors="replace")

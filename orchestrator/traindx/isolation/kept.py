@@ -9,23 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from traindx.protected_copy import copied_files
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.experiments.isolating.oracle import Trial
 from traindx_tools.experiments.isolating.outcomes import Shown
-from traindx_tools.experiments.isolating.spaces.space import hashed
 
 NAME = "trials.jsonl"
-
-
-def fingerprint(workspace: Path) -> str:
-    """Of every file that is copied: path, size, time of its last change."""
-    root = workspace.resolve()
-    rows = []
-    for path in copied_files(root):
-        told = path.lstat()
-        rows.append(f"{path.relative_to(root)} {told.st_size} {told.st_mtime_ns}")
-    return hashed(sorted(rows))
 
 
 @dataclass

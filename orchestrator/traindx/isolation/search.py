@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from traindx.isolation.kept import Kept, fingerprint
-from traindx.isolation.place import CopyPlace, place_for
+from traindx.experiment_place import ProtectedPlace
+from traindx.isolation.kept import Kept
+from traindx.isolation.place import place_for, to_its_end
 from traindx.isolation.request import Request
 from traindx_tools.errors import BadUsage
 from traindx_tools.experiments.isolating.isolate import FOUND, Isolated, isolate, isolate_turn
@@ -143,11 +144,11 @@ def isolate_data(good: Path | None, bad: Path, request: Request) -> Answer:
 class _Search:
     """Searches that share a place, a budget and the outcomes on disk."""
 
-    def __init__(self, request: Request, place: CopyPlace, what: tuple[str, str]) -> None:
+    def __init__(self, request: Request, place: ProtectedPlace, what: tuple[str, str]) -> None:
         self.request, self.place = request, place
         self.symptom: Symptom = parse_symptom(request.fails_if)
         self._base = hashed([*what, request.command, self.symptom.text, f"{request.seconds:g}",
-                             fingerprint(request.workspace)])
+                             place.fingerprint])
         default = request.workspace / "scratch" / "debug" / f"isolate-{what[0]}-{self._base[:8]}"
         self.kept = Kept.of(request.out or default)
         self._runs = 0
@@ -161,7 +162,7 @@ class _Search:
             return hashed([self._base, space.identity, *(labels[i] for i in sorted(part)), str(number)])
 
         def run(part: Items, number: int) -> Trial:
-            trial = self.symptom.judge(self.place.run(space.prepared(part), seconds=self.request.seconds))
+            trial = self.symptom.judge(self.place.run(space.prepared(part), to_its_end, seconds=self.request.seconds))
             self.kept.add(key(part, number), trial, (labels[i] for i in sorted(part)))
             return trial
 

@@ -17,6 +17,7 @@ class InProcess:
     folder: Path
     answer: Callable[[Prepared], tuple[str, int]] = lambda prepared: ("", 0)
     runs: list[Prepared] = field(default_factory=list)
+    fingerprint: str = ""
 
     def run(self, prepared: Prepared, enough: object = None, *, seconds: float) -> Trace:
         self.runs.append(prepared)

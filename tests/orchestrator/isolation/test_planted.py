@@ -9,7 +9,7 @@ import pytest
 from planted import PLANTED, Planted
 
 from traindx.isolation import Request
-from traindx.isolation.place import place_for
+from traindx.isolation.place import place_for, to_its_end
 from traindx_tools.experiments.place import Prepared
 
 SLACK = 24
@@ -39,7 +39,7 @@ def test_a_run_happens_in_a_copy_with_what_it_was_given(tmp_path: Path) -> None:
     prepared = Prepared("./train.sh", {"PRECISION": "low"}, {"value.txt": b"2\n", "train.sh": (
         tmp_path / "train.sh").read_bytes() + b"exit 3\n"})
     with place_for(tmp_path) as place:
-        trace = place.run(prepared, seconds=60)
+        trace = place.run(prepared, to_its_end, seconds=60)
         assert (trace.folder / "output.log").read_text() == "loss 2 low\n"
         assert (trace.exit_code, trace.ended, trace.stopped) == (3, True, "")
         scratch = place.scratch
@@ -50,5 +50,5 @@ def test_a_run_happens_in_a_copy_with_what_it_was_given(tmp_path: Path) -> None:
 
 def test_a_run_over_its_time_is_ended(tmp_path: Path) -> None:
     with place_for(tmp_path) as place:
-        trace = place.run(Prepared("exec sleep 60"), seconds=0.5)
+        trace = place.run(Prepared("exec sleep 60"), to_its_end, seconds=0.5)
     assert (trace.stopped, trace.ended, trace.exit_code) == ("time", False, None)
