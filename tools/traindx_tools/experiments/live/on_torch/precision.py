@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -46,11 +45,13 @@ class OneType(NoAutocast):
     def attach(self) -> None:
         super().attach()
         self.ledger.nowhere[:] = [f"nothing of a type below {self.to} was asked for"]
-        self._mode = _Types(self)
-        self._mode.__enter__()
-        self.patches.later(lambda: self._mode.__exit__(None, None, None))
-        if torch.get_default_dtype() in self.below:
+        mode: Any = _Types(self)
+        mode.__enter__()
+        self.patches.later(lambda: mode.__exit__(None, None, None))
+        default = torch.get_default_dtype()
+        if default in self.below:
             torch.set_default_dtype(self.to)
+            self.patches.later(lambda: torch.set_default_dtype(default))
         self.patches.replace(torch, "set_default_dtype", self._default)
         self.listen("batch", lambda _, batch: self.widened(batch))
         self.listen("before_forward", self._call)
@@ -87,6 +88,9 @@ class OneType(NoAutocast):
         return made if changed else None
 
     def _call(self, module: torch.nn.Module, args: Any, kwargs: Any) -> Any:
+        if type(module).__name__ == "FullyShardedDataParallel":
+            self.ledger.cannot("FSDP keeps flat parameters in types of its own")
+            return None
         for parameter in module.parameters():
             if parameter.dtype in self.below:  # it was made by what no function of torch's shows: unpickled
                 parameter.data = parameter.data.to(self.to)
@@ -118,9 +122,6 @@ class Double(OneType):
     below = (_HALF, _BFLOAT, _SINGLE)
 
     def attach(self) -> None:
-        if "torch.distributed.fsdp" in sys.modules:
-            self.ledger.cannot("FSDP keeps flat parameters of its own type")
-            return
         super().attach()
         self.ledger.held("the default type of torch")
 
