@@ -16,7 +16,7 @@ from traindx_tools.program.timeline import Moment
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import healthy_trainings  # noqa: E402
+import healthy_trainings
 
 
 def roles(seen):
