@@ -30,15 +30,19 @@ RULE = Rule(
 )
 
 
+_SEVERITY = {"pooled": Severity.LOW, "mask": Severity.HIGH, "no-mask": Severity.MEDIUM}
+
+
 def check(seen: Padding | None, where: Where) -> Iterator[Finding]:
     """At most one finding."""
     if seen is None:
         return
     told = "; a mask of the padding is among its arguments" if seen.mask else ""
+    kind = "pooled" if not seen.by_position else "mask" if seen.mask else "no-mask"
     yield RULE.finding(
         f"the output of {where.model} for a sequence of {seen.length} elements changes by up to {seen.largest:.3g} "
         f"standard deviations when its {seen.padded} padded positions (`{seen.argument}` = {seen.token}) are cut "
-        f"off{told}", where.at(), SOURCE, bearing=Bearing.CAUSE if seen.mask and seen.by_position else Bearing.SIGN,
-        severity=Severity.LOW if not seen.by_position else RULE.severity if seen.mask else Severity.MEDIUM,
-        measured={"kind": "pooled" if not seen.by_position else "mask" if seen.mask else "no-mask", "argument": seen.argument, "token": seen.token,
-                  "largest": round(seen.largest, 4), "module": where.model})
+        f"off{told}", where.at(), SOURCE, bearing=Bearing.CAUSE if kind == "mask" else Bearing.SIGN,
+        severity=_SEVERITY[kind],
+        measured={"kind": kind, "argument": seen.argument, "token": seen.token, "largest": round(seen.largest, 4),
+                  "module": where.model})
