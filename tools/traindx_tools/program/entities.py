@@ -72,10 +72,14 @@ class Schedule:
     horizon: int | None = None
     """Steps of its own that it was made for, where it says so."""
     warmup: int | None = None
+    turns: bool = False
+    """Beyond its end it climbs again."""
     line: str | None = None
     """Where it was stepped first."""
     made: str | None = None
     """Where its function is defined, or it was made."""
+    peak: int | None = None
+    """The step of its own at which its function is highest, where it could be asked beyond the run."""
     known: Known = Known.RAN
 
 

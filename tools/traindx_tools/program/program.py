@@ -19,5 +19,7 @@ class Program:
     losses: list[Loss] = field(default_factory=list)
     files: list[StateFile] = field(default_factory=list)
     timeline: Timeline = field(default_factory=Timeline)
+    ended: bool = False
+    """It came to its own end: no error, no kill."""
     remarks: list[str] = field(default_factory=list)
     """Other facts, one sentence each, such as what a check on a captured step found to be in order."""

@@ -1,21 +1,20 @@
-"""What the program is made of and does, kept as facts for findings and for whoever reads the record."""
+"""What the program is made of and does, kept as facts for whoever reads the record (and T211, T212)."""
 
 from __future__ import annotations
 
-import functools
-import math
 import os
-import weakref
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
 
 from traindx_tools.finding import Finding
+from traindx_tools.on_torch.measures.horizon import horizon_of, peak_of
 from traindx_tools.on_torch.measures.origin import Origin, tensors_in
 from traindx_tools.on_torch.measures.parameters import local
 from traindx_tools.on_torch.nonfinite.places import Place, here
 from traindx_tools.on_torch.probe import Scene, TorchProbe
+from traindx_tools.on_torch.rules import t211_schedule_and_run, t212_rate_zero_at_first
 from traindx_tools.program.entities import Loss, Model, Optimizer, Schedule, StateFile
 from traindx_tools.program.facts import facts
 from traindx_tools.program.program import Program
@@ -32,7 +31,7 @@ TOLD_AT = (1, 10, 50, 200, 1000)
 
 
 class ProgramProbe(TorchProbe):
-    """Fills the scene's `program`: entities, roles, timeline. It says nothing itself."""
+    """Fills the scene's `program`: entities, roles, timeline."""
 
     name = "program"
     always_on = True
@@ -47,6 +46,7 @@ class ProgramProbe(TorchProbe):
         self._reached: dict[int, int] = {}
         self._read: list[tuple[Origin, StateFile]] = []
         self._backwards = 0
+        self._failed = False
 
     @property
     def program(self) -> Program:
@@ -137,9 +137,9 @@ class ProgramProbe(TorchProbe):
     def scheduled(self, scheduler: Any) -> None:
         """Counts the steps of a schedule; the first is its own, where it is made."""
         held = self._schedules.get(id(scheduler))
-        if held is None or held[0]() is not scheduler:
+        if held is None:
             made = Schedule(type(scheduler).__name__, made=_line(here()))
-            self._schedules[id(scheduler)] = weakref.ref(scheduler), made
+            self._schedules[id(scheduler)] = scheduler, made
             self.program.schedules.append(made)
             if _steps_itself(scheduler):
                 return
@@ -149,8 +149,16 @@ class ProgramProbe(TorchProbe):
         schedule.steps += 1
         if schedule.steps == 1:
             schedule.line = _line(here())
-            schedule.horizon, schedule.warmup, defined = horizon_of(scheduler)
-            schedule.made = defined or schedule.made
+            told = horizon_of(scheduler)
+            schedule.horizon, schedule.warmup, schedule.turns = told.total, told.warmup, told.turns
+            schedule.made = told.defined or schedule.made
+
+    def _ask_schedules(self) -> None:
+        """Asks the functions of schedules where they are highest: after the run, when nobody is misled by a call."""
+        for scheduler, schedule in self._schedules.values():
+            if schedule.steps and schedule.warmup is None:
+                peak = peak_of(scheduler, schedule.steps)
+                schedule.peak = peak if peak is not None and peak > schedule.steps else None
 
     def file_read(self, path: Any, value: Any) -> None:
         """A file of tensors."""
@@ -171,14 +179,18 @@ class ProgramProbe(TorchProbe):
                 file.taken = (*file.taken, kind)
 
     def failed(self, error: BaseException) -> Iterable[Finding]:
-        """The facts are worth most then."""
+        """The facts are worth most then; lengths say nothing."""
+        self._failed = True
         self._tell(whole=True)
         return ()
 
     def finish(self) -> Iterable[Finding]:
-        """Writes the facts."""
+        """Writes the facts, and judges what they alone say."""
+        self._ask_schedules()
         self._tell(whole=True)
-        return ()
+        self.program.ended = not self._failed
+        rank = self.scene.recorder.rank
+        return [*t211_schedule_and_run.check(self.program, rank), *t212_rate_zero_at_first.check(self.program, rank)]
 
     # ---- what is kept
 
@@ -215,34 +227,6 @@ class ProgramProbe(TorchProbe):
             for made, roles in roles_of(self.program):
                 made.roles = roles
         self.scene.recorder.facts(facts(self.program, os.getcwd()))
-
-
-def horizon_of(scheduler: Any) -> tuple[int | None, int | None, str | None]:
-    """(steps that a schedule was made for, steps of its warm-up, the line of its function), where it says so."""
-    horizon: Any = next((getattr(scheduler, a) for a in ("total_steps", "T_max", "total_iters")
-                         if hasattr(scheduler, a)), None)
-    warmup: Any = None
-    defined = None
-    for function in getattr(scheduler, "lr_lambdas", None) or ():
-        if isinstance(function, functools.partial):
-            named = function.keywords
-            horizon = named.get("num_training_steps", horizon)
-            warmup = named.get("num_warmup_steps", warmup)
-            continue
-        code = getattr(function, "__code__", None)
-        if code is not None:
-            defined = f"{code.co_filename}:{code.co_firstlineno}"
-    if type(scheduler).__name__ == "OneCycleLR":
-        phases = getattr(scheduler, "_schedule_phases", None)
-        warmup = int(phases[0]["end_step"]) + 1 if phases else None
-    if type(scheduler).__name__ == "LinearLR" and getattr(scheduler, "start_factor", 1.0) < getattr(
-            scheduler, "end_factor", 1.0):
-        warmup = horizon
-    return _whole(horizon), _whole(warmup), defined
-
-
-def _whole(value: Any) -> int | None:
-    return int(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
 
 
 def _steps_itself(scheduler: Any) -> bool:

@@ -1,7 +1,7 @@
 """Several layers are one affine map.
 
-The output of the last linear or convolutional layer of a copy of the model is an affine function of the input: mixtures
-and multiples of inputs give the same mixtures and multiples of outputs. No activation stands between the layers, or none
+The output of the last linear or convolutional layer of a copy is an affine function of the input: mixtures and
+multiples of inputs give the same mixtures and multiples of outputs. No activation stands between the layers, or none
 that bends. A single layer (a linear probe, a regression), a bottleneck that is narrower than input and output (a
 factorised layer, a linear autoencoder) and models of ids are left alone.
 """

@@ -32,6 +32,6 @@ def check(seen: Random | None, where: Where) -> Iterator[Finding]:
     if seen is None:
         return
     yield RULE.finding(
-        f"{where.model} in evaluation mode gives outputs that differ by up to {seen.largest:.3g} standard deviations for "
-        "one input: a dropout draws there", where.at(seen.file, seen.line), SOURCE, bearing=Bearing.CAUSE,
+        f"{where.model} in evaluation mode gives outputs that differ by up to {seen.largest:.3g} standard deviations "
+        "for one input: a dropout draws there", where.at(seen.file, seen.line), SOURCE, bearing=Bearing.CAUSE,
         measured={"largest": round(seen.largest, 4), "module": where.model})
