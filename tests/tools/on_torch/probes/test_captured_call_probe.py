@@ -179,6 +179,36 @@ def mlp():
     return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))
 
 
+class Standardised(nn.Module):
+    """Running statistics of its own, in an attribute or in a buffer."""
+
+    def __init__(self, registered):
+        super().__init__()
+        self.body = mlp()
+        if registered:
+            self.register_buffer("mean", torch.zeros(8))
+        else:
+            self.mean = torch.zeros(8)
+        self.last = torch.zeros(3)
+
+    def forward(self, x):
+        if self.training:
+            self.mean = 0.9 * self.mean + 0.1 * (x.mean(0) + 1.0)
+        out = self.body(x - self.mean)
+        self.last = out.detach().mean(0)
+        return out
+
+
+def saved(model, tmp_path):
+    made = model()
+    train(made, classes, F.cross_entropy)
+    torch.save(made.state_dict(), tmp_path / "m.pt")
+
+
+def same_layer():
+    return nn.Sequential(nn.Linear(8, 8), *[nn.Sequential(nn.Linear(8, 8), nn.ReLU())] * 3, nn.Linear(8, 3))
+
+
 FAULTY = {
     "no mask": (language(lambda ones: ones), "T332", "all"),
     "one too far": (language(lambda ones: ones.tril(1)), "T332", "next"),
@@ -190,6 +220,7 @@ FAULTY = {
     "no activation": (classify(lambda: nn.Sequential(nn.Linear(8, 32), nn.Linear(32, 16), nn.Dropout(0.1),
                                                      nn.Linear(16, 3))), "T334", None),
     "dropout always on": (classify(lambda: Functional(True)), "T335", None),
+    "one layer three times": (classify(same_layer), "T337", None),
     "padding attended to": (padded(False), "T333", "no-mask"),
 }
 
@@ -224,6 +255,34 @@ def test_a_right_dependence_is_left_alone(name, watching):
         HEALTHY[name]()
     assert seen.findings == []
     assert seen.probes[0].answers, "it was asked"
+
+
+def test_state_outside_of_the_checkpoint_is_named_where_somebody_saves(watching, tmp_path):
+    with watching(CapturedCallProbe) as seen:
+        saved(lambda: Standardised(False), tmp_path)
+    assert seen.one("T336").measured["attribute"] == "mean"
+    assert seen.one("T336").severity.value == "high"
+    with watching(CapturedCallProbe) as seen:
+        saved(lambda: Standardised(True), tmp_path)
+    assert seen.findings == []
+    with watching(CapturedCallProbe) as seen:
+        train(Standardised(False), classes, F.cross_entropy)
+    assert seen.loud == []
+
+
+def test_a_hidden_state_that_is_carried_on_is_left_alone(watching, tmp_path):
+    class Stateful(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.cell, self.head, self.hidden = nn.GRUCell(8, WIDTH), nn.Linear(WIDTH, 3), torch.zeros(12, WIDTH)
+
+        def forward(self, x):
+            self.hidden = self.cell(x, self.hidden[:len(x)].detach())
+            return self.head(self.hidden)
+
+    with watching(CapturedCallProbe) as seen:
+        saved(Stateful, tmp_path)
+    assert seen.findings == []
 
 
 def test_time_first_is_no_mixing_of_samples(watching):

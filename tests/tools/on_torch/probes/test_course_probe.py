@@ -14,7 +14,8 @@ from traindx_tools.on_torch.probes.program import ProgramProbe
 STEPS = 60
 
 
-def run(make_schedule, *, steps=STEPS, passes=1, divide=1.0, seldom=1, often=1, step=True, kind=torch.optim.SGD, rate=0.05):
+def run(make_schedule, *, steps=STEPS, passes=1, divide=1.0, seldom=1, often=1, step=True,
+        kind=torch.optim.SGD, rate=0.05):
     model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1))
     optimizer = kind(model.parameters(), rate)
     schedule = make_schedule(optimizer) if make_schedule else None
@@ -140,9 +141,13 @@ def test_counts_that_agree_are_left_alone(name, watching):
 
 
 def test_a_run_that_fails_says_nothing_of_lengths(watching):
+    def lost(step):
+        if step > STEPS - 5:
+            raise RuntimeError("lost")
+        return min(1.0, (step + 1) / 500)
+
     with pytest.raises(RuntimeError, match="lost"), watching(ProgramProbe, CourseProbe) as seen:
-        run(ramp(500))
-        raise RuntimeError("lost")
+        run(lambda o: schedules.LambdaLR(o, lost))
     assert seen.rules == []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -30,15 +31,18 @@ class KeptCall:
     kwargs: dict[str, Any]
     loader_rows: int
     """The size of the first axis of what the DataLoader gave, 0 where there was none."""
-    shapes: tuple[tuple[int, ...], ...] = ()
-    """Of the tensors in its output."""
+    names: tuple[str, ...] = ()
+    """What `forward` calls its positional arguments."""
+    initial: dict[tuple[str, str], Any] = field(default_factory=dict)
+    """Plain state of its modules when it was met (see `unsaved.py`)."""
     targets: list[tuple[torch.Tensor, int | None]] = field(default_factory=list)
     """Second arguments of the losses, with the index that is ignored."""
 
     @property
     def tensors(self) -> dict[str, torch.Tensor]:
-        """The tensors among the arguments by where they stand: "0", "0.1", "mask"."""
-        return dict(_walk((self.args, self.kwargs)))
+        """The tensors among the arguments by where they stand: "ids", "batch.0", "mask"."""
+        positional = {self.names[i] if i < len(self.names) else str(i): a for i, a in enumerate(self.args)}
+        return dict(_walk({**positional, **self.kwargs}))
 
     @property
     def rows(self) -> int:
@@ -109,4 +113,13 @@ def _walk(value: Any, name: str = "", depth: int = 6) -> Any:
             yield from _walk(part, f"{name}.{key}", depth - 1)
     elif isinstance(value, (list, tuple)) and depth:
         for index, part in enumerate(value):
-            yield from _walk(part, name if depth == 6 else f"{name}.{index}", depth - 1)
+            yield from _walk(part, f"{name}.{index}", depth - 1)
+
+
+def names_of(model: torch.nn.Module) -> tuple[str, ...]:
+    """The parameters of `forward` that may be given by position, in order; () where it has no signature."""
+    try:
+        parameters = inspect.signature(model.forward).parameters.values()
+    except (TypeError, ValueError):
+        return ()
+    return tuple(p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))

@@ -14,6 +14,7 @@ from traindx_tools.on_torch.captured.questions import affine, future, samples, u
 from traindx_tools.on_torch.captured.randomness import random_in_evaluation
 from traindx_tools.on_torch.captured.sandbox import unnoticed
 from traindx_tools.on_torch.captured.trial import Trial
+from traindx_tools.on_torch.captured.unsaved import plain_state, unsaved
 
 MOST_BYTES = 2**30
 """Of the parameters and buffers that are copied."""
@@ -21,6 +22,7 @@ MOST_BYTES = 2**30
 QUESTIONS: dict[str, Callable[[Trial], Any]] = {
     "later positions": future, "other samples": samples, "arguments": unused, "padding": padding, "affine": affine,
     "dropout in evaluation": random_in_evaluation,
+    "state outside of the checkpoint": lambda trial: unsaved(trial, trial.call.initial, plain_state(trial.model)),
 }
 
 
@@ -47,8 +49,8 @@ def examine(call: KeptCall) -> Answers:
     answers = Answers(call.path)
     try:
         _small_enough(call.model)
-        with unnoticed(call.model):
-            trial = Trial(call)
+        with unnoticed(call.model) as set_back:
+            trial = Trial(call, set_back)
             for question, ask in QUESTIONS.items():
                 try:
                     answers.found[question] = ask(trial)

@@ -15,7 +15,7 @@ import io
 import random
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -100,13 +100,16 @@ class Shared:
 
 
 @contextlib.contextmanager
-def unnoticed(model: torch.nn.Module) -> Iterator[None]:
-    """Within it, a copy of the model may run. Raises NotKept for a model that holds what cannot be set back."""
+def unnoticed(model: torch.nn.Module) -> Iterator[Callable[[], None]]:
+    """Within it, a copy of the model may run; what is yielded sets shared things back between two calls.
+
+    Raises NotKept for a model that holds what cannot be set back.
+    """
     shared, before = Shared(model), RandomState.now()
     gradients = torch.is_grad_enabled()
     try:
         with without_autocast(), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            yield
+            yield shared.restore
     finally:
         torch.set_grad_enabled(gradients)
         before.restore()

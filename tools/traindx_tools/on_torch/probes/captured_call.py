@@ -1,4 +1,4 @@
-"""Keeps one training call of each model and asks a copy what its output depends on (T331 to T335, T903)."""
+"""Keeps one training call of each model and asks a copy what its output depends on (T331 to T337, T903)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import torch
 
 from traindx_tools.finding import Finding
 from traindx_tools.live.notice import say
-from traindx_tools.on_torch.captured.call import MOST_BYTES, KeptCall, NotKept, kept, plain
+from traindx_tools.on_torch.captured.call import MOST_BYTES, KeptCall, NotKept, kept, names_of, plain
 from traindx_tools.on_torch.captured.examine import Answers, examine
+from traindx_tools.on_torch.captured.unsaved import plain_state
 from traindx_tools.on_torch.measures.batch import main_tensor
 from traindx_tools.on_torch.probe import Scene, TorchProbe
 from traindx_tools.on_torch.probes.losses import bound
@@ -20,9 +21,12 @@ from traindx_tools.on_torch.rules import (
     t333_padding_seen,
     t334_affine,
     t335_dropout_in_evaluation,
+    t336_state_not_saved,
+    t337_layers_are_one,
     t903_batch_leak,
 )
 from traindx_tools.on_torch.rules.dependence import SOURCE, Where
+from traindx_tools.on_torch.rules.t337_layers_are_one import Stack
 from traindx_tools.on_torch.speed.compilations import compiles, watch_compile
 
 KEPT_IN = 2
@@ -41,8 +45,27 @@ class CapturedCallProbe(TorchProbe):
         watch_compile()
         self._calls: dict[int, KeptCall] = {}
         self._room = [MOST_BYTES]
-        self._loaded = False
+        self._loaded = self._saved = False
+        self._initial: dict[int, dict[tuple[str, str], Any]] = {}
+        self._unsaved: list[tuple[Any, Where]] = []
         self.answers: list[Answers] = []
+        self._asked = False
+
+    def next_look(self) -> int:
+        """Nothing in a step is of interest once it was asked; that somebody saves is."""
+        return self.NEVER if self._asked else 0
+
+    def model_found(self, model: torch.nn.Module) -> None:
+        """Its plain state, and layers that are one."""
+        self._initial[id(model)] = plain_state(model)
+        path = self.scene.module_paths.get(id(model), type(model).__name__)
+        stacks = [s for s in stacks_of(model) if s.distinct < s.places]
+        for finding in t337_layers_are_one.check(stacks, Where(path, self.scene.step, self.scene.recorder.rank)):
+            self.scene.recorder.finding(finding)
+
+    def file_written(self, path: Any, value: Any) -> None:
+        """Somebody saves."""
+        self._saved = True
 
     def batch_given(self, batch: Any) -> None:
         """That there is a DataLoader says which axis is the samples'."""
@@ -63,7 +86,8 @@ class CapturedCallProbe(TorchProbe):
         path = self.scene.module_paths.get(id(model), type(model).__name__)
         main = main_tensor(self.scene.batch) if self._loaded else None
         rows = main.shape[0] if main is not None and main.ndim else 0
-        self._calls[id(model)] = KeptCall(model, path, copied[0], copied[1], rows)
+        self._calls[id(model)] = KeptCall(model, path, copied[0], copied[1], rows, names_of(model),
+                                           self._initial.pop(id(model), {}))
 
     def loss_computed(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], value: Any) -> None:
         """Keeps the targets that followed a kept call."""
@@ -83,22 +107,25 @@ class CapturedCallProbe(TorchProbe):
 
     def after_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Asks, once."""
-        if self.scene.step > KEPT_IN and not self.done:
+        if self.scene.step > KEPT_IN and not self._asked:
             for finding in self._ask():
                 self.scene.recorder.finding(finding)
 
     def finish(self) -> Iterable[Finding]:
         """A program of few steps is asked at its end."""
-        return [] if self.done else list(self._ask())
+        found = [] if self._asked else list(self._ask())
+        for answer, where in self._unsaved:
+            found += t336_state_not_saved.check(answer, where, self._saved)
+        return found
 
     def failed(self, error: BaseException) -> Iterable[Finding]:
         """After an error a device may be gone: nothing is asked."""
         self._calls.clear()
-        self.done = True
+        self._asked = True
         return ()
 
     def _ask(self) -> Iterator[Finding]:
-        self.done = True
+        self._asked = True
         calls, self._calls = list(self._calls.values()), {}
         if compiles() or _world() > 1:
             return
@@ -122,10 +149,22 @@ class CapturedCallProbe(TorchProbe):
         yield from t333_padding_seen.check(found.get("padding"), where)
         yield from t334_affine.check(found.get("affine"), where)
         yield from t335_dropout_in_evaluation.check(found.get("dropout in evaluation"), where)
+        if found.get("state outside of the checkpoint") is not None:
+            self._unsaved.append((found["state outside of the checkpoint"], where))
         mixed = found.get("other samples")
         if mixed is not None and len(self.scene.optimizers) == 1:
             yield from t903_batch_leak.check({-1: mixed.largest}, mixed.samples, mixed.samples - 1, SOURCE,
                                              where.model)
+
+
+def stacks_of(model: torch.nn.Module) -> Iterator[Stack]:
+    """Containers of at least two places with parameters in them."""
+    for path, module in model.named_modules():
+        if isinstance(module, (torch.nn.ModuleList, torch.nn.Sequential)):
+            held = [m for m in module._modules.values()
+                    if m is not None and any(p.requires_grad for p in m.parameters())]
+            if len(held) >= 2:
+                yield Stack(path or type(model).__name__, type(held[0]).__name__, len(held), len({id(m) for m in held}))
 
 
 def _wanted(model: torch.nn.Module) -> bool:
