@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -115,6 +117,8 @@ HEALTHY = {
     "once an epoch, for epochs": lambda: run(cosine(3), seldom=20),
     "a short trial": lambda: run(huggingface(200, 1000), steps=6),
     "a custom decay": lambda: run(lambda o: schedules.LambdaLR(o, lambda s: 0.97**s)),
+    "a cosine that is not cut off": lambda: run(lambda o: schedules.LambdaLR(
+        o, lambda s: min(1.0, (s + 1) / 10) * 0.5 * (1 + math.cos(math.pi * s / STEPS)))),
     "from zero": lambda: run(lambda o: schedules.LambdaLR(o, lambda s: min(1.0, s / 10))),
     "divided": lambda: run(None, passes=4, steps=8, divide=4.0),
     "not accumulated": lambda: run(None, steps=8),

@@ -48,7 +48,7 @@ def horizon_of(scheduler: Any) -> Horizon:
 
 
 def peak_of(scheduler: Any, steps: int) -> int | None:
-    """The first step at which the function of a `LambdaLR` is highest, asked up to `BEYOND` times the run.
+    """The first step at which the function of a `LambdaLR` that still rises is highest, up to `BEYOND` times the run.
 
     None for other schedulers, and where the function fails, is no plain number or depends on more than the step.
     """
@@ -65,6 +65,9 @@ def peak_of(scheduler: Any, steps: int) -> int | None:
         return None
     if not all(map(math.isfinite, values)) or again != values[0]:
         return None
+    within = [v for step, v in zip(asked, values, strict=True) if step <= steps]
+    if within[-1] < max(within):
+        return None  # it has fallen already: what a formula does beyond its end is nobody's plan
     highest: int = asked[values.index(max(values))]
     return highest
 

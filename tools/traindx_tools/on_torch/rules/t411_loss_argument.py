@@ -25,7 +25,8 @@ from traindx_tools.rules import Rule, Threshold
 
 SOURCE = "torch probe: losses"
 CALLS, VALUES = 3, 64
-SURE_VALUES = 256
+SURE_CALLS, SURE_VALUES = 5, 1024
+"""Where the operation that made the values is no sigmoid that autograd knows (one written out, say)."""
 
 RULE = Rule(
     id="T411",
@@ -128,8 +129,9 @@ def _logits(site: Site, argument: Argument, seen: Sequence[Numbers]) -> Said:
 def _scores(site: Site, argument: Argument, seen: Sequence[Numbers]) -> Said:
     inside = all(n.low >= 0 and n.high <= 1 for n in seen)
     made = {n.made_by for n in seen}
-    if (inside and made <= {"Sigmoid", "Softmax"}) or (inside and made == {""} and _goals_of_both_kinds(site) and sum(
-            n.values for n in seen) >= SURE_VALUES and all(n.fractions > 0.5 * n.values for n in seen)):
+    known = made <= {"Sigmoid", "Softmax"}
+    if inside and (known or (len(seen) >= SURE_CALLS and sum(n.values for n in seen) >= SURE_VALUES
+                             and _goals_of_both_kinds(site) and all(n.fractions > 0.5 * n.values for n in seen))):
         return "sigmoid", "values in [0, 1] (they go through a sigmoid a second time)", Bearing.CAUSE
     return _activated(seen)
 
