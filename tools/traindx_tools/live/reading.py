@@ -36,6 +36,8 @@ class LiveFile:
     """Seconds since the epoch."""
     ended: str | None = None
     """"ok", the error with which it ended, or None where it was killed."""
+    facts: str = ""
+    """What the program is made of and does, in lines; "" where no probe told it."""
     script: str = ""
     """The Python file that the process was started with, as it was typed; "" where there is none."""
 
@@ -94,6 +96,7 @@ def read_file(path: Path) -> LiveFile | None:
     findings: list[Finding] = []
     last: float | None = None
     ended: str | None = None
+    facts = ""
     for record in records:
         kind = record.get("kind")
         if kind == "finding":
@@ -103,11 +106,13 @@ def read_file(path: Path) -> LiveFile | None:
             findings = [f for f in findings if (f.rule, f.measured.get(str(record.get("key")))) != gone]
         elif kind == "metrics":
             last = _later(last, record.get("step"))
+        elif kind == "facts":
+            facts = str(record.get("text") or "")
         elif kind == "end":
             ended = str(record.get("how"))
     return LiveFile(path, _whole(start.get("rank")), str(start.get("mode")), str(start.get("cwd") or ""),
                     tuple(replace(f, source=str(path)) for f in findings),
-                    last, _number(start.get("started")), ended, _script(start.get("argv")))
+                    last, _number(start.get("started")), ended, facts, _script(start.get("argv")))
 
 
 def _script(argv: object) -> str:
