@@ -131,7 +131,7 @@ class Engine:
             trace = self.place.run(prepared, asked, seconds=seconds)
             purse.spent += trace.seconds
             if self.kept is not None:
-                self.kept.put(key, trace)
+                trace = self.kept.put(key, trace)
         if not wanted.changed and trace.ended and not trace.stopped:
             purse.length = max(purse.length or 0.0, trace.seconds)
         run = Run(wanted.changed, wanted.seed, _with_applied(trace, design.change if wanted.changed else Change(),

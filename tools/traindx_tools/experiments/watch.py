@@ -9,7 +9,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from traindx_tools.errors import TraindxError
 from traindx_tools.experiments.trace import LIVE, Applied, Curve, Trace
 from traindx_tools.finding import Finding
 from traindx_tools.live.reading import read_folder
+from traindx_tools.on_logs.run import Run
 
 LOG_SHARE = 0.1
 """Of the time, what reading the log of a running program may take."""
@@ -68,7 +69,7 @@ class Watch:
         sizes = (_size(self.output), sum(f.read for f in self._files.values()))
         if sizes != self._sizes or not self._changed:
             self._sizes, self._changed = sizes, self.clock()
-        return Trace(self.output.parent, self._curves(), seconds=seconds, changes=dict(self.applied_in(self.live)),
+        return Trace(self.output.parent, self._curves(), seconds=seconds, changes=self._applied(),
                      findings=self._findings, quiet=self.clock() - self._changed)
 
     def end(self, seconds: float, exit_code: int | None, stopped: str, written: Sequence[Path] = (),
@@ -79,7 +80,13 @@ class Watch:
         self._read_log([self.output, *written])
         return Trace(self.output.parent, self._curves(), ended=not stopped, exit_code=exit_code, stopped=stopped,
                      error="" if stopped else last_error(self.output), seconds=seconds, peak_bytes=peak_bytes,
-                     changes=dict(self.applied_in(self.live)), findings=read_folder(self.live).seen_from(self.root))
+                     changes=self._applied(), findings=read_folder(self.live).seen_from(self.root))
+
+    def _applied(self) -> dict[str, Applied]:
+        """What changes did, with files as seen from the root."""
+        home = f"{self.root}/"
+        return {n: replace(a, where=a.where.replace(home, ""), problem=a.problem.replace(home, ""))
+                for n, a in self.applied_in(self.live).items()}
 
     def _curves(self) -> dict[str, Curve]:
         live = {name: Curve(*(np.array(column, dtype=np.float64) for column in zip(*rows, strict=True)))
@@ -154,11 +161,15 @@ def log_curves(paths: Sequence[Path]) -> dict[str, Curve]:
         run = read_last_run([str(p) for p in paths])
     except (TraindxError, OSError):
         return {}
+    return curves_of(run)
+
+
+def curves_of(run: Run) -> dict[str, Curve]:
+    """The series of a run by their names; of several of one name the longest."""
     found: dict[str, Curve] = {}
-    for series in sorted(run.series, key=len):  # the longest of a name stays
+    for series in sorted(run.series, key=len):
         if len(series):
-            steps = series.step if series.unit == "step" else series.position if series.unit == "epoch" else np.full(
-                len(series), np.nan)
+            steps = np.full(len(series), np.nan) if series.unit == "line" else series.position
             found[str(series)] = Curve(steps, series.values)
     return found
 
