@@ -51,7 +51,8 @@ def _observed(report: Report, case: Case, folder: Path) -> tuple[Sequence[Findin
     except (TraindxError, OSError) as error:
         return (), f"`{command}` was not run under the instruments: {error}"
     new = [f for f in after.seen.findings if (f.rule, str(f.where), f.statement) not in known]
-    return new, after.remarks[-1] if after.remarks else f"`{command}` was run again in a copy"
+    told = after.remarks[len(report.remarks):]
+    return new, " ".join(told) if told else f"`{command}` was run again in a copy"
 
 
 def _keep(folder: Path, seen: Sequence[Finding], note: str) -> None:
