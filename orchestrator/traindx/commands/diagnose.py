@@ -147,8 +147,8 @@ def _say(text: str) -> None:
 @click.option("--out", type=str, help="Folder for the files (default: scratch/debug/diagnose-TIME).")
 @click.option("--json", "as_json", is_flag=True, help="The result as JSON on standard output, and nothing else there.")
 def command(paths: tuple[str, ...], symptom: str, context: str | None, run_command: str | None, timeout: float,
-            budget: float | None, against: tuple[str, ...], own_names: tuple[str, ...], entry: tuple[str, ...], everything: bool,
-            which: int | None, out: str | None, as_json: bool) -> int:
+            budget: float | None, against: tuple[str, ...], own_names: tuple[str, ...], entry: tuple[str, ...],
+            everything: bool, which: int | None, out: str | None, as_json: bool) -> int:
     """Read PATHS (files, folders, globs, URLs, - for standard input) and name the cause.
 
     Read-only unless --run is given, and then only a copy is run. Files go to scratch/debug.

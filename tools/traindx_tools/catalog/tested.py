@@ -1,8 +1,8 @@
 """What the verdicts of experiments are for each failure mode: the same for all, whatever was changed.
 
 An experiment names the modes that it decides (`measured["decides"]`). The symptom gone is a sign of each of them, and
-the cause itself where the change undoes one mode alone (`measured["specific"]`: its patch, its shard left out). A change
-that took hold and had no effect contradicts them.
+the cause itself where the change undoes one mode alone (`measured["specific"]`: its patch, its shard left out). A
+change that took hold and had no effect contradicts them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def tested(mode: str) -> tuple[tuple[Speaks, ...], tuple[Speaks, ...]]:
     better, specific = Condition("better", True), Condition("specific", True)
     pro = (Speaks(REMOVES, "cause", (named, specific), note="undoing it takes the symptom away"),
            Speaks(REMOVES, "sign", (named,), Bearing.SIGN, "the symptom goes with a change that takes it away"),
-           Speaks(MOVES, "companion", (named, better), Bearing.SIGN, "the symptom gets weaker with a change against it"))
+           Speaks(MOVES, "companion", (named, better), Bearing.SIGN, "the symptom weakens with a change against it"))
     con = (Speaks(NOTHING, "contradicts", (named,), note="the symptom stays with a change that takes it away"),)
     return pro, con
 
