@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from traindx_tools.catalog.observations import shows
+from traindx_tools.errors import UnreadableInput
 from traindx_tools.experiments.outcome import FELL, Kind, Outcome
 from traindx_tools.experiments.reading import number
 from traindx_tools.experiments.trace import Curve, Trace
@@ -42,6 +43,18 @@ def choose(symptom: str, run: Run, findings: Sequence[Finding] = ()) -> Outcome:
     stated = [s for s in parse(symptom, [s.original for s in run.series]) if s.understood] if symptom else []
     made = _of_statement(stated[0], run) if stated else _of_findings(findings, run)
     return _fitting(made, run)
+
+
+def chosen_for(paths: Sequence[str | Path], symptom: str) -> Outcome:
+    """`choose` for the artifacts of a run; where none of them can be read, by the words alone."""
+    from traindx_tools.on_logs.each_run import read_last_run
+    from traindx_tools.on_logs.judge import judge_run
+
+    try:
+        run = read_last_run([str(p) for p in paths])
+    except UnreadableInput:
+        return choose(symptom, Run())
+    return choose(symptom, run, () if symptom else judge_run(run))
 
 
 def _of_statement(stated: StatedSymptom, run: Run) -> Outcome:

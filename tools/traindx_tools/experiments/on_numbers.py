@@ -39,8 +39,8 @@ def judge(design: Design, runs: Sequence[Run]) -> Verdict | Next:
         return found
     cut = [r for r in runs[1:] if not has_come_to(design.outcome, r.trace, horizon)]
     if cut and cut[0].trace.stopped == "time":
-        return Verdict("inconclusive", f"the run ({cut[0].name}) did not come to step {horizon:g} in the time there was",
-                       at=horizon, lacks="budget")
+        return Verdict("inconclusive", f"the run ({cut[0].name}) did not come to step {horizon:g} in the time there "
+                       "was", at=horizon, lacks="budget")
     following = wanted(design, runs)
     if following is None:
         return _open(design, runs, horizon)

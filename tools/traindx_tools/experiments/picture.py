@@ -1,4 +1,4 @@
-"""An experiment as a picture: the curve of each run, controls against runs with the change, and what was read in each."""
+"""An experiment as a picture: the curve of each run, controls against changed runs, and what was read in each."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Runs whose truth is known, for the judge to be judged: how often it calls nothing an effect, how large one it sees.
 
-A simulated run is a curve that falls to a level, or an event that comes or does not. What differs from seed to seed, what
-one record scatters and what the change does are told. The runs go through the same engine as real ones.
+A simulated run is a curve that falls to a level, or an event that comes or does not. What differs from seed to seed,
+what one record scatters and what the change does are told. The runs go through the same engine as real ones.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An experiment as a table: a line for each run, the verdict above it. Markdown for a file, plain lines for a terminal."""
+"""An experiment as a table, a line for each run: Markdown for a file, plain lines for a terminal."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def _note(made: Made) -> str:
     held = ""
     if made.run.changed:
         applied = trace.applied
-        held = f"took hold {applied.times} times{f' ({applied.where})' if applied.where else ''}" if applied.times else (
-            f"took hold nowhere: {applied.problem}")
+        place = f" ({applied.where})" if applied.where else ""
+        held = f"took hold {applied.times} times{place}" if applied.times else f"took hold nowhere: {applied.problem}"
     return "; ".join(x for x in (ended, held, "kept from before" if made.kept else "") if x)
 
 
@@ -49,7 +49,7 @@ def lines(result: Result) -> list[str]:
     width = max((len(r[0]) for r in told), default=0)
     value = max((len(r[1]) for r in told), default=0)
     out = [heading(result), f"  {result.verdict.why}"]
-    out += [f"  {name:<{width}}  {seen:<{value}}  {seconds:>6} s  {note}".rstrip() for name, seen, seconds, note in told]
+    out += [f"  {name:<{width}}  {seen:<{value}}  {took:>6} s  {note}".rstrip() for name, seen, took, note in told]
     kept = sum(m.kept for m in result.made)
     out.append(f"  {len(result.made)} runs ({kept} kept from before), {result.seconds:.0f} s of {result.budget:.0f} s")
     return out

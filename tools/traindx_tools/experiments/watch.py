@@ -1,4 +1,4 @@
-"""Reads a run while it goes on: the instruments' records as they grow, and its log when somebody asks for a curve of it.
+"""Reads a run while it goes on: the instruments' records as they grow, and its log when a curve of it is wanted.
 
 What is asked for is a `Trace` each time; nothing is read twice but the log, which is read anew when it has grown.
 """

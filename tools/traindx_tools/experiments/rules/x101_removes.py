@@ -1,8 +1,8 @@
 """One change was made, and the symptom that the control shows is gone.
 
-The control and the run with the change differ in nothing else: same files, command, seed and number of threads, each in a
-copy of its own. Controls with other seeds (placebos) show the symptom as well, so that a change which only draws other
-random numbers is not mistaken for a cause. An event is gone where all of three controls show it and none of two changed
+The control and the run with the change differ in nothing else: same files, command, seed and number of threads, each in
+a copy of its own. Controls with other seeds (placebos) show the symptom as well, so that a change which only draws
+other random numbers is not mistaken for a cause. An event is gone where all of three controls show it and none of two changed
 runs does, three times as far as its onset; a number where it passes its bound beyond the spread of the controls.
 """
 
@@ -20,12 +20,14 @@ RULE = Rule(
     name="experiment-removes",
     title="The symptom goes with one change",
     severity=Severity.HIGH,
-    sees="The runs of an experiment: controls, placebos and runs with one change, and the outcome that was measured in each.",
+    sees="The runs of an experiment: controls, placebos, runs with one change, and the outcome measured in each.",
     matters="It is the nearest to a proof that runs can give: what was changed takes part in causing the symptom.",
-    alike=("a change that hides the symptom: clipping hides a learning rate that is too high", "a change that takes part and is not at fault: no data, no loss that is NaN"),
-    confirm=("make a fix of it and let traindx verify that", "the opposite change makes the symptom come, or come earlier"),
+    alike=("a change that hides the symptom: clipping hides a learning rate that is too high",
+           "a change that takes part and is not at fault: no data, no loss that is NaN"),
+    confirm=("make a fix of it and let traindx verify that",
+             "the opposite change makes the symptom come, or come earlier"),
     thresholds={
-        "controls": Threshold(3, "runs", "all show it where 2 changed runs do not: 3.9 % of chance at most, see compare.py"),
+        "controls": Threshold(3, "runs", "all show it, and 2 changed runs do not: chance does so in 3.9 % at most"),
         "horizon": Threshold(3, "times the onset", "a change that delays by less moves the symptom"),
     },
 )

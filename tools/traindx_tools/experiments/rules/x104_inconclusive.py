@@ -1,7 +1,7 @@
 """One change was made, and what was measured decides nothing. The statement says why.
 
-The control does not show the symptom; the change took hold nowhere; it brings an error of its own; the time was not enough
-(the command that goes on is named); or the spread between seeds is as large as the effect.
+The control does not show the symptom; the change took hold nowhere; it brings an error of its own; the time was not
+enough (the command that goes on is named); or the spread between seeds is as large as the effect.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ RULE = Rule(
     name="experiment-inconclusive",
     title="An experiment that decides nothing",
     severity=Severity.INFO,
-    sees="The runs of an experiment: controls, placebos and runs with one change, and the outcome that was measured in each.",
+    sees="The runs of an experiment: controls, placebos, runs with one change, and the outcome measured in each.",
     matters="Nothing may be concluded from it, in neither direction.",
-    alike=("no effect (X103), which is a result"),
-    confirm=("more time (--budget), another outcome (--outcome), or a change that takes hold"),
-    thresholds={},
+    alike=("no effect (X103), which is a result",),
+    confirm=("more time (--budget), another outcome (--outcome), or a change that takes hold",),
 )
 
 
