@@ -20,7 +20,7 @@ from traindx.proposal import edits_of
 from traindx_tools import triage
 from traindx_tools.catalog.catalog import FailureMode, load_catalog
 from traindx_tools.catalog.decisions import load_decisions
-from traindx_tools.catalog.tested import decided
+from traindx_tools.catalog.experiment_entries import decided
 from traindx_tools.errors import BadUsage
 from traindx_tools.experiments.budget import LEAST_SECONDS, MOST_SECONDS, TIMES_LENGTH, Budget
 from traindx_tools.experiments.change import Change
@@ -80,13 +80,13 @@ def with_experiments(report: Report, command: str, workspace: Path, folder: Path
     engine = Engine(place, preparing(command, workspace), kept, journal, say=say)
     purse = Budget(budget if budget is not None else
                    min(MOST_SECONDS, max(LEAST_SECONDS, TIMES_LENGTH * run_seconds)))
-    planned = _Planned(report, engine, outcome, purse, folder, run_seconds, say)
+    planned = Planned(report, engine, outcome, purse, folder, run_seconds, say)
     return planned.done()
 
 
 @dataclass
-class _Planned:
-    """One diagnosis that is being decided by experiments."""
+class Planned:
+    """One diagnosis that is being decided by experiments; `done` gives the report with what they decided."""
 
     report: Report
     engine: Engine

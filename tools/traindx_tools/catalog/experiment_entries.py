@@ -19,7 +19,7 @@ REMOVES, MOVES, NOTHING = "X101", "X102", "X103"
 
 
 @lru_cache(maxsize=1024)
-def tested(mode: str) -> tuple[tuple[Speaks, ...], tuple[Speaks, ...]]:
+def experiment_entries(mode: str) -> tuple[tuple[Speaks, ...], tuple[Speaks, ...]]:
     """What speaks for a mode, and what against it, of experiments that decide it."""
     named = Condition("decides", rf"~(?:^|,){re.escape(mode)}(?:,|$)")
     better, specific = Condition("better", True), Condition("specific", True)
