@@ -2,7 +2,8 @@
 
 Nothing here approves, applies or edits: those are a person's decisions (`traindx approve`). All tools only read, but
 for `plot_run` and `run_experiment`, which write below scratch/debug of the root; `jaxpr` imports a file and
-`run_experiment` runs a command, only where the person started the server with that consent. Nothing here knows the MCP SDK.
+`run_experiment` runs a command, only where the person started the server with that consent. Nothing here knows the MCP
+SDK.
 """
 
 from __future__ import annotations
@@ -234,7 +235,8 @@ def examine_weights(reach: Reach, given: asked.ExamineWeights, say: Say) -> str:
 
 def list_experiments(reach: Reach, given: asked.ListExperiments, say: Say) -> str:
     """What can be changed, one a line; with a name the page of that change."""
-    from traindx_tools.experiments.interventions import example, interventions, page as page_of_change
+    from traindx_tools.experiments.interventions import example, interventions
+    from traindx_tools.experiments.interventions import page as page_of_change
 
     if given.name:
         return page_of_change(given.name)
