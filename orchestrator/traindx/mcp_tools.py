@@ -2,7 +2,8 @@
 
 Nothing here approves, applies or edits: those are a person's decisions (`traindx approve`). All tools only read, but
 for `plot_run` and `run_experiment`, which write below scratch/debug of the root; `jaxpr` imports a file and
-`run_experiment` runs a command, only where the person started the server with that consent. Nothing here knows the MCP SDK.
+`run_experiment` runs a command, only where the person started the server with that consent. Nothing here knows the MCP
+SDK.
 """
 
 from __future__ import annotations
