@@ -12,7 +12,6 @@ from traindx_tools.experiments.live.on_torch.gradients import parameters_of
 from traindx_tools.experiments.live.on_torch.stage import OnTorch
 from traindx_tools.on_torch.structure import modules_of
 
-
 OWN_SEED = 977_000
 """Added to the seed of fresh values: a program that is seeded with 0 would draw the very values that it had."""
 
