@@ -19,6 +19,7 @@ from torch.utils.data import dataloader as torch_dataloader
 
 from traindx_tools.live.notice import say
 from traindx_tools.live.session import Session, current_session
+from traindx_tools.on_torch.drawn import Drawn
 from traindx_tools.on_torch.moments import Moments
 from traindx_tools.on_torch.probe import Scene
 from traindx_tools.on_torch.registry import probes_for
@@ -67,6 +68,7 @@ class Attachment:
         self._models: dict[int, torch.nn.Module] = {}
         self._scaled: tuple[torch.Tensor, torch.Tensor] | None = None
         self._from_loader = False
+        self._drawn = Drawn()
         self._undo: list[Callable[[], None]] = []
         self._finished = False
         self._thread = moments.thread
@@ -82,6 +84,8 @@ class Attachment:
         self._replace(torch.nn.Module, "__call__", self._module_call)
         self._replace(torch.autograd, "backward", self._backward)
         self._replace(torch_dataloader._BaseDataLoaderIter, "__next__", self._next_batch)
+        self._replace(torch_dataloader._BaseDataLoaderIter, "_next_index", self._drawn.next_index)
+        self._replace(torch_dataloader._BaseDataLoaderIter, "_reset", self._drawn.reset)
         scaler = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler
         self._replace(scaler, "scale", self._scale)
         self._replace(scaler, "update", self._update_scaler)
@@ -266,6 +270,7 @@ class Attachment:
             batch = original(iterator)
             if not self._quiet():
                 self.scene.batch, self._from_loader = batch, True
+                self.scene.draw = self._drawn.of(iterator)
                 self.moments.tell("batch_given", batch)
             return batch
 
