@@ -23,7 +23,6 @@ from traindx_tools.on_torch.measures.late import Late
 from traindx_tools.on_torch.measures.once import Once
 from traindx_tools.on_torch.measures.row_losses import row_losses
 from traindx_tools.on_torch.measures.row_values import inputs_of, is_ids, profile_vector, row_matrix
-from traindx_tools.on_torch.measures.spent import Spent
 from traindx_tools.on_torch.probe import Scene, TorchProbe
 from traindx_tools.on_torch.rules import (
     t711_data_leak,
@@ -42,6 +41,7 @@ from traindx_tools.rows.jumps import StepSeen
 from traindx_tools.rows.overlap import Overlaps, twins_expected
 from traindx_tools.rows.positions import TargetShift, target_shift
 from traindx_tools.rows.profile import Profile
+from traindx_tools.rows.spent import Spent
 
 MOST_CALLS = 50_000
 """Calls after which no more are looked at."""
