@@ -71,14 +71,16 @@ def _of_numbers(t: Spread, e: Spread) -> Relation | None:
     if _standard(t, both) != _standard(e, both) and shifted.mean() > 0.5 and both.sum() >= FEWEST_FEATURES:
         return _standardised(t, e, both)
     if shifted.any() or abs(typical) >= np.log(RATIO):
-        k = int(np.argmax(np.abs(away)))
-        return Relation(
-            "differs",
-            f"have a mean {abs(away[k]):.3g} standard deviations {'above' if away[k] > 0 else 'below'} that of "
-            f"training in feature {np.flatnonzero(both)[k]} ({int(shifted.sum())} of {int(both.sum())} features are "
-            f"that far), and {float(np.exp(typical)):.3g} times the spread",
-            {"shift": float(away[k]), "ratio": float(np.exp(typical)), "features": int(shifted.sum())})
+        return _differs(away, shifted, np.flatnonzero(both), float(np.exp(typical)))
     return None
+
+
+def _differs(away: Floats, shifted: Flags, features: NDArray[np.int64], ratio: float) -> Relation:
+    k = int(np.argmax(np.abs(away)))
+    level = (f"a mean {abs(away[k]):.3g} standard deviations {'above' if away[k] > 0 else 'below'} that of training in "
+             f"feature {features[k]} ({int(shifted.sum())} of {len(features)} features are that far), and ")
+    return Relation("differs", f"have {level if shifted.any() else ''}{ratio:.3g} times the spread of training",
+                    {"shift": float(away[k]), "ratio": ratio, "features": int(shifted.sum())})
 
 
 def _constant(t: Spread, e: Spread, dead: Flags) -> Relation:

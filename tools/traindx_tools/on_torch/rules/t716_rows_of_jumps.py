@@ -2,7 +2,8 @@
 
 In each step the row with the most loss is known. Where the loss jumps again and again, and the same few rows have more
 than half of it there, they are what jumps. `kind`: "extreme-inputs" where their inputs are far beyond those of other
-rows, "rows" where they are not: then their labels are to be looked at.
+rows, "rows" where they are not: then their targets are to be looked at, which may be heavy-tailed by nature, and
+it is reported as low.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ def check(seen: ModelRows) -> Iterator[Finding]:
         f"({'row' if len(names) == 1 else 'rows'} {shown}{of}): "
         f"such a row has a loss of {found.row_loss:.4g}, {found.share:.0%} of its batch, where the middle step has "
         f"{found.usual:.4g}{what}", where, SOURCE,
+        severity=RULE.severity if extreme else Severity.LOW,
         bearing=Bearing.CAUSE if extreme else Bearing.SIGN,
         measured={"kind": "extreme-inputs" if extreme else "rows", "jumps": len(found.steps), "rows": len(names),
                   "row": names[0], "numbered": rows.numbered, "row_loss": found.row_loss, "usual": found.usual})
