@@ -290,6 +290,8 @@ class Attachment:
         self.in_step = False
         self._steps[id(optimizer)] += 1
         self.scene.step = max(self._steps.values())
+        if self.scene.step == 1 and self._steps[id(optimizer)] == 1:
+            self.session.note_files()
         self.moments.tell("after_step", optimizer)
 
     # ---- the end
@@ -304,6 +306,8 @@ class Attachment:
         if self._finished:
             return
         self._finished = True
+        if self.scene.step:
+            self.session.note_files()
         for finding in self.moments.findings_of("finish"):
             self.scene.recorder.finding(finding)
 
