@@ -50,6 +50,12 @@ class RowsSeen:
     loss: Floats
     """Shape (rows, visits); NaN where there was none."""
     answer: Floats
+    spread: Floats
+    """Shape (rows, visits): standard deviation of the row's values; NaN where there was no visit."""
+    relabelled: NDArray[np.int64]
+    """Visits at which a row had the values of its first visit and another label than there."""
+    unchanged: NDArray[np.int64]
+    """All later visits at which it had those values."""
     visits: NDArray[np.int64]
     whole: bool = True
     """The values are all that there is of a row, and not a sample of them."""
@@ -69,6 +75,9 @@ class _Slots:
     label: Floats
     loss: NDArray[np.float32]
     answer: NDArray[np.float32]
+    spread: NDArray[np.float32]
+    relabelled: NDArray[np.int64]
+    unchanged: NDArray[np.int64]
     visits: NDArray[np.int64]
     order: NDArray[np.int64]
 
@@ -77,6 +86,7 @@ class _Slots:
         n = 256
         return cls(np.zeros((n, SUMS)), np.zeros((n, width), np.float32), np.full(n, np.nan),
                    np.full((n, len(VISITS)), np.nan, np.float32), np.full((n, len(VISITS)), np.nan, np.float32),
+                   np.full((n, len(VISITS)), np.nan, np.float32), np.zeros(n, np.int64), np.zeros(n, np.int64),
                    np.zeros(n, np.int64), np.zeros(n, np.int64))
 
     def grown(self, rows: int) -> _Slots:
@@ -164,11 +174,17 @@ class Book:
         kept.sums[slots[new]], kept.x[slots[new]] = values[new, :SUMS], values[new, SUMS:]
         kept.order[slots[new]] = slots[new] if numbers is None else numbers[new]
         np.add.at(kept.visits, s, 1)
-        if answers is None:
-            return
         column = np.searchsorted(VISITS, kept.visits[s], side="right") - 1
         exact = np.isin(kept.visits[s], VISITS)
-        kept.label[s] = answers.label[which]
+        kept.spread[s[exact], column[exact]] = values[which, 1][exact]
+        if answers is None:
+            return
+        again = np.flatnonzero(which & ~new)
+        again = again[(kept.x[slots[again]] == values[again, SUMS:].astype(np.float32)).all(1)]
+        same, label = slots[again], answers.label[again]
+        np.add.at(kept.unchanged, same, 1)
+        np.add.at(kept.relabelled, same[(label != kept.label[same]) & np.isfinite(label)], 1)
+        kept.label[s] = np.where(np.isfinite(kept.label[s]), kept.label[s], answers.label[which])
         kept.loss[s[exact], column[exact]] = answers.loss[which][exact]
         kept.answer[s[exact], column[exact]] = answers.answer[which][exact]
 
@@ -185,4 +201,5 @@ class Book:
         at = np.argsort(k.order[:n], kind="stable")
         kind = self.kinds.most_common(1)[0][0] if self.kinds else "other"
         return RowsSeen(k.order[at], self.numbered, k.sums[at], k.x[at].astype(np.float64), kind, k.label[at],
-                        k.loss[at].astype(np.float64), k.answer[at].astype(np.float64), k.visits[at], self.whole)
+                        k.loss[at].astype(np.float64), k.answer[at].astype(np.float64), k.spread[at].astype(np.float64),
+                        k.relabelled[at], k.unchanged[at], k.visits[at], self.whole)

@@ -236,6 +236,24 @@ def test_labels_that_are_off_by_rows(rolled, workers, watching):
     assert (found.measured["kind"], found.measured["lag"]) == ("shifted", -rolled)
 
 
+def test_a_loss_of_ones_own_and_labels_of_the_batch(watching):
+    x, y, *_ = split()
+    with watching(RowProbe) as w:
+        fit(net(), loader(x, y.roll(1)), epochs=1,
+            loss_of=lambda o, t: -(o.log_softmax(-1) * F.one_hot(t, CLASSES)).sum(-1).mean())
+    assert w.one("T714").measured["kind"] == "shifted"
+
+
+@pytest.mark.parametrize(("change", "kinds"), [
+    (lambda y: y, []), (lambda y: (y + 1) % CLASSES, ["split"]), (lambda y: y.roll(7), ["evaluation-shuffled"])])
+def test_labels_of_the_evaluation(change, kinds, watching):
+    x, y = rows(1400)
+    with watching(RowProbe) as w:
+        fit(net(), loader(x[:800], y[:800]), loader(x[800:], change(y[800:]), False), epochs=1)
+    assert [f.measured["kind"] for f in w.findings if f.rule == "T714"] == kinds
+    assert len(w.loud) == len(kinds)
+
+
 def test_evaluated_rows_that_are_changed_copies(watching):
     x, y, *_ = split()
     with watching(RowProbe) as w:
@@ -340,6 +358,52 @@ def test_what_is_evaluated_first_and_trained_on_afterwards_leaks_nothing(watchin
             optimizer.step()
             optimizer.zero_grad()
     assert w.findings == []
+
+
+# ---- rows that change
+
+
+class InPlace(TensorDataset):
+    """Normalises what it keeps."""
+
+    def __getitem__(self, index):
+        x = self.tensors[0][index]
+        return x.div_(2.0), self.tensors[1][index]
+
+
+class Drawn(TensorDataset):
+    """Draws a label, or turns the row as its label says."""
+
+    def __init__(self, x, y, turned):
+        super().__init__(x, y)
+        self.turned = turned
+
+    def __getitem__(self, index):
+        label = int(torch.randint(0, CLASSES, ()))
+        x = self.tensors[0][index]
+        return (x.roll(4 * label) if self.turned else x), label
+
+
+def test_rows_that_are_scaled_in_place(watching):
+    x, y, *_ = split()
+    with watching(RowProbe) as w:
+        fit(net(), DataLoader(InPlace(x, y), 32, shuffle=True), epochs=4)
+    assert w.one("T718").measured["kind"] == "scaled-each-visit"
+    assert w.one("T718").measured["ratio"] == pytest.approx(0.25, rel=0.01)
+
+
+@pytest.mark.parametrize(("turned", "kinds"), [(False, ["labels-redrawn"]), (True, [])])
+def test_labels_that_are_drawn_anew(turned, kinds, watching):
+    x, y, *_ = split()
+    with watching(RowProbe) as w:
+        fit(net(), DataLoader(Drawn(x, y, turned), 32, shuffle=True), epochs=3)
+    assert [f.measured["kind"] for f in w.findings if f.rule == "T718"] == kinds
+
+
+def test_augmentation_is_no_change(watching):
+    with watching(RowProbe) as w:
+        fit(net(), DataLoader(Noisy(*rows(400)), 32, shuffle=True), epochs=5)
+    assert w.loud == []
 
 
 # ---- order, coverage, jumps

@@ -45,6 +45,9 @@ class ModelCall:
     values: NDArray[np.float64] | None = None
     answers: NDArray[np.float64] | None = None
     kind: str = "other"
+    label: NDArray[np.float64] | None = None
+    """What the batch holds beside the inputs, one number a row; `counted`: of whole numbers."""
+    counted: bool = False
     profiles: dict[str, Profile] = field(default_factory=dict)
     target: NDArray[np.float64] | None = None
     ignored: int | None = None

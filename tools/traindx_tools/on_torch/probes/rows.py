@@ -1,4 +1,4 @@
-"""What a model was trained on against what it is evaluated on, row by row (T711 to T717)."""
+"""What a model was trained on against what it is evaluated on, row by row (T711 to T718)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import torch
 from numpy.typing import NDArray
 
 from traindx_tools.finding import Finding
-from traindx_tools.on_torch.drawn import Draw
+from traindx_tools.on_torch.lagged import capturing
 from traindx_tools.on_torch.measures.batch import arguments
 from traindx_tools.on_torch.measures.cadence import Cadence
 from traindx_tools.on_torch.measures.calls import EVALUATED, TRAINED, Calls, ModelCall, outputs_of
 from traindx_tools.on_torch.measures.datasets import Datasets
-from traindx_tools.on_torch.measures.joined_draw import Given
+from traindx_tools.on_torch.measures.joined_draw import Given, GivenBatch
 from traindx_tools.on_torch.measures.late import Late
 from traindx_tools.on_torch.measures.once import Once
 from traindx_tools.on_torch.measures.row_losses import row_losses
@@ -32,6 +32,7 @@ from traindx_tools.on_torch.rules import (
     t715_rows_never_drawn,
     t716_rows_of_jumps,
     t717_target_position,
+    t718_rows_change,
 )
 from traindx_tools.on_torch.rules.rows import ModelRows
 from traindx_tools.on_torch.rules.t711_data_leak import Overlap
@@ -45,6 +46,8 @@ from traindx_tools.rows.spent import Spent
 
 MOST_CALLS = 50_000
 """Calls after which no more are looked at."""
+JUDGED_AT = (300, 3000)
+"""Steps after which what can be known by then is told, in case the program is killed later."""
 KEPT_PROFILES, KEPT_STEPS = 200, 20_000
 FEWEST_ROWS = 4
 """Rows of an evaluated batch that is compared with trained ones."""
@@ -93,9 +96,9 @@ class RowProbe(TorchProbe):
     def batch_given(self, batch: Any) -> None:
         """Rows of a batch, by their numbers in the dataset."""
         draw = self.scene.draw
-        if draw is not None:
-            with self._spent.counted():
-                self._given.give(draw, batch)
+        with self._spent.counted():
+            self._given.give(draw, batch)
+            if draw is not None:
                 self._datasets.note(draw)
 
     def before_forward(self, model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -106,10 +109,10 @@ class RowProbe(TorchProbe):
         grad = torch.is_grad_enabled()
         with self._spent.counted(), torch.no_grad():
             inputs = inputs_of(arguments(model, args, kwargs))
-            draw = self._given.take(inputs)
+            given = self._given.take(inputs)
             if inputs and self._spent.open and self._count < MOST_CALLS:
                 self._count += 1
-                self._measure(model, inputs, draw, grad)
+                self._measure(model, inputs, given, grad)
 
     def after_forward(self, model: torch.nn.Module, output: Any) -> None:
         """What the output is, so that it is known again in the graph of a loss."""
@@ -129,6 +132,9 @@ class RowProbe(TorchProbe):
         """Reads what has arrived."""
         with self._spent.counted():
             self._read()
+            if self.scene.step in JUDGED_AT and len(self.scene.optimizers) == 1:
+                for finding in self._once.new(self._early()):
+                    self.scene.recorder.finding(finding)
 
     def finish(self) -> Iterable[Finding]:
         """Judges."""
@@ -138,13 +144,21 @@ class RowProbe(TorchProbe):
 
     # ---- measuring
 
-    def _measure(self, model: torch.nn.Module, inputs: dict[str, torch.Tensor], draw: Draw | None, grad: bool) -> None:
+    def _measure(self, model: torch.nn.Module, inputs: dict[str, torch.Tensor], given: GivenBatch | None,
+                 grad: bool) -> None:
         known = self._models.setdefault(id(model), _Model())
         tensors = list(inputs.values())
-        call = ModelCall(id(model), self._count, self.scene.step + 1, len(tensors[0]), grad, model.training, draw)
+        if capturing(tensors[0].device):
+            return
+        call = ModelCall(id(model), self._count, self.scene.step + 1, len(tensors[0]), grad, model.training,
+                         given.draw if given is not None else None)
         matrix, call.whole = row_matrix(tensors)
         call.ids = call.whole and len(tensors) == 1 and is_ids(tensors[0])
         self._send("values", call, matrix)
+        label = given.label(inputs) if given is not None else None
+        if label is not None:
+            call.counted = not label.is_floating_point()
+            self._send("label", call, label.detach().reshape(-1).to(torch.float32))
         if self._cadence.due(known.measured[grad]):
             for name, t in inputs.items():
                 row_shape, dtype = tuple(t.shape[1:]), str(t.dtype).removeprefix("torch.")
@@ -190,12 +204,12 @@ class RowProbe(TorchProbe):
         if call.values is None:
             return
         book = seen.trained if call.role == TRAINED else seen.evaluated
-        answers = Answers(call.kind, *call.answers.T) if call.answers is not None else None
+        answers = _answers(call)
         dataset = self._datasets.number(call.draw) if call.draw is not None else None
         numbers = call.draw.base if call.draw is not None and dataset is not None else None
         hashes = [hash(row.tobytes()) for row in call.values[:, SUMS:].astype(np.float32)]
         slots = book.take(call.values, hashes, dataset, numbers, answers, call.whole)
-        if answers is not None and call.role == TRAINED:
+        if answers is not None and call.answers is not None and call.role == TRAINED:
             self._step(seen, call, answers, slots)
         if call.role == EVALUATED and len(hashes) >= FEWEST_ROWS:
             known = [] if numbers is None or dataset is None else [(dataset, int(n)) for n in numbers]
@@ -216,6 +230,13 @@ class RowProbe(TorchProbe):
 
     # ---- judging
 
+    def _early(self) -> Iterator[Finding]:
+        """What does not need the end of the training: inputs and places of targets, no losses."""
+        for key, seen in self._models.items():
+            made = self._rows_of(key, seen)
+            for rule in (t712_evaluation_transform, t717_target_position, t718_rows_change):
+                yield from (f for f in rule.check(made) if f.severity.rank >= 2)
+
     def _findings(self) -> Iterator[Finding]:
         for key, seen in self._models.items():
             made = self._rows_of(key, seen)
@@ -225,6 +246,7 @@ class RowProbe(TorchProbe):
             yield from t714_rows_as_data.check(made)
             yield from t716_rows_of_jumps.check(made)
             yield from t717_target_position.check(made)
+            yield from t718_rows_change.check(made)
         yield from t715_rows_never_drawn.check(self._datasets.coverages, self.scene.step, self.scene.recorder.rank)
 
     def _overlap(self, seen: _Model) -> Overlap:
@@ -244,3 +266,13 @@ class RowProbe(TorchProbe):
 
     def _name(self, key: int) -> str:
         return next((type(m).__name__ for m in self.scene.models if id(m) == key), "model")
+
+
+def _answers(call: ModelCall) -> Answers | None:
+    """What the loss said, or the labels of the batch where it says nothing (evaluations, losses of one's own)."""
+    if call.answers is not None:
+        return Answers(call.kind, *call.answers.T)
+    if call.label is None:
+        return None
+    unknown = np.full(call.rows, np.nan)
+    return Answers("classes" if call.counted else "squared", call.label, unknown, unknown)

@@ -3,8 +3,9 @@
 What lies in files and what reaches a model can be two things: rows are sorted, joined, shifted, augmented on the way.
 The captured rows are put in the order of their dataset, as blocks of it where there are enough, trained and evaluated
 ones as two splits, and the checks of `on_data` are asked (the rule that spoke stands in `as`). `kind`: "shifted" and
-"shuffled" (labels against inputs, D109), "shard" (labels of a block are numbered otherwise, D108), "changed-copies"
-(evaluated rows are changed copies of trained ones, D114).
+"shuffled" (labels against inputs, D109), "evaluation-shuffled" (those of evaluated rows), "shard" (labels of a block
+are numbered otherwise, D108), "split" (those of evaluated rows are), "changed-copies" (evaluated rows are changed
+copies of trained ones, D114).
 """
 
 from __future__ import annotations
@@ -49,6 +50,8 @@ def check(seen: ModelRows) -> Iterator[Finding]:
             with np.errstate(all="ignore"):
                 for f in rule.check(view):
                     kind = str(f.measured["kind"])
+                    if kind == "shuffled" and f.measured.get("shard") == "evaluated rows":
+                        kind = "evaluation-shuffled"
                     if f.severity in (Severity.INFO, Severity.LOW) or kind in told or kind == "other-relation":
                         continue
                     told.add(kind)
@@ -65,10 +68,20 @@ def _views(rows: RowsSeen, held_out: RowsSeen | None) -> Iterator[tuple[View, tu
             parts = np.array_split(chosen, blocks)
             yield _view([_shard(f"rows {rows.order[p[0]]} to {rows.order[p[-1]]}", "train", rows, p) for p in parts]), (
                 d109_pairing, d108_label_map)
+        if held_out is not None and np.isfinite(held_out.label).mean() > 0.9 and held_out.rows >= LEAST // 2:
+            yield _view(_both(rows, held_out, chosen)), (d109_pairing, d108_label_map)
     if held_out is not None and held_out.rows >= 20 and held_out.x.shape[1] == rows.x.shape[1] >= 8:
         mine = _shard("trained rows", "train", rows, np.arange(min(rows.rows, MOST_ROWS)), labels=False)
         theirs = _shard("evaluated rows", "validation", held_out, np.arange(min(held_out.rows, 1000)), labels=False)
         yield _view([mine, theirs]), (d114_near_copies,)
+
+
+def _both(rows: RowsSeen, held_out: RowsSeen, chosen: NDArray[np.int64]) -> list[Shard]:
+    """Three blocks of trained rows, and the evaluated ones."""
+    parts = np.array_split(chosen, 3)
+    known = np.flatnonzero(np.isfinite(held_out.label))[:MOST_ROWS]
+    return [*(_shard(f"trained rows, part {k + 1}", "train", rows, p) for k, p in enumerate(parts)),
+            _shard("evaluated rows", "validation", held_out, known)]
 
 
 def _view(shards: list[Shard]) -> View:
