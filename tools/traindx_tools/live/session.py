@@ -26,6 +26,8 @@ class Session:
     """Called with the error that ends the program."""
     at_end: list[Callable[[], None]] = field(default_factory=list)
     """Called once when the program ends, well or not."""
+    at_step: list[Callable[[], None]] = field(default_factory=list)
+    """Called after each step of a training: an optimizer's, or a call of a compiled function."""
     how: str = "ok"
     process: int = field(default_factory=os.getpid)
     ended: bool = False
@@ -44,6 +46,11 @@ class Session:
         told = self.files.told()
         if told:
             self.recorder.mark("files", read=told)
+
+    def stepped(self) -> None:
+        """The training made a step."""
+        for call in self.at_step:
+            _guarded(call)
 
     def failed(self, error: BaseException) -> None:
         """The program ends with this error."""
@@ -131,4 +138,4 @@ def _guarded(call: Callable[..., None], *args: object) -> None:
     try:
         call(*args)
     except Exception as error:  # noqa: BLE001 - an instrument's fault must not become the program's
-        say(f"an instrument failed at the end of the program ({type(error).__name__}: {error})")
+        say(f"an instrument failed ({type(error).__name__}: {error})")

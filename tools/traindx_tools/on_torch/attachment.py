@@ -232,6 +232,8 @@ class Attachment:
             finally:
                 self.in_backward = False
             self.moments.tell("after_backward", loss)
+            if self.session.at_step and not self._steps:  # weights that no optimizer moves: by hand, or not yet
+                self.session.stepped()
             return result
 
         return backward
@@ -293,6 +295,8 @@ class Attachment:
         if self.scene.step == 1 and self._steps[id(optimizer)] == 1:
             self.session.note_files()
         self.moments.tell("after_step", optimizer)
+        if self.session.at_step:
+            self.session.stepped()
 
     # ---- the end
 
