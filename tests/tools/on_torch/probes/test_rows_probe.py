@@ -254,6 +254,67 @@ def test_labels_of_the_evaluation(change, kinds, watching):
     assert len(w.loud) == len(kinds)
 
 
+def test_labels_that_are_off_by_other_numbers_of_rows_behind_each_dropped_row(watching):
+    x, y, *_ = split()
+    kept = torch.ones(800, dtype=torch.bool)
+    kept[[200, 450, 451]] = False
+    with watching(RowProbe) as w:
+        fit(net(), loader(x[kept], y[:797]), epochs=2)
+    found = w.one("T714")
+    assert (found.measured["kind"], found.measured["pieces"]) == ("shifted", 3)
+    assert "when moved by -3" in found.statement
+
+
+def by_slices(x, y, held=None, labels=None, epochs=2):
+    """A program without a DataLoader: rows of arrays in its variables."""
+    model = net()
+    optimizer = torch.optim.Adam(model.parameters(), 1e-2)
+    for _ in range(epochs):
+        model.train()
+        order = torch.randperm(len(x))
+        for k in range(0, len(x), 40):
+            rows_now = order[k:k + 40]
+            loss = F.cross_entropy(model(x[rows_now]), y[rows_now])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        model.eval()
+        with torch.no_grad():
+            for k in range(0, len(held) if held is not None else 0, 40):
+                F.cross_entropy(model(held[k:k + 40]), labels[k:k + 40])
+
+
+def test_rows_of_arrays_in_the_programs_variables(watching):
+    x, y, held, labels = split()
+    with watching(RowProbe) as w:
+        by_slices(x, y.roll(1), held, labels)
+    found = w.one("T714")
+    assert (found.measured["kind"], found.measured["lag"]) == ("shifted", -1)
+    assert "of the rows of x" in found.statement
+
+
+def test_labels_of_the_evaluation_beside_its_rows(watching):
+    x, y = rows(1400)
+    with watching(RowProbe) as w:
+        by_slices(x[:800], y[:800], x[800:], (y[800:] + 1) % CLASSES)
+    assert w.one("T714").measured["kind"] == "split"
+
+
+def test_evaluated_inputs_of_another_meaning_and_the_same_statistics(watching):
+    x = torch.randint(0, 2, (1600, WIDTH)).float()
+    y = (x[:, :4].sum(1) > 1.5).long()
+    with watching(RowProbe) as w:
+        by_slices(x[:1000], y[:1000], x[1000:].roll(8, 1), y[1000:], epochs=1)
+    assert [f.measured["kind"] for f in w.findings if f.rule == "T714"] == ["evaluation-otherwise"]
+
+
+def test_healthy_slices_are_left_alone(watching):
+    x, y, held, labels = split()
+    with watching(RowProbe) as w:
+        by_slices(x, y, held, labels)
+    assert w.findings == []
+
+
 def test_evaluated_rows_that_are_changed_copies(watching):
     x, y, *_ = split()
     with watching(RowProbe) as w:
@@ -416,6 +477,16 @@ def test_rows_that_no_loader_draws(watching):
     found = w.one("T715")
     assert (found.measured["first"], found.measured["last"], found.measured["rows"]) == (600, 799, 200)
     assert w.loud == []
+
+
+def test_rows_that_another_part_of_the_dataset_draws_are_drawn(watching):
+    data = TensorDataset(*rows(1000))
+    fold = torch.arange(1000) % 5 == 0
+    train = Subset(data, (~fold).nonzero()[:, 0].tolist())
+    with watching(RowProbe) as w:
+        fit(net(), DataLoader(train, 32, shuffle=True), DataLoader(data, 32, sampler=fold.nonzero()[:, 0].tolist()),
+            epochs=5)
+    assert w.findings == []
 
 
 def test_a_dropped_last_batch_and_sampling_with_weights_are_left_alone(watching):

@@ -38,6 +38,8 @@ class ModelCall:
     """Weak references."""
     role: str | None = None
     waiting: int = 0
+    row_shape: tuple[int, ...] | None = None
+    """Of a call that no DataLoader gave the rows of."""
     whole: bool = True
     """The values are all that there is of a row."""
     ids: bool = False

@@ -21,6 +21,7 @@ from traindx_tools.on_torch.measures.datasets import Datasets
 from traindx_tools.on_torch.measures.joined_draw import Given, GivenBatch
 from traindx_tools.on_torch.measures.late import Late
 from traindx_tools.on_torch.measures.once import Once
+from traindx_tools.on_torch.measures.pools import Pools
 from traindx_tools.on_torch.measures.row_losses import row_losses
 from traindx_tools.on_torch.measures.row_values import inputs_of, is_ids, profile_vector, row_matrix
 from traindx_tools.on_torch.probe import Scene, TorchProbe
@@ -46,6 +47,8 @@ from traindx_tools.rows.spent import Spent
 
 MOST_CALLS = 50_000
 """Calls after which no more are looked at."""
+POOLS = 1000
+"""Numbers of datasets from which on they are arrays of the program."""
 JUDGED_AT = (300, 3000)
 """Steps after which what can be known by then is told, in case the program is killed later."""
 KEPT_PROFILES, KEPT_STEPS = 200, 20_000
@@ -82,7 +85,7 @@ class RowProbe(TorchProbe):
         self._cadence = Cadence.chosen(scene.options, "rows", 12, 20)
         self._once = Once()
         self._late: Late[tuple[str, ModelCall, Any]] = Late()
-        self._calls, self._given, self._datasets = Calls(), Given(), Datasets()
+        self._calls, self._given, self._datasets, self._pools = Calls(), Given(), Datasets(), Pools()
         self._count = 0
         self._models: dict[int, _Model] = {}
         self._current: ModelCall | None = None
@@ -152,6 +155,9 @@ class RowProbe(TorchProbe):
             return
         call = ModelCall(id(model), self._count, self.scene.step + 1, len(tensors[0]), grad, model.training,
                          given.draw if given is not None else None)
+        if call.draw is None and len(tensors) == 1:
+            self._pools.look(tensors[0])
+            call.row_shape = tuple(tensors[0].shape[1:])
         matrix, call.whole = row_matrix(tensors)
         call.ids = call.whole and len(tensors) == 1 and is_ids(tensors[0])
         self._send("values", call, matrix)
@@ -204,10 +210,15 @@ class RowProbe(TorchProbe):
         if call.values is None:
             return
         book = seen.trained if call.role == TRAINED else seen.evaluated
-        answers = _answers(call)
         dataset = self._datasets.number(call.draw) if call.draw is not None else None
         numbers = call.draw.base if call.draw is not None and dataset is not None else None
         hashes = [hash(row.tobytes()) for row in call.values[:, SUMS:].astype(np.float32)]
+        pool = self._pools.rows_of(hashes, call.row_shape) if call.row_shape is not None else None
+        if pool is not None:
+            dataset, numbers = POOLS + pool[0], pool[2]
+            if call.label is None and pool[1].label is not None:
+                call.label, call.counted = pool[1].label[pool[2]], pool[1].counted
+        answers = _answers(call)
         slots = book.take(call.values, hashes, dataset, numbers, answers, call.whole)
         if answers is not None and call.answers is not None and call.role == TRAINED:
             self._step(seen, call, answers, slots)
@@ -258,7 +269,8 @@ class RowProbe(TorchProbe):
         groups: tuple[Grouping, ...] = ()
         dataset = ""
         if len(seen.trained.numbers) == 1:
-            dataset, groups = self._datasets.of(next(iter(seen.trained.numbers)))
+            number = next(iter(seen.trained.numbers))
+            dataset, groups = self._datasets.of(number) if number < POOLS else (self._pools.name(number - POOLS), ())
         return ModelRows(
             self.scene.module_paths.get(key) or self._name(key), dataset, seen.trained, seen.evaluated,
             {k: tuple(v) for k, v in seen.profiles.items()}, groups, tuple(seen.steps), seen.shifts, seen.shift,

@@ -3,9 +3,10 @@
 What lies in files and what reaches a model can be two things: rows are sorted, joined, shifted, augmented on the way.
 The captured rows are put in the order of their dataset, as blocks of it where there are enough, trained and evaluated
 ones as two splits, and the checks of `on_data` are asked (the rule that spoke stands in `as`). `kind`: "shifted" and
-"shuffled" (labels against inputs, D109), "evaluation-shuffled" (those of evaluated rows), "shard" (labels of a block
-are numbered otherwise, D108), "split" (those of evaluated rows are), "changed-copies" (evaluated rows are changed
-copies of trained ones, D114).
+"shuffled" (labels against inputs, D109; by other numbers of rows in other parts too), "evaluation-shuffled" (those of
+evaluated rows), "evaluation-otherwise" (they follow otherwise from inputs that have the same statistics), "shard"
+(labels of a block are numbered otherwise, D108), "split" (those of evaluated rows are), "changed-copies" (evaluated
+rows are changed copies of trained ones, D114).
 """
 
 from __future__ import annotations
@@ -17,11 +18,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traindx_tools.finding import Finding, Severity
+from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.rules import d108_label_map, d109_pairing, d114_near_copies
 from traindx_tools.on_data.table import Column, DataSet, Shard, View
 from traindx_tools.on_torch.rules.rows import SOURCE, ModelRows
+from traindx_tools.rows.alignment import BLOCK as BLOCK_ROWS
+from traindx_tools.rows.alignment import alignment
 from traindx_tools.rows.book import RowsSeen
+from traindx_tools.rows.profile import together
+from traindx_tools.rows.relation import relation
 from traindx_tools.rules import Rule
 
 BLOCK, MOST_BLOCKS, MOST_ROWS, LEAST = 200, 12, 6000, 200
@@ -52,15 +57,52 @@ def check(seen: ModelRows) -> Iterator[Finding]:
                     kind = str(f.measured["kind"])
                     if kind == "shuffled" and f.measured.get("shard") == "evaluated rows":
                         kind = "evaluation-shuffled"
+                    if kind == "other-relation" and f.measured.get("shard") == "evaluated rows" and _alike(seen):
+                        kind = "evaluation-otherwise"
                     if f.severity in (Severity.INFO, Severity.LOW) or kind in told or kind == "other-relation":
                         continue
                     told.add(kind)
                     yield _finding(seen, f, kind)
+    if not told & {"shifted", "shuffled", "shard"}:
+        yield from _in_pieces(seen, rows)
+
+
+def _alike(seen: ModelRows) -> bool:
+    """Whether evaluated inputs have the statistics of trained ones: then no other domain explains another relation."""
+    for role, name in seen.profiles:
+        trained, evaluated = (together(seen.profiles.get((r, name), ())) for r in ("trained", "evaluated"))
+        if role == "trained" and (trained is None or evaluated is None or relation(trained, evaluated) is not None):
+            return False
+    return True
+
+
+def _in_pieces(seen: ModelRows, rows: RowsSeen) -> Iterator[Finding]:
+    """Labels that are off by other numbers of rows in other parts."""
+    if not _labelled(rows):
+        return
+    chosen = np.flatnonzero(np.isfinite(rows.label))[:MOST_ROWS]
+    for task in _view([_shard("training rows", "train", rows, chosen)]).sets[0].tasks[:1]:
+        found = alignment(task)
+        if found is None:
+            continue
+        at = rows.order[chosen]
+        parts = ", ".join(f"rows {at[p.first]} to {at[p.last]} when moved by {-p.shift:+d}" if p.shift else
+                          f"rows {at[p.first]} to {at[p.last]} as they are" for p in found.pieces[:6])
+        of = f" of {seen.dataset}" if seen.dataset else ""
+        yield RULE.finding(
+            f"labels{of} are off by other numbers of rows in other parts (they fit {parts}, within {BLOCK_ROWS} rows): "
+            f"a simple model goes {max(0.0, found.before):.0%} of the way from guessing to perfect as they are, and "
+            f"{found.after:.0%} after moving them back", seen.where, SOURCE, bearing=Bearing.CAUSE,
+            measured={"kind": "shifted", "pieces": len(found.pieces), "skill": found.after, "before": found.before})
+
+
+def _labelled(rows: RowsSeen) -> bool:
+    return rows.kind in ("classes", "squared") and rows.numbered and float(np.isfinite(rows.label).mean()) > 0.9
 
 
 def _views(rows: RowsSeen, held_out: RowsSeen | None) -> Iterator[tuple[View, tuple[Any, ...]]]:
     labelled = np.isfinite(rows.label)
-    if rows.kind in ("classes", "squared") and labelled.mean() > 0.9 and rows.numbered:
+    if _labelled(rows):
         chosen = np.flatnonzero(labelled)[:MOST_ROWS]
         yield _view([_shard("training rows", "train", rows, chosen)]), (d109_pairing,)
         blocks = min(MOST_BLOCKS, len(chosen) // BLOCK)

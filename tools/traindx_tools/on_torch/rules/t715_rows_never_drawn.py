@@ -38,7 +38,7 @@ def check(seen: Sequence[Coverage], step: int, rank: int = 0) -> Iterator[Findin
     """A finding for each dataset of which many rows were never drawn."""
     for coverage in seen:
         rows = len(coverage.counts)
-        if len(coverage.complete) < EPOCHS or rows < ROWS:
+        if coverage.complete < EPOCHS or rows < ROWS:
             continue
         never = np.flatnonzero(coverage.counts == 0)
         if len(never) < SHARE * rows:
@@ -47,7 +47,7 @@ def check(seen: Sequence[Coverage], step: int, rank: int = 0) -> Iterator[Findin
         which = f"rows {never[0]} to {never[-1]}" if runs == 1 else f"in {runs} ranges, the first at row {never[0]}"
         yield RULE.finding(
             f"{len(never)} of {rows} rows of {coverage.name} ({len(never) / rows:.0%}, {which}) are drawn by no "
-            f"DataLoader in {len(coverage.complete)} epochs", Location(step=float(step), rank=rank), SOURCE,
+            f"DataLoader in {coverage.complete} epochs", Location(step=float(step), rank=rank), SOURCE,
             bearing=Bearing.COMPANION,
             measured={"kind": "range" if runs == 1 else "scattered", "rows": len(never), "of": rows,
                       "share": round(len(never) / rows, 4), "first": int(never[0]), "last": int(never[-1])})
