@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -63,6 +64,13 @@ class Spread:
     """Standard deviation of the batches' means."""
     ids: Floats
     """Shape (batches, `MOST_IDS`): shares of the ids in each batch."""
+
+
+def generates(profiles: Sequence[Profile]) -> bool:
+    """Whether sequences of ids grow by one from batch to batch: a model that reads what it has written itself."""
+    lengths = [p.row_shape[0] for p in profiles if p.ids.size]
+    grown = sum(b - a == 1 for a, b in itertools.pairwise(lengths))
+    return grown > 0 and 2 * grown >= len(lengths) - 1
 
 
 def together(profiles: Sequence[Profile]) -> Spread | None:

@@ -26,6 +26,10 @@ BATCHES = 2
 NOISE = 6.0
 """Times of what batches differ by, that a mean must be away."""
 FEWEST_FEATURES = 3
+FEWEST_IDS = 5.0
+"""Ids in use below which their frequencies say nothing of a vocabulary."""
+LOST_IDS = 0.1
+"""Of the fit (cosine) that training batches have with each other: what evaluated batches must lack of it."""
 MOVES = 8
 """Numbers by which ids are tried to be moved."""
 
@@ -146,24 +150,43 @@ def _order_of(order: NDArray[np.int64], error: Floats, own: Floats, moved: Flags
 
 
 def _of_ids(t: Spread, e: Spread) -> Relation | None:
-    """Token ids: moved by a constant, or hardly any in common."""
-    mine, theirs = t.ids.mean(0), e.ids.mean(0)
-    usual = float(np.median([_cosine(row, mine) for row in t.ids]))
+    """Token ids: moved by a constant, or hardly any in common.
+
+    Roots of the frequencies without the two largest of each: masks, padding and the like are as frequent as they are
+    for reasons of their own, and a relation must hold for many ids.
+    """
+    mine, theirs = _roots(t.ids.mean(0)), _roots(e.ids.mean(0))
+    if min(_effective(mine), _effective(theirs)) < FEWEST_IDS:
+        return None
+    usual = float(np.median([_cosine(_roots(row), mine) for row in t.ids]))
     now = _cosine(theirs, mine)
-    if usual < 0.6 or now > 0.5 * usual:
+    lost = 1.0 - now / usual if usual > 0.6 else 0.0
+    if lost < LOST_IDS:
         return None
     best = max((k for k in range(-MOVES, MOVES + 1) if k), key=lambda k: _cosine(_moved(theirs, -k), mine))
     fits = _cosine(_moved(theirs, -best), mine)
-    if fits > 0.9 * usual and fits > 2 * now:
+    if 1.0 - fits / usual <= lost / 5:
         return Relation(
             "ids-moved",
             f"have token ids that are moved by {best:+d}: their frequencies fit those of training with {fits:.2f} "
             f"(cosine) after moving them back, and with {now:.2f} as they are",
             {"moved": best, "fits": fits, "now": now})
-    return Relation(
+    return None if lost < 0.5 else Relation(
         "other-ids",
         f"have other token ids: their frequencies fit those of training with {now:.2f} (cosine), where training "
         f"batches fit each other with {usual:.2f}", {"now": now, "usual": usual})
+
+
+def _roots(shares: Floats) -> Floats:
+    out = np.sqrt(shares)
+    out[np.argsort(shares)[-2:]] = 0.0
+    return out
+
+
+def _effective(roots: Floats) -> float:
+    """How many ids there are, the rare ones counted in part (inverse participation of the frequencies)."""
+    shares = roots**2
+    return float(shares.sum() ** 2 / max(1e-12, float((shares**2).sum())))
 
 
 def _moved(counts: Floats, by: int) -> Floats:

@@ -124,6 +124,32 @@ def test_token_ids_that_are_moved(moved, kinds, watching):
     assert [f.measured["kind"] for f in w.findings if f.rule == "T712"] == kinds
 
 
+def test_masks_of_training_and_padding_of_a_generation_are_left_alone(watching):
+    def hidden(tokens):
+        return tokens.masked_fill(torch.rand(tokens.shape) < 0.3, 1)
+
+    model, tokens = Next(), torch.randint(2, 30, (320, 16))
+    with watching(RowProbe) as w:
+        fit(model, loader(tokens, tokens), epochs=2, given=hidden,
+            loss_of=lambda logits, t: F.cross_entropy(logits.reshape(-1, 30), t.reshape(-1)))
+        model.eval()
+        with torch.no_grad():
+            for _ in range(3):
+                written = torch.cat([torch.zeros(4, 5, dtype=torch.long), tokens[:4, :4]], 1)
+                for _ in range(8):
+                    written = torch.cat([written, model(written)[:, -1:].argmax(-1)], 1)
+    assert w.loud == []
+
+
+def test_padding_on_evaluated_prompts_is_left_alone(watching):
+    tokens, y = ids(400, 2), torch.randint(0, 3, (400,))
+    padded = ids(200, 2)
+    padded[:, :6] = 0
+    with watching(RowProbe) as w:
+        fit(Words(), loader(tokens, y), loader(padded, y[:200], False))
+    assert w.loud == []
+
+
 def test_another_domain_is_a_remark(watching):
     x, y, held, labels = split()
     with watching(RowProbe) as w:

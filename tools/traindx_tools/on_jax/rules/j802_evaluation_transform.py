@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rows import relation as relations
-from traindx_tools.rows.profile import Profile, together
+from traindx_tools.rows.profile import Profile, generates, together
 from traindx_tools.rules import Rule, Threshold
 
 RULE = Rule(
@@ -34,7 +34,8 @@ def check(function: str, place: tuple[str, int] | None, trained: Sequence[Profil
           evaluated: Sequence[Profile]) -> Iterator[Finding]:
     """At most one finding for the state of a function."""
     one, other = together(trained), together(evaluated)
-    found = relations.relation(one, other) if one is not None and other is not None else None
+    able = one is not None and other is not None and not generates(evaluated)
+    found = relations.relation(one, other) if able and one is not None and other is not None else None
     if found is None or one is None or other is None:
         return
     severity, bearing = _REMARKS.get(found.kind, (RULE.severity, Bearing.CAUSE))

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_torch.rules.rows import SOURCE, ModelRows
 from traindx_tools.rows import relation as relations
-from traindx_tools.rows.profile import together
+from traindx_tools.rows.profile import generates, together
 from traindx_tools.rules import Rule, Threshold
 
 RULE = Rule(
@@ -45,7 +45,7 @@ def check(seen: ModelRows) -> Iterator[Finding]:
         if role != "trained":
             continue
         trained, evaluated = (together(seen.profiles.get((r, name), ())) for r in ("trained", "evaluated"))
-        if trained is None or evaluated is None:
+        if trained is None or evaluated is None or generates(seen.profiles["evaluated", name]):
             continue
         found = relations.relation(trained, evaluated)
         if found is None:
