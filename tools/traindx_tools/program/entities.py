@@ -69,6 +69,8 @@ class Schedule:
     kind: str
     steps: int = 0
     """How often it was stepped."""
+    reached: int | None = None
+    """The step of its own at which it stood at the end: more than `steps` where it was resumed."""
     horizon: int | None = None
     """Steps of its own that it was made for, where it says so."""
     warmup: int | None = None

@@ -108,6 +108,30 @@ def summed():
         optimizer.zero_grad()
 
 
+def closures():
+    """L-BFGS evaluates the loss again within its step."""
+    model, x = nn.Linear(8, 1), torch.randn(16, 8)
+    optimizer = torch.optim.LBFGS(model.parameters())
+
+    def closure():
+        optimizer.zero_grad()
+        loss = F.mse_loss(model(x)[:, 0], x[:, 0].square())
+        loss.backward()
+        return loss
+
+    for _ in range(6):
+        optimizer.step(closure)
+
+
+def resumed():
+    def make(optimizer):
+        schedule = schedules.CosineAnnealingLR(optimizer, 3 * STEPS)
+        schedule.load_state_dict({**schedule.state_dict(), "last_epoch": 2 * STEPS})
+        return schedule
+
+    run(make)
+
+
 HEALTHY = {
     "a ramp within the run": lambda: run(ramp(10)),
     "warm-up and decay": lambda: run(huggingface(5, STEPS)),
@@ -122,7 +146,8 @@ HEALTHY = {
     "from zero": lambda: run(lambda o: schedules.LambdaLR(o, lambda s: min(1.0, s / 10))),
     "divided": lambda: run(None, passes=4, steps=8, divide=4.0),
     "not accumulated": lambda: run(None, steps=8),
-    "by hand": by_hand, "saliency": saliency, "two losses of one batch": two_losses_of_one_batch, "summed": summed,
+    "closures": closures, "resumed": resumed, "by hand": by_hand, "saliency": saliency, "summed": summed,
+    "two losses of one batch": two_losses_of_one_batch,
 }
 
 

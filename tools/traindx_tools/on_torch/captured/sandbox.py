@@ -15,6 +15,7 @@ import io
 import random
 import sys
 import types
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -64,7 +65,7 @@ class Shared:
             self._generators.append((value, _state(value)))
         elif isinstance(value, np.ndarray):
             self._contents.append((value, value.copy()))
-        elif isinstance(value, (dict, list, set, tuple, frozenset)):
+        elif isinstance(value, (dict, list, set, tuple, frozenset, deque, bytearray)):
             if not isinstance(value, (tuple, frozenset)):
                 self._contents.append((value, value.copy()))
             for part in value.values() if isinstance(value, dict) else value:
@@ -75,8 +76,7 @@ class Shared:
             self._take(value.__self__, where, depth - 1)
         elif type(value).__module__.startswith("torch."):
             pass  # handles of hooks and the like
-        elif "__setattr__" not in _own_methods(type(value)) and hasattr(value, "__dict__") and not hasattr(
-                value, "__slots__") and not callable(getattr(value, "__next__", None)):
+        elif hasattr(value, "__dict__") and not any(hasattr(type(value), n) for n in ("__slots__", "__next__")):
             self._contents.append((vars(value), dict(vars(value))))
             for part in vars(value).values():
                 self._take(part, where, depth - 1)
@@ -116,10 +116,6 @@ def unnoticed(model: torch.nn.Module) -> Iterator[Callable[[], None]]:
         shared.restore()
 
 
-def _own_methods(kind: type) -> set[str]:
-    return {name for base in kind.__mro__ if base is not object for name in vars(base)}
-
-
 def _is_generator(value: Any) -> bool:
     return isinstance(value, (torch.Generator, random.Random, np.random.Generator, np.random.RandomState,
                               np.random.BitGenerator))
@@ -151,9 +147,10 @@ def _set_state(generator: Any, state: Any) -> None:
 def _set_contents(holder: Any, before: Any) -> None:
     if isinstance(holder, np.ndarray):
         holder[...] = before
-    elif isinstance(holder, list):
+    elif isinstance(holder, (list, deque, bytearray)):
         if len(holder) != len(before) or any(a is not b for a, b in zip(holder, before, strict=True)):
-            holder[:] = before
+            holder.clear()
+            holder.extend(before)
     elif isinstance(holder, set):
         if holder != before:
             holder.clear()

@@ -41,7 +41,7 @@ class CourseProbe(TorchProbe):
         self._apart = True
         """Each pass so far had a batch of its own and one loss, a mean."""
         self._line: str | None = None
-        self._scaled = False
+        self._scaled = self._stepping = False
         self._waiting: tuple[str, list[torch.Tensor]] | None = None
         """An optimizer that did not step so far, and those of its parameters that had gradients."""
         self._start: dict[int, tuple[torch.Tensor, float]] = {}
@@ -72,7 +72,7 @@ class CourseProbe(TorchProbe):
             self._line = f"{place.file}:{place.line}" if place is not None else None
         if self._backwards > MEASURED:
             return
-        self._apart = self._apart and self._losses == 1 and self._forwards >= 1 and self._value is not None
+        self._apart = self._apart and not self._stepping and self._losses == 1 and self._forwards >= 1 and self._value is not None
         if self._apart and self._value is not None and self.scene.loss is not None and loss.numel() == 1:
             pair = torch.stack([self.scene.loss.reshape(()).float(), self._value.reshape(()).float()])
             self._late.send(self._passes, pair)
@@ -84,11 +84,16 @@ class CourseProbe(TorchProbe):
         if self._backwards == t311_never_stepped.BACKWARDS and not self.scene.optimizers:
             self._look_for_optimizers()
 
+    def before_step(self, optimizer: torch.optim.Optimizer) -> None:
+        """Passes from here to its end are an optimizer's own (L-BFGS evaluates again)."""
+        self._stepping = True
+
     def after_step(self, optimizer: torch.optim.Optimizer) -> None:
         """A window ends."""
         if self._backwards <= MEASURED:
             self._windows[self._passes] += 1
         self._passes = 0
+        self._stepping = False
         self._read()
 
     def scaler_updated(self, scaler: Any) -> None:

@@ -156,6 +156,8 @@ class ProgramProbe(TorchProbe):
     def _ask_schedules(self) -> None:
         """Asks the functions of schedules where they are highest: after the run, when nobody is misled by a call."""
         for scheduler, schedule in self._schedules.values():
+            last = getattr(scheduler, "last_epoch", None)
+            schedule.reached = last if isinstance(last, int) else None
             if schedule.steps and schedule.warmup is None:
                 peak = peak_of(scheduler, schedule.steps)
                 schedule.peak = peak if peak is not None and peak > schedule.steps else None

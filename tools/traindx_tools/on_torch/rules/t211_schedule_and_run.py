@@ -58,10 +58,12 @@ Said = tuple[str, str, Bearing, Severity]
 
 def _said(schedule: Schedule, taken: int) -> Said | None:
     done, horizon = schedule.steps, schedule.horizon
-    often = done / taken
-    if horizon is not None and done <= MUCH * horizon and done <= MUCH * taken and abs(horizon - taken) <= NEAR * taken:
+    resumed = schedule.reached is not None and schedule.reached > done
+    often = 0.0 if resumed else done / taken
+    if horizon is not None and not resumed and done <= MUCH * horizon and done <= MUCH * taken and abs(horizon - taken) <= NEAR * taken:
         return "epochs", (f"was made for {horizon} steps, as many as the optimizer took ({taken}), and was stepped "
                           f"{done} times"), Bearing.CAUSE, Severity.HIGH
+    done = schedule.reached if resumed and schedule.reached is not None else done
     warmup = schedule.warmup if schedule.warmup is not None else schedule.peak
     if warmup is not None and done < warmup and done > 1:
         return "warmup", (f"reaches its peak at its step {warmup}; the run ended after {taken} optimizer steps and "
