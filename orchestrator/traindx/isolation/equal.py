@@ -17,10 +17,12 @@ from traindx_tools.experiments.isolating.outcomes import Items, OutOfRuns
 from traindx_tools.experiments.isolating.parting.equal_runs import Arm, EqualRuns, Ran, compare_runs
 from traindx_tools.experiments.isolating.parting.recording import read_recordings
 from traindx_tools.experiments.isolating.parting.remedies import REMEDIES, recorded
+from traindx_tools.experiments.isolating.rules import x202_runs_part
 from traindx_tools.experiments.isolating.spaces.space import hashed
 from traindx_tools.experiments.isolating.symptom import output_of
 from traindx_tools.experiments.live.applied import applied_in
 from traindx_tools.experiments.trace import Trace
+from traindx_tools.finding import Finding
 
 DONE = "run.json"
 
@@ -34,7 +36,12 @@ class EqualAnswer:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
-        return {**self.result.to_json(), "folder": str(self.folder)}
+        return {**self.result.to_json(), "folder": str(self.folder), "findings": [f.to_json() for f in self.findings]}
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """X202 where they part: evidence that a diagnosis can cite."""
+        return tuple(x202_runs_part.check(self.result, f"isolation {self.folder.name}"))
 
 
 def isolate_runs(request: Request, steps: int = 100) -> EqualAnswer:

@@ -15,6 +15,7 @@ from traindx_tools.errors import BadUsage
 from traindx_tools.experiments.isolating.isolate import FOUND, Isolated, isolate, isolate_turn
 from traindx_tools.experiments.isolating.oracle import Asked, Budget, Oracle, Trial
 from traindx_tools.experiments.isolating.outcomes import Items
+from traindx_tools.experiments.isolating.rules import x201_smallest_difference
 from traindx_tools.experiments.isolating.spaces.command_lines import CommandLines
 from traindx_tools.experiments.isolating.spaces.commits import Commits
 from traindx_tools.experiments.isolating.spaces.configuration import Configuration
@@ -26,6 +27,7 @@ from traindx_tools.experiments.isolating.spaces.space import Space, hashed
 from traindx_tools.experiments.isolating.spaces.tensors import Tensors
 from traindx_tools.experiments.isolating.spaces.tree_files import FORMS
 from traindx_tools.experiments.isolating.symptom import Symptom, parse_symptom
+from traindx_tools.finding import Finding
 
 TOGETHER = ("the merged commits by themselves do not show the symptom: the merge brought it, together with what was "
             "there before",)
@@ -65,9 +67,16 @@ class Answer:
         """Of all searches."""
         return sum(level.result.runs for level in self.levels)
 
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """X201 for each cause of each search: evidence that a diagnosis can cite."""
+        source = f"isolation {self.folder.name}"
+        return tuple(f for v in self.levels for f in x201_smallest_difference.check(v.result, self.symptom, source))
+
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
         return {"symptom": self.symptom, "status": self.result.status, "runs": self.runs, "folder": str(self.folder),
+                "findings": [f.to_json() for f in self.findings],
                 "levels": [{"over": v.over, "notes": list(v.notes), **v.result.to_json()} for v in self.levels]}
 
 
@@ -159,7 +168,7 @@ class _Search:
         self.request.told(f"{len(labels):,} {over} {'can be left out' if only_left_out else 'differ'}")
 
         def key(part: Items, number: int) -> str:
-            return hashed([self._base, space.identity, *(labels[i] for i in sorted(part)), str(number)])
+            return hashed([self._base, space.identity, *map(str, sorted(part)), "run", str(number)])
 
         def run(part: Items, number: int) -> Trial:
             trial = self.symptom.judge(self.place.run(space.prepared(part), to_its_end, seconds=self.request.seconds))
@@ -172,6 +181,9 @@ class _Search:
         result = isolate_turn(labels, oracle, words) if turn else isolate(
             labels, oracle, only_left_out=only_left_out, words=words)
         self._runs += result.runs
+        if result.status == "no-difference" and space.notes:
+            result = replace(result, status="nothing-to-try",
+                             problem="what differs cannot be changed here, see the notes")
         return Level(over, result, space.notes)
 
     def further(self, files: OneFolder | TwoFolders, found: Isolated, cause: Sequence[int]) -> list[Level]:

@@ -63,6 +63,9 @@ def test_the_same_command_goes_on_where_it_was_cut_off(configs: Path, place: InP
     assert isolate(*CONFIG, "--json") == 1
     told = json.loads(capsys.readouterr().out.partition("{\n")[2].join(["{\n", ""]))
     assert len(place.runs) == first
+    (finding,) = told["findings"]
+    assert finding["rule"] == "X201"
+    assert "of 40 differences k23: 23 -> 24 alone makes the symptom (loss>1) come" in finding["statement"]
     assert (told["levels"][0]["runs"], told["levels"][0]["causes"]) == (0, [["k23: 23 -> 24"]])
     (configs / "bad.json").write_text((configs / "bad.json").read_text().replace('"k0": 1', '"k0": 7'))
     assert isolate(*CONFIG) == 1
@@ -138,6 +141,10 @@ def test_equal_runs(configs: Path, place: InProcess, capsys: pytest.CaptureFixtu
     said = capsys.readouterr().out
     assert "line 1: 'step 1 loss" in said
     assert "equal with one thread" in said
+    assert isolate("runs", "--run", "python other.py", "--json") == 1
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    assert finding["rule"] == "X202"
+    assert "equal with one thread" in finding["statement"]
     place.answer = lambda p: ("Traceback", 1)
     assert isolate("runs", "--run", "python third.py") == 3
     assert "unresolved: the run ended with exit code 1" in capsys.readouterr().out
@@ -176,6 +183,19 @@ def test_help_names_the_exit_codes(kind: str, capsys: pytest.CaptureFixture[str]
     said = capsys.readouterr().out
     assert "Exit codes:" in said
     assert "--run CMD" in said
+
+
+def test_versions_alone_cannot_be_tried(configs: Path, place: InProcess, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("good.txt").write_text("torch==1.0\n")
+    Path("bad.txt").write_text("torch==2.0\n")
+    assert isolate("config", "good.txt", "bad.txt", "--run", "python t.py") == 3
+    assert "cannot be changed here: torch 1.0 -> 2.0" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("rule", ["X201", "X202"])
+def test_the_rules_have_pages(rule: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", rule]) == 0
+    assert "runs" in capsys.readouterr().out
 
 
 def test_two_files_alike_are_no_difference(configs: Path, place: InProcess, capsys: pytest.CaptureFixture[str]) -> None:

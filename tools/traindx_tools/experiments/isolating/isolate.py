@@ -26,7 +26,7 @@ class Isolated:
 
     status: str
     """"found", "range" (commits between which it came, that cannot be tested), "unfinished", "not-bad", "both-bad",
-    "reversed", "unresolved", "noise", "no-difference"."""
+    "reversed", "unresolved", "noise", "no-difference", "nothing-to-try" (what differs cannot be changed here)."""
     labels: tuple[str, ...]
     """What each difference is, by its number."""
     causes: tuple[tuple[int, ...], ...] = ()
