@@ -1,8 +1,9 @@
 """The instruments as tools of an MCP server: a table, and a function for each from checked arguments to a text.
 
 Nothing here approves, applies or edits: those are a person's decisions (`traindx approve`). All tools only read, but
-for `plot_run`, which writes pictures below scratch/debug of the root, and `jaxpr`, which imports a file and only does
-so where the person started the server with that consent. Nothing here knows the MCP SDK.
+for `plot_run` and `run_experiment`, which write below scratch/debug of the root; `jaxpr` imports a file and
+`run_experiment` runs a command, only where the person started the server with that consent. Nothing here knows the MCP
+SDK.
 """
 
 from __future__ import annotations
@@ -46,9 +47,11 @@ class Tool:
 
     @property
     def annotations(self) -> dict[str, bool]:
-        """The hints of the MCP specification. The title stands in the definition and is not sent twice."""
-        return {"readOnlyHint": self.read_only and not self.executes, "destructiveHint": False,
-                "idempotentHint": self.idempotent, "openWorldHint": False}
+        """The hints of the MCP specification, but those that mean nothing of a tool that only reads. The title stands
+        in the definition and is not sent twice."""
+        reads = self.read_only and not self.executes
+        more = {} if reads else {"destructiveHint": False, "idempotentHint": self.idempotent}
+        return {"readOnlyHint": reads, **more, "openWorldHint": False}
 
     @property
     def definition(self) -> dict[str, Any]:
@@ -232,7 +235,8 @@ def examine_weights(reach: Reach, given: asked.ExamineWeights, say: Say) -> str:
 
 def list_experiments(reach: Reach, given: asked.ListExperiments, say: Say) -> str:
     """What can be changed, one a line; with a name the page of that change."""
-    from traindx_tools.experiments.interventions import example, interventions, page as page_of_change
+    from traindx_tools.experiments.interventions import example, interventions
+    from traindx_tools.experiments.interventions import page as page_of_change
 
     if given.name:
         return page_of_change(given.name)
@@ -362,7 +366,7 @@ TOOLS: dict[str, Tool] = {t.name: t for t in (
     Tool("diagnose_run", "Diagnose a training run",
          "Reads a run's logs, errors, configuration and code. Facts first: scope, the symptom, a timeline, findings "
          "with values and places. Then suspects, with how often such leads were right; a fix only for a proven cause "
-         "(status diagnosis_complete). Look yourself before you read the suspects.",
+         "(status diagnosis_complete).",
          asked.DiagnoseRun, diagnose_run, "detail=brief, or name fewer paths"),
     Tool("extract_metrics", "Metrics of a run",
          "The metrics of a run under canonical names, as CSV. Without `metrics` a summary line each (range, first "
@@ -386,8 +390,8 @@ TOOLS: dict[str, Tool] = {t.name: t for t in (
          "with --run.",
          asked.Jaxpr, jaxpr, "a smaller function", executes=True),
     Tool("replay_batch", "The batch a program failed on",
-         "The batch that `traindx run` kept when a program failed, checked on the CPU: which index or label lies "
-         "outside of which table, and where in the batch. Nothing is unpickled or run.",
+         "The batch that `traindx run` kept when a program failed: which index or label lies outside of which table, "
+         "and where in the batch. Nothing is unpickled or run.",
          asked.ReplayBatch, replay_batch),
     Tool("examine_weights", "What a checkpoint holds",
          "Judges each tensor of a checkpoint against its siblings, executing nothing: NaN, scale, blocks left at their "
@@ -398,15 +402,14 @@ TOOLS: dict[str, Tool] = {t.name: t for t in (
          asked.ListExperiments, list_experiments),
     Tool("run_experiment", "Prove a cause by one change",
          "Trains with and without one change, and with other seeds, in copies, until decided: removes the symptom, "
-         "moves it, no effect, inconclusive. Evidence X001... with table. Only where the server runs with --run.",
+         "moves it, no effect, inconclusive. Evidence X001... Only where the server runs with --run.",
          asked.RunExperiment, run_experiment, read_only=False, idempotent=False, executes=True),
     Tool("explain", "Page of a rule or failure mode",
          "Mechanism, thresholds with sources, evidence for and against with weights, how to confirm and rule out, "
          "look-alikes, fixes.",
          asked.Explain, explain),
     Tool("plot_run", "Picture of a run",
-         "Draws the metrics with the findings marked, to scratch/debug/plots/NAME.png below the root: the only folder "
-         "that this server ever writes to.",
+         "Draws the metrics with the findings marked, to scratch/debug/plots/NAME.png below the root.",
          asked.PlotRun, plot_run, read_only=False),
     Tool("list_failure_modes", "Known failure modes",
          "The catalogue of known ways in which training fails, filtered by family, symptom or text.",

@@ -21,6 +21,8 @@ from traindx_tools.finding import Finding
 from traindx_tools.live.reading import read_folder
 from traindx_tools.on_logs.run import Run
 
+RESIDENT = f"{LIVE}resident"
+"""The curve of the memory that all processes of a run hold together, bytes."""
 LOG_SHARE = 0.1
 """Of the time, what reading the log of a running program may take."""
 TAIL_BYTES = 256 * 2**10
@@ -127,7 +129,7 @@ class Watch:
                     rows.append((step, _number(value)))
 
     def _read_memory(self, path: Path) -> None:
-        """Memory against the step that was reached when it was looked at; against seconds where none is counted."""
+        """Memory against the step that was reached when it was looked at; NaN where none is counted yet."""
         file = self._files.setdefault(path.name, _File())
         try:
             with path.open("rb") as handle:
@@ -137,11 +139,12 @@ class Watch:
             return
         file.read += len(block)
         *lines, file.rest = (file.rest + block).split(b"\n")
-        steps = [rows[-1][0] for name, rows in self._values.items() if rows and name != f"{LIVE}resident"]
+        steps = [rows[-1][0] for name, rows in self._values.items() if rows and name != RESIDENT]
+        steps = steps or [float(np.nanmax(c.steps)) for c in self._log.values() if np.isfinite(c.steps).any()]
         for line in lines:
-            seconds, _, held = line.partition(b" ")
+            _, _, held = line.partition(b" ")
             if held:
-                self._values.setdefault(f"{LIVE}resident", []).append((max(steps, default=float(seconds)), float(held)))
+                self._values.setdefault(RESIDENT, []).append((max(steps, default=math.nan), float(held)))
 
     def _read_log(self, paths: Sequence[Path]) -> None:
         size = _size(self.output)

@@ -12,7 +12,6 @@ from traindx_tools.experiments.live.on_torch.gradients import parameters_of
 from traindx_tools.experiments.live.on_torch.stage import OnTorch
 from traindx_tools.on_torch.structure import modules_of
 
-
 OWN_SEED = 977_000
 """Added to the seed of fresh values: a program that is seeded with 0 would draw the very values that it had."""
 
@@ -128,7 +127,9 @@ class Reinitialised(_OfModules):
             return
         devices = sorted({p.device.index or 0 for p in parameters.values() if p.is_cuda})
         with torch.random.fork_rng(devices=devices), torch.no_grad():
-            torch.manual_seed(OWN_SEED + int(self.option("seed", 0)))
+            generators = [torch.default_generator, *(torch.cuda.default_generators[d] for d in devices)]
+            for generator in generators:  # torch.manual_seed would seed devices that are none of ours
+                generator.manual_seed(OWN_SEED + int(self.option("seed", 0)))
             for _, make in made:
                 make()
         self.ledger.held(f"{len(parameters)} parameters: {', '.join(list(parameters)[:4])}")
