@@ -72,7 +72,7 @@ def _of_statement(stated: StatedSymptom, run: Run) -> Outcome:
 def _of_findings(findings: Sequence[Finding], run: Run) -> Outcome:
     grave = sorted((f for f in findings if f.rule[0] in "LTJ"), key=lambda f: -f.severity.rank)
     kinds = (_BY_SYMPTOM[s] for f in grave for s in sorted(shows(f)) if s in _BY_SYMPTOM)
-    kind = next(kinds, "level")
+    kind: Kind = next(kinds, "level")
     return _made(kind, "", run)
 
 

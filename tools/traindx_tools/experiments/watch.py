@@ -25,6 +25,8 @@ RESIDENT = f"{LIVE}resident"
 """The curve of the memory that all processes of a run hold together, bytes."""
 LOG_SHARE = 0.1
 """Of the time, what reading the log of a running program may take."""
+STARTING = 4.0
+"""Times as long a program may be quiet before its first output: it imports frameworks and reads data."""
 TAIL_BYTES = 256 * 2**10
 _REPORTERS = ("ChildFailedError", "CalledProcessError", "KeyboardInterrupt", "SystemExit")
 """Errors that only say that something else failed, or that it was stopped."""
@@ -59,6 +61,7 @@ class Watch:
     _findings: tuple[Finding, ...] = ()
     _stale: bool = False
     _changed: float = 0.0
+    _quiet: float = 0.0
     _sizes: tuple[int, int] = (0, 0)
 
     def look(self, seconds: float, *, log: bool = False) -> Trace:
@@ -68,11 +71,17 @@ class Watch:
             self._stale, self._findings = False, read_folder(self.live).seen_from(self.root)
         if log and self.clock() >= self._log_due:
             self._read_log([self.output])
-        sizes = (_size(self.output), sum(f.read for f in self._files.values()))
+        self._note_progress()
+        return Trace(self.output.parent, self._curves(), seconds=seconds, changes=self._applied(),
+                     findings=self._findings, quiet=self._quiet)
+
+    def _note_progress(self) -> None:
+        """How long nothing was printed or recorded; a start may be quiet for longer."""
+        records = sum(f.read for name, f in self._files.items() if self.memory is None or name != self.memory.name)
+        sizes = (_size(self.output), records)
         if sizes != self._sizes or not self._changed:
             self._sizes, self._changed = sizes, self.clock()
-        return Trace(self.output.parent, self._curves(), seconds=seconds, changes=self._applied(),
-                     findings=self._findings, quiet=self.clock() - self._changed)
+        self._quiet = (self.clock() - self._changed) / (1.0 if any(sizes) else STARTING)
 
     def end(self, seconds: float, exit_code: int | None, stopped: str, written: Sequence[Path] = (),
             peak_bytes: int | None = None) -> Trace:
@@ -82,7 +91,8 @@ class Watch:
         self._read_log([self.output, *written])
         return Trace(self.output.parent, self._curves(), ended=not stopped, exit_code=exit_code, stopped=stopped,
                      error="" if stopped else last_error(self.output), seconds=seconds, peak_bytes=peak_bytes,
-                     changes=self._applied(), findings=read_folder(self.live).seen_from(self.root))
+                     changes=self._applied(), findings=read_folder(self.live).seen_from(self.root),
+                     quiet=self._quiet if stopped else 0.0)
 
     def _applied(self) -> dict[str, Applied]:
         """What changes did, with files as seen from the root."""
