@@ -62,6 +62,8 @@ class Watch:
     _stale: bool = False
     _changed: float = 0.0
     _quiet: float = 0.0
+    _held: list[tuple[float, float]] = field(default_factory=list)
+    _reached: list[tuple[float, float]] = field(default_factory=list)
     _sizes: tuple[int, int] = (0, 0)
 
     def look(self, seconds: float, *, log: bool = False) -> Trace:
@@ -72,6 +74,7 @@ class Watch:
         if log and self.clock() >= self._log_due:
             self._read_log([self.output])
         self._note_progress()
+        self._note_step(seconds)
         return Trace(self.output.parent, self._curves(), seconds=seconds, changes=self._applied(),
                      findings=self._findings, quiet=self._quiet)
 
@@ -89,6 +92,7 @@ class Watch:
         self._read_records()
         self._log_size = -1
         self._read_log([self.output, *written])
+        self._note_step(seconds)
         return Trace(self.output.parent, self._curves(), ended=not stopped, exit_code=exit_code, stopped=stopped,
                      error="" if stopped else last_error(self.output), seconds=seconds, peak_bytes=peak_bytes,
                      changes=self._applied(), findings=read_folder(self.live).seen_from(self.root),
@@ -103,7 +107,8 @@ class Watch:
     def _curves(self) -> dict[str, Curve]:
         live = {name: Curve(*(np.array(column, dtype=np.float64) for column in zip(*rows, strict=True)))
                 for name, rows in self._values.items()}
-        return {**self._log, **live}
+        resident = self._resident()
+        return {**self._log, **live, **({RESIDENT: resident} if resident is not None else {})}
 
     def _read_records(self) -> None:
         paths = sorted(self.live.glob("rank00000*.jsonl")) if self.live.is_dir() else []
@@ -139,7 +144,7 @@ class Watch:
                     rows.append((step, _number(value)))
 
     def _read_memory(self, path: Path) -> None:
-        """Memory against the step that was reached when it was looked at; NaN where none is counted yet."""
+        """What was held, by the clock."""
         file = self._files.setdefault(path.name, _File())
         try:
             with path.open("rb") as handle:
@@ -149,12 +154,25 @@ class Watch:
             return
         file.read += len(block)
         *lines, file.rest = (file.rest + block).split(b"\n")
-        steps = [rows[-1][0] for name, rows in self._values.items() if rows and name != RESIDENT]
-        steps = steps or [float(np.nanmax(c.steps)) for c in self._log.values() if np.isfinite(c.steps).any()]
-        for line in lines:
-            _, _, held = line.partition(b" ")
-            if held:
-                self._values.setdefault(RESIDENT, []).append((max(steps, default=math.nan), float(held)))
+        pairs = [line.split(b" ") for line in lines]
+        self._held += [(float(p[0]), float(p[1])) for p in pairs if len(p) == 2]
+
+    def _note_step(self, seconds: float) -> None:
+        """When which step was reached: memory is looked at by the clock, and wanted by the step."""
+        known = [rows[-1][0] for rows in self._values.values() if rows]
+        known = known or [float(np.nanmax(c.steps)) for c in self._log.values() if np.isfinite(c.steps).any()]
+        step = max(known, default=0.0)
+        begun = bool(known or _size(self.output))
+        if begun and (not self._reached or step > self._reached[-1][1]):
+            self._reached.append((seconds, step))
+
+    def _resident(self) -> Curve | None:
+        """The memory of all processes against the step; None until two steps are known."""
+        if not self._held or len(self._reached) < 2:
+            return None
+        (times, steps), (seconds, held) = zip(*self._reached, strict=True), zip(*self._held, strict=True)
+        inside = (np.array(seconds) >= times[0]) & (np.array(seconds) <= times[-1])
+        return Curve(np.interp(np.array(seconds)[inside], times, steps), np.array(held)[inside])
 
     def _read_log(self, paths: Sequence[Path]) -> None:
         size = _size(self.output)
