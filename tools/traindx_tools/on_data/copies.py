@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from traindx_tools.on_data.roles import input_fields
+from traindx_tools.on_data.roles import input_fields, is_identifier
 from traindx_tools.on_data.summary import mixed
 from traindx_tools.on_data.table import Array, DataSet, Shard
 
@@ -15,13 +15,15 @@ SHORT_TEXT = 20
 def signatures(data: DataSet, shard: Shard) -> tuple[Array, Array]:
     """uint64 shape (rows,): a hash of the inputs of each row; int64: the rows that hold enough to be told apart.
 
-    Rows that are constant (blank pictures) and short texts are left out: they recur by nature.
+    Names, numbers and times of rows are left out: the same row with another number is a copy. Rows that are constant
+    (blank pictures) and short texts are left out as well: they recur by nature.
     """
     labels = data.labels
     names = sorted(
         n
         for n in input_fields(shard, labels)
-        if shard.columns[n].kind != "text" or shard.columns[n].digests is not None
+        if (shard.columns[n].kind != "text" or shard.columns[n].digests is not None)
+        and not is_identifier(shard.columns[n])
     )
     out = np.zeros(shard.rows, np.uint64)
     telling = np.zeros(shard.rows, bool)

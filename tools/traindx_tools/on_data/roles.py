@@ -20,6 +20,11 @@ _GROUP = re.compile(
 )
 _TIME = re.compile(r"(^|[_.])(time|timestamp|date|datetime|ts|day|epoch_time)s?$", re.IGNORECASE)
 
+_MOMENT = re.compile(
+    r"\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([ T]|\s*$)|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}\b|\d{1,2}:\d{2}(:\d{2}|\s*$))"
+)
+"""The beginning of a date or a time of day."""
+
 
 def is_group(name: str) -> bool:
     """Whether a field is called as the subjects or documents are that several rows come from."""
@@ -75,6 +80,30 @@ def is_row_id(column: Column) -> bool:
     if len(first) <= 20 or len(distinct(first)) < 0.99 * len(first):
         return False
     return len(distinct(column.values)) >= 0.99 * len(column.values)
+
+
+def is_identifier(column: Column) -> bool:
+    """Whether a field names or numbers the rows, or tells their time: by its values, or called as times are.
+
+    Numbers that only grow or only fall from row to row; texts that do not recur, are short, and are digits for a third
+    (keys, hashes); dates and times of day. Sequences of letters, such as molecules and genes, are none.
+    """
+    if is_time(column.name) or is_row_id(column):
+        return True
+    if column.rows <= 20 or column.row_shape or column.missing is not None:
+        return False
+    if column.kind == "number" and column.values.dtype.kind in "iuf":
+        steps = np.diff(column.values.astype(np.float64))
+        return bool((steps > 0).all() or (steps < 0).all())
+    if column.kind != "text" or not column.texts or column.digests is None:
+        return False
+    some = column.texts[:: max(1, len(column.texts) // 200)]
+    if all(_MOMENT.match(t) for t in some):
+        return True
+    digits = sum(c.isdigit() for t in some for c in t)
+    short = all(len(t) <= 40 and len(t.split()) <= 2 for t in some)
+    recurs = len(distinct(column.digests)) < 0.99 * column.rows
+    return short and digits >= 0.3 * sum(len(t) for t in some) and not recurs
 
 
 def input_fields(shard: Shard, labels: tuple[str, ...]) -> tuple[str, ...]:

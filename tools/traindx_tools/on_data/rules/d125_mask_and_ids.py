@@ -1,0 +1,117 @@
+"""A mask does not agree with the ids that it masks in one file, and does in its siblings.
+
+In each sibling a mask is 0 exactly where the ids are one value, the padding. In one file it is 1 on padding or 0 on
+tokens: it was made for other rows, for another side of padding, or with another padding id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import permutations
+
+import numpy as np
+
+from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.places import of, percent, place, rows, short
+from traindx_tools.on_data.table import Array, Column, DataSet, Shard, View
+from traindx_tools.rules import Rule, Threshold
+
+AGREES = 0.999
+DIFFERS = 0.01
+FEWEST = 8
+MOST_VALUES = 2**22
+
+RULE = Rule(
+    id="D125",
+    name="mask-and-ids",
+    title="A mask does not agree with its ids in one file",
+    severity=Severity.HIGH,
+    sees="fields of 0 and 1 beside fields of ids of the same shape: where the one is 0 and the other is padding",
+    matters="The model reads padding, or never sees some of the tokens.",
+    alike=("Masks that hide tokens on purpose: they do in all files.",),
+    confirm=("Print ids and mask of the named rows.",),
+    thresholds={
+        "agrees": Threshold(AGREES, "share of the places of each sibling", "the relation is exact there"),
+        "differs": Threshold(DIFFERS, "share of the places of the file", "single rows are no file"),
+        "rows": Threshold(FEWEST, "rows that differ", "a handful is no file"),
+    },
+)
+
+
+def check(view: View) -> Iterator[Finding]:
+    """A finding for each file whose mask breaks the relation of the others."""
+    for data in view.sets:
+        for mask, ids in permutations(data.fields, 2):
+            having = [s for s in data.shards if mask in s.columns and ids in s.columns and s.rows]
+            if len(having) >= 2 and all(_fit(s.columns[mask], s.columns[ids]) for s in having):
+                yield from _of_fields(data, having, mask, ids)
+
+
+def _fit(mask: Column, ids: Column) -> bool:
+    """Whether one may be a mask and the other its ids: the same places, 0 and 1 beside whole numbers."""
+    if not (mask.is_integer and ids.is_integer and ids.values.dtype.kind in "iu"):
+        return False
+    if mask.values.shape != ids.values.shape or (mask.offsets is None) != (ids.offsets is None):
+        return False
+    if mask.offsets is not None and ids.offsets is not None and not np.array_equal(mask.offsets, ids.offsets):
+        return False
+    many = mask.offsets is not None or (len(mask.row_shape) == 1 and mask.row_shape[0] >= 4)
+    some, others = mask.values.reshape(-1)[:MOST_VALUES], ids.values.reshape(-1)[:MOST_VALUES]
+    return many and len(some) > 0 and int(some.min()) >= 0 and int(some.max()) <= 1 and (
+        int(others.max()) > 1 and float(some.mean()) > 0.0
+    )
+
+
+def _wrong(mask: Column, ids: Column, padding: int) -> Array:
+    """bool, flat: places where the mask is not "this is no padding"."""
+    return np.asarray((mask.values.reshape(-1) != 0) != (ids.values.reshape(-1) != padding))
+
+
+def _padding(mask: Column, ids: Column) -> int | None:
+    """The one id of all places where the mask is 0, None where there are several or few."""
+    hidden = ids.values.reshape(-1)[mask.values.reshape(-1) == 0]
+    if len(hidden) < FEWEST:
+        return None
+    usual = int(np.median(hidden))
+    return usual if float((hidden == usual).mean()) >= AGREES else None
+
+
+def _of_fields(data: DataSet, having: list[Shard], mask: str, ids: str) -> Iterator[Finding]:
+    found = [_padding(s.columns[mask], s.columns[ids]) for s in having]
+    known = [p for p in found if p is not None]
+    if not known:
+        return
+    padding = max(set(known), key=known.count)
+    shares = [float(_wrong(s.columns[mask], s.columns[ids], padding).mean()) for s in having]
+    sound = [k for k, share in enumerate(shares) if share <= 1 - AGREES]
+    odd = [k for k, share in enumerate(shares) if share >= DIFFERS]
+    if len(odd) > max(1, len(having) // 4) or len(sound) < len(having) - len(odd):
+        return
+    for k in odd:
+        yield from _finding(having[k], mask, ids, padding, len(sound))
+
+
+def _finding(shard: Shard, mask: str, ids: str, padding: int, siblings: int) -> Iterator[Finding]:
+    column = shard.columns[mask]
+    wrong = _wrong(column, shard.columns[ids], padding)
+    shown = wrong & (column.values.reshape(-1) != 0)
+    by_row: Array
+    if column.offsets is not None:
+        by_row = np.array([wrong[a:b].any() for a, b in zip(column.offsets[:-1], column.offsets[1:], strict=True)])
+    else:
+        by_row = np.asarray(wrong.reshape(shard.rows, -1).any(axis=1))
+    bad = np.flatnonzero(by_row)
+    if len(bad) < FEWEST:
+        return
+    yield RULE.finding(
+        f"{of(mask, shard)} does not agree with {ids}: it is 1 on {int(shown.sum()):,} places of padding "
+        f"(id {padding}) and 0 on {int(wrong.sum() - shown.sum()):,} of tokens ({percent(float(wrong.mean()))} of all; "
+        f"{rows(shard, bad)}); in the other {siblings} file{'s' * (siblings != 1)} it is 0 exactly on the padding",
+        place(shard, mask),
+        shard.name,
+        bearing=Bearing.CAUSE,
+        measured={
+            "kind": "mask", "field": mask, "ids": ids, "padding": padding, "share": float(wrong.mean()), "shard": short(shard),
+            "rows": tuple(int(i) for i in bad[:20]),
+        },
+    )
