@@ -111,7 +111,12 @@ def _finding(shard: Shard, mask: str, ids: str, padding: int, siblings: int) -> 
         shard.name,
         bearing=Bearing.CAUSE,
         measured={
-            "kind": "mask", "field": mask, "ids": ids, "padding": padding, "share": float(wrong.mean()), "shard": short(shard),
+            "kind": "mask",
+            "field": mask,
+            "ids": ids,
+            "padding": padding,
+            "share": float(wrong.mean()),
+            "shard": short(shard),
             "rows": tuple(int(i) for i in bad[:20]),
         },
     )
