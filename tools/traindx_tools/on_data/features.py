@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+import zlib
 
 import numpy as np
 
@@ -59,18 +60,20 @@ def narrowed(rows: Array, width: int = WIDTH) -> Array:
 
 def _hashed_texts(texts: list[str]) -> Array:
     out = np.zeros((len(texts), HASHED), np.float32)
+    known = _Marks()  # words recur: each is hashed once
     for row, text in enumerate(texts):
-        words = text.lower().encode("utf-8", "replace").split()
-        marks = np.fromiter((_mark(w) for w in words), np.int64, len(words))
-        if len(marks):
+        marks = [known[w] for w in text.lower().encode("utf-8", "replace").split()]
+        if marks:
             out[row] = np.sqrt(np.bincount(marks, minlength=HASHED))
     return out
 
 
-def _mark(word: bytes) -> int:
-    import zlib
+class _Marks(dict[bytes, int]):
+    """The feature of each word."""
 
-    return zlib.crc32(word) % HASHED
+    def __missing__(self, word: bytes) -> int:
+        made = self[word] = zlib.crc32(word) % HASHED
+        return made
 
 
 def _hashed_items(column: Column, index: Array) -> Array:

@@ -42,8 +42,15 @@ def label_map(task: Task, i: int, comparisons: int) -> LabelMap | None:
     named, kinds = scores.argmax(axis=1), len(task.kinds)
     confusion = np.zeros((kinds, kinds))
     np.add.at(confusion, (part.y, named), 1.0)
-    best = assigned(-confusion - 0.5 * np.eye(kinds))
     seen = np.unique(part.y)
+    typical = float(np.median([task.skill(j) for j in others]))
+    needed = max(USEFUL, AS_GOOD * typical)
+    most = float(confusion.max(axis=1).sum())  # no map agrees with more rows; an assignment is dear
+    if most - np.trace(confusion) < GAIN * len(part.y) or (
+        most / len(part.y) - task.chance[i] < needed * (1.0 - task.chance[i])
+    ):
+        return None
+    best = assigned(-confusion - 0.5 * np.eye(kinds))
     moved = tuple(int(k) for k in seen if best[k] != k and confusion[k, best[k]] >= EACH)
     after, before = best[part.y] == named, part.y == named
     gained, lost = int((after & ~before).sum()), int((before & ~after).sum())
@@ -52,7 +59,6 @@ def label_map(task: Task, i: int, comparisons: int) -> LabelMap | None:
     if len(moved) < 2 or gained - lost < GAIN * len(part.y) or chance > math.log(LEVEL):
         return None
     skill = (float(after.mean()) - task.chance[i]) / max(1e-9, 1.0 - task.chance[i])
-    typical = float(np.median([task.skill(j) for j in others]))
-    if skill < max(USEFUL, AS_GOOD * typical) or (typical < USEFUL and len(others) > 1):
+    if skill < needed or (typical < USEFUL and len(others) > 1):
         return None
     return LabelMap(best, moved, float(before.mean()), float(after.mean()), p)

@@ -100,10 +100,10 @@ def is_identifier(column: Column) -> bool:
     some = column.texts[:: max(1, len(column.texts) // 200)]
     if all(_MOMENT.match(t) for t in some):
         return True
+    if not all(len(t) <= 40 and len(t.split()) <= 2 for t in some):
+        return False
     digits = sum(c.isdigit() for t in some for c in t)
-    short = all(len(t) <= 40 and len(t.split()) <= 2 for t in some)
-    recurs = len(distinct(column.digests)) < 0.99 * column.rows
-    return short and digits >= 0.3 * sum(len(t) for t in some) and not recurs
+    return digits >= 0.3 * sum(len(t) for t in some) and len(distinct(column.digests)) >= 0.99 * column.rows
 
 
 def input_fields(shard: Shard, labels: tuple[str, ...]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ need not be: where it predicts the labels of all shards but one, that one is lab
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -104,21 +104,33 @@ def solved(gram: Array, cross: Array) -> Array:
 
 def folded(part: Part, y: Array, kinds: int) -> Array:
     """Scores of each row by a model of four fifths without it. Folds are blocks of rows: neighbours are alike."""
-    folds = np.arange(len(y)) * 8 * FOLDS // len(y) % FOLDS
-    products = [_products(part.x[folds == k], y[folds == k], kinds) for k in range(FOLDS)]
-    gram, cross = sum(p[0] for p in products), sum(p[1] for p in products)
-    out = np.empty((len(y), kinds), np.float32)
-    for k in range(FOLDS):
-        out[folds == k] = part.x[folds == k] @ solved(gram - products[k][0], cross - products[k][1])
-    return out
+    return folded_all(part, (y,), kinds)[0]
+
+
+def folded_all(part: Part, labels: Sequence[Array], kinds: int) -> list[Array]:
+    """`folded` of several labels of the same rows: the inputs are multiplied and solved once."""
+    rows = len(part.x)
+    folds = np.arange(rows) * 8 * FOLDS // rows % FOLDS
+    hot = np.zeros((rows, kinds * len(labels)), np.float32)
+    for at, y in enumerate(labels):
+        hot[np.arange(rows), y + at * kinds] = 1.0
+    within = [folds == k for k in range(FOLDS)]
+    grams = [(part.x[w].T @ part.x[w]).astype(np.float64) for w in within]
+    crosses = [(part.x[w].T @ hot[w]).astype(np.float64) for w in within]
+    gram, cross = np.sum(grams, axis=0), np.sum(crosses, axis=0)
+    out = np.empty_like(hot)
+    for w, own, mine in zip(within, grams, crosses, strict=True):
+        out[w] = part.x[w] @ solved(gram - own, cross - mine)
+    return [out[:, at * kinds : (at + 1) * kinds] for at in range(len(labels))]
 
 
 def tasks_of(data: DataSet) -> Iterator[Task]:
     """The labels of a set that have inputs beside them, at most `MOST_TASKS`."""
     labels = data.labels
     targets = [(name, False) for name in labels] + [(n, True) for n in _numeric_targets(data, labels)]
+    features: Features = {}
     for name, binned in targets[:MOST_TASKS]:
-        made = _task(data, name, tuple(labels), binned)
+        made = _task(data, name, tuple(labels), binned, features)
         if made is not None:
             yield made
 
@@ -134,7 +146,11 @@ def _numeric_targets(data: DataSet, labels: tuple[str, ...]) -> list[str]:
     ]
 
 
-def _task(data: DataSet, name: str, labels: tuple[str, ...], binned: bool) -> Task | None:
+Features = dict[tuple[tuple[str, ...], tuple[int, ...]], list[Array]]
+"""What was made of the same inputs of the same shards."""
+
+
+def _task(data: DataSet, name: str, labels: tuple[str, ...], binned: bool, features: Features) -> Task | None:
     shards = [s for s in data.shards if name in s.columns and s.rows >= 2 * ROWS_PER_CLASS]
     if not shards:
         return None
@@ -143,14 +159,17 @@ def _task(data: DataSet, name: str, labels: tuple[str, ...], binned: bool) -> Ta
         return None
     share = max(50, MOST_ROWS // len(shards))
     index = [np.unique(np.linspace(0, s.rows - 1, min(s.rows, share)).astype(np.int64)) for s in shards]
-    raw = [raw_features(s, inputs, i) for s, i in zip(shards, index, strict=True)]
-    if len({r.shape[1] for r in raw}) != 1 or not raw[0].shape[1]:
+    key = (inputs, tuple(id(s) for s in shards))
+    if key not in features:
+        raw = [raw_features(s, inputs, i) for s, i in zip(shards, index, strict=True)]
+        features[key] = prepared(raw) if len({r.shape[1] for r in raw}) == 1 and raw[0].shape[1] else []
+    if not features[key]:
         return None
     kinds = _bins(shards, name) if binned else np.unique(np.concatenate([keys(s.columns[name]) for s in shards]))
     if not 2 <= len(kinds) <= 400:
         return None
     parts = []
-    for shard, rows, x in zip(shards, index, prepared(raw), strict=True):
+    for shard, rows, x in zip(shards, index, features[key], strict=True):
         y = _cut(shard.columns[name], kinds) if binned else codes(shard.columns[name], kinds)
         parts.append(Part(shard, rows, x, y[rows]))
     return Task(data, name, inputs, kinds, tuple(parts), binned)

@@ -23,7 +23,7 @@ from traindx_tools.on_data.label_maps import label_map
 from traindx_tools.on_data.places import of, percent, place, short
 from traindx_tools.on_data.significance import LEVEL, paired_tail, share_tail
 from traindx_tools.on_data.table import Array, View
-from traindx_tools.on_data.tasks import Task, folded
+from traindx_tools.on_data.tasks import Task, folded, folded_all
 from traindx_tools.rules import Rule, Threshold
 
 LAGS = (-3, -2, -1, 1, 2, 3)
@@ -165,7 +165,8 @@ def _whole(task: Task, i: int, comparisons: int) -> Iterator[Finding]:
     if task.scores[i] is None or not _in_order(task, i) or task.skill(i) > LOST:
         return
     kinds = len(task.kinds)
-    by_lag = {0: task.scores[i], **{lag: folded(part, np.roll(part.y, lag), kinds) for lag in LAGS}}
+    moved = folded_all(part, [np.roll(part.y, lag) for lag in LAGS], kinds)
+    by_lag = {0: task.scores[i], **dict(zip(LAGS, moved, strict=True))}
     shift = _shift(task, i, by_lag, comparisons)  # type: ignore[arg-type]
     if shift is not None:
         yield _finding(

@@ -105,7 +105,7 @@ def _mapped(task: Task, i: int, named: Array, hits: Array, comparisons: int) -> 
     rate, low = float(hits.mean()), min(0.9, task.chance[i])
     rate = min(0.98, max(rate, low + 0.05))
     stretch = heaviest(np.where(hits, math.log(low / rate), math.log((1 - low) / (1 - rate))))
-    if stretch.rows < FEWEST:
+    if not _explains(task, i, stretch, hits, np.ones(len(y), bool)):  # before the assignment, which is dear
         return
     inside = stretch.inside(len(y))
     confusion = np.zeros((kinds, kinds))
