@@ -204,3 +204,28 @@ def test_ids_that_went_through_a_float(form: str, low: int, high: int, tmp_path:
 def test_large_numbers_that_are_whole(ids: Any, tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", user=ids.astype(np.int64), x=np.ones((300, 2)))
     assert not found(tmp_path, "D127")
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_numbers_beside_a_text_are_inputs_as_well(late: bool, tmp_path: Path) -> None:
+    rng = np.random.default_rng(10)
+    rows = people(900, 0, rng)
+    for row in rows:
+        row["note"] = " ".join(rng.choice(WORDS[:9], 8))
+    labels = [r["label"] for r in rows]
+    for i in range(600, 900):
+        rows[i]["label"] = labels[600 + (i - 600 - 2 * late) % 300]
+    table(tmp_path / "train.csv", rows)
+    assert [f.measured["lag"] for f in found(tmp_path, "D123")] == [-2] * late
+
+
+@pytest.mark.parametrize(("held", "name", "told"), [
+    ([0, 1], "valid", True), ([3], "valid", True), ([3], "test", False), ([0, 1, 2, 3, 4], "valid", False),
+    ([7, 8], "valid", False)])  # fmt: skip
+def test_classes_that_held_out_data_lack(held: list[int], name: str, told: bool, tmp_path: Path) -> None:
+    """One value in test data stands for labels; other classes altogether are another rule's."""
+    rng = np.random.default_rng(11)
+    rows = classes(600, rng)
+    np.savez(tmp_path / "train.npz", **rows)
+    np.savez(tmp_path / f"{name}.npz", x=rng.normal(size=(200, 12)).astype(np.float32), y=rng.choice(held, 200))
+    assert bool(found(tmp_path, "D128")) is told

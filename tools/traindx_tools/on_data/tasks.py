@@ -13,13 +13,15 @@ from functools import cached_property
 import numpy as np
 
 from traindx_tools.on_data.features import prepared, raw_features
-from traindx_tools.on_data.roles import ROWS_PER_CLASS, codes, input_fields, keys
+from traindx_tools.on_data.roles import ROWS_PER_CLASS, codes, input_fields, is_group, is_identifier, keys
 from traindx_tools.on_data.table import Array, Column, DataSet, Shard
 
 MOST_ROWS = 20_000
 """Rows of all shards together that the model sees."""
 MOST_TASKS = 4
 """Labels of one set that are looked at."""
+MOST_BESIDE = 32
+"""Single numbers beside texts that are looked at."""
 FOLDS = 5
 RIDGE = 0.02
 """Penalty, as a share of the mean diagonal."""
@@ -155,6 +157,7 @@ def _task(data: DataSet, name: str, labels: tuple[str, ...], binned: bool, featu
     if not shards:
         return None
     inputs = tuple(f for f in input_fields(shards[0], (*labels, name)) if f != name)
+    inputs += _numbers_beside(shards[0], inputs, (*labels, name))
     if not inputs:
         return None
     share = max(50, MOST_ROWS // len(shards))
@@ -173,6 +176,17 @@ def _task(data: DataSet, name: str, labels: tuple[str, ...], binned: bool, featu
         y = _cut(shard.columns[name], kinds) if binned else codes(shard.columns[name], kinds)
         parts.append(Part(shard, rows, x, y[rows]))
     return Task(data, name, inputs, kinds, tuple(parts), binned)
+
+
+def _numbers_beside(shard: Shard, inputs: tuple[str, ...], labels: tuple[str, ...]) -> tuple[str, ...]:
+    """Single numbers of a row beside its texts: in a table both are inputs."""
+    if not inputs or any(shard.columns[n].kind != "text" for n in inputs):
+        return ()
+    return tuple(
+        n
+        for n, c in shard.columns.items()
+        if n not in (*labels, *inputs) and c.is_float and not c.row_shape and not is_identifier(c) and not is_group(n)
+    )[:MOST_BESIDE]
 
 
 def _bins(shards: list[Shard], name: str) -> Array:
