@@ -37,7 +37,8 @@ from traindx_tools.errors import BadUsage
 @click.option("--web", is_flag=True, default=None, help="Your consent to research on the web.")
 @click.option("--json", "as_json", is_flag=True, help="The session's result as JSON on standard output.")
 def command(path: str, verify: str | None, allow_run: bool, symptom: str, artifacts: tuple[str, ...],
-            entry: tuple[str, ...], everything: bool, good_commit: str | None, timeout: float, steps: int | None, writable: tuple[str, ...],
+            entry: tuple[str, ...], everything: bool, good_commit: str | None, timeout: float, steps: int | None,
+            writable: tuple[str, ...],
             no_sandbox: bool, no_baseline: bool, baseline_run: tuple[str, ...], backend: str | None,
             model: str | None, dollars: float | None, web: bool | None, as_json: bool) -> int:
     """Debug the training code in PATH (a folder, or a log file that lies beside the code).

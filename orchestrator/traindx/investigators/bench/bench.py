@@ -59,9 +59,9 @@ DEFINITIONS: dict[str, dict[str, Any]] = {
     INSTRUMENT: {
         "description": "Measures without running the project; the output is kept as I001 ...: cite it. "
                        "extract_metrics {paths, metrics?}: values by step; list_findings {paths}; audit_code {paths}; "
-                       "examine_data {paths}: by shard, field, row; examine_weights {file, against?}: by tensor; replay_batch {file}; jaxpr "
-                       "{file, function, arguments}; explain {name}: a failure mode's page; list_failure_modes "
-                       "{symptom?, text?}: catalog ids.",
+                       "examine_data {paths}: by shard, field, row; examine_weights {file, against?}: by tensor; "
+                       "replay_batch {file}; jaxpr {file, function, arguments}; explain {name}: a failure mode's "
+                       "page; list_failure_modes {symptom?, text?}: catalog ids.",
         "inputSchema": {"type": "object", "required": ["name", "arguments"], "properties": _properties(
             name={"type": "string", "enum": list(OFFERED)}, arguments="object")}},
 }

@@ -3,8 +3,8 @@
 To the log-odds that triage gave a failure mode, checked claims on what was read add or take a little: a line of code
 1.5, a line of a log 0.5, a documented case 0.5, an instrument's output 0.5; 2.0 more where two specialists name the
 same line, 0.5 where a documented case and a line of code meet; together at most 4.0, and a mode that no instrument
-speaks for is not moved by them. What was run is direct evidence: a probe's output counts 5.0, two of them 6.5, for a cause of the
-catalog or of nobody's, whatever the instruments saw.
+speaks for is not moved by them. What was run is direct evidence: a probe's output counts 5.0, two of them 6.5, for a
+cause of the catalog or of nobody's, whatever the instruments saw.
 """
 
 from __future__ import annotations
