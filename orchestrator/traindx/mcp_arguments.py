@@ -114,8 +114,8 @@ class ExamineWeights(Arguments):
 class RunProbe(Arguments):
     """Arguments of run_probe."""
 
-    code: str = Field(min_length=1, max_length=50_000, description="Python, or with shell a command.")
-    shell: bool = False
+    code: str = Field(min_length=1, max_length=50_000, description="Python.")
+    shell: bool = Field(False, description="It is a shell command.")
     seconds: float = Field(60.0, gt=0, le=600, description="Time limit.")
 
 

@@ -51,7 +51,7 @@ class Tool:
         """The hints of the MCP specification. The title stands in the definition and is not sent twice."""
         only_reads = self.read_only and not self.executes and not self.protected
         return {"readOnlyHint": only_reads, "destructiveHint": False,
-                "idempotentHint": self.idempotent, "openWorldHint": False}
+                "idempotentHint": self.idempotent, "openWorldHint": self.protected}
 
     @property
     def definition(self) -> dict[str, Any]:

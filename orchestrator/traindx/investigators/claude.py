@@ -18,7 +18,7 @@ from traindx.agents import LEAD, SPECIALISTS, load_agents
 from traindx.handed_over import hand_over
 from traindx.investigators.base import Case, Conclusion, Gathered, Hypotheses
 from traindx.investigators.bench import bench as bench_
-from traindx.investigators.bench.bench import Bench
+from traindx.investigators.bench.bench import EXPERIMENT, Bench, full_name
 from traindx.investigators.claude_code import deliberating, prompts, reports, weighing
 from traindx.investigators.claude_code.askers import asker_of
 from traindx.investigators.claude_code.conversation import keep_settings
@@ -75,8 +75,9 @@ class ClaudeInvestigator:
         team, s = self.team(case), self.settings
         tools = prompts.tools_of(case.allow_run, s.web)
         agents = load_agents()
-        helpers = tuple(prompts.helper(agents[n], str(case.workspace), s.specialist_model or s.model,
-                                       prompts.tools_of(case.allow_run), s.web) for n in SPECIALISTS)
+        theirs = tuple(t for t in prompts.tools_of(case.allow_run) if t != full_name(EXPERIMENT))
+        helpers = tuple(prompts.helper(agents[n], str(case.workspace), s.specialist_model or s.model, theirs, s.web)
+                        for n in SPECIALISTS)
         lead = LeadThread(team, agents[LEAD], case.scratch, prompts.frame(str(case.workspace)),
                           agents[LEAD].output_schema, tools, helpers, s.model, s.turns_lead)
         work = Deliberation(case, await self.offline.report(case), lead, team, tools, s.model, s.turns_each,

@@ -4,36 +4,31 @@ who dissents, and what is sent only once.
 
 from __future__ import annotations
 
-import dataclasses
-import itertools
-import json
-import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from answers_for import doubt, said
-from hard_cases import CLIP, COUNT_MOVED, COUNT_NAN, FELL_OUT, MEASURE_CLIP, SHUFFLED, proof, silent_shuffle, wrong_engine
+from hard_cases import (
+    COUNT_NAN,
+    FELL_OUT,
+    proof,
+    silent_shuffle,
+    wrong_engine,
+)
 from lead_scripts import (
     LEAD,
     PROBE,
-    SureEngine,
-    asked_now,
     cause,
     checks,
     conversation,
-    heard,
     last_output,
-    open_answer,
-    user_texts,
 )
-from scripted_api import Api, Fail, Several, Text, Use, Wait, scripted, system_text, tokens_of
+from scripted_api import Use, scripted
+from sure_engine import SureEngine
 
 from traindx.investigators.claude import ClaudeInvestigator
-from traindx.investigators.claude_code.fixing import ClaudeFixer
-from traindx.model import Decision, Diagnosis
-from traindx.session import resume_session, run_debug_session
+from traindx.session import run_debug_session
 from traindx.session_result import SessionResult
 from traindx.settings import Settings
 
@@ -82,7 +77,7 @@ async def test_a_wrong_engine_and_a_right_model_end_with_the_right_cause(failed:
     assert made is not None
     assert made.failure_mode == MODE
     assert made.confidence >= 0.85
-    assert any("loss.log-of-zero (0.97)" in d for d in made.dissent), "the engine's guess is told beside it"
+    assert any("loss.log-of-zero (0." in d for d in made.dissent), "the engine's guess is told beside it"
     assert {e.strength for e in made.evidence} == {"ran"}
     assert result.investigators == ("engine", "lead", "adversary")
     assert result.degraded == ()

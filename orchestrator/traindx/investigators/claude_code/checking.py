@@ -19,6 +19,7 @@ from pathlib import Path
 from traindx.investigators.bench.bench import output_place
 from traindx.investigators.bench.outputs import Output
 from traindx.investigators.claude_code.answers import Item, Row
+from traindx.investigators.claude_code.written_in import written
 from traindx.model import Evidence
 from traindx.policy import Scope, readable, resolve
 
@@ -114,7 +115,8 @@ class Checker:
             return f"{item.place.strip()[:40]} does not hold the quoted text"
         if item.value.strip() and not holds_value(_flat(lines[at - 1:at + _QUOTED_LINES]), item.value):
             return f"the value {item.value[:80]!r} is not in {name}, line {at}"
-        if output.was_run and said_beforehand(quote, item.value, output.asked):
+        told = written(str(json.loads(output.asked).get("code", "")))
+        if output.was_run and told.says(quote, _numbers(f"{quote} {item.value}"), _numbers):
             return f"what it cites of {name} was written into the probe and not measured by it"
         kind = "run" if output.was_run else "measured"
         return Proven(who, item.claim, item.supports, kind, f"{output.path}:{at}", item.value.strip() or quote,
@@ -212,13 +214,6 @@ def holds_value(text: str, value: str) -> bool:
     return bool(words) and words in " ".join(text.split()).casefold()
 
 
-def said_beforehand(quote: str, value: str, asked: str) -> bool:
-    """True where a probe's own code holds what is cited of its output: all its numbers, or without any the words."""
-    code = " ".join(str(json.loads(asked).get("code", "")).split())
-    wanted = _numbers(f"{quote} {value}")
-    return wanted <= _numbers(code) if wanted else " ".join(quote.split()) in code
-
-
 def _stands(wanted: str, there: set[float]) -> bool:
     """The number itself, or one that gives it when rounded to as many decimals, of two digits at least."""
     number = _number(wanted)
@@ -258,7 +253,9 @@ def _number(text: str) -> float | None:
 
 
 def _numbers(text: str) -> set[float]:
-    return {n for n in map(_number, _NUMBER.findall(text)) if n is not None}
+    """Every number of a text, a comma read as one between thousands and as one between columns."""
+    found = (*_NUMBER.findall(text), *_NUMBER.findall(text.replace(",", " ")))
+    return {n for n in map(_number, found) if n is not None}
 
 
 def _line_with(quote: str, lines: Sequence[str]) -> int | None:

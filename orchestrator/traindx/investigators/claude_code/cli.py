@@ -100,7 +100,7 @@ class CliAsker(Asker):
         return sdk().ClaudeAgentOptions(
             tools=[t for t in question.tools if not t.startswith("mcp__")],
             allowed_tools=list(question.tools),
-            disallowed_tools=[*(t for t in NEVER if t not in question.tools),
+            disallowed_tools=[*(t for t in NEVER if t not in question.tools and not (t == "Task" and question.helpers)),
                               *(f"Agent({k})" for k in KINDS_OF_THE_CLI)],
             system_prompt=question.system,
             agents={h.name: sdk().AgentDefinition(
@@ -124,7 +124,8 @@ class CliAsker(Asker):
             verbatim_prompts=True,
             hooks=hooks(guard(self.phase, self.scope, told), SECONDS, after(self.reported, self.pages.add)),
             output_format={"type": "json_schema", "schema": dict(question.schema)},
-            env={**_ENVIRONMENT, "CLAUDE_CODE_MAX_RETRIES": str(self.settings.retries), **self.settings.environment},
+            env={**_ENVIRONMENT, "CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS": str(self.settings.concurrency),
+                 "CLAUDE_CODE_MAX_RETRIES": str(self.settings.retries), **self.settings.environment},
             cli_path=cli_path(self.settings.cli_path, self.conversations.folder),
             extra_args={} if question.thread else {"no-session-persistence": None},
             stderr=lambda line: self.conversations.note(question, "stderr", line),

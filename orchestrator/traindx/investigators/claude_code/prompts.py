@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from traindx.agents import Agent
 from traindx.delegation import Assignment
@@ -150,7 +151,8 @@ def recap(answers: Sequence[str]) -> str:
 
 def adversary(case: Case, diagnosis: Diagnosis, tools: Sequence[str], model: str, turns: int) -> Question:
     """The adversary's question about a diagnosis."""
-    prompt = f"{role('adversary', ADVERSARY)}\n\n# The diagnosis\n{data(of_diagnosis(diagnosis))}\n\n{of_case(case)}"
+    unsaid = replace(case, feedback=())  # the same diagnosis is not attacked and paid for again for a word about it
+    prompt = f"{role('adversary', ADVERSARY)}\n\n# The diagnosis\n{data(of_diagnosis(diagnosis))}\n\n{of_case(unsaid)}"
     return Question("adversary", frame(str(case.workspace)), prompt, schema(Doubt), tuple(tools), model, turns=turns)
 
 

@@ -101,9 +101,12 @@ class ApiAsker(Asker):
         def account(used: dict[str, int]) -> Failure | None:
             return self._account(question, heard, most, used)
 
+        places = asyncio.Semaphore(self.settings.concurrency)
+
         async def send(kind: str, prompt: str) -> tuple[str, bool]:
             helper = next(h for h in question.helpers if h.name == kind)  # the policy refuses any other
-            return await self._sent(client, helper, prompt, heard, most)
+            async with places:
+                return await self._sent(client, helper, prompt, heard, most)
 
         thread = self.conversations.thread(question) if question.thread else Thread()
         form = json.dumps(slim(question.schema), separators=(",", ":"))

@@ -1,42 +1,22 @@
-"""What a lead, its specialists and an adversary do in `hard_cases`: probes that are really run, and answers that cite what
-they printed.
-"""
+"""What a lead, its specialists and an adversary do in `hard_cases`: probes that are really run, answers that cite them."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from answers_for import doubt, said
 from hard_cases import line_of, proof
-from scripted_api import Use
-
-from traindx.diagnose import Report
-from traindx.investigators.base import Case
-from traindx.investigators.offline import OfflineInvestigator
+from scripted_api import Use, Wait
 
 LEAD = "ml-debugger-specialist"
 PROBE = "mcp__traindx__run_probe"
+Answering = Callable[[Mapping[str, Any]], Any]
 OUTPUT = re.compile(r"\[(P\d{3})\]")
-
-
-@dataclasses.dataclass(frozen=True)
-class SureEngine(OfflineInvestigator):
-    """The engine, as sure of its first guess as it can be."""
-
-    async def report(self, case: Case) -> Report:
-        return self._examined(case)
-
-    def _examined(self, case: Case, *, may_run: bool = False) -> Report:
-        report = super()._examined(case, may_run=may_run)
-        verdict = report.seen.verdict
-        first = dataclasses.replace(verdict.hypotheses[0], confidence=0.97, score=6.0)
-        sure = dataclasses.replace(verdict, hypotheses=(first, *verdict.hypotheses[1:]), status="diagnosis_complete")
-        return dataclasses.replace(report, seen=dataclasses.replace(report.seen, verdict=sure))
 
 
 def heard(body: Mapping[str, Any]) -> str:
@@ -75,17 +55,19 @@ def since(body: Mapping[str, Any]) -> list[dict[str, Any]]:
     return calls
 
 
+def held_back(script: Callable[[Mapping[str, Any]], Any], until: threading.Event) -> Answering:
+    """The same script, its steps given when that happens (or after some seconds)."""
+    return lambda body: Wait(script(body), until)
+
+
 def last_output(body: Mapping[str, Any]) -> str:
     """The id of the last output in the conversation."""
     found = OUTPUT.findall(heard(body))
     return str(found[-1]) if found else "P000"
 
 
-Answering = Callable[[Mapping[str, Any]], Any]
-
-
 def conversation(**answers: Sequence[Any] | Callable[[Mapping[str, Any]], Sequence[Any]]) -> Answering:
-    """A script by what is asked: the steps for each, the last of them an answer; a function makes them of the request."""
+    """A script by what is asked: the steps for each, the last an answer; a function makes them of the request."""
 
     def step(body: Mapping[str, Any]) -> Any:
         steps = answers.get(asked_now(body), answers.get("otherwise", ()))
@@ -114,7 +96,8 @@ def cause(work: Path, text: str, mode: str, *evidence: dict[str, Any], outer: Se
         "claim": f"The line {text.strip()} breaks the data", "root_cause": f"train.py:{place} breaks the data.",
         "why_this_happens": "What the model is fed is wrong from the first batch that holds it.",
         "location": f"train.py:{place}", "failure_mode": mode, "severity": "high", "evidence": list(evidence),
-        "will_change": ["The loss falls."], "will_not_fix": ["Labels that are wrong in the files."], "options": [option]}])
+        "will_change": ["The loss falls."], "will_not_fix": ["Labels that are wrong in the files."],
+        "options": [option]}])
 
 
 def checks(quote: str, code: str, *, found: bool, relation: str = "supports", **more: Any) -> Answering:

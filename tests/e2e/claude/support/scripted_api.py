@@ -1,7 +1,8 @@
 """A Messages API on 127.0.0.1 that says what a test scripts, so that the real CLI can run whole conversations offline.
 
-A script is chosen by the `Role: NAME` line of the system text or of the first message, its step by the number of assistant messages in the
-request: the server keeps no conversation and serves parallel specialists. Every request is recorded with its times.
+A script is chosen by the `Role: NAME` line of the system text or of the first message, its step by the number of
+assistant messages in the request: the server keeps no conversation and serves parallel specialists. Every request is
+recorded with its times.
 """
 
 from __future__ import annotations
