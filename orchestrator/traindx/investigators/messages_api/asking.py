@@ -90,7 +90,9 @@ class ApiAsker(Asker):
         if heard.failure is None:
             self.conversations.keep_thread(question, Thread(messages=tuple(talk.messages)))
 
-    def _talk(self, client: Any, question: Question, heard: Heard, most: float) -> Conversation:
+    def _talk(self, client: Any, question: Question, heard: Heard, most: float, *, form: bool = True) -> Conversation:
+        """A conversation about a question. `form`: whether the form of the answer has to be shown with it."""
+
         def told(tool: str, arguments: Mapping[str, Any], verdict: Verdict) -> None:
             self.hear(working(question.who, tool, verdict.allow))
             if not verdict.allow:
@@ -109,8 +111,8 @@ class ApiAsker(Asker):
                 return await self._sent(client, helper, prompt, heard, most)
 
         thread = self.conversations.thread(question) if question.thread else Thread()
-        form = json.dumps(slim(question.schema), separators=(",", ":"))
-        shown = replace(question, prompt=f"{question.prompt}\n\n{FORM}{form}")
+        wanted = f"\n\n{FORM}{json.dumps(slim(question.schema), separators=(',', ':'))}"
+        shown = replace(question, prompt=question.prompt + (wanted if form and not thread.messages else ""))
         return Conversation(
             client, api.model_of(question.model, self.settings), shown,
             Toolbox(question, self.workspace, self.scope, self.phase, told, self.bench, send), self.settings.effort,
@@ -123,7 +125,7 @@ class ApiAsker(Asker):
         question = Question(helper.name, helper.system, prompt, helper.schema, helper.tools, helper.model)
         own = Heard()
         left = max(most - (heard.spent or 0.0), 0.0)
-        talk = self._talk(client, question, own, min(left / 2, self.most_each))
+        talk = self._talk(client, question, own, min(left / 2, self.most_each), form=False)  # its prompt shows it
         ended = await talk.run()
         heard.tokens += own.tokens
         heard.dollars += own.dollars
