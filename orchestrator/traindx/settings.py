@@ -41,7 +41,7 @@ class Settings:
     effort: str = ""
     """"low" to "max"; "" leaves it to the model."""
     concurrency: int = 4
-    """Specialists that work at the same time."""
+    """Specialists that work at the same time; the CLI refuses more, and the lead may send them afterwards."""
     seconds_each: float = 300.0
     seconds_all: float = 1200.0
     turns_lead: int = 40
