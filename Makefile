@@ -14,7 +14,7 @@ $(VENV)/.base: pyproject.toml
 
 $(VENV)/.dev: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,dev-live,tensorboard,agent]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,dev-live,tensorboard,agent,data]'
 	touch $@ $(VENV)/.base
 
 demo: $(VENV)/.base ## the main job, offline: diagnose, approve, fix, verify

@@ -214,7 +214,8 @@ class Report:
 
         folder.mkdir(parents=True, exist_ok=True)
         pictures = {**draw_pictures(self.seen.run, self.seen.findings, folder / "plots"),
-                    **self._beside(folder / "plots" / "comparison.png")}
+                    **self._beside(folder / "plots" / "comparison.png"),
+                    **self._samples(folder / "plots" / "samples.png")}
         files = {name: str(path) for name, path in pictures.items()}
         if self.diagnosis is not None:
             files["diagnosis"] = str(folder / "diagnosis.md")
@@ -237,6 +238,14 @@ class Report:
         metrics, runs = self.comparison.metrics, self.comparison.runs
         picture = drawn(lambda: draw_comparison(metrics, *runs, out))
         return {} if picture is None else {"comparison": picture}
+
+    def _samples(self, out: Path) -> dict[str, Path]:
+        """Samples of the data beside their labels, where a finding is about them."""
+        from traindx_tools.plots.contact_sheet import samples_of
+        from traindx_tools.plots.picture import drawn
+
+        picture = drawn(lambda: samples_of(self.seen.findings, out, self.places.root))
+        return {} if picture is None else {"samples": picture}
 
     def _analyses(self) -> dict[str, str]:
         found = {"gradient_analysis": gradient_summary(self.seen), "missing_artifacts": ", ".join(self.missing),

@@ -1,78 +1,24 @@
 """Did the promised metric move? The new run against runs of the unfixed code, and both against the spread.
 
-The level of a metric in a run is the mean of its last fifth. What counts as the spread is the largest of three:
-- between runs of the unfixed code, the one-sided 5 % point of Student's t times their standard deviation (two or more
-  runs that differ; two that are bit for bit the same have none);
-- within a run, twice the noise of one record, from the differences of neighbours, which a trend does not enter;
-- 5 % of the level: a metric that was logged once has no spread of its own.
-A level that moved less may be the dice, and then the effect was not shown.
+Levels and their spread are those of experiments (`traindx_tools.experiments.level`). A level that moved less than the
+spread may be the dice, and then the effect was not shown.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from statistics import fmean, stdev
-from typing import Any, Literal
-
-import numpy as np
-from numpy.typing import NDArray
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Literal
 
 from traindx.promised import Promise
+from traindx_tools.experiments.level import Level, level_of, spread
 
-LAST_SHARE = 0.2
-"""Of the records, for the level at the end of a run."""
-FEWEST_IN_LEVEL = 3
-TIMES_NOISE = 2.0
-"""Of one record's noise: about 95 % of the records lie within."""
-FLOOR = 0.05
-"""Share of the level below which two runs are not told apart."""
-STUDENT_T = (6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.89, 1.86, 1.83)
-"""One-sided 5 % points for 1 to 9 degrees of freedom; Student (1908), as in any table."""
-_SCALE_MAD = 1.4826
-"""From the median absolute deviation to the standard deviation of a normal distribution."""
+__all__ = ["NOT_SHOWN", "Level", "Moved", "Outcome", "compared", "level_of", "spread"]
 
 NOT_SHOWN = "the command does not show the fault on the unfixed code"
 Outcome = Literal["moved", "within", "against", "same"]
-
-
-@dataclass(frozen=True)
-class Level:
-    """A metric at the end of one run, and how much one record of it scatters."""
-
-    value: float
-    noise: float = 0.0
-    count: int = 1
-    extent: float = 0.0
-    """Largest minus smallest finite record."""
-    finite: bool = True
-    """Whether every record is."""
-    mark: str = ""
-    """A hash of all records: two runs with the same one agree bit for bit."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values; NaN and infinities as text."""
-        return {**asdict(self), "value": str(self.value), "noise": str(self.noise), "extent": str(self.extent)}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Level:
-        """The inverse of `to_json`."""
-        return cls(**{**data, **{k: float(data[k]) for k in ("value", "noise", "extent")}})
-
-
-def level_of(values: NDArray[np.float64]) -> Level:
-    """The level of a series: `values` of shape (n,), n >= 1, in the order in which they were logged."""
-    finite = values[np.isfinite(values)]
-    last = values[-max(math.ceil(len(values) * LAST_SHARE), FEWEST_IN_LEVEL):]
-    window = last[np.isfinite(last)]
-    value = float(window.mean()) if np.isfinite(values[-1]) else float(values[-1])
-    steps = np.abs(np.diff(finite[-max(len(finite) // 2, FEWEST_IN_LEVEL + 1):]))
-    noise = _SCALE_MAD * float(np.median(steps)) / math.sqrt(2) if len(steps) >= FEWEST_IN_LEVEL else 0.0
-    extent = float(finite.max() - finite.min()) if len(finite) else 0.0
-    mark = hashlib.sha256(np.ascontiguousarray(values).tobytes()).hexdigest()[:16]
-    return Level(value, noise, len(values), extent, len(finite) == len(values), mark)
 
 
 @dataclass(frozen=True)
@@ -83,17 +29,6 @@ class Moved:
     series: str
     outcome: Outcome
     said: str
-
-
-def spread(before: Sequence[Level], after: Sequence[Level]) -> float:
-    """How far two levels may lie apart without anything having changed; see the module."""
-    values = [b.value for b in before]
-    between = 0.0
-    if len(values) > 1:
-        student = STUDENT_T[min(len(values) - 1, len(STUDENT_T)) - 1]
-        between = student * stdev(values) * math.sqrt(1 / len(before) + 1 / max(len(after), 1))
-    within = TIMES_NOISE * max(lv.noise for lv in (*before, *after))
-    return max(between, within, FLOOR * abs(fmean(values)))
 
 
 def compared(promise: Promise, before: Sequence[Mapping[str, Level]], after: Sequence[Mapping[str, Level]]

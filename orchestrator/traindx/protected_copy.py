@@ -40,7 +40,7 @@ def copy_into(workspace: Path, target: Path, contents: Mapping[str, bytes | None
     `links`: a sandbox protects what is linked. Raises CopyRefused over the limit; OSError as it comes.
     """
     root = workspace.resolve()
-    files = list(_files(root))
+    files = list(workspace_files(root))
     size = sum(s for _, s in files if not (links and s >= LARGE))
     if size > COPY_LIMIT:
         raise CopyRefused(f"the workspace holds {size / 2**30:.1f} GiB, and {COPY_LIMIT / 2**30:.0f} GiB are copied at "
@@ -61,7 +61,7 @@ def copy_into(workspace: Path, target: Path, contents: Mapping[str, bytes | None
 
 def source_files(root: Path) -> Iterator[Path]:
     """Program text below a folder, as far as it is copied; what runs write and take away again has other endings."""
-    return (path for path, _ in _files(root) if path.suffix.lower() in SOURCE_ENDINGS)
+    return (path for path, _ in workspace_files(root) if path.suffix.lower() in SOURCE_ENDINGS)
 
 
 def put(copy: Path, name: str, content: bytes | None) -> None:
@@ -93,7 +93,7 @@ def _aimed(link: Path, root: Path) -> str:
     return str(real)
 
 
-def _files(root: Path) -> Iterator[tuple[Path, int]]:
+def workspace_files(root: Path) -> Iterator[tuple[Path, int]]:
     """Each file, link and environment with its size in bytes; folders without any are left out."""
     for folder, names, files in os.walk(root, followlinks=False):
         here = Path(folder)

@@ -26,6 +26,9 @@ GRACE_SECONDS = 5.0
 """Between the polite and the hard signal."""
 
 POLL_SECONDS = 0.2
+MEMORY_FILE = "memory.txt"
+"""Where the spec asks for it: a line a look, seconds since the start and bytes of all processes together."""
+MOST_LOOKS = 50_000
 HEAD_SHARE = 7 / 8
 """Of the output's limit for its beginning; the rest is for its end."""
 
@@ -167,16 +170,34 @@ def run(spec: dict[str, Any], folder: Path) -> dict[str, Any]:
         output.write(f"cannot start: {error}\n".encode())
         output.close()
         return {**result, "exit_code": 127, "seconds": 0.0}
-    result.update(_watch(child, spec, output, started))
+    memory = Memory(folder / MEMORY_FILE if spec.get("memory_file") else None, started)
+    result.update(_watch(child, spec, output, started, memory))
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     kill_all(child.pid, spec.get("grace", GRACE_SECONDS))
     output.close()
     if child.returncode is None:
         child.poll()
-    return {**result, "seconds": round(time.monotonic() - started, 3)}
+    return {**result, "seconds": round(time.monotonic() - started, 3), "peak_bytes": memory.peak or None}
 
 
-def _watch(child: subprocess.Popen[bytes], spec: dict[str, Any], output: Output, started: float) -> dict[str, Any]:
+class Memory:
+    """What the command's processes hold together: the most, and each look in a file where one is asked for."""
+
+    def __init__(self, path: Path | None, started: float) -> None:
+        self.file = path.open("w", buffering=1) if path is not None else None
+        self.started, self.peak, self.looks = started, 0, 0
+
+    def look(self) -> int:
+        """Bytes now."""
+        held = resident_bytes(descendants(os.getpid()))
+        self.peak, self.looks = max(self.peak, held), self.looks + 1
+        if self.file is not None and self.looks <= MOST_LOOKS:
+            self.file.write(f"{time.monotonic() - self.started:.3f} {held}\n")
+        return held
+
+
+def _watch(child: subprocess.Popen[bytes], spec: dict[str, Any], output: Output, started: float,
+           held: Memory) -> dict[str, Any]:
     assert child.stdout is not None
     pipe = child.stdout.fileno()
     memory, deadline = spec.get("memory_bytes"), started + spec["timeout"]
@@ -197,7 +218,7 @@ def _watch(child: subprocess.Popen[bytes], spec: dict[str, Any], output: Output,
             return {"timed_out": True}
         if memory and now >= next_look:
             next_look = now + POLL_SECONDS
-            if resident_bytes(descendants(os.getpid())) > memory:
+            if held.look() > memory:
                 return {"out_of_memory": True}
 
 

@@ -77,6 +77,8 @@ class Outcome:
     out_of_memory: bool
     cancelled: bool
     seconds: float
+    peak_bytes: int | None = None
+    """The most memory that its processes held together; None where it was not looked at."""
 
 
 def examine_with_instruments(paths: Sequence[Path]) -> NewRun:
@@ -179,7 +181,7 @@ def read_outcome(folder: Path) -> Outcome:
     except (OSError, ValueError):
         data = {"exit_code": None, "timed_out": False, "out_of_memory": False, "cancelled": True, "seconds": 0.0}
     return Outcome(folder, data["exit_code"], data["timed_out"], data["out_of_memory"], data["cancelled"],
-                   data["seconds"])
+                   data["seconds"], data.get("peak_bytes"))
 
 
 def prints_nonfinite(path: Path) -> bool:

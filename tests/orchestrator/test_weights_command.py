@@ -14,6 +14,7 @@ from traindx import cli
 from traindx.diagnose import diagnose
 from traindx.mcp_paths import Reach
 from traindx.mcp_tools import call
+from traindx.sandbox import find_sandbox
 from traindx_tools.errors import TraindxError
 from traindx_tools.on_weights import of_run
 
@@ -148,3 +149,76 @@ def test_a_diagnosis_says_what_it_had_no_time_for(tmp_path: Path) -> None:
     assert len(seen.read) == 12
     assert len([n for n in seen.notes if "not read" in n]) == 2
     assert "traindx weights" in of_run(files, seconds=0).notes[0]
+
+
+MODEL = """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self, blocks=6, width=32):
+        super().__init__()
+        self.h = torch.nn.ModuleList(torch.nn.Linear(width, width, bias=False) for _ in range(blocks))
+
+def stops():
+    raise RuntimeError("no such preset")
+
+def nothing():
+    return {}
+
+def writes():
+    open("train.py", "a").write("x")
+    return Net()
+"""
+
+
+@pytest.fixture
+def modelled(here: Path) -> Path:
+    (here / "net.py").write_text(MODEL)
+    (here / "train.py").write_text("pass\n")
+    return here
+
+
+def test_a_model_that_the_checkpoint_fits(modelled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _write(modelled / "good.safetensors")
+    assert cli.run(["weights", "good.safetensors", "--model", "net:Net"]) == 0
+    assert "into the model net:Net: 6 names match; 0 missing in the file, 0 only in the file" in capsys.readouterr().out
+
+
+def test_what_a_load_into_the_model_would_leave_random(modelled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _write(modelled / "wrapped.safetensors", prefix="module.")
+    assert cli.run(["weights", "wrapped.safetensors", "--model", "net:Net", "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told["model"]["renaming"] == "'module.' put in front"
+    assert told["model"]["values_that_would_stay_random"] == 6 * 32 * 32
+    assert "would stay random" in next(f["statement"] for f in told["findings"] if f["rule"] == "W110")
+
+
+def test_a_model_with_arguments_of_its_own(modelled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _write(modelled / "good.safetensors")
+    assert cli.run(["weights", "good.safetensors", "--model", "net:Net", "--model-args", '{"blocks": 8}']) == 1
+    assert "2 missing in the file" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (["--model", "net.Net"], "--model is module:Class"),
+    (["--model", "net:Net;x"], "--model is module:Class"),
+    (["--model", "net:Nothing"], "cannot be built: AttributeError"),
+    (["--model", "nowhere:Net"], "cannot be built: ModuleNotFoundError"),
+    (["--model", "net:stops"], "cannot be built: RuntimeError: no such preset"),
+    (["--model", "net:nothing"], "no parameters and no buffers"),
+    (["--model", "net:Net", "--model-args", "[1]"], "a JSON object of keyword arguments"),
+    (["--model-args", "{}"], "goes to the class that --model names"),
+])  # fmt: skip
+def test_a_model_that_cannot_be_had_is_told_in_one_line(
+        modelled: Path, capsys: pytest.CaptureFixture[str], words: list[str], said: str) -> None:
+    _write(modelled / "good.safetensors")
+    assert cli.run(["weights", "good.safetensors", *words]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_building_a_model_writes_nothing(modelled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if find_sandbox().program is None:
+        pytest.skip("nothing on this machine holds a program back")
+    _write(modelled / "good.safetensors")
+    assert cli.run(["weights", "good.safetensors", "--model", "net:writes"]) == 2
+    assert (modelled / "train.py").read_text() == "pass\n"

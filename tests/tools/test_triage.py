@@ -215,7 +215,8 @@ def test_equals_are_equal_in_whatever_order_their_rivals_were_added_up() -> None
     modes = catalog(*(mode(f"m{i}", Speaks("L101", role), symptoms=("nonfinite",))
                       for i, role in enumerate(("cause", "hint", "companion", "cause"))))  # fmt: skip
     told = [h.confidence for h in rank(seen, modes)]
-    assert told == sorted(told, reverse=True) and told[0] == told[1]
+    assert told == sorted(told, reverse=True)
+    assert told[0] == told[1]
 
 
 @SLOW

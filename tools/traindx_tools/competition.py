@@ -109,6 +109,6 @@ def rivals_of(one: Candidate, others: Sequence[Candidate]) -> dict[str, float]:
 
 
 def share(score: float, rivals: Mapping[str, float]) -> float:
-    """exp(score) beside its rivals, 0 to 1, to DIGITS: equals are equal in whatever order their rivals were added up."""
+    """exp(score) beside its rivals, 0 to 1, to DIGITS: equals stay equal in whatever order their rivals are added."""
     own = math.exp(min(score, MOST))
     return round(own / math.fsum((own, *rivals.values())), DIGITS)

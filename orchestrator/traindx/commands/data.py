@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from traindx_tools.errors import BadUsage
@@ -25,7 +27,12 @@ found, 2 nothing that could be read.
     type=click.FloatRange(min=0.1),
     help="Begin no new file after that time; what was not read is named.",
 )
-def command(paths: tuple[str, ...], as_json: bool, seconds: float) -> int:
+@click.option(
+    "--sheet",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Draw samples beside their labels, those that are named first, into this PNG.",
+)
+def command(paths: tuple[str, ...], as_json: bool, seconds: float, sheet: Path | None) -> int:
     """Read the data files in PATHS (files, folders, globs) and say what is wrong in them, by file, field and row.
 
     Nothing that a file contains is executed, and nothing is written.
@@ -39,6 +46,11 @@ def command(paths: tuple[str, ...], as_json: bool, seconds: float) -> int:
         raise BadUsage("give data files, a folder or a glob, e.g. `traindx data data/`")
     report = examine(paths, seconds=seconds)
     require_data(report, paths)
+    if sheet is not None:
+        from traindx_tools.plots.contact_sheet import contact_sheet
+
+        folders = [Path(p) for p in paths if Path(p).is_dir()]
+        contact_sheet(report, sheet, folders[0] if folders else None)
     if as_json:
         click.echo(json_of(report))
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -25,7 +26,9 @@ def text(seen: Examined) -> str:
     if told["optimizers"]:
         lines.append(f"states of optimizers: {', '.join(o or 'the file itself' for o in told['optimizers'])}")
     if "against" in told:
-        lines.append(_against(told["against"]))
+        lines.append(_against("against", told["against"]))
+    if "model" in told:
+        lines.append(_against("into the model", told["model"]))
     lines += [line(f) for f in seen.findings]
     serious = sum(f.severity is not Severity.INFO for f in seen.findings)
     lines.append(f"{serious} found, {len(seen.findings) - serious} remarks")
@@ -36,10 +39,11 @@ def text(seen: Examined) -> str:
     return "\n".join(map(safe, lines))
 
 
-def _against(told: dict[str, object]) -> str:
+def _against(how: str, told: dict[str, object]) -> str:
     more = f", {told['renamed']} more with {told['renaming']}" if told["renaming"] else ""
-    return (f"against {told['path']}: {told['matched']} names match{more}; {told['missing']} missing there, "
-            f"{told['unexpected']} only there, {told['other_shapes']} of another shape")
+    file = "there" if how == "against" else "in the file"
+    return (f"{how} {told['path']}: {told['matched']} names match{more}; {told['missing']} missing {file}, "
+            f"{told['unexpected']} only {file}, {told['other_shapes']} of another shape")
 
 
 @click.command("weights")
@@ -47,17 +51,26 @@ def _against(told: dict[str, object]) -> str:
 @click.argument("file2", type=str, required=False)
 @click.option("--seconds", type=float, help="Time for measuring (default: as long as it takes). What is left out is "
                                             "named.")
+@click.option("--model", metavar="MODULE:CLASS", help="Match the names against this model. The module is imported and "
+                                                     "the class is called, in the protected runner.")
+@click.option("--model-args", metavar="JSON", default="", help="Keyword arguments for the class, a JSON object.")
 @click.option("--json", "as_json", is_flag=True, help="The result as JSON on standard output.")
-def command(file: str, file2: str | None, seconds: float | None, as_json: bool) -> int:
+def command(file: str, file2: str | None, seconds: float | None, model: str | None, model_args: str,
+            as_json: bool) -> int:
     """Look into the checkpoint FILE (safetensors, torch zip, npz, msgpack, an index of shards, or a folder).
 
-    With FILE2, another checkpoint of the run, the names are matched and what moved between the two is judged. Nothing
-    of a file is executed, and nothing is written. The exit code is 1 where something above a remark was found.
+    With FILE2, another checkpoint of the run, the names are matched and what moved between the two is judged. With
+    --model they are matched against a model: what a load would leave as it was initialised. Nothing of a file is
+    executed, and nothing is written. The exit code is 1 where something above a remark was found.
     """
+    from traindx.model_names import model_named
     from traindx_tools.on_weights import examine
 
     if seconds is not None and not seconds > 0:
         raise BadUsage(f"--seconds is a time above 0, got {seconds}")
-    seen = examine(file, file2, seconds=float("inf") if seconds is None else seconds)
+    if model_args and model is None:
+        raise BadUsage("--model-args goes to the class that --model names")
+    shapes = model_named(model, Path.cwd(), model_args) if model is not None else None
+    seen = examine(file, file2, model=shapes, seconds=float("inf") if seconds is None else seconds)
     click.echo(json.dumps(seen.to_json(), indent=1, allow_nan=False) if as_json else text(seen))
     return seen.exit_code

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from traindx_tools.catalog.precision import COUNTER_ROLES, PRIOR, ROLES, Measured, load_precision, parse, place_of
+from traindx_tools.catalog.shipped import table
 from traindx_tools.errors import CatalogError
 from traindx_tools.finding import Bearing
 
@@ -105,3 +106,13 @@ def test_the_catalog_holds_no_weight_that_somebody_typed() -> None:
     typed = [p.name for p in MODES.rglob("*.toml") if "\nweight = " in (t := p.read_text("utf-8")) or "\nprior = " in t]
     assert typed == []
     assert load_precision().kinds
+
+
+def test_a_corrupt_table_is_told_with_the_command_that_mends_it(tmp_path: Path) -> None:
+    broken = tmp_path / "precision.toml"
+    broken.write_bytes(b"[role.cause\njudged = ")
+    with pytest.raises(CatalogError, match=r"precision\.toml of the catalog cannot be read .*: write it anew"):
+        table(broken, "write it anew")
+    broken.write_bytes(b"\xff\xfe")
+    with pytest.raises(CatalogError, match="install traindx anew"):
+        table(broken)

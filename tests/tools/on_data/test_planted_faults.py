@@ -115,6 +115,10 @@ SHARD_FAULTS: list[tuple[str, str, Any, str, dict[str, Any]]] = [
     ("parquet", "D104", as_bytes, "times the spread", {"kind": "scale"}),
     ("parquet", "D108", shifted_map, "shifted by 1", {}),
     ("hdf5", "D101", with_nan, "row 17", {}),
+    ("tfrecord", "D108", swapped_classes, "1 for 4, 4 for 1", {}),
+    ("tfrecord", "D101", with_nan, "row 17", {}),
+    ("mds", "D104", as_bytes, "times the spread", {"kind": "scale"}),
+    ("mds", "D109", shuffled, "does not belong", {"kind": "shuffled"}),
     ("hdf5", "D108", shifted_map, "shifted by 1", {}),
 ]
 
@@ -147,7 +151,7 @@ def test_whatever_the_seed(tmp_path: Path, rule: str, change: Any, seed: int) ->
     only(tmp_path, rule)
 
 
-@pytest.mark.parametrize("form", ["npz", "npy", "csv", "jsonl", "tar", "pt"])
+@pytest.mark.parametrize("form", ["npz", "npy", "csv", "jsonl", "tar", "pt", "parquet", "hdf5", "tfrecord", "mds"])
 def test_the_same_without_the_fault_is_left_alone(tmp_path: Path, form: str) -> None:
     if form in making.NEEDS:
         pytest.importorskip(making.NEEDS[form])

@@ -25,7 +25,7 @@ def only_set(path: Path) -> DataSet:
     return found
 
 
-@pytest.mark.parametrize("form", ["npz", "npy", "csv", "jsonl", "tar", "pt", "parquet", "hdf5"])
+@pytest.mark.parametrize("form", ["npz", "npy", "csv", "jsonl", "tar", "pt", "parquet", "hdf5", "tfrecord", "mds"])
 def test_each_format_gives_the_same_table(tmp_path: Path, form: str) -> None:
     if form in making.NEEDS:
         pytest.importorskip(making.NEEDS[form])

@@ -8,7 +8,6 @@ are rendered from the same files, so prose and engine never disagree.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
@@ -16,15 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from traindx_tools.catalog.condition import Condition
 from traindx_tools.catalog.precision import COUNTER_ROLES, ROLES, load_precision
-from traindx_tools.catalog.shipped import shipped, toml_below
+from traindx_tools.catalog.shipped import shipped, table, toml_below
 from traindx_tools.domains import DOMAINS
 from traindx_tools.errors import CatalogError
 from traindx_tools.finding import Bearing, Finding, Severity
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:  # pragma: no cover - the oldest supported Python only
-    import tomli as tomllib
 
 if TYPE_CHECKING:
     from importlib.abc import Traversable
@@ -303,8 +297,8 @@ def load_modes(folder: Traversable) -> dict[str, FailureMode]:
     modes: dict[str, FailureMode] = {}
     for path in toml_below(folder):
         try:
-            mode = parse_mode(tomllib.loads(path.read_text(encoding="utf-8")))
-        except (CatalogError, tomllib.TOMLDecodeError, ValueError, KeyError, TypeError) as error:
+            mode = parse_mode(table(path))
+        except (CatalogError, ValueError, KeyError, TypeError) as error:
             raise CatalogError(f"{path}: {error}. See the schema in catalog.py and any file beside it.") from error
         if mode.id in modes:
             raise CatalogError(f"{path}: the id {mode.id!r} is taken already; choose another")
@@ -323,4 +317,4 @@ def with_effects(modes: Mapping[str, FailureMode], effects: Mapping[str, Sequenc
 @lru_cache(maxsize=1)
 def load_catalog() -> Mapping[str, FailureMode]:
     """The failure modes that come with traindx, by id."""
-    return with_effects(load_modes(MODES), tomllib.loads(EFFECTS.read_text(encoding="utf-8")))
+    return with_effects(load_modes(MODES), table(EFFECTS))

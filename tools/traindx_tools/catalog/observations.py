@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from functools import lru_cache
 
-from traindx_tools.catalog.shipped import shipped
+from traindx_tools.catalog.shipped import shipped, table
 from traindx_tools.finding import Finding
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:  # pragma: no cover - the oldest supported Python only
-    import tomli as tomllib
 
 TABLE = shipped("observations.toml")
 
@@ -20,7 +14,7 @@ TABLE = shipped("observations.toml")
 @lru_cache(maxsize=1)
 def load_observations() -> Mapping[str, frozenset[str]]:
     """The symptoms (`catalog.SYMPTOMS`) that each rule's findings show, by rule."""
-    return {rule: frozenset(kinds) for rule, kinds in tomllib.loads(TABLE.read_text(encoding="utf-8")).items()}
+    return {rule: frozenset(kinds) for rule, kinds in table(TABLE).items()}
 
 
 def shows(finding: Finding) -> frozenset[str]:

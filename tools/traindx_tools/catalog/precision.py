@@ -13,20 +13,14 @@ so that one finding alone gives a mode the confidence that such findings had.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from traindx_tools.catalog.shipped import shipped
+from traindx_tools.catalog.shipped import shipped, table
 from traindx_tools.errors import CatalogError
 from traindx_tools.finding import Bearing
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:  # pragma: no cover - the oldest supported Python only
-    import tomli as tomllib
 
 TABLE = shipped("precision.toml")
 
@@ -110,4 +104,4 @@ def _measured(row: Mapping[str, Any]) -> Measured:
 @lru_cache(maxsize=1)
 def load_precision() -> Precision:
     """The figures that come with traindx."""
-    return parse(tomllib.loads(TABLE.read_text(encoding="utf-8")))
+    return parse(table(TABLE, "write it anew with `python benchmarks/measure_precision.py`"))

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from traindx_tools.errors import CatalogError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:  # pragma: no cover - the oldest supported Python only
+    import tomli as tomllib
 
 if TYPE_CHECKING:
     from importlib.abc import Traversable
@@ -24,3 +32,12 @@ def toml_below(folder: Traversable) -> Iterator[Traversable]:
             yield from toml_below(entry)
         elif entry.name.endswith(".toml"):
             yield entry
+
+
+def table(path: Traversable, mend: str = "install traindx anew") -> dict[str, Any]:
+    """What a shipped TOML file holds. Raises CatalogError that names the file and what mends it."""
+    try:
+        read: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise CatalogError(f"{path.name} of the catalog cannot be read ({error}): {mend}") from error
+    return read

@@ -39,5 +39,9 @@ class Place(Protocol):
     def workspace(self) -> Path:
         """The user's folder: read, never written."""
 
+    @property
+    def fingerprint(self) -> str:
+        """A digest of what runs depend on besides the command: the files of the workspace, the interpreter."""
+
     def run(self, prepared: Prepared, enough: Enough, *, seconds: float) -> Trace:
         """One run from its start to its end, to `enough`, or to the limit in seconds."""

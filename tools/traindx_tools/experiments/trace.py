@@ -53,5 +53,30 @@ class Trace:
     peak_bytes: int | None = None
     """The most memory that its processes held together (host), None where it was not measured."""
     applied: Applied = Applied()
+    """What the change did."""
+    seeded: Applied = Applied()
+    """What the other seed did, in a run that has one."""
+    changes: Mapping[str, Applied] = field(default_factory=dict)
+    """What each change that takes hold inside the process did, by its text."""
+    quiet: float = 0.0
+    """Seconds since it last printed or recorded anything."""
     findings: Sequence[Any] = ()
     """What the instruments saw (`Finding`), with files as seen from the workspace."""
+
+    @property
+    def reached(self) -> float | None:
+        """The last step that any curve holds, None where none counts steps."""
+        live = [c for name, c in self.curves.items() if name.startswith(LIVE)]
+        ends = [float(np.nanmax(c.steps)) for c in live or self.curves.values() if np.isfinite(c.steps).any()]
+        return max(ends, default=None)
+
+    @property
+    def broke(self) -> str:
+        """How it failed by itself: its error or its exit code, "" where it did not."""
+        if not self.ended or self.stopped or self.exit_code in (0, None):
+            return ""
+        return self.error or f"exit code {self.exit_code}"
+
+
+LIVE = "live/"
+"""How the names of curves begin that the instruments measured."""

@@ -63,6 +63,11 @@ class FileRecorder:
         return self._find_rank() if self._rank is None else self._rank
 
     @property
+    def began(self) -> bool:
+        """Whether anything was recorded: this process trains."""
+        return self._file is not None
+
+    @property
     def batch_path(self) -> Path:
         """Where the batch that the program failed on is kept."""
         return self._folder / f"rank{self.rank:05d}.batch.npz"

@@ -25,6 +25,8 @@ class Session:
     """Called with the error that ends the program."""
     at_end: list[Callable[[], None]] = field(default_factory=list)
     """Called once when the program ends, well or not."""
+    at_step: list[Callable[[], None]] = field(default_factory=list)
+    """Called after each step of a training: an optimizer's, or a call of a compiled function."""
     how: str = "ok"
     process: int = field(default_factory=os.getpid)
     ended: bool = False
@@ -35,6 +37,11 @@ class Session:
         """The child trains by itself: it records under its own name from here on."""
         self.asleep = False
         self.recorder.after_fork()
+
+    def stepped(self) -> None:
+        """The training made a step."""
+        for call in self.at_step:
+            _guarded(call)
 
     def failed(self, error: BaseException) -> None:
         """The program ends with this error."""
@@ -122,4 +129,4 @@ def _guarded(call: Callable[..., None], *args: object) -> None:
     try:
         call(*args)
     except Exception as error:  # noqa: BLE001 - an instrument's fault must not become the program's
-        say(f"an instrument failed at the end of the program ({type(error).__name__}: {error})")
+        say(f"an instrument failed ({type(error).__name__}: {error})")

@@ -12,6 +12,9 @@ from traindx_tools.live.session import current_session
 FRAMEWORKS = {"torch": "traindx_tools.on_torch.attachment", "jax": "traindx_tools.on_jax.attachment"}
 """The package whose import is waited for, and the module whose `attach()` is called then."""
 
+PYTHON = "python"
+"""Stands for the changes that wait for no framework."""
+
 
 def start() -> None:
     """Waits for the frameworks; does nothing where the environment asks for no instruments."""
@@ -21,11 +24,24 @@ def start() -> None:
 
 def start_here() -> None:
     """Attaches to the frameworks that are imported, and waits for the others."""
+    _change(PYTHON)
     for framework, attachment in FRAMEWORKS.items():
-        after_import(framework, lambda name=attachment: _attach(name))  # type: ignore[misc]
+        after_import(framework, lambda f=framework, a=attachment: _attach(f, a))  # type: ignore[misc]
 
 
-def _attach(attachment: str) -> None:
+def _change(framework: str) -> None:
+    """Applies the changes of an experiment, where the settings hold some: before the instruments that watch."""
+    session = current_session()
+    if session is None or not session.settings.options.get("changes"):
+        return
+    try:
+        importlib.import_module("traindx_tools.experiments.live.attach").attach(framework)
+    except Exception as error:  # noqa: BLE001 - a change that cannot start must not stop the training
+        say(f"the changes of this run are off: {type(error).__name__}: {error}")
+
+
+def _attach(framework: str, attachment: str) -> None:
+    _change(framework)
     try:
         if importlib.util.find_spec(attachment) is not None:
             importlib.import_module(attachment).attach()

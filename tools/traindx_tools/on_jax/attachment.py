@@ -200,6 +200,8 @@ class Attachment:
             self._compiled(call)
         self._learn(call)
         self._tell("after_call", call)
+        if self.session.at_step:
+            self.session.stepped()
         return call.output
 
     def _learn(self, call: Call) -> None:

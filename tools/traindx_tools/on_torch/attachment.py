@@ -228,6 +228,8 @@ class Attachment:
             finally:
                 self.in_backward = False
             self.moments.tell("after_backward", loss)
+            if self.session.at_step and not self._steps:  # weights that no optimizer moves: by hand, or not yet
+                self.session.stepped()
             return result
 
         return backward
@@ -286,6 +288,8 @@ class Attachment:
         self._steps[id(optimizer)] += 1
         self.scene.step = max(self._steps.values())
         self.moments.tell("after_step", optimizer)
+        if self.session.at_step:
+            self.session.stepped()
 
     # ---- the end
 

@@ -16,6 +16,7 @@ from traindx_tools.finding import Finding, Severity
 from traindx_tools.on_weights.checkpoint import Checkpoint, Part
 from traindx_tools.on_weights.formats.reading import read_checkpoint
 from traindx_tools.on_weights.renaming import Matched, match
+from traindx_tools.on_weights.rules import w110_keys
 from traindx_tools.on_weights.seen import Seen
 from traindx_tools.on_weights.statistics import Stats, measure_all
 from traindx_tools.rules import rules_in
@@ -39,6 +40,9 @@ class Examined:
     left_out: tuple[str, ...]
     """Tensors that the time did not suffice for."""
     notes: tuple[str, ...]
+    model: Checkpoint | None = None
+    into: Matched | None = None
+    """The model's names (first) beside the checkpoint's."""
 
     @property
     def exit_code(self) -> int:
@@ -56,11 +60,9 @@ class Examined:
                                 "parts": [p.key for p in self.checkpoint.parts if p.key],
                                 "optimizers": [o.key for o in self.checkpoint.optimizers]}
         if self.matched is not None and self.other is not None:
-            m = self.matched
-            told["against"] = {"path": self.other.path, "matched": len(m.pairs), "renamed": len(m.renamed),
-                               "renaming": str(m.renaming) if m.renaming else None, "missing": len(m.missing),
-                               "unexpected": len(m.unexpected), "other_shapes": len(m.shapes),
-                               "values_that_would_stay_random": m.lost}
+            told["against"] = _told(self.other.path, self.matched)
+        if self.into is not None and self.model is not None:
+            told["model"] = _told(self.model.path, self.into)
         return told
 
     def to_json(self) -> dict[str, Any]:
@@ -69,12 +71,20 @@ class Examined:
                 "notes": list(self.notes)}
 
 
-def examine(path: str | Path, against: str | Path | None = None, *, seconds: float = math.inf) -> Examined:
-    """What is wrong in a checkpoint: a file, an index of shards or a folder; and against another one.
+def _told(path: str, found: Matched) -> dict[str, Any]:
+    return {"path": path, "matched": len(found.pairs), "renamed": len(found.renamed),
+            "renaming": str(found.renaming) if found.renaming else None, "missing": len(found.missing),
+            "unexpected": len(found.unexpected), "other_shapes": len(found.shapes),
+            "values_that_would_stay_random": found.lost}
 
-    Nothing is executed, loaded as a whole or written. `seconds`: what measuring may take; tensors that it does not
-    suffice for are named. Raises UnreadableInput where a path holds nothing that is read, MissingExtra where a format
-    needs a package.
+
+def examine(path: str | Path, against: str | Path | None = None, *, model: Checkpoint | None = None,
+            seconds: float = math.inf) -> Examined:
+    """What is wrong in a checkpoint: a file, an index of shards or a folder; and against another one or a model.
+
+    Nothing is executed, loaded as a whole or written. `model`: names and shapes that the checkpoint is to be loaded
+    into (`of_model.py`). `seconds`: what measuring may take; tensors that it does not suffice for are named. Raises
+    UnreadableInput where a path holds nothing that is read, MissingExtra where a format needs a package.
     """
     checkpoint = read_checkpoint(path)
     other = read_checkpoint(against) if against is not None else None
@@ -88,10 +98,14 @@ def examine(path: str | Path, against: str | Path | None = None, *, seconds: flo
     if other is not None:
         findings += [f for part in other.parts if not part.auxiliary
                      for f in _judged(_seen(other, part, stats), failures)]
+    if model is not None:
+        loaded = Seen(checkpoint, checkpoint.weights, {})
+        findings += w110_keys.check(Seen(model, model.weights, {}, other=loaded))
     matched = match(checkpoint.weights.tensors, other.weights.tensors) if other is not None else None
+    into = match(model.weights.tensors, checkpoint.weights.tensors) if model is not None else None
     notes = (*checkpoint.notes, *(other.notes if other is not None else ()), *failures)
     order = sorted(findings, key=lambda f: (-f.severity.rank, f.rule))
-    return Examined(checkpoint, other, tuple(order), matched, tuple(t.name for t in left), notes)
+    return Examined(checkpoint, other, tuple(order), matched, tuple(t.name for t in left), notes, model, into)
 
 
 def _seen(checkpoint: Checkpoint, part: Part, stats: Mapping[int, Stats], other: Seen | None = None) -> Seen:

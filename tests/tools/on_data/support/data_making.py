@@ -177,6 +177,68 @@ def hdf5(path: Path, rows: Rows) -> None:
             file[name] = values
 
 
+def tfrecord(path: Path, rows: Rows) -> None:
+    with path.with_suffix(".tfrecord").open("wb") as file:
+        for x, y in zip(rows["x"], rows["y"], strict=True):
+            file.write(framed(example({"x": np.asarray(x, np.float32).reshape(-1).tolist(), "y": [int(y)]})))
+
+
+def framed(data: bytes) -> bytes:
+    """A record as TFRecord frames it."""
+    from traindx_tools.on_data.readers.tfrecord import crc32c
+
+    def masked(part: bytes) -> bytes:
+        crc = crc32c(part)
+        return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+
+    head = struct.pack("<Q", len(data))
+    return head + masked(head) + data + masked(data)
+
+
+def example(features: Mapping[str, list[Any]]) -> bytes:
+    """A `tf.train.Example`: lists of bytes, floats or integers by name."""
+
+    def sized(number: int, data: bytes) -> bytes:
+        return varint(number << 3 | 2) + varint(len(data)) + data
+
+    def varint(value: int) -> bytes:
+        value &= 2**64 - 1
+        out = bytearray()
+        while value > 0x7F:
+            out.append(value & 0x7F | 0x80)
+            value >>= 7
+        return bytes([*out, value])
+
+    def feature(values: list[Any]) -> bytes:
+        if isinstance(values[0], bytes):
+            return sized(1, b"".join(sized(1, v) for v in values))
+        if isinstance(values[0], float):
+            return sized(2, sized(1, struct.pack(f"<{len(values)}f", *values)))
+        return sized(3, sized(1, b"".join(map(varint, values))))
+
+    entries = [sized(1, sized(1, k.encode()) + sized(2, feature(v))) for k, v in features.items()]
+    return sized(1, b"".join(entries))
+
+
+def mds(path: Path, rows: Rows) -> None:
+    x = np.ascontiguousarray(rows["x"], np.float32).reshape(len(rows["x"]), -1)
+    shape = f"ndarray:float32:{x.shape[1]}"
+    path.with_suffix(".mds").write_bytes(mds_shard(
+        [("x", shape, x[0].nbytes), ("y", "int", 8)],
+        [[r.tobytes(), struct.pack("<q", int(y))] for r, y in zip(x, rows["y"], strict=True)]))
+
+
+def mds_shard(columns: list[tuple[str, str, int | None]], samples: list[list[bytes]]) -> bytes:
+    """A shard of encoded fields."""
+    told = json.dumps({"column_names": [c[0] for c in columns], "column_encodings": [c[1] for c in columns],
+                       "column_sizes": [c[2] for c in columns], "compression": None, "format": "mds", "hashes": [],
+                       "size_limit": 1 << 26, "version": 2}, sort_keys=True).encode()
+    bodies = [np.array([len(f) for f, c in zip(s, columns, strict=True) if c[2] is None], "<u4").tobytes() + b"".join(s)
+              for s in samples]
+    ends = np.array([0, *map(len, bodies)]).cumsum() + 4 + 4 * (len(samples) + 1) + len(told)
+    return np.uint32(len(samples)).tobytes() + ends.astype("<u4").tobytes() + told + b"".join(bodies)
+
+
 WRITERS: Mapping[str, Callable[[Path, Rows], None]] = {
     "npz": npz,
     "npy": npy,
@@ -186,6 +248,8 @@ WRITERS: Mapping[str, Callable[[Path, Rows], None]] = {
     "pt": pt,
     "parquet": parquet,
     "hdf5": hdf5,
+    "tfrecord": tfrecord,
+    "mds": mds,
 }
 NEEDS = {"pt": "torch", "parquet": "pyarrow", "hdf5": "h5py"}
 

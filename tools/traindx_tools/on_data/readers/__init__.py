@@ -5,6 +5,7 @@ Which reader a file belongs to is told by its first bytes, and by its name where
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,6 +27,8 @@ _LOADED = {
     "json": ("json_lines", "read_json"),
     "csv": ("delimited", "read_delimited"),
     "tokens": ("tokens", "read_tokens"),
+    "tfrecord": ("tfrecord", "read_tfrecord"),
+    "mds": ("mds", "read_mds"),
 }
 _SUFFIXES = {
     ".jsonl": "json lines",
@@ -39,12 +42,18 @@ _SUFFIXES = {
     ".npz": "npz",
     ".parquet": "parquet",
     ".arrow": "arrow",
+    ".mds": "mds",
+    ".tfrecord": "tfrecord",
+    ".tfrecords": "tfrecord",
     ".h5": "hdf5",
     ".hdf5": "hdf5",
 }
+_TFRECORD = re.compile(r"\.tfrecords?(?:-\d+-of-\d+)?(?:\.gz)?$", re.IGNORECASE)
+"""Names of TFRecord files, those of a numbered series as well; their first bytes say nothing."""
+
 FORMATS = (
-    "npz, npy, pt (plain tensors), parquet, arrow, JSON lines, CSV, tar (WebDataset), HDF5, .bin of tokens, "
-    "folders of pictures or wave files"
+    "npz, npy, pt (plain tensors), parquet, arrow, JSON lines, CSV, tar (WebDataset), TFRecord, MDS, HDF5, "
+    ".bin of tokens, folders of pictures or wave files"
 )
 
 
@@ -58,6 +67,8 @@ def format_of(path: Path) -> str | None:
         return "npy"
     if head.startswith(b"PK\x03\x04"):
         return "pt" if last in (".pt", ".pth") else "npz" if last == ".npz" or b".npy" in head[:200] else None
+    if _TFRECORD.search(path.name):
+        return "tfrecord"
     if head.startswith(b"\x89HDF\r\n"):
         return "hdf5"
     if head.startswith(b"PAR1"):

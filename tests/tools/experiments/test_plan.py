@@ -1,0 +1,89 @@
+"""Which experiment is chosen: the one that tells most for what it costs."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from traindx_tools.catalog.catalog import load_catalog
+from traindx_tools.catalog.decisions import load_decisions, parse_decisions
+from traindx_tools.errors import CatalogError
+from traindx_tools.experiments.change import Change, parse_change
+from traindx_tools.experiments.plan import Decision, beliefs_of, choose, information
+
+MODES = ["a", "b", "c", "d"]
+BELIEFS = st.dictionaries(st.sampled_from(MODES), st.floats(0.0, 1.0), max_size=4)
+REMOVED = st.frozensets(st.sampled_from(MODES))
+
+
+def decision(name: str, *removes: str, runs: int = 1) -> Decision:
+    return Decision(Change(name), frozenset(removes), "because", runs)
+
+
+@given(REMOVED, BELIEFS)
+def test_information_lies_between_nothing_and_one_bit(removes: frozenset[str], beliefs: dict[str, float]) -> None:
+    bits = information(Decision(Change("x"), removes, ""), beliefs)
+    assert -1e-9 <= bits <= 1.0
+
+
+def test_a_change_that_says_the_same_whatever_the_cause_tells_nothing() -> None:
+    assert information(decision("x"), {"a": 0.5, "b": 0.5}) == pytest.approx(0.0)
+    assert information(decision("x", "a", "b"), {"a": 0.5, "b": 0.5}) == pytest.approx(0.0)
+
+
+def test_the_change_that_splits_the_suspects_is_chosen() -> None:
+    beliefs = {"a": 0.45, "b": 0.45}
+    told = choose([decision("all", "a", "b"), decision("half", "a"), decision("none", "c")], beliefs, run_seconds=10.0,
+                  left=100.0)
+    assert told is not None
+    assert str(told.decision.change) == "half"
+    assert told.suspects == ("a",)
+
+
+def test_of_two_that_tell_the_same_the_cheaper_one_is_chosen() -> None:
+    told = choose([decision("dear", "a", runs=3), decision("cheap", "a")], {"a": 0.5}, run_seconds=10.0, left=100.0)
+    assert told is not None
+    assert str(told.decision.change) == "cheap"
+    assert told.seconds == 10.0
+
+
+def test_nothing_is_chosen_beyond_the_budget_twice_or_for_nothing() -> None:
+    one = [decision("x", "a")]
+    assert choose(one, {"a": 0.5}, run_seconds=10.0, left=9.0) is None
+    assert choose(one, {"a": 0.5}, run_seconds=10.0, left=99.0, done=["x"]) is None
+    assert choose(one, {"a": 0.001}, run_seconds=10.0, left=99.0) is None
+
+
+@given(BELIEFS, st.lists(st.sampled_from([*MODES, "e", "f"])))
+def test_beliefs_leave_room_for_what_nobody_thought_of(ranked: dict[str, float], others: list[str]) -> None:
+    beliefs = beliefs_of(list(ranked.items()), others)
+    assert all(p >= 0.0 for p in beliefs.values())
+    assert sum(beliefs.values()) <= 1.0 + 1e-9
+    if sum(ranked.values()) < 0.9:
+        assert sum(beliefs.values()) < 1.0
+
+
+def test_every_mode_that_an_experiment_decides_exists_and_no_change_stands_twice() -> None:
+    told = load_decisions()
+    assert {m for d in told for m in d.removes} <= load_catalog().keys()
+    assert len({str(d.change) for d in told}) == len(told)
+    assert all(d.why.endswith(".") for d in told)
+
+
+@pytest.mark.parametrize("data", [
+    {}, {"experiment": []}, {"experiment": [{"change": "Not A Name", "removes": [], "why": "x."}]},
+    {"experiment": [{"change": "float32", "why": "x."}]}, {"experiment": [{"change": 3, "removes": [], "why": "x."}]},
+])  # fmt: skip
+def test_a_broken_table_says_what_is_wrong(data: dict[str, object]) -> None:
+    with pytest.raises(CatalogError, match=r"experiments\.toml"):
+        parse_decisions(data)
+
+
+def test_a_change_reads_back_as_it_was_written() -> None:
+    for text in ("float32", "learning-rate:times=0.1", "set:optim.lr=1e-4", "env:OMP_NUM_THREADS=1", "no-workers"):
+        assert str(parse_change(text)).split(":")[0] == text.split(":")[0]
+        assert parse_change(str(parse_change(text))) == parse_change(text)
+    assert math.isclose(float(parse_change("learning-rate:times=0.1").options["times"]), 0.1)

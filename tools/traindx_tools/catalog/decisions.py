@@ -1,0 +1,34 @@
+"""What experiments decide between the failure modes: read from `experiments.toml`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from traindx_tools.catalog.shipped import shipped, table
+from traindx_tools.errors import BadUsage, CatalogError
+from traindx_tools.experiments.change import parse_change
+from traindx_tools.experiments.plan import Decision
+
+TABLE = shipped("experiments.toml")
+
+
+@lru_cache(maxsize=1)
+def load_decisions() -> tuple[Decision, ...]:
+    """What comes with traindx. Raises CatalogError that says what is wrong."""
+    return parse_decisions(table(TABLE))
+
+
+def parse_decisions(data: Mapping[str, object]) -> tuple[Decision, ...]:
+    """The decisions of parsed TOML. Raises CatalogError on a change of another form and where a field is missing."""
+    rows = data.get("experiment")
+    if not isinstance(rows, list) or not rows:
+        raise CatalogError("experiments.toml names no [[experiment]]")
+    out = []
+    for row in rows:
+        try:
+            out.append(Decision(parse_change(row["change"]), frozenset(row["removes"]), " ".join(row["why"].split()),
+                                int(row.get("runs", 1))))
+        except (BadUsage, KeyError, TypeError, AttributeError, ValueError) as error:
+            raise CatalogError(f"experiments.toml: {error} in {row!r}") from error
+    return tuple(out)

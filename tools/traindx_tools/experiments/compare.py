@@ -1,0 +1,93 @@
+"""Controls against runs with the change, looked at several times, so that both errors together stay below 5 %.
+
+Numbers: Student's t (1908) with the common standard deviation of both arms, which without an effect are exchangeable.
+Every look has its own share of what may be spent (as of Lan and DeMets 1983); the shares are added up (Bonferroni's
+bound, which holds whatever the looks have in common). Two first looks are at a quarter and a half of the horizon: a
+large effect ends a run there. Three per cent are spent in all, the rest is left to what is not normally distributed.
+
+Events: a change removes an event where all of 3 controls and none of 2 changed runs show it, or later where 5 and 5
+differ nearly as much (4 and none, 5 and at most one). Whatever the chance p that a run shows the event, that happens
+without an effect in at most 3.9 % of experiments: the largest value over p of the exact sum over all outcomes of ten
+runs (`tests/tools/experiments/test_compare.py` adds them up).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from traindx_tools.experiments.level import FLOOR, TIMES_NOISE
+from traindx_tools.experiments.reading import Measured
+from traindx_tools.experiments.student import two_sided
+
+MARGIN = 2 * FLOOR
+"""Share of the level below which an effect is none that could be the symptom."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """After so many controls and changed runs the numbers are compared."""
+
+    controls: int
+    changes: int
+    alpha: float
+    early: float = 0.0004
+    """Spent at each of the two early positions."""
+
+
+LOOKS = (Look(3, 1, 0.004), Look(3, 2, 0.005), Look(3, 3, 0.007), Look(5, 5, 0.0108))
+"""Together 0.0268, and 0.0032 at the early positions: 0.03."""
+EARLY = (0.25, 0.5)
+"""Shares of the horizon."""
+EVENT_LOOKS = ((3, 2), (5, 5))
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Mean of the changed runs minus mean of the controls."""
+
+    value: float
+    low: float
+    high: float
+    """Ends of the confidence interval at 1 - alpha of the look."""
+    spread: float
+    """Standard deviation of a run, 0 where no two differ."""
+    floor: float
+    """Below this two runs are not told apart."""
+    margin: float
+
+    @property
+    def is_effect(self) -> bool:
+        """Larger than what chance does, and than what is told apart at all."""
+        return abs(self.value) > self.floor and (self.low > 0 or self.high < 0)
+
+    @property
+    def is_none(self) -> bool:
+        """No effect that could be the symptom is compatible with what was measured."""
+        return -self.margin < self.low and self.high < self.margin and not self.is_effect
+
+
+def difference(controls: Sequence[Measured], changes: Sequence[Measured], alpha: float) -> Difference:
+    """Compares numbers of at least one control and one changed run, all finite."""
+    old, new = [m.value for m in controls], [m.value for m in changes]
+    value = fmean(new) - fmean(old)
+    scale = fmean(m.scale for m in controls)
+    degrees = len(old) + len(new) - 2
+    squares = sum((v - fmean(old)) ** 2 for v in old) + sum((v - fmean(new)) ** 2 for v in new)
+    spread = math.sqrt(squares / degrees) if degrees > 0 else 0.0
+    if spread == 0:  # nothing is drawn: what one record scatters is all the spread there is
+        noise = TIMES_NOISE * max(m.noise for m in (*controls, *changes))
+        floor = max(FLOOR * scale, noise)
+        return Difference(value, value - noise, value + noise, 0.0, floor, max(MARGIN * scale, noise))
+    half = two_sided(alpha, degrees) * spread * math.sqrt(1 / len(old) + 1 / len(new))
+    return Difference(value, value - half, value + half, spread, FLOOR * scale, MARGIN * scale)
+
+
+def separated(shown: Sequence[bool], after: Sequence[bool]) -> bool:
+    """Whether an event that controls show is gone with the change, at one of the looks (see the module)."""
+    old, new = sum(shown), sum(after)
+    if (len(shown), len(after)) == EVENT_LOOKS[0]:
+        return old == len(shown) and new == 0
+    return (len(shown), len(after)) == EVENT_LOOKS[1] and ((old >= 4 and new == 0) or (old == 5 and new <= 1))

@@ -1,0 +1,180 @@
+"""Which data and checkpoints the run finds: files and rows left out or alone, those of another run in their place."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from traindx_tools.errors import BadUsage
+from traindx_tools.experiments.change import Change
+from traindx_tools.experiments.interventions.intervention import ANY, BEFORE, INTEGER, Intervention, Setting
+from traindx_tools.experiments.interventions.writing.rows import with_rows
+from traindx_tools.experiments.place import Prepared
+
+MOST_FILES = 100_000
+"""Files of a workspace that are looked through."""
+MOST_BYTES = 4 * 2**30
+"""Bytes of another run's files that are put in place at most."""
+_SKIPPED = frozenset({".git", "__pycache__", ".venv", "venv", "node_modules", "scratch"})
+
+
+def _below(folder: Path) -> Iterator[str]:
+    """The files below a folder by their path in it, in a stable order, bounded."""
+    left = MOST_FILES
+    for here, inside, names in os.walk(folder):
+        inside[:] = sorted(d for d in inside if d not in _SKIPPED)
+        for name in sorted(names):
+            left -= 1
+            if left < 0:
+                return
+            yield os.path.relpath(os.path.join(here, name), folder).replace(os.sep, "/")
+
+
+def _matching(folder: Path, pattern: str) -> list[str]:
+    found = [n for n in _below(folder) if fnmatch.fnmatchcase(n, pattern)]
+    if not found:
+        raise BadUsage(f"no file below {folder} matches {pattern!r}: a path in it is expected, with wildcards as in "
+                       "'data/shard-*.npz'.")
+    return found
+
+
+def _files_left_out(change: Change, command: str, workspace: Path) -> Prepared:
+    return Prepared(command, files=dict.fromkeys(_matching(workspace, str(change.options["files"]))))
+
+
+def _files_alone(change: Change, command: str, workspace: Path) -> Prepared:
+    kept = _matching(workspace, str(change.options["files"]))
+    among = change.options.get("among")
+    if among is not None:
+        others = _matching(workspace, str(among))
+    else:  # those of the same folder and kind
+        kinds = {(os.path.dirname(k), os.path.splitext(k)[1]) for k in kept}
+        others = [n for n in _below(workspace) if (os.path.dirname(n), os.path.splitext(n)[1]) in kinds]
+    gone = [n for n in others if n not in set(kept)]
+    if not gone:
+        raise BadUsage(f"{', '.join(kept[:4])} is alone already: no other file of its folder has its kind; among=GLOB "
+                       "says which are left out.")
+    return Prepared(command, files=dict.fromkeys(gone))
+
+
+def _rows(change: Change, command: str, workspace: Path) -> Prepared:
+    alone = change.name == "rows-alone"
+    first, last = int(change.options["from"]), int(change.options["to"])
+    if last < first:
+        raise BadUsage(f"from={first} lies behind to={last}.")
+    made: dict[str, bytes | None] = {}
+    for name in _matching(workspace, str(change.options["file"])):
+        def keep(rows: int, name: str = name) -> list[int]:
+            if first >= rows:
+                raise BadUsage(f"{name} has {rows} rows (0 to {rows - 1}): from={first} is beyond.")
+            kept = [i for i in range(rows) if (first <= i <= last) is alone]
+            if not kept:
+                raise BadUsage(f"{name} has {rows} rows, and none would be left.")
+            return kept
+
+        made[name] = with_rows(workspace / name, keep)
+    return Prepared(command, files=made)
+
+
+def _data_from(change: Change, command: str, workspace: Path) -> Prepared:
+    folder = Path(str(change.options["folder"]))
+    folder = folder if folder.is_absolute() else workspace / folder
+    if not folder.is_dir():
+        raise BadUsage(f"{folder} is no folder: that of the other run is expected.")
+    pattern, made, left = str(change.options["files"]), {}, MOST_BYTES
+    for name in _matching(folder, pattern):
+        data = _read(folder / name)
+        left -= len(data)
+        if left < 0:
+            raise BadUsage(f"the files that match {pattern!r} have more than {MOST_BYTES / 2**30:.0f} GiB together.")
+        if not (workspace / name).is_file() or _read(workspace / name) != data:
+            made[name] = data
+    if not made:
+        raise BadUsage(f"the files of {folder} that match {pattern!r} are those of this run, byte for byte.")
+    return Prepared(command, files=made)
+
+
+def _checkpoint_from(change: Change, command: str, workspace: Path) -> Prepared:
+    source = Path(str(change.options["file"]))
+    source = source if source.is_absolute() else workspace / source
+    if not source.is_file():
+        raise BadUsage(f"{source} is no file: the checkpoint of the other run is expected.")
+    target = str(change.options["place"])
+    if Path(target).is_absolute() or ".." in Path(target).parts:
+        raise BadUsage(f"place={target} lies outside of the workspace: the path in it from which this run loads is "
+                       "expected.")
+    data = _read(source)
+    if (workspace / target).is_file() and _read(workspace / target) == data:
+        raise BadUsage(f"{target} is that checkpoint already, byte for byte.")
+    return Prepared(command, files={target: data})
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise BadUsage(f"{path} cannot be read: {error.strerror}.") from error
+
+
+_FILES = Setting("files", "path in the workspace, with wildcards: `data/shard-*.npz`", required=True)
+_ROWS = (Setting("file", "path of the data file in the workspace, with wildcards", required=True),
+         Setting("from", "the first row, from 0, without a header", INTEGER, required=True, least=0),
+         Setting("to", "the last row, included", INTEGER, required=True, least=0))
+
+INTERVENTIONS = (
+    Intervention(
+        "files-left-out", "data files are not there",
+        changes="The files that match are not in the copy in which the run happens.",
+        keeps="All other files, and the user's own.",
+        shows="Where the symptom goes, it comes from one of these files.",
+        cannot_tell="What is wrong in them. A program that names its files one by one ends with an error.",
+        holds=BEFORE, frameworks=(ANY,), horizon=30, options=(_FILES,), preparation=_files_left_out),
+    Intervention(
+        "files-alone", "data files are the only ones of their kind",
+        changes="Other files of the same folder and suffix (or those that match `among`) are not in the copy.",
+        keeps="All other files, and the user's own.",
+        shows="Where the symptom stays, these files are enough for it.",
+        cannot_tell="What is wrong in them. A program that names its files one by one ends with an error.",
+        holds=BEFORE, frameworks=(ANY,), horizon=30,
+        options=(_FILES, Setting("among", "those of which the others are left out, with wildcards")),
+        preparation=_files_alone),
+    Intervention(
+        "rows-left-out", "rows of a data file are left out",
+        changes="In the copy the file (CSV, TSV, JSON lines, JSON, text, npy, npz, Parquet; also gzip) has no rows `from` "
+                "to `to`.",
+        keeps="The other rows in their order and form; the header; arrays of an npz with another number of rows.",
+        shows="Where the symptom goes, it comes from these rows; halving the range finds them.",
+        cannot_tell="What is wrong in them. Files that go with it row by row (labels apart) need the same change: give a "
+                    "pattern that matches both.",
+        holds=BEFORE, frameworks=(ANY,), horizon=30, options=_ROWS, preparation=_rows),
+    Intervention(
+        "rows-alone", "rows of a data file are the only ones",
+        changes="In the copy the file holds rows `from` to `to` alone.",
+        keeps="Their order and form; the header.",
+        shows="Where the symptom stays, these rows are enough for it.",
+        cannot_tell="Whether few rows are learned by heart: a falling loss proves nothing.",
+        holds=BEFORE, frameworks=(ANY,), horizon=30, options=_ROWS, preparation=_rows),
+    Intervention(
+        "data-from", "files of another run's folder in place of one's own",
+        changes="Files of `folder` that match `files` stand in the copy under the same path.",
+        keeps="Program, command and all other files.",
+        shows="Where the symptom comes or goes with the files, they carry the difference between the runs.",
+        cannot_tell="Which of the files, and what in them.",
+        holds=BEFORE, frameworks=(ANY,), horizon=30,
+        options=(Setting("folder", "that of the other run", required=True),
+                 Setting("files", "path in it, with wildcards: `data/*`", required=True)),
+        preparation=_data_from),
+    Intervention(
+        "checkpoint-from", "a checkpoint of another run in place of one's own",
+        changes="The copy holds `file` at `place`.",
+        keeps="Program, command and all other files.",
+        shows="Where the symptom comes or goes with the checkpoint, it carries it.",
+        cannot_tell="Which tensor: `traindx weights A B` compares them. A program that does not load from `place` runs as "
+                    "before.",
+        holds=BEFORE, frameworks=(ANY,), horizon=20,
+        options=(Setting("file", "the checkpoint of the other run", required=True),
+                 Setting("place", "path in the workspace from which this run loads", required=True)),
+        preparation=_checkpoint_from),
+)

@@ -1,0 +1,1 @@
+"""Changes that need no framework: seeds of Python and NumPy."""

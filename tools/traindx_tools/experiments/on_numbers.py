@@ -1,0 +1,151 @@
+"""The verdict on a number: where the runs with the change lie against the spread of the controls."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import fmean
+
+from traindx_tools.experiments.arms import Design, Next, Run, changes, controls, hindered, wanted
+from traindx_tools.experiments.compare import LOOKS, Difference, Look, difference, separated
+from traindx_tools.experiments.horizon import end_of, has_come_to, positions
+from traindx_tools.experiments.outcome import FELL
+from traindx_tools.experiments.reading import Measured, number
+from traindx_tools.experiments.verdict import Verdict, Word
+
+GONE = 0.2
+"""Share of a gap, a rise or a growth that may be left where it counts as removed."""
+
+
+def judge(design: Design, runs: Sequence[Run]) -> Verdict | Next:
+    """The verdict, or the run that is needed for it. The last run may still be going on."""
+    old = controls(runs)
+    if not old:
+        return Next(False, 0)
+    horizon = end_of(design.outcome, old[0].trace)
+    if horizon is None:
+        broke = f"; it ended with {old[0].trace.broke}" if old[0].trace.broke else ""
+        return Verdict("inconclusive", f"the control shows no value of {design.outcome.said}{broke}")
+    places = positions(design.outcome, old[0].trace, horizon, design.least)
+    healthy = _healthy(design, old[0], horizon)
+    if not places or healthy:
+        return Verdict("inconclusive", healthy or f"{design.outcome.said} has too few records to be read in the "
+                       "control", at=horizon, lacks="budget" if old[0].trace.stopped == "time" else "")
+    if hindered(design, runs):
+        return Verdict("inconclusive", hindered(design, runs), at=horizon)
+    found = next((v for at in places for v in [_at(design, runs, at, early=at != horizon)] if v is not None), None)
+    if found is not None:
+        return found
+    cut = [r for r in runs[1:] if not has_come_to(design.outcome, r.trace, horizon)]
+    if cut and cut[0].trace.stopped == "time":
+        return Verdict("inconclusive", f"the run ({cut[0].name}) did not come to step {horizon:g} in the time there was",
+                       at=horizon, lacks="budget")
+    following = wanted(design, runs)
+    if following is None:
+        return _open(design, runs, horizon)
+    return Next(*following, horizon)
+
+
+def _healthy(design: Design, control: Run, horizon: float) -> str:
+    """Why the control does not show the symptom at all, "" where it does or nothing says what is well."""
+    seen = number(design.outcome, control.trace, horizon)
+    if seen is None or not math.isfinite(seen.value):
+        return ""
+    kind, well = design.outcome.kind, _well(design, seen.value)
+    if kind == "rise" and seen.value < FELL:
+        well = True
+    return (f"the control does not show it: {design.outcome.said} is {seen.value:.4g} up to step {horizon:g}"
+            if well else "")
+
+
+def _well(design: Design, value: float) -> bool:
+    bound = design.outcome.bound
+    return bound is not None and (value >= bound if design.outcome.up else value <= bound)
+
+
+def _read(design: Design, runs: Sequence[Run], at: float) -> list[Measured] | None:
+    """The number of each run at a position, None where one cannot be read there yet."""
+    found = [number(design.outcome, r.trace, at) for r in runs if has_come_to(design.outcome, r.trace, at)]
+    told = [m for m in found if m is not None]
+    return told if len(told) == len(runs) else None
+
+
+def _at(design: Design, runs: Sequence[Run], at: float, *, early: bool) -> Verdict | None:
+    """What can be said at one position, None where nothing can yet."""
+    old, new = _read(design, controls(runs), at), _read(design, changes(runs), at)
+    if not old or not new:
+        return None
+    if len(new) == 1 and old[0].mark and old[0].mark == new[0].mark and not early:
+        return _verdict("no-effect", old, new, at, "with the change the run is bit for bit the same up to "
+                        f"step {at:g} ({design.outcome.said}: {old[0].value:.4g})")
+    if not all(math.isfinite(m.value) for m in (*old, *new)):
+        return _by_finiteness(design, old, new, at)
+    look = next((k for k in LOOKS if (k.controls, k.changes) == (len(old), len(new))), None)
+    if look is None:
+        return None
+    return _by_difference(design, old, new, at, look, early=early)
+
+
+def _by_difference(design: Design, old: Sequence[Measured], new: Sequence[Measured], at: float, look: Look, *,
+                   early: bool) -> Verdict | None:
+    found = difference(old, new, look.early if early else look.alpha)
+    told = f"{design.outcome.said}: {_mean(old)} in {len(old)} controls, {_mean(new)} in {len(new)} with the change"
+    if found.is_effect:
+        better = (found.value > 0) == design.outcome.up
+        gone = better and _gone(design, old, new)
+        why = f"{told}, {abs(found.value):.3g} {'better' if better else 'worse'}{_chance(found)}"
+        return _verdict("removes" if gone else "moves", old, new, at, why, better=better, found=found)
+    if found.is_none and not early:
+        return _verdict("no-effect", old, new, at, f"{told}: the difference is {found.value:.3g} (between "
+                        f"{found.low:.3g} and {found.high:.3g}), less than {found.margin:.3g}", found=found)
+    return None
+
+
+def _gone(design: Design, old: Sequence[Measured], new: Sequence[Measured]) -> bool:
+    """Whether what is left of the symptom is none."""
+    if design.outcome.bound is not None:
+        return all(_well(design, m.value) for m in new)
+    if design.outcome.kind not in ("gap", "rise", "memory-growth"):
+        return False
+    return fmean(m.value for m in new) <= GONE * fmean(m.value for m in old)
+
+
+def _by_finiteness(design: Design, old: Sequence[Measured], new: Sequence[Measured], at: float) -> Verdict | None:
+    """Runs that end in NaN have no number: they are counted."""
+    bad, worse = ([not math.isfinite(m.value) for m in arm] for arm in (old, new))
+    counts = f"{sum(bad)} of {len(bad)} controls and {sum(worse)} of {len(worse)} runs with the change end in NaN"
+    if separated(bad, worse):
+        return _verdict("removes", old, new, at, counts, better=True)
+    if len(bad) >= 3 and not any(bad) and len(worse) >= 2 and all(worse):
+        return _verdict("moves", old, new, at, counts, better=False)
+    return None
+
+
+def _open(design: Design, runs: Sequence[Run], at: float) -> Verdict:
+    old, new = _read(design, controls(runs), at), _read(design, changes(runs), at)
+    if not old or not new or not all(math.isfinite(m.value) for m in (*old, *new)):
+        return Verdict("inconclusive", "not every run shows the number", at=at, lacks="repeats")
+    found = difference(old, new, LOOKS[-1].alpha)
+    return _verdict("inconclusive", old, new, at, f"{design.outcome.said}: {_mean(old)} in {len(old)} controls, "
+                    f"{_mean(new)} in {len(new)} with the change: the effect lies between {found.low:.3g} and "
+                    f"{found.high:.3g}, the spread of a run is {found.spread:.3g}", found=found, lacks="repeats")
+
+
+def _verdict(word: Word, old: Sequence[Measured], new: Sequence[Measured], at: float, why: str, *,
+             better: bool | None = None, found: Difference | None = None, lacks: str = "") -> Verdict:
+    told = [tuple(m.value for m in arm) for arm in (old, new)]
+    verdict = Verdict(word, why, better, told[0], told[1], at=at, lacks=lacks)
+    return verdict if found is None else replace(verdict, effect=found.value, low=found.low, high=found.high,
+                                                 spread=found.spread)
+
+
+def _chance(found: Difference) -> str:
+    if found.spread == 0:
+        return "; no two controls differ, one record scatters less"
+    return f" (between {min(abs(found.low), abs(found.high)):.3g} and {max(abs(found.low), abs(found.high)):.3g}; " \
+           f"spread of a run {found.spread:.3g})"
+
+
+def _mean(arm: Sequence[Measured]) -> str:
+    return f"{fmean(m.value for m in arm):.4g}"

@@ -1,0 +1,95 @@
+"""Which experiment next: the one that is expected to tell most for what it costs.
+
+`catalog/experiments.toml` says which failure modes a change takes the symptom from. Before a run it is known how likely
+each mode is; the mutual information between "which mode" and "does the symptom go" is what the experiment is expected
+to tell, in bits. It is divided by the seconds that the experiment takes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from traindx_tools.experiments.change import Change
+
+SENSITIVITY = 0.9
+"""How often a change takes the symptom away where one of its modes is the cause; assumed, for the choice alone: what a
+result is worth afterwards is measured (`catalog/precision.py`)."""
+
+FALSE_RATE = 0.1
+"""How often it does where none of them is; assumed as above."""
+
+LEAST_BITS = 0.02
+"""Below, an experiment is not worth a run."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a change decides. `removes`: the failure modes whose symptom goes with it; `why`: the reason, a sentence.
+
+    `runs`: how many runs it takes besides the control.
+    """
+
+    change: Change
+    removes: frozenset[str]
+    why: str
+    runs: int = 1
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The experiment to make next, what it is expected to tell (bits) and to cost (seconds)."""
+
+    decision: Decision
+    bits: float
+    seconds: float
+    suspects: tuple[str, ...]
+    """The modes that it would speak for, the likeliest first."""
+
+
+def information(decision: Decision, beliefs: Mapping[str, float]) -> float:
+    """Mutual information in bits between the cause and whether the symptom goes.
+
+    `beliefs`: probability of each mode; what is missing to 1 is on causes that nothing is known of.
+    """
+    total = sum(beliefs.values())
+    scale = 1.0 / total if total > 1.0 else 1.0
+    inside = scale * sum(p for mode, p in beliefs.items() if mode in decision.removes)
+    gone = inside * SENSITIVITY + (1.0 - inside) * FALSE_RATE
+    return _entropy(gone) - inside * _entropy(SENSITIVITY) - (1.0 - inside) * _entropy(FALSE_RATE)
+
+
+def choose(decisions: Iterable[Decision], beliefs: Mapping[str, float], *, run_seconds: float, left: float,
+           done: Iterable[str] = ()) -> Choice | None:
+    """The experiment that tells most a second, None where none is worth a run or fits into what is left.
+
+    `run_seconds`: what one run takes; `left`: seconds of the budget; `done`: changes that were tried, as text.
+    """
+    tried = frozenset(done)
+    found = [_choice(d, beliefs, run_seconds) for d in decisions if str(d.change) not in tried]
+    worth = [c for c in found if c.bits >= LEAST_BITS and c.seconds <= left]
+    return max(worth, key=lambda c: (c.bits / max(c.seconds, 1e-9), c.bits, str(c.decision.change)), default=None)
+
+
+def _choice(decision: Decision, beliefs: Mapping[str, float], run_seconds: float) -> Choice:
+    suspects = sorted((m for m in beliefs if m in decision.removes), key=lambda m: (-beliefs[m], m))
+    return Choice(decision, information(decision, beliefs), run_seconds * decision.runs, tuple(suspects))
+
+
+def beliefs_of(ranked: Sequence[tuple[str, float]], others: Iterable[str]) -> dict[str, float]:
+    """Probabilities of modes: the ranked ones at their confidence, the others share half of what is left.
+
+    `others`: modes that would show the same symptom and for which nothing speaks yet. The other half stays unknown.
+    """
+    told = dict(ranked)
+    total = sum(told.values())
+    if total > 1.0:
+        told = {mode: p / total for mode, p in told.items()}
+    rest = [m for m in dict.fromkeys(others) if m not in told]
+    left = max(0.0, 1.0 - sum(told.values())) / 2.0
+    return {**told, **({m: left / len(rest) for m in rest} if rest else {})}
+
+
+def _entropy(p: float) -> float:
+    return 0.0 if p <= 0.0 or p >= 1.0 else -(p * math.log2(p) + (1.0 - p) * math.log2(1.0 - p))
