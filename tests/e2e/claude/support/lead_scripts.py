@@ -1,4 +1,4 @@
-"""What a lead, its specialists and an adversary do in `hard_cases`: probes that are really run, answers that cite them."""
+"""What a lead and an adversary do in `hard_cases`: probes that are really run, and answers that cite them."""
 
 from __future__ import annotations
 
