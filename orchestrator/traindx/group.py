@@ -23,6 +23,7 @@ COMMANDS = {
     "data": "What data files hold: extremes, odd shards, label maps, leaks, damage.",
     "weights": "Read checkpoints and list what is wrong in them, nothing executed.",
     "fingerprint": "What a good run was given, in numbers, and what is otherwise in a bad one.",
+    "experiment": "Prove a cause: one change, one control, one verdict, in protected copies.",
     "run": "Run a training command with instruments attached, no change to its code.",
     "jaxpr": "What a JAX function became when it was traced, in few lines.",
     "replay": "Check the batch that a program failed on: which index, where, in which table.",

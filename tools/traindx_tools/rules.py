@@ -120,4 +120,5 @@ def explained_rules() -> dict[str, RuleModule]:
     """Every rule that has a page: those of the rooms, and those with which an instrument speaks of itself."""
     own = importlib.import_module("traindx_tools.on_code.suppression")
     told = RuleModule(own.RULE, own.heeded, inspect.getdoc(own) or "", own.__name__)
-    return {told.rule.id: told, **all_rules()}
+    verdicts = {m.rule.id: m for m in rules_in("traindx_tools.experiments.rules")}
+    return {told.rule.id: told, **all_rules(), **verdicts}
