@@ -180,7 +180,8 @@ def schema_of(arguments: type[Arguments]) -> dict[str, Any]:
     return schema
 
 
-_NOISE = frozenset({"title", "maxLength", "maxItems", "minimum", "exclusiveMinimum", "maximum", "minLength", "minItems"})
+_NOISE = frozenset({"title", "maxLength", "maxItems", "minimum", "exclusiveMinimum", "maximum", "minLength",
+                    "minItems"})
 """Each client pays for the schema; who oversteps a bound is told it (`mcp_tools.call`)."""
 
 

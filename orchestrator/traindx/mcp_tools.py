@@ -245,7 +245,8 @@ def run_probe(reach: Reach, given: asked.RunProbe, say: Say) -> str:
 
 def list_experiments(reach: Reach, given: asked.ListExperiments, say: Say) -> str:
     """What can be changed, one a line; with a name the page of that change."""
-    from traindx_tools.experiments.interventions import example, interventions, page as page_of_change
+    from traindx_tools.experiments.interventions import example, interventions
+    from traindx_tools.experiments.interventions import page as page_of_change
 
     if given.name:
         return page_of_change(given.name)

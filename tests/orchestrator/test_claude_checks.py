@@ -74,7 +74,8 @@ def test_a_line_that_stands_is_kept(checker: Checker, changes: dict[str, Any]):
     ({"place": "https://example.org/b"}, "was not fetched"), ({"claim": "  "}, "claims nothing"),
     ({"place": "P009"}, "no output P009"), ({"place": "P001:9", "quote": "rows 3000"}, "no line 9"),
     ({"place": "P001:2", "quote": "moved 2399", "value": ""}, "does not hold the quoted text"),
-    ({"place": "P001", "quote": "rows", "value": "9"}, "not in P001"), ({"place": "P001", "quote": ""}, "quotes nothing"),
+    ({"place": "P001", "quote": "rows", "value": "9"}, "not in P001"),
+    ({"place": "P001", "quote": ""}, "quotes nothing"),
     ({"place": "P001:1", "quote": "rows 3000", "value": "3000"}, "written into the probe"),
 ])
 def test_what_does_not_stand_is_dropped_and_said_why(checker: Checker, changes: dict[str, Any], why: str):
@@ -231,7 +232,8 @@ def reply(**answer: Any) -> Reply:
 def disproof(found: bool = True, **changes: Any) -> dict[str, Any]:
     cited = {"claim": "the loss is fine at step 1", "value": "2.0", "place": "log.txt:1", "quote": "step 1 loss 2.0",
              "supports": False, "failure_mode": None}
-    return {"observation": "a healthy first step", "looked_for": True, "found": found, "evidence": {**cited, **changes}}
+    return {"observation": "a healthy first step", "looked_for": True, "found": found,
+            "evidence": {**cited, **changes}}
 
 
 def test_a_disproof_that_stands_speaks_against_the_cause(checker: Checker):
@@ -249,7 +251,8 @@ def test_a_check_that_found_nothing_is_a_challenge_and_words_are_none(checker: C
     assert looked.made
     assert not looked.contested
     assert looked_for(looked) == "It would be disproved by: a healthy first step (looked for, not seen)."
-    words = challenge(reply(disproofs=[{"observation": "nothing odd", "looked_for": True, "found": False}]), checker, "m")
+    nothing = {"observation": "nothing odd", "looked_for": True, "found": False}
+    words = challenge(reply(disproofs=[nothing]), checker, "m")
     assert not words.made
     assert "No check of the adversary stands" in looked_for(words)
 
@@ -270,8 +273,9 @@ def test_rivals_with_evidence_are_shown_and_a_missing_adversary_is_said(checker:
               {"claim": "The moon is full", "failure_mode": None, "would_show": "tides", "evidence": None},
               {"claim": "The seed is unlucky", "evidence": {**seen, "quote": "step 1 loss 9.0"}}]
     found = challenge(reply(rivals=rivals), checker, "m")
-    assert dissent(found) == ("The data holds an outlier: another cause with the same signs (log.txt:1: step 1 loss 2.0); "
-                              "it would show one batch far out.",)
+    assert dissent(found) == (
+        "The data holds an outlier: another cause with the same signs (log.txt:1: step 1 loss 2.0); it would show one "
+        "batch far out.",)
     assert len(found.to_json()["rivals"]) == 3, "what was dropped can be read in the session's folder"
     alone = challenge(Reply("adversary", failure=Failure("late", "no answer")), checker, "m")
     assert "Nobody tried to disprove this (late" in looked_for(alone)

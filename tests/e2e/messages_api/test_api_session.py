@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from answers_for import specialist
@@ -75,6 +76,11 @@ async def test_the_fixed_prompts_of_a_typical_session_are_counted_and_bounded(wo
     assert {c.role for c in api.counted} >= {LEAD, "adversary"}, "a prompt is counted before it is sent"
 
 
+def without_marks(messages: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """The contents without the marks for the cache, which move on."""
+    return [[{k: v for k, v in b.items() if k != "cache_control"} for b in m["content"]] for m in messages]
+
+
 async def test_lead_specialists_and_adversary_share_a_cached_prefix(work: Path, settings: Made) -> None:
     with scripted(scripts(work)) as api:
         await run(work, settings(api.url), "later")
@@ -88,8 +94,7 @@ async def test_lead_specialists_and_adversary_share_a_cached_prefix(work: Path, 
     assert list(stages) == ["look", "facts", "guess"]
     for earlier, later in itertools.pairwise(stages.values()):
         assert (earlier["tools"], earlier["system"]) == (later["tools"], later["system"])
-        known = [[{k: v for k, v in b.items() if k != "cache_control"} for b in m["content"]] for m in earlier["messages"]]
-        after = [[{k: v for k, v in b.items() if k != "cache_control"} for b in m["content"]] for m in later["messages"]]
+        known, after = (without_marks(body["messages"]) for body in (earlier, later))
         assert after[:len(known)] == known, "what was said is sent as it was, and read from the cache"
 
 

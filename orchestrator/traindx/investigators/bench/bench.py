@@ -29,8 +29,9 @@ SHOWN_LINES, SHOWN_CHARACTERS = 120, 8_000
 
 SEARCH, PROBE, EXPERIMENT, INSTRUMENT = "search", "run_probe", "run_experiment", "instrument"
 RUNS = (PROBE, EXPERIMENT)
-OFFERED = ("extract_metrics", "list_findings", "audit_code", "examine_data", "examine_weights", "replay_batch", "jaxpr",
-           "explain", "list_failure_modes")
+OFFERED = tuple(name for name in (
+    "extract_metrics", "list_findings", "audit_code", "examine_data", "examine_weights", "replay_batch", "jaxpr", "explain",
+    "list_failure_modes", "list_experiments") if name in mcp_tools.TOOLS)
 """Instruments that measure or look up. What ranks causes is left out: an agent looks itself first."""
 
 
@@ -61,7 +62,7 @@ DEFINITIONS: dict[str, dict[str, Any]] = {
                        "extract_metrics {paths, metrics?}: values by step; list_findings {paths}; audit_code {paths}; "
                        "examine_data {paths}: by shard, field, row; examine_weights {file, against?}: by tensor; "
                        "replay_batch {file}; jaxpr {file, function, arguments}; explain {name}: a failure mode's "
-                       "page; list_failure_modes {symptom?, text?}: catalog ids.",
+                       "page; list_failure_modes {symptom?, text?}: catalog ids; list_experiments {name?}: changes.",
         "inputSchema": {"type": "object", "required": ["name", "arguments"], "properties": _properties(
             name={"type": "string", "enum": list(OFFERED)}, arguments="object")}},
 }

@@ -1,4 +1,4 @@
-"""What a probe prints because its author wrote it: texts, and numbers that stand in a print or in a name that it prints.
+"""What a probe prints because its author wrote it: texts, and numbers that stand in a print or in a name it prints.
 
 A number that a calculation uses is no such thing: `print(1.0 - x)` measures, `print("moved", 2399)` does not.
 """
