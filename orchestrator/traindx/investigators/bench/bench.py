@@ -30,8 +30,8 @@ SHOWN_LINES, SHOWN_CHARACTERS = 120, 8_000
 SEARCH, PROBE, EXPERIMENT, INSTRUMENT = "search", "run_probe", "run_experiment", "instrument"
 RUNS = (PROBE, EXPERIMENT)
 OFFERED = tuple(name for name in (
-    "extract_metrics", "list_findings", "audit_code", "examine_data", "examine_weights", "replay_batch", "jaxpr", "explain",
-    "list_failure_modes", "list_experiments") if name in mcp_tools.TOOLS)
+    "extract_metrics", "list_findings", "audit_code", "examine_data", "examine_weights", "replay_batch", "jaxpr",
+    "explain", "list_failure_modes", "list_experiments") if name in mcp_tools.TOOLS)
 """Instruments that measure or look up. What ranks causes is left out: an agent looks itself first."""
 
 
