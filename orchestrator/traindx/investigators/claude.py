@@ -79,7 +79,8 @@ class ClaudeInvestigator:
         helpers = tuple(prompts.helper(agents[n], str(case.workspace), s.specialist_model or s.model, theirs, s.web)
                         for n in SPECIALISTS)
         lead = LeadThread(team, agents[LEAD], case.scratch, prompts.frame(str(case.workspace)),
-                          agents[LEAD].output_schema, tools, helpers, s.model, s.turns_lead)
+                          agents[LEAD].output_schema, tools, helpers, prompts.opening(agents[LEAD], case), s.model,
+                          s.turns_lead)
         work = Deliberation(case, await self.offline.report(case), lead, team, tools, s.model, s.turns_each,
                             lambda: self._seconds(case))
         team.asker.reported = lambda who, text: self._reported(who, text, case, work)

@@ -27,7 +27,7 @@ from scripted_api import Text, Use, scripted, system_text, tokens_of
 from sure_engine import SureEngine
 
 from traindx.investigators.claude import ClaudeInvestigator
-from traindx.model import Decision
+from traindx.model import Decision, Diagnosis
 from traindx.session import resume_session, run_debug_session
 from traindx.session_result import SessionResult
 from traindx.settings import Settings
@@ -167,9 +167,8 @@ async def test_a_revision_in_another_process_resumes_the_thread(failed: Path, se
         made = settings(api.url)
         waiting = await run(failed, made)
         paid, attacked = len(api.of(LEAD)), len(api.of("adversary"))
-        result = await resume_session(
-            waiting.folder, report=False, investigator=ClaudeInvestigator(made),
-            approve=lambda d, left=iter([1]): Decision.revise(d, "could it be the momentum?") if next(left, 0) else None)
+        result = await resume_session(waiting.folder, report=False, investigator=ClaudeInvestigator(made),
+                                      approve=says("could it be the momentum?"))
         assert result.status == "awaiting_approval", result.reason
         again = api.of(LEAD)[paid:]
         assert [asked_now(a.body) for a in again] == ["news"]
@@ -179,10 +178,10 @@ async def test_a_revision_in_another_process_resumes_the_thread(failed: Path, se
         assert len(api.of("adversary")) == attacked, "the same diagnosis is not attacked again"
         moved = Path(made.environment["CLAUDE_CONFIG_DIR"]) / "projects"
         moved.rename(moved.with_name("gone"))
-        anew = await resume_session(
-            waiting.folder, report=False, investigator=ClaudeInvestigator(made),
-            approve=lambda d, left=iter([1]): Decision.revise(d, "and the batch size?") if next(left, 0) else None)
+        anew = await resume_session(waiting.folder, report=False, investigator=ClaudeInvestigator(made),
+                                    approve=says("and the batch size?"))
         assert anew.status == "awaiting_approval", anew.reason
+        assert anew.degraded == ()
         assert "Earlier in this session you answered" in str(api.of(LEAD)[-1].body["messages"][0])
 
 
@@ -231,6 +230,12 @@ async def test_a_specialist_of_another_kind_is_refused(work: Path, settings: Mad
     with scripted({LEAD: lead, "adversary": [doubt()], "": [Text("done")]}) as api:
         await run(work, settings(api.url))
     assert api.roles == {LEAD, "adversary"}, "none of them was started"
+
+
+def says(comment: str) -> Callable[[Diagnosis], Decision | None]:
+    """A person who sends the first diagnosis back with this, and waits with the next one."""
+    left = [comment]
+    return lambda diagnosis: Decision.revise(diagnosis, left.pop()) if left else None
 
 
 def line_with(work: Path, text: str) -> int:

@@ -47,6 +47,8 @@ class LeadThread:
     schema: dict[str, Any]
     tools: tuple[str, ...]
     helpers: tuple[Helper, ...]
+    opening: str = ""
+    """The role and the case, for a conversation that has to begin anew."""
     model: str = ""
     turns: int = 40
     failure: Failure | None = None
@@ -103,8 +105,9 @@ class LeadThread:
     def _question(self, prompt: str) -> Question:
         before = [json.dumps(a)[:_RECALLED] for a in list(self._said.values())[-2:]]
         tools = (*self.tools, SEND) if self.helpers else self.tools
-        return Question(THREAD, self.system, prompt, self.schema, tools, self.model, THREAD, prompts.recap(before),
-                        self.helpers, self.turns)
+        recap = prompts.recap(self.opening, before)
+        return Question(THREAD, self.system, prompt, self.schema, tools, self.model, THREAD, recap, self.helpers,
+                        self.turns)
 
 
 def _no_form(reply: Reply) -> Failure:

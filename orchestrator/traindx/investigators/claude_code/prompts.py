@@ -106,9 +106,14 @@ def helper(agent: Agent, workspace: str, model: str, tools: tuple[str, ...], web
     return Helper(agent.name, agent.description, text, agent.output_schema, wanted, model)
 
 
+def opening(agent: Agent, case: Case) -> str:
+    """The lead's role and the case."""
+    return f"{role(agent.name, agent.prompt)}\n\n{of_case(case)}"
+
+
 def first_look(agent: Agent, case: Case) -> str:
     """The lead's first message: the role and the case, nothing of what the engine saw."""
-    return (f"{role(agent.name, agent.prompt)}\n\n{of_case(case)}\n\nFirst look: the engine's facts come next, its "
+    return (f"{opening(agent, case)}\n\nFirst look: the engine's facts come next, its "
             "guess last. Look for yourself, and answer with what you have: needs_data is an answer now.")
 
 
@@ -144,9 +149,9 @@ def challenged(objections: str) -> str:
             "withdraw your diagnosis; where it is wrong, prove it. Answer again.")
 
 
-def recap(answers: Sequence[str]) -> str:
-    """For a conversation whose transcript is gone: what was answered in it."""
-    return f"# Earlier in this session you answered\n{data(chr(10).join(answers))}" if answers else ""
+def recap(opening: str, answers: Sequence[str]) -> str:
+    """For a conversation whose transcript is gone: who it is, the case, and what was answered in it."""
+    return f"{opening}\n\n# Earlier in this session you answered\n{data(chr(10).join(answers))}" if answers else ""
 
 
 def adversary(case: Case, diagnosis: Diagnosis, tools: Sequence[str], model: str, turns: int) -> Question:
