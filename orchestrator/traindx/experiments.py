@@ -97,7 +97,7 @@ def run_experiments(request: Request, say: Say = lambda _: None, progress: Say =
                        "there is")
     folder = _made(request.folder)
     kept, journal = paths(folder)
-    place = ProtectedPlace(request.workspace, folder / COPIES, request.how, reads_log=_reads_log(request.outcome))
+    place = ProtectedPlace(request.workspace, folder / COPIES, request.how, reads_log=reads_log(request.outcome))
     prepare = preparing(request.command, request.workspace, request.seed_option)
     for change in request.changes:
         prepare(change, 0)  # what cannot be made is said before anything is run
@@ -108,12 +108,12 @@ def run_experiments(request: Request, say: Say = lambda _: None, progress: Say =
         purse = purse if request.budget is not None else Budget(length=purse.length)
         result = engine.experiment(change, request.outcome, budget=purse, repeats=request.repeats,
                                    least=least_steps(change))
-        _write(result, folder)
+        written(result, folder)
         results.append(result)
     return Answer(request, tuple(results), place.sandbox.said)
 
 
-def _reads_log(outcome: Outcome) -> bool:
+def reads_log(outcome: Outcome) -> bool:
     """Whether what is measured may stand in the log alone; the rest the instruments tell sooner and cheaper."""
     if outcome.is_event:
         return outcome.kind == "nonfinite"
@@ -131,7 +131,7 @@ def _made(folder: Path) -> Path:
     return folder.resolve()
 
 
-def _write(result: Result, folder: Path) -> None:
+def written(result: Result, folder: Path) -> None:
     """The table, the picture and the values of one experiment."""
     from traindx_tools.errors import MissingExtra
     from traindx_tools.experiments.picture import draw_experiment

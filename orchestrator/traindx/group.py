@@ -25,6 +25,7 @@ COMMANDS = {
     "fingerprint": "What a good run was given, in numbers, and what is otherwise in a bad one.",
     "experiment": "Prove a cause: one change, one control, one verdict, in protected copies.",
     "run": "Run a training command with instruments attached, no change to its code.",
+    "isolate": "Between a good and a bad run: the smallest difference that matters.",
     "jaxpr": "What a JAX function became when it was traced, in few lines.",
     "replay": "Check the batch that a program failed on: which index, where, in which table.",
     "explain": "The page of a rule (L204) or a failure mode (lr.too-high).",

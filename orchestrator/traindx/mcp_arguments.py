@@ -131,8 +131,8 @@ class RunExperiment(Arguments):
     symptom: str = Field("", max_length=4000, description="The person's words: they say what is measured.")
     outcome: str = Field("", max_length=200, description=(
         "Or: nonfinite, error:TEXT, exit, hang, level:METRIC<BOUND, fall, rise, gap, step-time, memory-growth."))
-    paths: list[Annotated[str, Field(max_length=4096)]] = Field(
-        default_factory=list, max_length=50, description="Of its log.")
+    paths: list[Annotated[str, Field(max_length=4096)]] = Field(default_factory=list, max_length=50,
+                                                                description="Of its log.")
     budget: float | None = Field(None, ge=1, le=3600, description="Seconds.")
     seed_option: str = Field("", max_length=60, description="The program's own, as --seed.")
 
@@ -181,7 +181,7 @@ def schema_of(arguments: type[Arguments]) -> dict[str, Any]:
 
 
 _NOISE = frozenset({"title", "maxLength", "maxItems", "minimum", "exclusiveMinimum", "maximum", "minLength",
-                    "minItems"})
+                    "minItems"})  # fmt: skip
 """Each client pays for the schema; who oversteps a bound is told it (`mcp_tools.call`)."""
 
 

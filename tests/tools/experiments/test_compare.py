@@ -5,8 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 
-import pytest
-
 from traindx_tools.experiments.compare import EARLY, EVENT_LOOKS, LOOKS, difference, separated
 from traindx_tools.experiments.reading import Measured
 

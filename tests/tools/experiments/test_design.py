@@ -127,8 +127,8 @@ def test_a_bound_says_when_a_level_is_well() -> None:
 
 
 def test_a_large_effect_ends_the_run_at_a_quarter() -> None:
-    runs = [run(False, 0, levels(1.0, 0, 200)), run(True, 0, levels(0.201, 7, 200)), run(False, 1, levels(1.001, 1, 200)),
-            run(False, 2, levels(0.999, 2, 200))]
+    runs = [run(False, 0, levels(1.0, 0, 200)), run(True, 0, levels(0.201, 7, 200)),
+            run(False, 1, levels(1.001, 1, 200)), run(False, 2, levels(0.999, 2, 200))]
     enough = enough_for(LEVEL, runs, Next(True, 1, 200.0))
     assert not enough(trace(levels(0.2, 9, 40), ended=False, exit_code=None))
     assert enough(trace(levels(0.2, 9, 52), ended=False, exit_code=None))

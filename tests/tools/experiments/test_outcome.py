@@ -14,8 +14,9 @@ from traindx_tools.experiments.reading import event, number
 from traindx_tools.finding import Bearing, Finding, Location, Severity
 
 
-@pytest.mark.parametrize("text", ["nonfinite", "error:out of memory", "exit", "hang:12", "level:validation accuracy>0.9",
-                                  "level:loss<0.5", "fall", "rise:validation loss", "gap:loss,validation loss",
+@pytest.mark.parametrize("text", ["nonfinite", "error:out of memory", "exit", "hang:12", "level:loss<0.5",
+                                  "level:validation accuracy>0.9", "fall", "rise:validation loss",
+                                  "gap:loss,validation loss",
                                   "step-time", "memory-growth", "level"])
 def test_an_outcome_survives_its_own_text(text: str) -> None:
     assert parse_outcome(str(parse_outcome(text))) == parse_outcome(text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from traindx_tools.catalog.observations import shows
@@ -71,8 +71,8 @@ def _of_statement(stated: StatedSymptom, run: Run) -> Outcome:
 
 def _of_findings(findings: Sequence[Finding], run: Run) -> Outcome:
     grave = sorted((f for f in findings if f.rule[0] in "LTJ"), key=lambda f: -f.severity.rank)
-    kinds = (_BY_SYMPTOM[s] for f in grave for s in sorted(shows(f)) if s in _BY_SYMPTOM)
-    kind = next(kinds, "level")
+    kinds: Iterator[Kind] = (_BY_SYMPTOM[s] for f in grave for s in sorted(shows(f)) if s in _BY_SYMPTOM)
+    kind: Kind = next(kinds, "level")
     return _made(kind, "", run)
 
 

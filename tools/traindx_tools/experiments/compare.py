@@ -3,10 +3,10 @@
 Numbers: Student's t (1908) with the common standard deviation of both arms, which without an effect are exchangeable.
 Every look has its own share of what may be spent (as of Lan and DeMets 1983); the shares are added up (Bonferroni's
 bound, which holds whatever the looks have in common). Two first looks are at a quarter and a half of the horizon: a
-large effect ends a run there. What t does not cover is a run that ends in one of two basins, by chance: three controls in
-one and the changed runs in the other look like a sure effect. So an effect is called only where that is rare whatever
-the basins' chances p: for the better from 3 controls and 2 changed runs on (p^3 (1-p)^2, at most 3.5 %), for the worse
-from 4 and 4 on (2 p^4 (1-p)^4, at most 0.8 %).
+large effect ends a run there. What t does not cover is a run that ends in one of two basins, by chance: three controls
+in one and the changed runs in the other look like a sure effect. So an effect is called only where that is rare
+whatever the basins' chances p: for the better from 3 controls and 2 changed runs on (p^3 (1-p)^2, at most 3.5 %), for
+the worse from 4 and 4 on (2 p^4 (1-p)^4, at most 0.8 %).
 
 Events: a change removes an event where all of 3 controls and none of 2 changed runs show it, or later where 5 and 5
 differ nearly as much (4 and none, 5 and at most one). Whatever the chance p that a run shows the event, that happens

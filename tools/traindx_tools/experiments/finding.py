@@ -25,7 +25,8 @@ def found(rule: Rule, result: Result, bearing: Bearing) -> Finding:
     measured: dict[str, Value] = {
         "experiment": result.id, "change": str(result.design.change), "outcome": str(result.design.outcome),
         "verdict": verdict.word, "controls": verdict.controls, "changes": verdict.changes, "effect": verdict.effect,
-        "low": verdict.low, "high": verdict.high, "spread": verdict.spread, "applied": result.applied.times}
+        "low": verdict.low, "high": verdict.high, "spread": verdict.spread, "applied": result.applied.times,
+        "better": verdict.better}
     return rule.finding(sentence(result), where(result), f"experiment {result.id}", bearing=bearing,
                         measured={k: v for k, v in measured.items() if v is not None})
 

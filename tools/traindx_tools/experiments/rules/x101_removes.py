@@ -2,8 +2,8 @@
 
 The control and the run with the change differ in nothing else: same files, command, seed and number of threads, each in
 a copy of its own. Controls with other seeds (placebos) show the symptom as well, so that a change which only draws
-other random numbers is not mistaken for a cause. An event is gone where all of three controls show it and none of two changed
-runs does, three times as far as its onset; a number where it passes its bound beyond the spread of the controls.
+other random numbers is not mistaken for a cause. An event is gone where all of three controls show it and none of two
+changed runs does, three times as far as its onset; a number where it passes its bound beyond the controls' spread.
 """
 
 from __future__ import annotations
