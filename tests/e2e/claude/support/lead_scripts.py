@@ -17,6 +17,7 @@ LEAD = "ml-debugger-specialist"
 PROBE = "mcp__traindx__run_probe"
 Answering = Callable[[Mapping[str, Any]], Any]
 OUTPUT = re.compile(r"\[(P\d{3})\]")
+CITED = re.compile(r"place\W+(P\d{3})")
 
 
 def heard(body: Mapping[str, Any]) -> str:
@@ -62,7 +63,7 @@ def held_back(script: Callable[[Mapping[str, Any]], Any], until: threading.Event
 
 def last_output(body: Mapping[str, Any]) -> str:
     """The id of the last output in the conversation."""
-    found = OUTPUT.findall(heard(body))
+    found = OUTPUT.findall(heard(body)) or CITED.findall(heard(body))
     return str(found[-1]) if found else "P000"
 
 
