@@ -82,7 +82,7 @@ class ClaudeInvestigator:
                           agents[LEAD].output_schema, tools, helpers, prompts.opening(agents[LEAD], case), s.model,
                           s.turns_lead)
         work = Deliberation(case, await self.offline.report(case), lead, team, tools, s.model, s.turns_each,
-                            lambda: self._seconds(case))
+                            lambda: self._seconds(case), s.seconds_each)
         team.asker.reported = lambda who, text: self._reported(who, text, case, work)
         return await work.concluded(await self.offline.diagnose(case)), work
 

@@ -67,6 +67,7 @@ def candidates(on: Ground) -> tuple[Candidate, ...]:
     if ours is not None and theirs is not None and _same(ours.made, theirs.made):
         sure = max(ours.made.confidence, theirs.made.confidence)
         joined = _joined(theirs.made, ours.made) if _placed_alike(ours.made, theirs.made) else ours.made
+        sure = min(sure, max(e.cap for e in joined.evidence))
         return (Candidate("lead", joined.model_copy(update={"confidence": sure}), ours.direct),)
     found = [c for c in (ours, theirs) if c is not None]
     if ours is not None and not ours.direct and theirs is not None:

@@ -38,6 +38,8 @@ UNCHALLENGED = Strength.DERIVED.cap
 ROUNDS = 4
 """Challenges at most: the lead's cause, what it answers an objection with, the engine's, and one to spare."""
 KEPT = "conclusion.json"
+_NEW_SHOWN = 20
+"""New findings that are told with what came since."""
 
 
 @dataclass
@@ -52,6 +54,8 @@ class Deliberation:
     model: str
     turns: int
     seconds: Callable[[], float]
+    kept_back: float = 0.0
+    """Seconds that are kept for the adversary."""
     evidence: tuple[Evidence, ...] = ()
     claims: tuple[Proven, ...] = ()
     """All that stood when it was concluded."""
@@ -87,25 +91,29 @@ class Deliberation:
 
     async def _led(self) -> None:
         """Everything that was not said to it yet, in its order."""
-        agent_case, told = self.case, facts.facts(self.report)
         news = [n for n in self.case.feedback if not self.lead.knows(key_of(n))]
         fresh = not self.lead.begun
+        measured = [e for e in self.case.evidence if e.finding is not None and not self.lead.knows(e.id)]
         steps: list[tuple[tuple[str, ...], str]] = [
-            ((LOOK,), prompts.first_look(self.lead.agent, agent_case)),
-            ((FACTS,), prompts.with_facts(told, assignments(self.report.seen, self.case))),
+            ((LOOK,), prompts.first_look(self.lead.agent, self.case)),
+            ((FACTS,), prompts.with_facts(facts.facts(self.report), assignments(self.report.seen, self.case))),
             ((GUESS,), prompts.with_guess(facts.guess(self.report)))]
         if news and not fresh:
-            seen = [e for e in self.case.evidence if e.finding is not None and not self.lead.knows(e.id)]
-            steps.append((tuple(map(key_of, news)), prompts.with_news(news, seen[-20:])))
+            steps.append((tuple(map(key_of, news)), prompts.with_news(news, measured[-_NEW_SHOWN:])))
         for keys, prompt in steps:
-            if not await self.lead.say(keys, prompt, self.seconds(), self._most()):
+            if not await self.lead.say(keys, prompt, self._seconds_of_lead(), self._most()):
                 break
-        if fresh and news and self.lead.failure is None:
-            self.lead.mark(map(key_of, news))  # the first message held them
-        if self.lead.failure is not None:
+        if self.lead.failure is None:  # the facts held what was measured, and the first message what was said
+            self.lead.mark((*map(key_of, news), *(e.id for e in measured)))
+        else:
             self._degraded.append(f"lead: {self.lead.failure}")
         if self.lead.last is not None:
             self._who.add("lead")
+
+    def _seconds_of_lead(self) -> float:
+        """What is left, with the adversary's part kept back."""
+        left = self.seconds()
+        return max(left - self.kept_back, left / 2)
 
     def _most(self) -> float:
         """What one thing said to the lead may cost: what is left, with the adversary's part kept back."""
@@ -115,7 +123,7 @@ class Deliberation:
     async def _objection(self, result: Challenge) -> bool:
         text = result.objections()
         key = f"objection-{key_of(text)}"
-        if not await self.lead.say((key,), prompts.challenged(text), self.seconds(), self._most()):
+        if not await self.lead.say((key,), prompts.challenged(text), self._seconds_of_lead(), self._most()):
             self._degraded.append(f"lead: no answer to the adversary ({self.lead.failure})")
         return True
 

@@ -93,9 +93,9 @@ class LeadThread:
 
     def mark(self, keys: Iterable[str]) -> None:
         """These were part of what was said already. Raises StateNotWritable."""
-        last = next(reversed(self._said.values()), None)
-        if last is not None:
-            self._said = {**dict.fromkeys(keys, last), **self._said}
+        new = [k for k in keys if k not in self._said]
+        if self._said and new:
+            self._said = {**{k: {} for k in new}, **self._said}  # before: the last answer stays the last
             self._keep()
 
     def _keep(self) -> None:
