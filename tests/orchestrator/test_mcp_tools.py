@@ -255,8 +255,9 @@ def test_the_batch_that_a_run_kept_is_checked(tmp_path: Path):
 
 def test_nothing_that_runs_code_is_a_tool_without_consent(root: Path):
     assert not {t for t in TOOLS if "exec" in t or "approve" in t or "fix" in t}
-    assert {t for t in TOOLS if "run" in t.split("_")[0]} == {t.name for t in TOOLS.values() if t.protected}
-    assert {t.name for t in TOOLS.values() if t.executes} == {"jaxpr"}
+    assert {t.name for t in TOOLS.values() if t.executes} == {"jaxpr", "run_experiment"}
+    assert {t.name for t in TOOLS.values() if t.protected} == {"run_probe"}
+    assert {t for t in TOOLS if "run" in t.split("_")[0]} == {"run_probe", "run_experiment"}
     assert TOOLS["jaxpr"].annotations["readOnlyHint"] is False
     (root / "code" / "model.py").write_text("import pathlib\npathlib.Path('executed').touch()\n")
     with pytest.raises(BadUsage, match=r"traindx jaxpr code/model.py:loss .*--run"):
