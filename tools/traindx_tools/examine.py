@@ -236,7 +236,7 @@ def examine(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | No
     scope = scope.without_unread({n.path: n.note for n in code.notes if n.note.startswith(UNREAD)})
     memory, unread = _memory_snapshots(artifacts)
     own = reading.without(outside(scope))
-    data, weights = on_data.of_run(reading.parts, files, base), _weights(own, files, base)
+    data, weights = on_data.of_run(reading.parts, files, base, read=live.data_files(base)), _weights(own, files, base)
     seen = (*without_names(code.findings, files), *told, *memory, *data.findings, *weights.findings)
     every = _EveryRun(files, seen, symptom, _prefixes(base), unread, scope.blind)
     runs, apart = every.of(own)

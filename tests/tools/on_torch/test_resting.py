@@ -50,7 +50,8 @@ class Training:
         self.scene = Scene(self.notes, options=options)  # type: ignore[arg-type]
         made = probes_for(self.scene, [probes]) if isinstance(probes, str) else [kind(self.scene) for kind in probes]
         self.probes, self.moments = made, Moments(made, self.scene)
-        self.attachment = Attachment(self.scene, self.moments, SimpleNamespace(asleep=False, at_step=()))  # type: ignore[arg-type]
+        session = SimpleNamespace(asleep=False, at_step=[], note_files=lambda: None)
+        self.attachment = Attachment(self.scene, self.moments, session)  # type: ignore[arg-type]
         self.model = torch.nn.Linear(4, 2)
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-3)
         self.x = torch.randn(8, 4)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from traindx_tools.finding import Finding
+from traindx_tools.live.files_read import FileRead, read_from
 
 MARK = '"traindx": "live'
 """What the first record of each of our files holds."""
@@ -38,6 +39,8 @@ class LiveFile:
     """"ok", the error with which it ended, or None where it was killed."""
     facts: str = ""
     """What the program is made of and does, in lines; "" where no probe told it."""
+    read: tuple[FileRead, ...] = ()
+    """The data files that it opened."""
     script: str = ""
     """The Python file that the process was started with, as it was typed; "" where there is none."""
 
@@ -73,10 +76,28 @@ class LiveRun:
         found = [(Path(f.cwd) / f.script).resolve() for f in self.files if f.cwd and f.script]
         return tuple(dict.fromkeys(f for f in found if f.is_relative_to(real) and f.is_file()))
 
+    def data_files(self, root: Path) -> tuple[FileRead, ...]:
+        """The data files that the processes read: those below the folder where the command ran as they lie below this
+        root (it may have run in a copy), the others where they lie. Each once; those that are gone are left out."""
+        found: dict[Path, FileRead] = {}
+        for f in self.files:
+            for one in f.read:
+                path, source = (_moved(p, f.cwd, root) for p in (one.path, one.file))
+                if path.is_file():
+                    found.setdefault(path.resolve(), FileRead(str(path), str(source) if one.file else "", one.line))
+        return tuple(found.values())
+
     @property
     def cwd(self) -> str:
         """The folder in which the command ran, "" where nothing says so."""
         return str(self.run.get("cwd") or next((f.cwd for f in self.files if f.cwd), ""))
+
+
+def _moved(name: str, cwd: str, root: Path) -> Path:
+    """A path below the folder of the command, as it lies below a root."""
+    path = Path(name)
+    there = root / path.relative_to(cwd) if cwd and path.is_relative_to(cwd) else path
+    return there if there.exists() else path
 
 
 def is_live(head: bytes | str) -> bool:
@@ -102,6 +123,7 @@ def read_file(path: Path) -> LiveFile | None:
     last: float | None = None
     ended: str | None = None
     facts = ""
+    read: tuple[FileRead, ...] = ()
     for record in records:
         kind = record.get("kind")
         if kind == "finding":
@@ -113,11 +135,13 @@ def read_file(path: Path) -> LiveFile | None:
             last = _later(last, record.get("step"))
         elif kind == "facts":
             facts = str(record.get("text") or "")
+        elif kind == "files" and isinstance(record.get("read"), list):
+            read = read_from(record["read"])
         elif kind == "end":
             ended = str(record.get("how"))
     return LiveFile(path, _whole(start.get("rank")), str(start.get("mode")), str(start.get("cwd") or ""),
                     tuple(replace(f, source=str(path)) for f in findings),
-                    last, _number(start.get("started")), ended, facts, _script(start.get("argv")))
+                    last, _number(start.get("started")), ended, facts, read, _script(start.get("argv")))
 
 
 def _script(argv: object) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
+from traindx_tools.live.files_read import FilesRead, watch_files
 from traindx_tools.live.notice import say
 from traindx_tools.live.recording import FileRecorder
 from traindx_tools.live.settings import Settings, settings_here
@@ -30,6 +31,8 @@ class Session:
     how: str = "ok"
     process: int = field(default_factory=os.getpid)
     ended: bool = False
+    files: FilesRead = field(default_factory=watch_files)
+    """The data files that the program reads."""
     asleep: bool = False
     """A forked child that has not trained yet: a DataLoader worker never does, a rank of multiprocessing will."""
 
@@ -37,6 +40,12 @@ class Session:
         """The child trains by itself: it records under its own name from here on."""
         self.asleep = False
         self.recorder.after_fork()
+
+    def note_files(self) -> None:
+        """Writes which data files were read so far: a process that trains does so, at its first step and at its end."""
+        told = self.files.told()
+        if told:
+            self.recorder.mark("files", read=told)
 
     def stepped(self) -> None:
         """The training made a step."""

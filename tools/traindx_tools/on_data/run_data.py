@@ -10,14 +10,16 @@ import glob
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from traindx_tools.artifact import Artifact
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.finding import Finding
+from traindx_tools.live.files_read import FileRead
 from traindx_tools.on_data.hints import flattened_settings
+from traindx_tools.on_data.never_read import never_read
 from traindx_tools.on_logs.run import Run
 
 SECONDS = 20.0
@@ -65,6 +67,8 @@ _NO_DATA = frozenset(
 """Pictures in a run's folder are mostly its plots: those in a folder that the code names are data."""
 
 
+_STATE = frozenset((".pt", ".pth", ".ckpt", ".safetensors", ".json", ".txt"))
+"""Endings of what a program reads besides data: checkpoints, settings. Those that the code names are looked at."""
 _WORTH_TELLING = re.compile("the time was used up|needs the package|damaged")
 
 
@@ -83,11 +87,13 @@ class OfRun:
         return (*kept, *read.values())
 
 
-def of_run(parts: Sequence[Run], code: Sequence[Path], root: Path, seconds: float = SECONDS) -> OfRun:
+def of_run(parts: Sequence[Run], code: Sequence[Path], root: Path, seconds: float = SECONDS,
+           read: Sequence[FileRead] = ()) -> OfRun:
     """Reads and judges the data files of a run. Nothing of them is executed.
 
     `parts`: what was read of each file of the run; their artifacts are the files of its folder. `code`: its Python
-    files. What the code names is read where it lies below `root` or below the folder of the code that names it.
+    files. What the code names is read where it lies below `root` or below the folder of the code that names it. `read`:
+    what the running program opened, wherever it lies; a finding on such a file says by which line.
     """
     outputs = _outputs(parts) | {os.path.realpath(p) for p in named_paths(code, root, written=True)}
     held = [
@@ -97,7 +103,8 @@ def of_run(parts: Sequence[Run], code: Sequence[Path], root: Path, seconds: floa
         and os.path.realpath(a.path) not in outputs
     ]
     named = [str(p) for p in named_paths(code, root) if os.path.realpath(p) not in outputs]
-    paths = list(dict.fromkeys([*held, *named]))
+    opened = [r.path for r in read if os.path.realpath(r.path) not in outputs and Path(r.path).suffix not in _STATE]
+    paths = list({os.path.realpath(p): p for p in (*opened, *named, *held)}.values())
     if not _any_data(paths):
         return OfRun()
     from traindx_tools.on_data.examination import examine
@@ -108,7 +115,23 @@ def of_run(parts: Sequence[Run], code: Sequence[Path], root: Path, seconds: floa
     except UnreadableInput as error:
         return OfRun(notes=(f"the data were not read: {error}",))
     told = tuple(a for a in report.artifacts if not a.note.startswith("not read: ") or _WORTH_TELLING.search(a.note))
-    return OfRun(report.findings, told, report.notes)
+    by = {os.path.realpath(r.path): str(_shown(r, root)) for r in read if r.file}
+    findings = [_read_by(f, by.get(os.path.realpath(f.where.file or ""))) for f in report.findings]
+    return OfRun((*findings, *never_read(report.sets, read)), told, report.notes)
+
+
+def _shown(read: FileRead, root: Path) -> FileRead:
+    base = root.resolve()
+    file = Path(read.file).resolve()
+    return replace(read, file=str(file.relative_to(base))) if file.is_relative_to(base) else read
+
+
+def _read_by(finding: Finding, place: str | None) -> Finding:
+    """The finding with the line of the program that read its file."""
+    if place is None:
+        return finding
+    return replace(finding, statement=f"{finding.statement} (read by the run at {place})",
+                   measured={**finding.measured, "read_by": place})
 
 
 def _any_data(paths: Iterable[str]) -> bool:

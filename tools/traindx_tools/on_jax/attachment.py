@@ -245,6 +245,7 @@ class Attachment:
         """The program ends: writes what the probes have not written yet."""
         if self.calls:  # a program whose outputs hold no loss was watched all the same
             self.scene.recorder.mark("jax", calls=self.calls)
+            self.session.note_files()
         self._write("finish")
 
     def _write(self, moment: str, *what: Any) -> None:

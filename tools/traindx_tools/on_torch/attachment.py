@@ -21,6 +21,7 @@ from torch.utils.data import dataloader as torch_dataloader
 from traindx_tools.live.notice import say
 from traindx_tools.live.session import Session, current_session
 from traindx_tools.on_torch.calls import Calls
+from traindx_tools.on_torch.drawn import Drawn
 from traindx_tools.on_torch.moments import Moments
 from traindx_tools.on_torch.patches import Patches
 from traindx_tools.on_torch.probe import Scene
@@ -71,6 +72,7 @@ class Attachment:
         self._scaled: tuple[torch.Tensor, torch.Tensor] | None = None
         self._from_loader = False
         self._patches = Patches()
+        self._drawn = Drawn()
         self._finished = False
         self._thread = moments.thread
         """The one thread that is watched: that of the attachment, or the first one that trains."""
@@ -86,6 +88,8 @@ class Attachment:
         patches.replace(torch.nn.Module, "__call__", self._module_call)
         patches.replace(torch.autograd, "backward", self._backward)
         patches.replace(torch_dataloader._BaseDataLoaderIter, "__next__", self._next_batch)
+        patches.replace(torch_dataloader._BaseDataLoaderIter, "_next_index", self._drawn.next_index)
+        patches.replace(torch_dataloader._BaseDataLoaderIter, "_reset", self._drawn.reset)
         scaler = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler
         patches.replace(scaler, "scale", self._scale)
         patches.replace(scaler, "update", self._update_scaler)
@@ -261,6 +265,7 @@ class Attachment:
             batch = original(iterator)
             if not self._quiet():
                 self.scene.batch, self._from_loader = batch, True
+                self.scene.draw = self._drawn.of(iterator)
                 self.moments.tell("batch_given", batch)
             return batch
 
@@ -280,6 +285,8 @@ class Attachment:
         self.in_step = False
         self._steps[id(optimizer)] += 1
         self.scene.step = max(self._steps.values())
+        if self.scene.step == 1 and self._steps[id(optimizer)] == 1:
+            self.session.note_files()
         self.moments.tell("after_step", optimizer)
         if self.session.at_step:
             self.session.stepped()
@@ -296,6 +303,8 @@ class Attachment:
         if self._finished:
             return
         self._finished = True
+        if self.scene.step:
+            self.session.note_files()
         for finding in self.moments.findings_of("finish"):
             self.scene.recorder.finding(finding)
 

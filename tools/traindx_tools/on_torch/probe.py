@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from traindx_tools.finding import Finding
     from traindx_tools.live.recorder import Recorder
+    from traindx_tools.on_torch.drawn import Draw
 
 
 @dataclass
@@ -36,6 +37,8 @@ class Scene:
     """The last tensor that `backward` was called on, detached; on its device."""
     batch: Any = None
     """The last batch that a DataLoader gave out, or the arguments of the outermost call where there is none."""
+    draw: Draw | None = None
+    """Which rows of which dataset the last batch of a DataLoader holds; None where its sampler does not say."""
     module_paths: dict[int, str] = field(default_factory=dict)
     """Module path by `id(module)`, for every module of `models`."""
     parameter_paths: dict[int, str] = field(default_factory=dict)

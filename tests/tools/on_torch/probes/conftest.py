@@ -38,7 +38,8 @@ class Watching:
         self.scene = Scene(self.notes, options=options)
         self.probes = [kind(self.scene) for kind in kinds]
         self.moments = Moments(self.probes, self.scene)
-        self.attachment = Attachment(self.scene, self.moments, SimpleNamespace(asleep=False, at_step=()))
+        session = SimpleNamespace(asleep=False, at_step=[], note_files=lambda: None)
+        self.attachment = Attachment(self.scene, self.moments, session)
 
     def __enter__(self):
         self.attachment.patch()

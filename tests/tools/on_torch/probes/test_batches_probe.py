@@ -10,8 +10,7 @@ from torch.nn import functional as F  # noqa: E402
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset, get_worker_info  # noqa: E402
 
 from traindx_tools.on_torch.probes.batches import BatchProbe  # noqa: E402
-from traindx_tools.on_torch.rules import t701_index_beyond_table, t706_label_order, t711_data_leak  # noqa: E402
-from traindx_tools.on_torch.rules.t711_data_leak import Overlap  # noqa: E402
+from traindx_tools.on_torch.rules import t701_index_beyond_table, t706_label_order  # noqa: E402
 
 
 class Tokens(nn.Module):
@@ -268,28 +267,9 @@ def test_masks(fault, kinds, watching):
     assert [f.measured["kind"] for f in w.findings if f.rule == "T708"] == kinds
 
 
-@pytest.mark.parametrize(("shared", "kinds"), [(0, []), (12, ["leak"]), (40, ["same-data"])])
-def test_evaluation_rows_that_were_trained_on(shared, kinds, watching):
-    x, y = torch.randn(80, 8), torch.randint(0, 4, (80,))
-    held = torch.cat([x[:shared], torch.randn(40 - shared, 8)])
-    held = held[torch.randperm(40)]
-    model = nn.Linear(8, 4)
-    with watching(BatchProbe) as w:
-        for _ in range(3):
-            model.train()
-            train(model, DataLoader(TensorDataset(x, y), 16, shuffle=True))
-            model.eval()
-            with torch.no_grad():
-                for rows, _ in DataLoader(TensorDataset(held, torch.zeros(40)), 10):
-                    model(rows)
-    assert [f.measured["kind"] for f in w.findings if f.rule == "T711"] == kinds
-    assert len(w.loud) == ("leak" in kinds)
-
-
 def test_nothing_seen_says_nothing():
     assert list(t701_index_beyond_table.check(None)) == []
     assert list(t706_label_order.check([])) == []
-    assert list(t711_data_leak.check(Overlap(0, 0, 0, 0, 0, 0, 0, 0))) == []
 
 
 def test_odd_batches_are_survived(watching):

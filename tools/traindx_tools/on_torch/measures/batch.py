@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -37,7 +38,7 @@ def _walk(value: Any, name: str, depth: int) -> Iterator[tuple[str, torch.Tensor
 def arguments(model: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, torch.Tensor]:
     """Tensors among the arguments of a call, by the names that `forward` gives them."""
     try:
-        bound: Mapping[str, Any] = inspect.signature(model.forward).bind_partial(*args, **kwargs).arguments
+        bound: Mapping[str, Any] = _bound(model.forward, args, kwargs)
     except (TypeError, ValueError):  # a forward without a signature
         bound = {f"argument {i}": a for i, a in enumerate(args)} | dict(kwargs)
     out: dict[str, torch.Tensor] = {}
@@ -45,6 +46,19 @@ def arguments(model: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str
         flat = value if not isinstance(value, Mapping) or name != "kwargs" else dict(value)
         out.update(named_tensors(flat, "" if name == "kwargs" else name))
     return dict(list(out.items())[:MOST_TENSORS])
+
+
+def _bound(forward: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    function = getattr(forward, "__func__", None)
+    if function is None:
+        return inspect.signature(forward).bind_partial(*args, **kwargs).arguments
+    bound = _signature(function).bind_partial(forward.__self__, *args, **kwargs).arguments
+    return dict(list(bound.items())[1:])
+
+
+@functools.lru_cache(maxsize=256)
+def _signature(function: Any) -> inspect.Signature:
+    return inspect.signature(function)
 
 
 def numbers_of(tensor: torch.Tensor) -> torch.Tensor:

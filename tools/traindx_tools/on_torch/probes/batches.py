@@ -1,4 +1,4 @@
-"""What goes into the model: ranges, scale, labels, masks, repeats, leaks (T701 to T709, T711)."""
+"""What goes into the model: ranges, scale, labels, masks, repeats (T701 to T709)."""
 
 from __future__ import annotations
 
@@ -39,16 +39,14 @@ from traindx_tools.on_torch.rules import (
     t707_labels_ignored,
     t708_mask_wrong,
     t709_target_broadcast,
-    t711_data_leak,
 )
 from traindx_tools.on_torch.rules.batches import LabelsSeen, TensorSeen
 from traindx_tools.on_torch.rules.t704_repeated_data import Repeats
 from traindx_tools.on_torch.rules.t708_mask_wrong import MaskSeen
 from traindx_tools.on_torch.rules.t709_target_broadcast import Broadcast
-from traindx_tools.on_torch.rules.t711_data_leak import Overlap
 
 KEPT, LABELS = 200, 2048
-MOST_ROWS, MOST_KEYS = 40_000, 2_000
+MOST_KEYS = 2_000
 JUDGED_AT = 100
 _INDEX_ERROR = re.compile(r"index out of range|out of bounds|device-side assert|out of range in self|srcIndex", re.I)
 _SIDE = ("mask", "position", "timestep", "token_type", "cache", "bias")
@@ -83,17 +81,13 @@ class BatchProbe(TorchProbe):
         self._given = self._in_a_row = 0
         self._keys: set[int] = set()
         self._last_key: int | None = None
-        self._fresh = self._loaded = False
-        self._trained: set[int] = set()
-        self._rows = self._repeated = 0
-        self._overlap = Counter[str]()
         self._broadcast: Broadcast | None = None
         self._stretched: Place | None = None
         """The line of the last loss whose prediction and target differ in shape."""
 
     def next_look(self) -> int:
-        """The next measured step, once the rows that a DataLoader gives are known."""
-        if self._late or (self._loaded and self._rows < MOST_ROWS):
+        """The next measured step."""
+        if self._late:
             return self.scene.step
         return self._cadence.next_due(self.scene.step)
 
@@ -101,7 +95,6 @@ class BatchProbe(TorchProbe):
 
     def batch_given(self, batch: Any) -> None:
         """A key of the batch, to know it again."""
-        self._fresh = self._loaded = True
         tensor = main_tensor(batch)
         if tensor is None or len(self._keys) >= MOST_KEYS:
             return
@@ -116,9 +109,6 @@ class BatchProbe(TorchProbe):
     def before_forward(self, model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Numbers of the arguments of a training call."""
         grad = torch.is_grad_enabled()
-        if self._fresh:
-            self._fresh = False
-            self._compare_rows(model, grad)
         if not grad or not any(m is model for m in self.scene.models):
             return
         self._calls[id(model)] += 1
@@ -255,21 +245,6 @@ class BatchProbe(TorchProbe):
                "per_sample": values.ndim == 1 and values.numel() == self._rows_of_input}
         self._late.send(("labels", tag), torch.cat([ignored, sample.float()]))
 
-    def _compare_rows(self, model: torch.nn.Module, grad: bool) -> None:
-        if self._rows >= MOST_ROWS and grad:
-            return
-        tensor = main_tensor(self.scene.batch)
-        keys = row_keys(tensor) if tensor is not None else []
-        if grad and model.training:
-            self._rows += len(keys)
-            self._repeated += sum(k in self._trained for k in keys)
-            self._trained.update(keys)
-        elif not grad and not model.training and len(keys) >= 4 and self._repeated >= max(8, len(self._trained) // 4):
-            known = sum(k in self._trained for k in keys)
-            part = "all" if known >= t711_data_leak.ALL * len(keys) else "part" if known else "none"
-            self._overlap.update({"batches": 1, "rows": len(keys), "known": known, part: 1, f"{part} rows": len(keys),
-                                  f"{part} known": known})
-
     # ---- reading
 
     def _read(self, *, wait: bool = False) -> None:
@@ -304,10 +279,6 @@ class BatchProbe(TorchProbe):
         yield from t707_labels_ignored.check(self._labels, rank)
         yield from t708_mask_wrong.check(self._masks, rank)
         yield from t709_target_broadcast.check(self._broadcast)
-        o = self._overlap
-        yield from t711_data_leak.check(Overlap(
-            o["batches"], o["rows"], o["known"], o["all"], o["part"], o["part rows"], o["part known"],
-            self.scene.step, rank))
 
     def _repeats(self) -> Repeats:
         """Steps count as constant where every main tensor of theirs has equal rows."""
