@@ -280,6 +280,15 @@ def test_labels_of_the_evaluation(change, kinds, watching):
     assert len(w.loud) == len(kinds)
 
 
+def test_labels_of_token_rows(watching):
+    y = torch.randint(0, 3, (900,))
+    tokens = torch.where(torch.rand(900, 14) < 0.5, torch.randint(0, 6, (900, 14)) + 6 * y[:, None] + 2,
+                         torch.randint(0, 50, (900, 14)))
+    with watching(RowProbe) as w:
+        fit(Words(), loader(tokens, y.roll(1)), epochs=1)
+    assert w.one("T714").measured["kind"] == "shifted"
+
+
 def test_labels_that_are_off_by_other_numbers_of_rows_behind_each_dropped_row(watching):
     x, y, *_ = split()
     kept = torch.ones(800, dtype=torch.bool)

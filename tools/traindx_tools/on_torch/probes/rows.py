@@ -219,6 +219,7 @@ class RowProbe(TorchProbe):
             if call.label is None and pool[1].label is not None:
                 call.label, call.counted = pool[1].label[pool[2]], pool[1].counted
         answers = _answers(call)
+        book.ids = call.ids
         slots = book.take(call.values, hashes, dataset, numbers, answers, call.whole)
         if answers is not None and call.answers is not None and call.role == TRAINED:
             self._step(seen, call, answers, slots)
