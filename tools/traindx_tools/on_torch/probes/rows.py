@@ -164,7 +164,7 @@ class RowProbe(TorchProbe):
         label = given.label(inputs) if given is not None else None
         if label is not None:
             call.counted = not label.is_floating_point()
-            self._send("label", call, label.detach().reshape(-1).to(torch.float32))
+            self._send("label", call, label.detach().reshape(-1).to(torch.float32, copy=True))
         if self._cadence.due(known.measured[grad]):
             for name, t in inputs.items():
                 row_shape, dtype = tuple(t.shape[1:]), str(t.dtype).removeprefix("torch.")
