@@ -25,7 +25,7 @@ from scoring import Score, matches, score  # noqa: E402
 from traindx_tools.catalog.catalog import FailureMode, load_catalog  # noqa: E402
 from traindx_tools.examine import Examination  # noqa: E402
 from traindx_tools.finding import Finding  # noqa: E402
-from traindx_tools.weighing import described, matched, netted  # noqa: E402
+from traindx_tools.weighing import described, matched_sides, netted  # noqa: E402
 
 HERE = Path(__file__).parent / "judgements"
 
@@ -47,12 +47,11 @@ def _is_cause(mode: FailureMode, truth: Mapping[str, Any], seen: Examination) ->
 
 def _sides(mode: FailureMode, findings: Sequence[Finding], words: str) -> tuple[list[Any], list[Any]]:
     mode = load_catalog()[mode.id]
-    return netted(matched(mode.speaks_for, findings, words), matched(mode.speaks_against, findings, words))
+    return netted(*matched_sides(mode, findings, words))
 
 
 def _entries(mode: FailureMode, truth: Mapping[str, Any], seen: Examination) -> Iterator[list[Any]]:
-    pro = matched(mode.speaks_for, seen.findings, truth["symptom"])
-    con = matched(mode.speaks_against, seen.findings, truth["symptom"])
+    pro, con = matched_sides(mode, seen.findings, truth["symptom"])
     if pro:
         right = int(_is_cause(mode, truth, seen))
         yield from ([w.finding.rule, w.role, w.bearing.value, mode.id, right] for w in (*pro, *con))

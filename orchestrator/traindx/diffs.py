@@ -10,10 +10,15 @@ from traindx.safe_text import block
 
 def diff_of(fix: Fix) -> str:
     """All edits of a fix as one unified diff, without context lines; "" where it has none."""
+    return diff_of_edits(fix.edits)
+
+
+def diff_of_edits(edits: Iterable[ProposedEdit]) -> str:
+    """Edits as one unified diff, without context lines; "" where there are none."""
     by_path: dict[str, list[ProposedEdit]] = {}
-    for edit in fix.edits:
+    for edit in edits:
         by_path.setdefault(edit.path, []).append(edit)
-    return "\n".join(line for path, edits in by_path.items() for line in _file(path, edits))
+    return "\n".join(line for path, own in by_path.items() for line in _file(path, own))
 
 
 def _file(path: str, edits: Iterable[ProposedEdit]) -> Iterable[str]:

@@ -21,7 +21,7 @@ class Arguments(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     max_chars: int = Field(DEFAULT_CHARS, ge=500, le=100_000, description="Characters at most.")
-    offset: int = Field(0, ge=0, description="Where a cut answer goes on, as it says.")
+    offset: int = Field(0, ge=0, description="Where a cut answer goes on.")
 
 
 class DiagnoseRun(Arguments):
@@ -30,9 +30,9 @@ class DiagnoseRun(Arguments):
     paths: Paths
     symptom: str = Field("", max_length=4000, description="What the person saw, in their words. A hint, never a cause.")
     against: list[Annotated[str, Field(max_length=4096)]] = Field(default_factory=list, max_length=20, description=(
-        "Paths of a run that works: metrics, settings, versions and code are compared with it."))
+        "Paths of a run that works, to compare with."))
     entry: list[Annotated[str, Field(max_length=4096)]] = Field(default_factory=list, max_length=20, description=(
-        "The Python files that start the training: they and what they import are judged. By default they are found."))
+        "The Python files that start the training (default: found): they and what they import are judged."))
     everything: bool = Field(False, description="Judge all code that was given, also what the run does not use.")
     which: int | None = Field(None, ge=1, description="The run to judge where a log holds several (default: the last).")
     detail: Literal["brief", "full"] = Field("brief", description="full: mechanisms, checks and patches as well.")
@@ -43,14 +43,12 @@ class ExtractMetrics(Arguments):
 
     paths: Paths
     metrics: list[str] = Field(default_factory=list, max_length=50, description=(
-        "Canonical or original names (globs allowed, e.g. 'grad_norm*'). Empty: one summary line a metric. "
-        "Given: their values as CSV."))
+        "Names, canonical or original, globs too ('grad_norm*'). Empty: one summary line a metric."))
     group: Literal["", "train", "validation", "test"] = Field("", description="Only this group.")
     start: float | None = Field(None, description="First step (epoch or line where the log has no steps).")
     end: float | None = Field(None, description="Last step.")
     max_rows: int = Field(200, ge=1, le=10_000, description=(
-        "Most rows a metric. A longer one is thinned evenly; first, last, extremes and each change between finite and "
-        "non-finite stay."))
+        "Most rows a metric: a longer one is thinned, ends, extremes and changes to non-finite stay."))
 
 
 class ListFindings(Arguments):
@@ -111,6 +109,26 @@ class ExamineWeights(Arguments):
     min_severity: Severity = Field("info", description="Leave out what is less severe.")
 
 
+class ListExperiments(Arguments):
+    """Arguments of list_experiments."""
+
+    name: str = Field("", max_length=60, description="Its page.")
+
+
+class RunExperiment(Arguments):
+    """Arguments of run_experiment."""
+
+    command: str = Field(min_length=1, max_length=2000, description="What trains, run below the root.")
+    change: str = Field(min_length=1, max_length=500, description="As in learning-rate:times=0.1.")
+    symptom: str = Field("", max_length=4000, description="The person's words: they say what is measured.")
+    outcome: str = Field("", max_length=200, description=(
+        "Or: nonfinite, error:TEXT, exit, hang, level:METRIC<BOUND, fall, rise, gap, step-time, memory-growth."))
+    paths: list[Annotated[str, Field(max_length=4096)]] = Field(default_factory=list, max_length=50,
+                                                                description="Of its log.")
+    budget: float | None = Field(None, ge=1, le=3600, description="Seconds.")
+    seed_option: str = Field("", max_length=60, description="The program's own, as --seed.")
+
+
 class Explain(Arguments):
     """Arguments of explain."""
 
@@ -154,7 +172,8 @@ def schema_of(arguments: type[Arguments]) -> dict[str, Any]:
     return schema
 
 
-_NOISE = frozenset({"title", "maxLength", "maxItems", "minimum", "exclusiveMinimum"})
+_NOISE = frozenset({"title", "maxLength", "maxItems", "minimum", "exclusiveMinimum", "maximum", "minLength",
+                    "minItems"})  # fmt: skip
 """Each client pays for the schema; who oversteps a bound is told it (`mcp_tools.call`)."""
 
 
@@ -163,7 +182,15 @@ def _without_noise(value: Any) -> Any:
         return [_without_noise(v) for v in value]
     if not isinstance(value, dict):
         return value
-    return {k: _properties(v) if k == "properties" else _without_noise(v) for k, v in value.items() if k not in _NOISE}
+    value = _one_type(value)
+    return {k: _properties(v) if k == "properties" else _without_noise(v) for k, v in value.items()
+            if k not in _NOISE and not (k == "default" and not v)}
+
+
+def _one_type(value: dict[str, Any]) -> dict[str, Any]:
+    """What may be left out is not told to be null as well."""
+    kinds = [k for k in value.get("anyOf", ()) if k != {"type": "null"}]
+    return {**kinds[0], **{k: v for k, v in value.items() if k != "anyOf"}} if len(kinds) == 1 else value
 
 
 def _properties(named: dict[str, Any]) -> dict[str, Any]:

@@ -1,13 +1,15 @@
 """The instruments as tools of an MCP server: a table, and a function for each from checked arguments to a text.
 
 Nothing here approves, applies or edits: those are a person's decisions (`traindx approve`). All tools only read, but
-for `plot_run`, which writes pictures below scratch/debug of the root, and `jaxpr`, which imports a file and only does
-so where the person started the server with that consent. Nothing here knows the MCP SDK.
+for `plot_run` and `run_experiment`, which write below scratch/debug of the root; `jaxpr` imports a file and
+`run_experiment` runs a command, only where the person started the server with that consent. Nothing here knows the MCP
+SDK.
 """
 
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -45,9 +47,11 @@ class Tool:
 
     @property
     def annotations(self) -> dict[str, bool]:
-        """The hints of the MCP specification. The title stands in the definition and is not sent twice."""
-        return {"readOnlyHint": self.read_only and not self.executes, "destructiveHint": False,
-                "idempotentHint": self.idempotent, "openWorldHint": False}
+        """The hints of the MCP specification, but those that mean nothing of a tool that only reads. The title stands
+        in the definition and is not sent twice."""
+        reads = self.read_only and not self.executes
+        more = {} if reads else {"destructiveHint": False, "idempotentHint": self.idempotent}
+        return {"readOnlyHint": reads, **more, "openWorldHint": False}
 
     @property
     def definition(self) -> dict[str, Any]:
@@ -229,6 +233,36 @@ def examine_weights(reach: Reach, given: asked.ExamineWeights, say: Say) -> str:
                     _notes(seen.notes, left))
 
 
+def list_experiments(reach: Reach, given: asked.ListExperiments, say: Say) -> str:
+    """What can be changed, one a line; with a name the page of that change."""
+    from traindx_tools.experiments.interventions import example, interventions
+    from traindx_tools.experiments.interventions import page as page_of_change
+
+    if given.name:
+        return page_of_change(given.name)
+    known = interventions().values()
+    return _listing([f"{example(i)}  {i.about}" for i in known], f"{len(known)} changes; with `name` its page", [])
+
+
+def run_experiment(reach: Reach, given: asked.RunExperiment, say: Say) -> str:
+    """One change, one control, one verdict, as JSON. Raises BadUsage without consent: the command trains."""
+    from traindx.experiments import Request, run_experiments
+    from traindx_tools.experiments.change import parse_change
+    from traindx_tools.experiments.choosing import chosen_for
+    from traindx_tools.experiments.outcome import parse_outcome
+
+    typed = shlex.join(["traindx", "experiment", ".", "--run", given.command, "--change", given.change])
+    if not reach.allow_run:
+        raise BadUsage(f"an experiment runs the training, and this server has no consent to that. The person can run "
+                       f"`{typed}`, or start the server with `traindx mcp --run`")
+    files = reach.logs(given.paths).files if given.paths else []
+    outcome = parse_outcome(given.outcome) if given.outcome else chosen_for(files or [reach.root], given.symptom)
+    request = Request(reach.root, given.command, (parse_change(given.change),), outcome, given.budget,
+                      seed_option=given.seed_option, resume=True)
+    answer = run_experiments(request, say).to_json()
+    return _json({**{k: answer[k] for k in ("outcome", "sandbox", "rest")}, **answer["experiments"][0]})
+
+
 def explain(reach: Reach, given: asked.Explain, say: Say) -> str:
     """The page of a rule or a failure mode."""
     from traindx.commands.explain import page as page_of
@@ -332,7 +366,7 @@ TOOLS: dict[str, Tool] = {t.name: t for t in (
     Tool("diagnose_run", "Diagnose a training run",
          "Reads a run's logs, errors, configuration and code. Facts first: scope, the symptom, a timeline, findings "
          "with values and places. Then suspects, with how often such leads were right; a fix only for a proven cause "
-         "(status diagnosis_complete). Look yourself before you read the suspects.",
+         "(status diagnosis_complete).",
          asked.DiagnoseRun, diagnose_run, "detail=brief, or name fewer paths"),
     Tool("extract_metrics", "Metrics of a run",
          "The metrics of a run under canonical names, as CSV. Without `metrics` a summary line each (range, first "
@@ -356,20 +390,26 @@ TOOLS: dict[str, Tool] = {t.name: t for t in (
          "with --run.",
          asked.Jaxpr, jaxpr, "a smaller function", executes=True),
     Tool("replay_batch", "The batch a program failed on",
-         "The batch that `traindx run` kept when a program failed, checked on the CPU: which index or label lies "
-         "outside of which table, and where in the batch. Nothing is unpickled or run.",
+         "The batch that `traindx run` kept when a program failed: which index or label lies outside of which table, "
+         "and where in the batch. Nothing is unpickled or run.",
          asked.ReplayBatch, replay_batch),
     Tool("examine_weights", "What a checkpoint holds",
          "Judges each tensor of a checkpoint against its siblings, executing nothing: NaN, scale, blocks left at their "
          "initialisation, dead units, statistics, optimizer state; against another one names and what moved.",
          asked.ExamineWeights, examine_weights, "min_severity"),
+    Tool("list_experiments", "What can be changed",
+         "The changes run_experiment takes, or the page of one.",
+         asked.ListExperiments, list_experiments),
+    Tool("run_experiment", "Prove a cause by one change",
+         "Trains with and without one change, and with other seeds, in copies, until decided: removes the symptom, "
+         "moves it, no effect, inconclusive. Evidence X001... Only where the server runs with --run.",
+         asked.RunExperiment, run_experiment, read_only=False, idempotent=False, executes=True),
     Tool("explain", "Page of a rule or failure mode",
          "Mechanism, thresholds with sources, evidence for and against with weights, how to confirm and rule out, "
          "look-alikes, fixes.",
          asked.Explain, explain),
     Tool("plot_run", "Picture of a run",
-         "Draws the metrics with the findings marked, to scratch/debug/plots/NAME.png below the root: the only folder "
-         "that this server ever writes to.",
+         "Draws the metrics with the findings marked, to scratch/debug/plots/NAME.png below the root.",
          asked.PlotRun, plot_run, read_only=False),
     Tool("list_failure_modes", "Known failure modes",
          "The catalogue of known ways in which training fails, filtered by family, symptom or text.",

@@ -67,10 +67,13 @@ def source_files(root: Path) -> Iterator[Path]:
 def put(copy: Path, name: str, content: bytes | None) -> None:
     """One file of the copy, with this content or not there; a link is replaced and never written through."""
     path = copy / name
+    mode = path.stat().st_mode & 0o777 if path.is_file() and not path.is_symlink() else None
     path.unlink(missing_ok=True)
     if content is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
+        if mode is not None:
+            path.chmod(mode)  # a script that is run stays one
 
 
 def in_copy(command: str | Sequence[str], workspace: Path, copy: Path) -> str | tuple[str, ...]:

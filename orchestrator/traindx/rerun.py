@@ -20,6 +20,7 @@ import numpy as np
 
 from traindx.diagnose import Report, diagnose
 from traindx.model import Verify
+from traindx.proving import Say, with_experiments
 from traindx.sandbox import find_sandbox
 from traindx.trial_run import TrialRun
 from traindx.verify import Outcome, clean_environment, specification, supervised, verify_from
@@ -213,11 +214,13 @@ def _never_trained_here(old: Report, new: Report, rerun: Rerun) -> bool:
     return rerun.outcome.exit_code not in (0, None) and trained == [True, False]
 
 
-def with_rerun(old: Report, command: str, workspace: Path, folder: Path, timeout: float = DEFAULT_TIMEOUT) -> Report:
+def with_rerun(old: Report, command: str, workspace: Path, folder: Path, timeout: float = DEFAULT_TIMEOUT,
+               budget: float | None = None, say: Say = lambda _: None) -> Report:
     """The old diagnosis together with what a new run shows, and a note on whether it was reproduced.
 
     The findings of the live instruments join those of the old artifacts in one triage. Of the new log only what the old
-    artifacts were silent about counts: they are the user's own case.
+    artifacts were silent about counts: they are the user's own case. Where that names no cause that was seen in the
+    run, experiments follow: `budget` seconds of them, None: the default, 0: none.
     """
     rerun = run_in_copy(command, workspace, folder, timeout)
     try:
@@ -235,7 +238,10 @@ def with_rerun(old: Report, command: str, workspace: Path, folder: Path, timeout
         anew = joined(new, rerun.seen, 0)
         better = anew if anew.status == "diagnosis_complete" else better
     agreed = TrialRun(Verify(command=command, timeout=timeout), workspace, folder)
-    return replace(better, remarks=(*old.remarks, note), subject=old.subject, made=folder, trial_run=agreed)
+    better = replace(better, remarks=(*old.remarks, note), subject=old.subject, made=folder, trial_run=agreed)
+    if budget == 0 or rerun.outcome.cancelled:
+        return better
+    return with_experiments(better, command, workspace, folder / "experiments", rerun.outcome.seconds, budget, say)
 
 
 def joined(report: Report, more: Sequence[Finding], records: int) -> Report:

@@ -16,8 +16,10 @@ SMALL = {
     "audit_false_alarms.py": (["--small"], "alarms at high or above", (0,)),
     "audit_peers.py": (["--small"], "| traindx audit |", (0,)),
     "data_speed.py": (["1"], "npy", (0,)),
+    "experiments.py": (["--experiments", "2", "--programs", "1"], "by hand (2 whole runs)", (0,)),
     "first_sight.py": (["{cases}", "--set", "small", "--level", "log", "--out", "{out}"], "right first", (0,)),
     "hook_latency.py": (["1"], "limit 60 ms", (0, 1)),
+    "isolation.py": (["--only", "command line"], "found exactly: 1/1", (0,)),
     "jax_origins.py": (["--only", "log_of_zero"], "exact equation and line: 1/1", (0,)),
     "jax_overhead.py": (["--rounds", "1", "--steps", "1"], "traindx always on", (0, 1)),
     "measure_precision.py": (["--out", "{out}"], "", (0,)),
@@ -32,7 +34,8 @@ SMALL = {
 }
 """The arguments, a text that stands in what it prints at the end, and the exit codes of a run that came to its end (1
 says that a limit of time was exceeded, which a busy machine may)."""
-SLOW = {"audit_peers.py", "jax_origins.py", "jax_overhead.py", "nonfinite_origins.py", "torch_overhead.py"}
+SLOW = {"audit_peers.py", "experiments.py", "isolation.py", "jax_origins.py", "jax_overhead.py", "nonfinite_origins.py",
+        "torch_overhead.py"}  # fmt: skip
 NEEDS = {"jax_origins.py": ("jax",), "jax_overhead.py": ("jax", "flax", "optax"), "nonfinite_origins.py": ("torch",),
          "torch_overhead.py": ("torch",)}  # fmt: skip
 

@@ -93,6 +93,10 @@ ROOMS = (
 """Packages that hold one rule a module."""
 
 
+VERDICTS = ("traindx_tools.experiments.rules", "traindx_tools.experiments.isolating.rules")
+"""Packages of rules that say what experiments showed."""
+
+
 @cache
 def rules_in(package: str) -> tuple[RuleModule, ...]:
     """Every rule of a room, ordered by id. Modules without a `RULE` are shared code and skipped.
@@ -120,4 +124,5 @@ def explained_rules() -> dict[str, RuleModule]:
     """Every rule that has a page: those of the rooms, and those with which an instrument speaks of itself."""
     own = importlib.import_module("traindx_tools.on_code.suppression")
     told = RuleModule(own.RULE, own.heeded, inspect.getdoc(own) or "", own.__name__)
-    return {told.rule.id: told, **all_rules()}
+    verdicts = {m.rule.id: m for room in VERDICTS for m in rules_in(room)}
+    return {told.rule.id: told, **all_rules(), **verdicts}

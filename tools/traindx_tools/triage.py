@@ -27,7 +27,7 @@ from traindx_tools.symptom.stated import StatedSymptom
 from traindx_tools.symptoms import observed_symptoms
 from traindx_tools.weighing import Hypothesis as Hypothesis
 from traindx_tools.weighing import Weighed as Weighed
-from traindx_tools.weighing import described, matched, netted, onset, place_of
+from traindx_tools.weighing import described, matched_sides, netted, onset, place_of
 
 CONFIDENT = 0.70
 """At or above: a diagnosis. Below: more data is needed (requirement E9)."""
@@ -114,8 +114,7 @@ def _has_a_place(mode: FailureMode, pro: Sequence[Weighed], domains: frozenset[s
 def _candidates(findings: Sequence[Finding], modes: Mapping[str, FailureMode], words: str,
                 domains: frozenset[str] | None) -> list[Candidate]:
     """Every mode that a finding speaks for, with what speaks for the effects that it causes."""
-    weighed = {k: netted(matched(m.speaks_for, findings, words), matched(m.speaks_against, findings, words))
-               for k, m in modes.items()}  # fmt: skip
+    weighed = {k: netted(*matched_sides(m, findings, words)) for k, m in modes.items()}
     return [Candidate(m, tuple(weighed[k][0]), tuple(weighed[k][1]), _through(m, weighed))
             for k, m in modes.items() if weighed[k][0] and _has_a_place(m, weighed[k][0], domains)]
 

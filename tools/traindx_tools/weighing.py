@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from traindx_tools.catalog.catalog import FailureMode, Speaks
+from traindx_tools.catalog.experiment_entries import experiment_entries
 from traindx_tools.catalog.precision import COUNTER_ROLES, ROLES
 from traindx_tools.finding import Bearing, Finding, Location, Severity, Strength
 from traindx_tools.phrases import fill
@@ -104,6 +105,12 @@ def matched(entries: Iterable[Speaks], findings: Sequence[Finding], words: str) 
             out.append(Weighed(best, entry.weight_of(best), entry.bearing_of(best), entry.note, entry.role,
                                len(entry.when)))
     return sorted(out, key=_telling)
+
+
+def matched_sides(mode: FailureMode, findings: Sequence[Finding], words: str) -> tuple[list[Weighed], list[Weighed]]:
+    """What speaks for a mode and what against it: the entries of its file, and those of experiments."""
+    pro, con = experiment_entries(mode.id) if any(f.rule[0] == "X" for f in findings) else ((), ())
+    return matched((*mode.speaks_for, *pro), findings, words), matched((*mode.speaks_against, *con), findings, words)
 
 
 def _telling(weighed: Weighed) -> tuple[int, float, float]:

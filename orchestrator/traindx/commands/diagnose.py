@@ -124,6 +124,10 @@ def _write(report: Report, out: str | None, as_json: bool) -> dict[str, str]:
     return files
 
 
+def _say(text: str) -> None:
+    click.echo(f"traindx: {text}", err=True)
+
+
 @click.command("diagnose")
 @click.argument("paths", nargs=-1)
 @click.option("--symptom", default="", help="What you saw, in your words.")
@@ -131,6 +135,9 @@ def _write(report: Report, out: str | None, as_json: bool) -> dict[str, str]:
 @click.option("--run", "run_command", help="Your consent to run the training again, in a copy, with CMD.",
               metavar="CMD")
 @click.option("--timeout", default=600.0, show_default=True, help="Seconds that --run may take.")
+@click.option("--budget", type=click.FloatRange(min=0), metavar="SECONDS",
+              help="Seconds of experiments after --run, where it names no cause (default: five times the run's length, "
+                   "five minutes at most; 0: none).")
 @click.option("--against", multiple=True, metavar="GOOD",
               help="A run that works: metrics, settings, versions and code are compared with it. May be repeated for "
                    "the paths of that one run.")
@@ -140,8 +147,8 @@ def _write(report: Report, out: str | None, as_json: bool) -> dict[str, str]:
 @click.option("--out", type=str, help="Folder for the files (default: scratch/debug/diagnose-TIME).")
 @click.option("--json", "as_json", is_flag=True, help="The result as JSON on standard output, and nothing else there.")
 def command(paths: tuple[str, ...], symptom: str, context: str | None, run_command: str | None, timeout: float,
-            against: tuple[str, ...], own_names: tuple[str, ...], entry: tuple[str, ...], everything: bool,
-            which: int | None, out: str | None, as_json: bool) -> int:
+            budget: float | None, against: tuple[str, ...], own_names: tuple[str, ...], entry: tuple[str, ...],
+            everything: bool, which: int | None, out: str | None, as_json: bool) -> int:
     """Read PATHS (files, folders, globs, URLs, - for standard input) and name the cause.
 
     Read-only unless --run is given, and then only a copy is run. Files go to scratch/debug.
@@ -166,7 +173,8 @@ def command(paths: tuple[str, ...], symptom: str, context: str | None, run_comma
         if run_command is not None:
             from traindx.rerun import with_rerun
 
-            report = with_rerun(report, run_command, report.places.root, Path(scratch) / "rerun", timeout)
+            report = with_rerun(report, run_command, report.places.root, Path(scratch) / "rerun", timeout, budget,
+                                _say if sys.stderr.isatty() else lambda _: None)
         if against:
             from traindx.against import with_comparison
 

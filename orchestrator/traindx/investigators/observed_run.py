@@ -18,10 +18,12 @@ from traindx.investigators.base import Case
 from traindx.rerun import DEFAULT_TIMEOUT, joined, with_rerun
 from traindx.verify import shown
 from traindx_tools.errors import TraindxError
+from traindx_tools.experiments.budget import MOST_SECONDS
 from traindx_tools.finding import Finding
 
 SHARE_OF_TIME = 0.4
 """Of the time that is left the run may take this much: the fix and its verification need the rest."""
+SHARE_FOR_EXPERIMENTS = 0.2
 KEPT = "seen.json"
 
 
@@ -47,11 +49,14 @@ def _observed(report: Report, case: Case, folder: Path) -> tuple[Sequence[Findin
     timeout = min(case.verify.timeout or DEFAULT_TIMEOUT, max(case.seconds_left * SHARE_OF_TIME, 1.0))
     known = {(f.rule, str(f.where), f.statement) for f in report.seen.findings}
     try:
-        after = with_rerun(report, command, case.workspace, folder, timeout)
+        budget = case.seconds_left * SHARE_FOR_EXPERIMENTS
+        after = with_rerun(report, command, case.workspace, folder, timeout,
+                           None if budget > MOST_SECONDS else budget)
     except (TraindxError, OSError) as error:
         return (), f"`{command}` was not run under the instruments: {error}"
     new = [f for f in after.seen.findings if (f.rule, str(f.where), f.statement) not in known]
-    return new, after.remarks[-1] if after.remarks else f"`{command}` was run again in a copy"
+    told = after.remarks[len(report.remarks):]
+    return new, " ".join(told) if told else f"`{command}` was run again in a copy"
 
 
 def _keep(folder: Path, seen: Sequence[Finding], note: str) -> None:

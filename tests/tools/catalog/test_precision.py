@@ -69,7 +69,7 @@ def test_a_broken_table_says_which_command_writes_it(broken: dict[str, object]) 
 
 def test_messages_are_told_apart_from_curves_and_text_from_processes() -> None:
     assert [place_of(r) for r in ("L101", "L517", "C101", "T101", "D101", "X001")] == [
-        "log", "error", "code", "live", "file", "live"]
+        "log", "error", "code", "live", "file", "experiment"]
 
 
 def test_the_table_is_what_the_judgements_give() -> None:

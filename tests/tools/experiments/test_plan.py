@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from traindx_tools.catalog.catalog import load_catalog
@@ -16,6 +16,7 @@ from traindx_tools.experiments.plan import Decision, beliefs_of, choose, informa
 
 MODES = ["a", "b", "c", "d"]
 BELIEFS = st.dictionaries(st.sampled_from(MODES), st.floats(0.0, 1.0), max_size=4)
+SLOW = settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 REMOVED = st.frozensets(st.sampled_from(MODES))
 
 
@@ -23,6 +24,7 @@ def decision(name: str, *removes: str, runs: int = 1) -> Decision:
     return Decision(Change(name), frozenset(removes), "because", runs)
 
 
+@SLOW
 @given(REMOVED, BELIEFS)
 def test_information_lies_between_nothing_and_one_bit(removes: frozenset[str], beliefs: dict[str, float]) -> None:
     bits = information(Decision(Change("x"), removes, ""), beliefs)
@@ -57,6 +59,7 @@ def test_nothing_is_chosen_beyond_the_budget_twice_or_for_nothing() -> None:
     assert choose(one, {"a": 0.001}, run_seconds=10.0, left=99.0) is None
 
 
+@SLOW
 @given(BELIEFS, st.lists(st.sampled_from([*MODES, "e", "f"])))
 def test_beliefs_leave_room_for_what_nobody_thought_of(ranked: dict[str, float], others: list[str]) -> None:
     beliefs = beliefs_of(list(ranked.items()), others)

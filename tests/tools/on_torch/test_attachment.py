@@ -164,7 +164,7 @@ PROGRAMS = (plain, accumulated, mixed_precision, compiled, with_closure, adversa
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
-@pytest.mark.parametrize("probes", [("always",), ("all",), ("snapshot",)], ids=lambda p: p[0])
+@pytest.mark.parametrize("probes", [("always",), ("all",), ("snapshot",), ("digests",)], ids=lambda p: p[0])
 def test_losses_are_bitwise_the_same(program: Callable[[], list[float]], probes: tuple[str, ...],
                                      tmp_path: Path) -> None:
     torch.manual_seed(3)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 
 from traindx_tools.catalog.shipped import shipped, table
 from traindx_tools.errors import BadUsage, CatalogError
 from traindx_tools.experiments.change import parse_change
+from traindx_tools.experiments.interventions import check
 from traindx_tools.experiments.plan import Decision
 
 TABLE = shipped("experiments.toml")
@@ -27,8 +29,9 @@ def parse_decisions(data: Mapping[str, object]) -> tuple[Decision, ...]:
     out = []
     for row in rows:
         try:
-            out.append(Decision(parse_change(row["change"]), frozenset(row["removes"]), " ".join(row["why"].split()),
-                                int(row.get("runs", 1))))
-        except (BadUsage, KeyError, TypeError, AttributeError, ValueError) as error:
+            out.append(Decision(check(parse_change(row["change"])), frozenset(row["removes"]),
+                                " ".join(row["why"].split()), int(row.get("runs", 1)),
+                                re.compile(row.get("needs", "")).pattern))
+        except (BadUsage, KeyError, TypeError, AttributeError, ValueError, re.error) as error:
             raise CatalogError(f"experiments.toml: {error} in {row!r}") from error
     return tuple(out)

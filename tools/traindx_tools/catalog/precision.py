@@ -34,11 +34,12 @@ BASE_RATE = 0.047
 (log-odds -3)."""
 PRIOR = math.log(BASE_RATE / (1.0 - BASE_RATE))
 
-_PLACES = {"C": "code", "L": "log", "D": "file", "W": "file"}
+_PLACES = {"C": "code", "L": "log", "D": "file", "W": "file", "X": "experiment"}
 
 
 def place_of(rule: str) -> str:
-    """Where a rule looks: "code", "log" (curves), "error" (messages), "file" (data, weights) or "live" (processes)."""
+    """Where a rule looks: "code", "log" (curves), "error" (messages), "file" (data, weights), "experiment" or "live"
+    (processes)."""
     return "error" if rule.startswith("L5") else _PLACES.get(rule[0], "live")
 
 

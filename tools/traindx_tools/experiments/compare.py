@@ -1,9 +1,12 @@
-"""Controls against runs with the change, looked at several times, so that both errors together stay below 5 %.
+"""Controls against runs with the change, looked at several times, so that all errors together stay below 5 %.
 
 Numbers: Student's t (1908) with the common standard deviation of both arms, which without an effect are exchangeable.
 Every look has its own share of what may be spent (as of Lan and DeMets 1983); the shares are added up (Bonferroni's
 bound, which holds whatever the looks have in common). Two first looks are at a quarter and a half of the horizon: a
-large effect ends a run there. Three per cent are spent in all, the rest is left to what is not normally distributed.
+large effect ends a run there. What t does not cover is a run that ends in one of two basins, by chance: three controls
+in one and the changed runs in the other look like a sure effect. So an effect is called only where that is rare
+whatever the basins' chances p: for the better from 3 controls and 2 changed runs on (p^3 (1-p)^2, at most 3.5 %), for
+the worse from 4 and 4 on (2 p^4 (1-p)^4, at most 0.8 %).
 
 Events: a change removes an event where all of 3 controls and none of 2 changed runs show it, or later where 5 and 5
 differ nearly as much (4 and none, 5 and at most one). Whatever the chance p that a run shows the event, that happens
@@ -17,6 +20,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import Literal
 
 from traindx_tools.experiments.level import FLOOR, TIMES_NOISE
 from traindx_tools.experiments.reading import Measured
@@ -26,19 +30,24 @@ MARGIN = 2 * FLOOR
 """Share of the level below which an effect is none that could be the symptom."""
 
 
+Way = Literal["better", "worse"]
+
+
 @dataclass(frozen=True)
 class Look:
-    """After so many controls and changed runs the numbers are compared."""
+    """After so many controls and changed runs the numbers are compared. `ways`: the effects that may be called then."""
 
     controls: int
     changes: int
     alpha: float
+    ways: tuple[Way, ...] = ("better", "worse")
     early: float = 0.0004
     """Spent at each of the two early positions."""
 
 
-LOOKS = (Look(3, 1, 0.004), Look(3, 2, 0.005), Look(3, 3, 0.007), Look(5, 5, 0.0108))
-"""Together 0.0268, and 0.0032 at the early positions: 0.03."""
+LOOKS = (Look(3, 1, 0.004, ()), Look(3, 2, 0.008, ("better",)), Look(3, 3, 0.01, ("better",)), Look(4, 4, 0.008),
+         Look(5, 5, 0.01))
+"""In both ways together 0.027, and 0.0024 at the early positions. After (3, 1) only "no effect" may be said."""
 EARLY = (0.25, 0.5)
 """Shares of the horizon."""
 EVENT_LOOKS = ((3, 2), (5, 5))
@@ -91,3 +100,8 @@ def separated(shown: Sequence[bool], after: Sequence[bool]) -> bool:
     if (len(shown), len(after)) == EVENT_LOOKS[0]:
         return old == len(shown) and new == 0
     return (len(shown), len(after)) == EVENT_LOOKS[1] and ((old >= 4 and new == 0) or (old == 5 and new <= 1))
+
+
+def look_for(controls: int, changes: int) -> Look | None:
+    """The look that is due after so many runs."""
+    return next((k for k in LOOKS if (k.controls, k.changes) == (controls, changes)), None)

@@ -5,10 +5,9 @@ Everything that judges is pure (`design.py` and below); here runs are made, kept
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from traindx_tools.experiments.arms import MOST_REPEATS, Design, Next, Run
 from traindx_tools.experiments.budget import Budget
@@ -48,7 +47,7 @@ class Result:
     seconds: float = 0.0
     """Of the runs that were made now."""
     budget: float = 0.0
-    applied: Applied = Applied()
+    applied: Applied = field(default_factory=Applied)
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -76,8 +75,6 @@ class Engine:
     say: Say = lambda _: None
     progress: Say = lambda _: None
     """Told several times a second what the run is at."""
-    memory: dict[str, Trace] = field(default_factory=dict)
-    """Controls of this engine, where nothing is kept on disk."""
 
     def experiment(self, change: Change, outcome: Outcome, *, budget: Budget | None = None,
                    repeats: int = MOST_REPEATS, least: float = 0.0) -> Result:
@@ -131,7 +128,7 @@ class Engine:
             trace = self.place.run(prepared, asked, seconds=seconds)
             purse.spent += trace.seconds
             if self.kept is not None:
-                self.kept.put(key, trace)
+                trace = self.kept.put(key, trace)
         if not wanted.changed and trace.ended and not trace.stopped:
             purse.length = max(purse.length or 0.0, trace.seconds)
         run = Run(wanted.changed, wanted.seed, _with_applied(trace, design.change if wanted.changed else Change(),
@@ -193,7 +190,3 @@ def paths(folder: Path) -> tuple[Kept, Journal]:
     """The cache and the journal of a folder of experiments."""
     return Kept(folder / RUNS), Journal(folder)
 
-
-def question(result: Result) -> Mapping[str, Any]:
-    """What was asked, as plain values."""
-    return {"change": result.design.change.to_json(), "outcome": str(result.design.outcome)}

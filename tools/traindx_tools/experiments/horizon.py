@@ -39,9 +39,10 @@ def has_come_to(outcome: Outcome, trace: Trace, position: float) -> bool:
 
 
 def positions(outcome: Outcome, control: Trace, most: float, least: float = 0.0) -> tuple[float, ...]:
-    """Where runs are compared: at the horizon `most`, and before it where the control already shows what it shows there.
+    """Where runs are compared: at the horizon `most`, and before it where the control already shows what it shows then.
 
-    A curve that is still on its way at a quarter of the horizon says nothing of where it ends. None lies before `least`.
+    A curve that is still on its way at a quarter of the horizon says nothing of where it ends. None lies before
+    `least`.
     """
     last = number(outcome, control, most)
     if last is None:

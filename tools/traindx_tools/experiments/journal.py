@@ -1,4 +1,4 @@
-"""The record of experiments: one line for each that began, each run that was made, each verdict. Only ever appended to."""
+"""The record of experiments: a line for each that began, each run, each verdict. Only ever appended to."""
 
 from __future__ import annotations
 

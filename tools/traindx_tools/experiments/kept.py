@@ -9,9 +9,10 @@ import hashlib
 import json
 import os
 import platform
+import shutil
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from traindx_tools.experiments.place import Prepared
 from traindx_tools.experiments.trace import Applied, Curve, Trace
 from traindx_tools.finding import Finding
 
-TRACE_FILE = "trace.json"
+TRACE_FILE, OUTPUT = "trace.json", "output.log"
 VERSION = 1
 
 
@@ -50,15 +51,21 @@ class Kept:
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
-    def put(self, key: str, trace: Trace) -> None:
-        """Keeps a run. Raises OSError where the folder cannot be written."""
-        self.path(key).mkdir(parents=True, exist_ok=True)
-        part = self.path(key) / f"{TRACE_FILE}.part"
+    def put(self, key: str, trace: Trace) -> Trace:
+        """Keeps a run, with its output and records, which are moved here. Raises OSError."""
+        home = self.path(key)
+        shutil.rmtree(home, ignore_errors=True)
+        home.parent.mkdir(parents=True, exist_ok=True)
+        if (trace.folder / OUTPUT).is_file():
+            shutil.move(trace.folder, home)
+        home.mkdir(exist_ok=True)
+        part = home / f"{TRACE_FILE}.part"
         with part.open("w", encoding="utf-8") as file:
             json.dump(to_json(trace), file)
             file.flush()
             os.fsync(file.fileno())
-        part.replace(self.path(key) / TRACE_FILE)
+        part.replace(home / TRACE_FILE)
+        return replace(trace, folder=home)
 
 
 def to_json(trace: Trace) -> dict[str, Any]:

@@ -11,11 +11,14 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from traindx_tools.experiments.arms import Design, Next, Run, changes, controls, hindered, wanted
-from traindx_tools.experiments.compare import LOOKS, difference, separated
+from traindx_tools.experiments.compare import difference, look_for, separated
 from traindx_tools.experiments.horizon import beyond
+from traindx_tools.experiments.level import FLOOR
 from traindx_tools.experiments.reading import Measured, Seen, event
 from traindx_tools.experiments.verdict import Verdict, Word
 
+ONSET_SCALE = math.log(1.25) / FLOOR
+"""Of an onset's logarithm: two that differ by less than a quarter are not told apart, by half it may have moved."""
 CONTROLS_TO_SHOW = 3
 """Controls (with other seeds) that may fail to show the event before it counts as not reproduced."""
 
@@ -34,7 +37,8 @@ def judge(design: Design, runs: Sequence[Run]) -> Verdict | Next:
     if short:
         seen = event(design.outcome, short[0].trace)
         return Verdict("inconclusive", f"the run with the change came only to {first.unit} {seen.at:g} of the "
-                       f"{horizon:g} that it has to be without the symptom", lacks="budget", unit=first.unit, at=horizon)
+                       f"{horizon:g} that it has to be without the symptom", lacks="budget", unit=first.unit,
+                       at=horizon)
     new = [event(design.outcome, r.trace) for r in changes(runs)]
     found = _decided(old, new, horizon)
     if found is not None:
@@ -81,16 +85,17 @@ def _decided(old: Sequence[Seen], new: Sequence[Seen], horizon: float) -> Verdic
 
 def _moved(old: Sequence[Seen], new: Sequence[Seen], horizon: float) -> Verdict | None:
     """Whether the onset moved: its logarithm is compared, as what delays an event does so by a factor."""
-    look = next((k for k in LOOKS if (k.controls, k.changes) == (len(old), len(new))), None)
+    look = look_for(len(old), len(new))
     if look is None or not all(s.there for s in (*old, *new)):
         return None
-    before, after = ([Measured(math.log1p(s.at), 0.0, 1.0) for s in arm] for arm in (old, new))
+    before, after = ([Measured(math.log1p(s.at), 0.0, ONSET_SCALE) for s in arm] for arm in (old, new))
     found = difference(before, after, look.alpha)
     if found.is_none:
-        return _verdict("no-effect", old, new, horizon, f"its onset stays: {_mean(old)} without, {_mean(new)} with it")
-    if not found.is_effect or (found.spread == 0 and len(new) < CONTROLS_TO_SHOW):
-        return None  # onsets that agree exactly are few whole numbers: three of each are asked for
+        return _verdict("no-effect", old, new, horizon, f"it comes in all {len(new)} runs with the change too, and its "
+                        f"onset stays: {old[0].unit} {_mean(old)} without, {_mean(new)} with it")
     later = found.value > 0
+    if not found.is_effect or ("better" if later else "worse") not in look.ways:
+        return None
     return _verdict("moves", old, new, horizon, f"it comes {'later' if later else 'earlier'}: at {old[0].unit} "
                     f"{_mean(old)} without, {_mean(new)} with the change, in all {len(new)} runs", better=later)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from statistics import fmean
 
 from traindx_tools.experiments.arms import Design, Next, Run, changes, controls, hindered, wanted
-from traindx_tools.experiments.compare import LOOKS, Difference, Look, difference, separated
+from traindx_tools.experiments.compare import LOOKS, Difference, Look, difference, look_for, separated
 from traindx_tools.experiments.horizon import end_of, has_come_to, positions
 from traindx_tools.experiments.outcome import FELL
 from traindx_tools.experiments.reading import Measured, number
@@ -39,8 +39,8 @@ def judge(design: Design, runs: Sequence[Run]) -> Verdict | Next:
         return found
     cut = [r for r in runs[1:] if not has_come_to(design.outcome, r.trace, horizon)]
     if cut and cut[0].trace.stopped == "time":
-        return Verdict("inconclusive", f"the run ({cut[0].name}) did not come to step {horizon:g} in the time there was",
-                       at=horizon, lacks="budget")
+        return Verdict("inconclusive", f"the run ({cut[0].name}) did not come to step {horizon:g} in the time there "
+                       "was", at=horizon, lacks="budget")
     following = wanted(design, runs)
     if following is None:
         return _open(design, runs, horizon)
@@ -73,6 +73,10 @@ def _read(design: Design, runs: Sequence[Run], at: float) -> list[Measured] | No
 
 def _at(design: Design, runs: Sequence[Run], at: float, *, early: bool) -> Verdict | None:
     """What can be said at one position, None where nothing can yet."""
+    counts = len(controls(runs)), len(changes(runs))
+    look = look_for(*counts)
+    if look is None and (early or counts != (1, 1)):
+        return None
     old, new = _read(design, controls(runs), at), _read(design, changes(runs), at)
     if not old or not new:
         return None
@@ -81,18 +85,15 @@ def _at(design: Design, runs: Sequence[Run], at: float, *, early: bool) -> Verdi
                         f"step {at:g} ({design.outcome.said}: {old[0].value:.4g})")
     if not all(math.isfinite(m.value) for m in (*old, *new)):
         return _by_finiteness(design, old, new, at)
-    look = next((k for k in LOOKS if (k.controls, k.changes) == (len(old), len(new))), None)
-    if look is None:
-        return None
-    return _by_difference(design, old, new, at, look, early=early)
+    return None if look is None else _by_difference(design, old, new, at, look, early=early)
 
 
 def _by_difference(design: Design, old: Sequence[Measured], new: Sequence[Measured], at: float, look: Look, *,
                    early: bool) -> Verdict | None:
     found = difference(old, new, look.early if early else look.alpha)
     told = f"{design.outcome.said}: {_mean(old)} in {len(old)} controls, {_mean(new)} in {len(new)} with the change"
-    if found.is_effect:
-        better = (found.value > 0) == design.outcome.up
+    better = (found.value > 0) == design.outcome.up
+    if found.is_effect and ("better" if better else "worse") in look.ways:
         gone = better and _gone(design, old, new)
         why = f"{told}, {abs(found.value):.3g} {'better' if better else 'worse'}{_chance(found)}"
         return _verdict("removes" if gone else "moves", old, new, at, why, better=better, found=found)
@@ -117,7 +118,7 @@ def _by_finiteness(design: Design, old: Sequence[Measured], new: Sequence[Measur
     counts = f"{sum(bad)} of {len(bad)} controls and {sum(worse)} of {len(worse)} runs with the change end in NaN"
     if separated(bad, worse):
         return _verdict("removes", old, new, at, counts, better=True)
-    if len(bad) >= 3 and not any(bad) and len(worse) >= 2 and all(worse):
+    if len(bad) >= 4 and not any(bad) and len(worse) >= 4 and all(worse):
         return _verdict("moves", old, new, at, counts, better=False)
     return None
 

@@ -41,7 +41,7 @@ _HIGHER = frozenset({"accuracy", "accuracy_top5", "f1", "auc", "r2", "iou", "map
                      "bleu", "reward", "throughput", "tokens_per_second", "mfu", "psnr", "ssim", "hits", "rougel",
                      "codebook_perplexity", "codebook_used"})  # fmt: skip
 _BOUND = re.compile(r"\s*([<>])\s*([-+]?[\d.]+(?:[eE][-+]?\d+)?)\s*$")
-_NAMED = re.compile(r"\s*([a-z-]+)\s*(?::\s*(.*\S))?\s*", re.DOTALL)
+_NAMED = re.compile(r"\s*([a-z-]+)\s*(?:(?::|(?=[<>]))\s*(.*\S))?\s*", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -111,6 +111,8 @@ def parse_outcome(text: str) -> Outcome:
                        "needs one with a metric, as in level:validation loss<0.4")
     rest = found.group(2) or ""
     bound = _BOUND.search(rest) if kind in ("level", "fall") else None
+    if bound is None and kind in ("level", "fall") and re.search("[<>]", rest):
+        _number(re.split("[<>]", rest)[-1], text)
     metric, _, other = (rest[:bound.start()] if bound else rest).partition(",") if kind == "gap" else (
         rest[:bound.start()] if bound else rest, "", "")
     if kind == "hang" and metric:

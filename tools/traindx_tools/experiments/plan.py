@@ -35,6 +35,10 @@ class Decision:
     removes: frozenset[str]
     why: str
     runs: int = 1
+    needs: str = ""
+    """A regular expression for the run's code, without which the change has nothing to take hold of; "": none."""
+    specific: bool = False
+    """It undoes these modes and nothing else: its patch, its shard left out."""
 
 
 @dataclass(frozen=True)

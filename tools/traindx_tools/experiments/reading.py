@@ -162,8 +162,9 @@ def _typical(part: Curve) -> Measured | None:
 def _growth(part: Curve) -> Measured | None:
     """The median of the slopes between pairs (Theil and Sen): one garbage collection does not enter."""
     start = int(len(part.values) * WARM_SHARE)
-    steps, values = part.steps[start:], part.values[start:]
-    if len(values) < FEWEST or not np.isfinite(steps).all() or steps[-1] <= steps[0]:
+    known = np.isfinite(part.steps[start:])
+    steps, values = part.steps[start:][known], part.values[start:][known]
+    if len(values) < FEWEST or steps[-1] <= steps[0]:
         return None
     half = len(values) // 2
     slopes = (values[-half:] - values[:half]) / np.maximum(steps[-half:] - steps[:half], 1e-12)

@@ -1,7 +1,7 @@
 """Runs whose truth is known, for the judge to be judged: how often it calls nothing an effect, how large one it sees.
 
-A simulated run is a curve that falls to a level, or an event that comes or does not. What differs from seed to seed, what
-one record scatters and what the change does are told. The runs go through the same engine as real ones.
+A simulated run is a curve that falls to a level, or an event that comes or does not. What differs from seed to seed,
+what one record scatters and what the change does are told. The runs go through the same engine as real ones.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ DRAWS: dict[str, Draw] = {
 }
 CHANGE = Change("simulated")
 SECONDS_PER_STEP = 0.01
+PARTS = 12
+"""Looks that are taken at a run while it goes on."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class World:
     """Standard deviation of the level from seed to seed, as a share of it."""
     noise: float = 0.02
     """Of one record."""
-    steps: int = 200
+    steps: int = 120
     draw: Draw = DRAWS["normal"]
     chance: float | None = None
     """Of an event: how probable it is in a run; None for a curve without one."""
@@ -86,7 +88,7 @@ class SimulatedPlace:
         values = level + 2 * np.exp(-steps / (world.steps / 20)) + world.noise * rng.standard_normal(world.steps)
         if world.chance is not None and rng.random() < world.chance + (world.effect if changed else 0.0):
             values[int(rng.integers(5, world.steps // 4)):] = np.nan
-        for count in range(10, world.steps + 1, 10):
+        for count in (world.steps * part // PARTS for part in range(1, PARTS + 1)):
             yield steps[:count], values[:count]
 
 

@@ -67,8 +67,9 @@ class Trace:
     def reached(self) -> float | None:
         """The last step that any curve holds, None where none counts steps."""
         live = [c for name, c in self.curves.items() if name.startswith(LIVE)]
-        ends = [float(np.nanmax(c.steps)) for c in live or self.curves.values() if np.isfinite(c.steps).any()]
-        return max(ends, default=None)
+        ends = ([float(np.nanmax(c.steps)) for c in group if np.isfinite(c.steps).any()]
+                for group in (live, self.curves.values()))
+        return max(next((e for e in ends if e), ()), default=None)
 
     @property
     def broke(self) -> str:

@@ -1,4 +1,4 @@
-"""Reads a run while it goes on: the instruments' records as they grow, and its log when somebody asks for a curve of it.
+"""Reads a run while it goes on: the instruments' records as they grow, and its log when a curve of it is wanted.
 
 What is asked for is a `Trace` each time; nothing is read twice but the log, which is read anew when it has grown.
 """
@@ -9,7 +9,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,10 @@ from traindx_tools.errors import TraindxError
 from traindx_tools.experiments.trace import LIVE, Applied, Curve, Trace
 from traindx_tools.finding import Finding
 from traindx_tools.live.reading import read_folder
+from traindx_tools.on_logs.run import Run
 
+RESIDENT = f"{LIVE}resident"
+"""The curve of the memory that all processes of a run hold together, bytes."""
 LOG_SHARE = 0.1
 """Of the time, what reading the log of a running program may take."""
 TAIL_BYTES = 256 * 2**10
@@ -68,7 +71,7 @@ class Watch:
         sizes = (_size(self.output), sum(f.read for f in self._files.values()))
         if sizes != self._sizes or not self._changed:
             self._sizes, self._changed = sizes, self.clock()
-        return Trace(self.output.parent, self._curves(), seconds=seconds, changes=dict(self.applied_in(self.live)),
+        return Trace(self.output.parent, self._curves(), seconds=seconds, changes=self._applied(),
                      findings=self._findings, quiet=self.clock() - self._changed)
 
     def end(self, seconds: float, exit_code: int | None, stopped: str, written: Sequence[Path] = (),
@@ -79,7 +82,13 @@ class Watch:
         self._read_log([self.output, *written])
         return Trace(self.output.parent, self._curves(), ended=not stopped, exit_code=exit_code, stopped=stopped,
                      error="" if stopped else last_error(self.output), seconds=seconds, peak_bytes=peak_bytes,
-                     changes=dict(self.applied_in(self.live)), findings=read_folder(self.live).seen_from(self.root))
+                     changes=self._applied(), findings=read_folder(self.live).seen_from(self.root))
+
+    def _applied(self) -> dict[str, Applied]:
+        """What changes did, with files as seen from the root."""
+        home = f"{self.root}/"
+        return {n: replace(a, where=a.where.replace(home, ""), problem=a.problem.replace(home, ""))
+                for n, a in self.applied_in(self.live).items()}
 
     def _curves(self) -> dict[str, Curve]:
         live = {name: Curve(*(np.array(column, dtype=np.float64) for column in zip(*rows, strict=True)))
@@ -120,7 +129,7 @@ class Watch:
                     rows.append((step, _number(value)))
 
     def _read_memory(self, path: Path) -> None:
-        """Memory against the step that was reached when it was looked at; against seconds where none is counted."""
+        """Memory against the step that was reached when it was looked at; NaN where none is counted yet."""
         file = self._files.setdefault(path.name, _File())
         try:
             with path.open("rb") as handle:
@@ -130,11 +139,12 @@ class Watch:
             return
         file.read += len(block)
         *lines, file.rest = (file.rest + block).split(b"\n")
-        steps = [rows[-1][0] for name, rows in self._values.items() if rows and name != f"{LIVE}resident"]
+        steps = [rows[-1][0] for name, rows in self._values.items() if rows and name != RESIDENT]
+        steps = steps or [float(np.nanmax(c.steps)) for c in self._log.values() if np.isfinite(c.steps).any()]
         for line in lines:
-            seconds, _, held = line.partition(b" ")
+            _, _, held = line.partition(b" ")
             if held:
-                self._values.setdefault(f"{LIVE}resident", []).append((max(steps, default=float(seconds)), float(held)))
+                self._values.setdefault(RESIDENT, []).append((max(steps, default=math.nan), float(held)))
 
     def _read_log(self, paths: Sequence[Path]) -> None:
         size = _size(self.output)
@@ -154,11 +164,15 @@ def log_curves(paths: Sequence[Path]) -> dict[str, Curve]:
         run = read_last_run([str(p) for p in paths])
     except (TraindxError, OSError):
         return {}
+    return curves_of(run)
+
+
+def curves_of(run: Run) -> dict[str, Curve]:
+    """The series of a run by their names; of several of one name the longest."""
     found: dict[str, Curve] = {}
-    for series in sorted(run.series, key=len):  # the longest of a name stays
+    for series in sorted(run.series, key=len):
         if len(series):
-            steps = series.step if series.unit == "step" else series.position if series.unit == "epoch" else np.full(
-                len(series), np.nan)
+            steps = np.full(len(series), np.nan) if series.unit == "line" else series.position
             found[str(series)] = Curve(steps, series.values)
     return found
 

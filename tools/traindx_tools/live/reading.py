@@ -37,6 +37,8 @@ class LiveFile:
     """Seconds since the epoch."""
     ended: str | None = None
     """"ok", the error with which it ended, or None where it was killed."""
+    facts: str = ""
+    """What the program is made of and does, in lines; "" where no probe told it."""
     read: tuple[FileRead, ...] = ()
     """The data files that it opened."""
     script: str = ""
@@ -115,6 +117,7 @@ def read_file(path: Path) -> LiveFile | None:
     findings: list[Finding] = []
     last: float | None = None
     ended: str | None = None
+    facts = ""
     read: tuple[FileRead, ...] = ()
     for record in records:
         kind = record.get("kind")
@@ -125,13 +128,15 @@ def read_file(path: Path) -> LiveFile | None:
             findings = [f for f in findings if (f.rule, f.measured.get(str(record.get("key")))) != gone]
         elif kind == "metrics":
             last = _later(last, record.get("step"))
+        elif kind == "facts":
+            facts = str(record.get("text") or "")
         elif kind == "files" and isinstance(record.get("read"), list):
             read = read_from(record["read"])
         elif kind == "end":
             ended = str(record.get("how"))
     return LiveFile(path, _whole(start.get("rank")), str(start.get("mode")), str(start.get("cwd") or ""),
                     tuple(replace(f, source=str(path)) for f in findings),
-                    last, _number(start.get("started")), ended, read, _script(start.get("argv")))
+                    last, _number(start.get("started")), ended, facts, read, _script(start.get("argv")))
 
 
 def _script(argv: object) -> str:

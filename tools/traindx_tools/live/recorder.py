@@ -29,5 +29,8 @@ class Recorder(Protocol):
     def finding(self, finding: Finding) -> None:
         """One finding; a second one of the same rule at the same place is counted, not written again."""
 
+    def facts(self, text: str) -> None:
+        """What the program is made of and does, as a short text; a later one stands in its place."""
+
     def withdraw(self, rule: str, key: str, value: str) -> None:
         """Takes back the findings of a rule that measured this: what came later showed that they were early."""

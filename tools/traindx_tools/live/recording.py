@@ -47,7 +47,7 @@ class FileRecorder:
         self._file: TextIO | None = None
         self._path: Path | None = None
         self._off = self._ended = False
-        self._trace = ""
+        self._trace = self._facts = ""
         self._identity: tuple[int, int] | None = None
         self._size, self._flushed, self._pause = 0, 0.0, FIRST_PAUSE
         self._waiting: list[tuple[int, dict[str, float]]] = []
@@ -104,6 +104,13 @@ class FileRecorder:
         self._write({"kind": "finding", "finding": finding.to_json()})
         self.flush()
         self._summary(None)
+
+    def facts(self, text: str) -> None:
+        """What the program is made of and does, as a short text; a later one stands in its place."""
+        if text and text != self._facts:
+            self._facts = text
+            self.mark("facts", text=text)
+            self._summary(None)
 
     def withdraw(self, rule: str, key: str, value: str) -> None:
         """Takes back the findings of a rule that measured this: a record of it follows theirs in the file."""
@@ -211,7 +218,7 @@ class FileRecorder:
         data = {"traindx": "live-summary", "rank": self.rank, "mode": self._mode, "cwd": _here(), "ended": ended,
                 "first_step": self._first_step, "last_step": self._last_step,
                 "last": {k: _plain(v) for k, v in list(self._last.items())[:200]},
-                "findings": list(self._findings.values())}
+                "facts": self._facts.splitlines(), "findings": list(self._findings.values())}
         try:
             part = self._path.with_suffix(".summary.part")
             part.write_text(json.dumps(data, indent=1), encoding="utf-8")

@@ -57,6 +57,8 @@ class JaxProbe:
 
     name: str = ""
     always_on: bool = False
+    on_request: bool = False
+    """Costs so much time that "all" does not stand for it: it is asked for by its own name."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene

@@ -13,7 +13,7 @@ from traindx_tools.on_jax.probe import JaxProbe, Scene
 
 ROOM = "traindx_tools.on_jax.probes"
 ALWAYS, ALL = "always", "all"
-"""Names that stand for every probe that is always on, and for all of them but those that trace."""
+"""Names that stand for every probe that is always on, and for all but those that trace or are on request."""
 TRACERS = {ORIGIN: "nonfinite-origin"}
 """The probe that runs alone in a mode of its own."""
 
@@ -44,7 +44,8 @@ def chosen(names: Sequence[str], mode: str = "watch") -> list[type[JaxProbe]]:
         return [known[TRACERS[mode]]]
     watching = {k: p for k, p in known.items() if k not in TRACERS.values()}
     wanted = set(names)
-    return [p for k, p in watching.items() if k in wanted or ALL in wanted or (ALWAYS in wanted and p.always_on)]
+    return [p for k, p in watching.items() if k in wanted or (ALL in wanted and not p.on_request)
+            or (ALWAYS in wanted and p.always_on)]
 
 
 def probes_for(scene: Scene, names: Sequence[str], mode: str = "watch") -> list[JaxProbe]:

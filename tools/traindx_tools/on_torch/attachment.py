@@ -2,7 +2,8 @@
 
 Four places are patched, each with a function that calls the original and is transparent to `torch.compile`:
 `nn.Module.__call__` (only the outermost call is a moment), `torch.autograd.backward` (`Tensor.backward` goes through
-it), `DataLoader` iteration and `GradScaler`; optimizers have global hooks of their own. Nothing is patched twice.
+it), `DataLoader` iteration and `GradScaler`; optimizers have global hooks of their own. What happens beside the step
+(losses, files, states, schedules) is told by `calls.py`. Nothing is patched twice.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ from torch.utils.data import dataloader as torch_dataloader
 
 from traindx_tools.live.notice import say
 from traindx_tools.live.session import Session, current_session
+from traindx_tools.on_torch.calls import Calls
 from traindx_tools.on_torch.drawn import Drawn
 from traindx_tools.on_torch.moments import Moments
+from traindx_tools.on_torch.patches import Patches
 from traindx_tools.on_torch.probe import Scene
 from traindx_tools.on_torch.registry import probes_for
 from traindx_tools.on_torch.structure import add_model, add_optimizer, holds_tensors, replicas_of, unwrapped
@@ -68,8 +71,8 @@ class Attachment:
         self._models: dict[int, torch.nn.Module] = {}
         self._scaled: tuple[torch.Tensor, torch.Tensor] | None = None
         self._from_loader = False
+        self._patches = Patches()
         self._drawn = Drawn()
-        self._undo: list[Callable[[], None]] = []
         self._finished = False
         self._thread = moments.thread
         """The one thread that is watched: that of the attachment, or the first one that trains."""
@@ -79,35 +82,25 @@ class Attachment:
 
     def patch(self) -> None:
         """Puts the patches in, once."""
-        if self._undo:
+        if self._patches:
             return
-        self._replace(torch.nn.Module, "__call__", self._module_call)
-        self._replace(torch.autograd, "backward", self._backward)
-        self._replace(torch_dataloader._BaseDataLoaderIter, "__next__", self._next_batch)
-        self._replace(torch_dataloader._BaseDataLoaderIter, "_next_index", self._drawn.next_index)
-        self._replace(torch_dataloader._BaseDataLoaderIter, "_reset", self._drawn.reset)
+        patches = self._patches
+        patches.replace(torch.nn.Module, "__call__", self._module_call)
+        patches.replace(torch.autograd, "backward", self._backward)
+        patches.replace(torch_dataloader._BaseDataLoaderIter, "__next__", self._next_batch)
+        patches.replace(torch_dataloader._BaseDataLoaderIter, "_next_index", self._drawn.next_index)
+        patches.replace(torch_dataloader._BaseDataLoaderIter, "_reset", self._drawn.reset)
         scaler = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler
-        self._replace(scaler, "scale", self._scale)
-        self._replace(scaler, "update", self._update_scaler)
+        patches.replace(scaler, "scale", self._scale)
+        patches.replace(scaler, "update", self._update_scaler)
         for handle in (torch_optimizer.register_optimizer_step_pre_hook(self._before_step),
                        torch_optimizer.register_optimizer_step_post_hook(self._after_step)):
-            self._undo.append(handle.remove)
+            patches.at_end(handle.remove)
+        self._guarded(Calls(self.moments, self._quiet).patch, patches)
 
     def unpatch(self) -> None:
         """Takes the patches out again; what was patched over ours by others stays."""
-        while self._undo:
-            self._undo.pop()()
-
-    def _replace(self, owner: Any, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
-        original = getattr(owner, name)
-        ours = make(original)
-        setattr(owner, name, ours)
-
-        def undo() -> None:
-            if getattr(owner, name) is ours:
-                setattr(owner, name, original)
-
-        self._undo.append(undo)
+        self._patches.undo()
 
     # ---- moments
 

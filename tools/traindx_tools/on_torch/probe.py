@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from traindx_tools.on_torch.measures.cadence import SETTLED, Cadence
+from traindx_tools.program.program import Program
 
 if TYPE_CHECKING:
     import torch
@@ -47,6 +48,8 @@ class Scene:
     sharded: bool = False
     """A wrapper shards gradients: what a process holds of them is a part."""
     options: dict[str, Any] = field(default_factory=dict)
+    program: Program = field(default_factory=lambda: Program("torch"))
+    """Entities and timeline; filled by the probe `program` where that is on."""
     inner: list[Callable[[torch.nn.Module, tuple[Any, ...], dict[str, Any], Any], None]] = field(default_factory=list)
     """What is called with module, arguments and output after each module within an outermost call, and that itself;
     empty most of the time: a probe adds itself in `before_forward` of a step that it samples. Compiled regions are
@@ -117,6 +120,32 @@ class TorchProbe:
 
     def scaler_updated(self, scaler: torch.amp.GradScaler) -> None:
         """A GradScaler ends a step; where it skipped the optimizer's, there was no `before_step`."""
+
+    # ---- beside the step
+
+    def loss_computed(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], value: Any) -> None:
+        """A loss of `torch.nn.functional` has returned."""
+
+    def state_given(self, module: torch.nn.Module, state: Any) -> None:
+        """`state_dict` of a module has returned."""
+
+    def state_loaded(self, kind: str, owner: Any, state: Any, result: Any) -> None:
+        """`load_state_dict` of a "model", "optimizer", "scheduler" or "scaler" has returned."""
+
+    def file_read(self, path: Any, value: Any) -> None:
+        """`torch.load` or `safetensors.torch.load_file` has returned."""
+
+    def file_written(self, path: Any, value: Any) -> None:
+        """`torch.save` or `safetensors.torch.save_file` has returned."""
+
+    def scheduled(self, scheduler: Any) -> None:
+        """A learning-rate scheduler has stepped; the first time by itself, where it is made."""
+
+    def cleared(self, owner: Any) -> None:
+        """`zero_grad` of an optimizer or a module has returned."""
+
+    def clipped(self) -> None:
+        """Gradients have been clipped by `torch.nn.utils`."""
 
     def failed(self, error: BaseException) -> Iterable[Finding]:
         """The program ends with this error: what the probe knows about it."""

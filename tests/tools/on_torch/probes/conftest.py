@@ -13,7 +13,10 @@ class Notes:
     rank = 0
 
     def __init__(self):
-        self.findings, self.numbers = [], []
+        self.findings, self.numbers, self.told = [], [], ""
+
+    def facts(self, text):
+        self.told = text
 
     def metrics(self, step, values):
         self.numbers.append((step, dict(values)))

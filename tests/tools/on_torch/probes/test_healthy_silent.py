@@ -14,7 +14,8 @@ import healthy_trainings  # noqa: E402
 
 from traindx_tools.on_torch.registry import known_probes  # noqa: E402
 
-MINE = ("gradients", "updates", "membership", "batches", "rows", "activations", "accumulation")
+MINE = ("gradients", "updates", "membership", "batches", "rows", "activations", "accumulation", "losses", "state",
+        "program", "captured-call", "course")
 
 
 def probes():

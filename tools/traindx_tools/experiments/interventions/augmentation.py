@@ -10,16 +10,16 @@ INTERVENTIONS = (
     Intervention(
         "no-augmentation", "random transforms are left out",
         changes="Before the first iteration of a DataLoader, transforms that its data set keeps (`transform`, "
-                "`transforms`, `augment`, ..., also those inside a composition and of wrapped data sets) are applied six "
-                "times to the first samples. Those that give different results and return what they get in kind and "
-                "shape are left out from then on.",
+                "`transforms`, `augment`, ..., also those inside a composition and of wrapped data sets) are applied "
+                "six times to the first samples. Those that give different results and return what they get in kind "
+                "and shape are left out from then on.",
         keeps="Transforms without chance, the order of samples. Random numbers drawn for the look are put back; what "
               "the transforms no longer draw makes later draws others.",
-        shows="Where the training now learns, augmentation was too strong, hit the labels' meaning, or was applied where "
-              "it should not be.",
-        cannot_tell="Which of the transforms. One that changes the shape (a random crop) cannot be left out, and chance "
-                    "in `__getitem__` itself is not a transform: both are said, and `augmentation-fixed` does more. The "
-                    "first samples are read once more, in the main process.",
+        shows="Where the training now learns, augmentation was too strong, hit the labels' meaning, or was applied "
+              "where it should not be.",
+        cannot_tell="Which of the transforms. One that changes the shape (a random crop) cannot be left out, and "
+                    "chance in `__getitem__` itself is not a transform: both are said, and `augmentation-fixed` does "
+                    "more. The first samples are read once more, in the main process.",
         horizon=50, live={"torch": f"{_LIVE}:NoAugmentation"}),
     Intervention(
         "augmentation-fixed", "each sample is made with the same random numbers whenever it is read",

@@ -56,12 +56,12 @@ INTERVENTIONS = (
               "jax": f"{_JAX}.configuration:Deterministic"}),
     Intervention(
         "stop-at-nan", "the first NaN is an error",
-        changes="Anomaly mode of torch: a backward pass that makes a NaN raises, and names the forward operation. In JAX "
-                "`jax_debug_nans`.",
+        changes="Anomaly mode of torch: a backward pass that makes a NaN raises, and names the forward operation. In "
+                "JAX `jax_debug_nans`.",
         keeps="All values up to there.",
         shows="The operation that makes the first NaN; a run that goes through has none in its backward passes.",
-        cannot_tell="NaN in a forward pass that no gradient meets (torch). NaN that a program makes on purpose and masks "
-                    "afterwards is an error too.",
+        cannot_tell="NaN in a forward pass that no gradient meets (torch). NaN that a program makes on purpose and "
+                    "masks afterwards is an error too.",
         frameworks=(TORCH, JAX), horizon=1,
         live={"torch": f"{_LIVE}:StopAtNan", "jax": f"{_JAX}.configuration:StopAtNan"}),
     Intervention(

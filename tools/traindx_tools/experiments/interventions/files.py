@@ -142,12 +142,12 @@ INTERVENTIONS = (
         preparation=_files_alone),
     Intervention(
         "rows-left-out", "rows of a data file are left out",
-        changes="In the copy the file (CSV, TSV, JSON lines, JSON, text, npy, npz, Parquet; also gzip) has no rows `from` "
-                "to `to`.",
+        changes="In the copy the file (CSV, TSV, JSON lines, JSON, text, npy, npz, Parquet; also gzip) has no rows "
+                "`from` to `to`.",
         keeps="The other rows in their order and form; the header; arrays of an npz with another number of rows.",
         shows="Where the symptom goes, it comes from these rows; halving the range finds them.",
-        cannot_tell="What is wrong in them. Files that go with it row by row (labels apart) need the same change: give a "
-                    "pattern that matches both.",
+        cannot_tell="What is wrong in them. Files that go with it row by row (labels apart) need the same change: give "
+                    "a pattern that matches both.",
         holds=BEFORE, frameworks=(ANY,), horizon=30, options=_ROWS, preparation=_rows),
     Intervention(
         "rows-alone", "rows of a data file are the only ones",
@@ -171,8 +171,8 @@ INTERVENTIONS = (
         changes="The copy holds `file` at `place`.",
         keeps="Program, command and all other files.",
         shows="Where the symptom comes or goes with the checkpoint, it carries it.",
-        cannot_tell="Which tensor: `traindx weights A B` compares them. A program that does not load from `place` runs as "
-                    "before.",
+        cannot_tell="Which tensor: `traindx weights A B` compares them. A program that does not load from `place` runs "
+                    "as before.",
         holds=BEFORE, frameworks=(ANY,), horizon=20,
         options=(Setting("file", "the checkpoint of the other run", required=True),
                  Setting("place", "path in the workspace from which this run loads", required=True)),

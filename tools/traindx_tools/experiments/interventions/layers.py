@@ -9,8 +9,8 @@ _LIVE = "traindx_tools.experiments.live.on_torch.layers"
 INTERVENTIONS = (
     Intervention(
         "no-dropout", "nothing is dropped",
-        changes="Dropout of `torch.nn.functional` (and of every layer that uses it), of attention and between the layers "
-                "of an RNN is off; in JAX that of flax (linen, nnx) and equinox.",
+        changes="Dropout of `torch.nn.functional` (and of every layer that uses it), of attention and between the "
+                "layers of an RNN is off; in JAX that of flax (linen, nnx) and equinox.",
         keeps="The mode of the model. Dropout draws no random numbers then, so that later draws are others.",
         shows="Where training now fits, dropout was too strong, was on where it should not be, or dropped what must "
               "stay (ids, masks, targets).",
@@ -22,15 +22,16 @@ INTERVENTIONS = (
         "batch-statistics", "BatchNorm in eval mode normalises by the batch",
         changes="BatchNorm layers that run in eval mode take mean and variance of the batch before them.",
         keeps="Their running statistics: read by nobody, written by nobody; training passes; dropout's mode.",
-        shows="Where the evaluation becomes as good as the training, the running statistics are wrong: too few updates, "
-              "a momentum misread, small or mixed batches, statistics of other data.",
+        shows="Where the evaluation becomes as good as the training, the running statistics are wrong: too few "
+              "updates, a momentum misread, small or mixed batches, statistics of other data.",
         cannot_tell="Why they are wrong. Small evaluation batches have noisy statistics of their own.",
         horizon=50, live={"torch": f"{_LIVE}:BatchStatistics"}),
     Intervention(
         "running-statistics", "BatchNorm in training normalises by its running statistics",
         changes="BatchNorm layers in training mode take their running mean and variance, and do not update them.",
         keeps="Affine weights are still trained; all else.",
-        shows="Where an instability goes, it came from the statistics of single batches: too small, or of several kinds.",
+        shows="Where an instability goes, it came from the statistics of single batches: too small, or of several "
+              "kinds.",
         cannot_tell="From fresh weights the running statistics are 0 and 1, which is no normalisation: of use from a "
                     "checkpoint on.",
         horizon=50, live={"torch": f"{_LIVE}:RunningStatistics"}),
@@ -38,8 +39,8 @@ INTERVENTIONS = (
         "eval-mode", "training passes run in eval mode",
         changes="For the length of each training pass every module is in eval mode: no dropout, running statistics.",
         keeps="Gradients; the mode that the program set is back after each pass.",
-        shows="Where the symptom goes, it lies in what differs between the modes; `no-dropout` and `running-statistics` "
-              "tell which.",
+        shows="Where the symptom goes, it lies in what differs between the modes; `no-dropout` and "
+              "`running-statistics` tell which.",
         cannot_tell="Which layer. Running statistics are not updated meanwhile.",
         horizon=50, live={"torch": f"{_LIVE}:EvalMode"}),
     Intervention(

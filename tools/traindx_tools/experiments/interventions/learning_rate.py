@@ -10,15 +10,15 @@ _JAX = "traindx_tools.experiments.live.on_jax.updates"
 INTERVENTIONS = (
     Intervention(
         "learning-rate", "each step with so many times its learning rate",
-        changes="Each optimizer step is made with `times` the rate that program and schedule set for each group. In JAX "
-                "`optax.apply_updates` (and that of equinox) adds `times` the updates.",
+        changes="Each optimizer step is made with `times` the rate that program and schedule set for each group. In "
+                "JAX `optax.apply_updates` (and that of equinox) adds `times` the updates.",
         keeps="The schedule and what it holds between steps: nothing is scaled twice, and logged rates are the "
               "program's own. Data, seeds, betas, and decay coefficients (a decay that is multiplied by the rate, as "
               "AdamW's, is scaled with it).",
         shows="Where a divergence goes at 0.1, steps were too large for this loss: the rate itself, or what makes "
               "gradients too large. Where a flat curve moves at 10, steps were too small.",
-        cannot_tell="Whether the rate is wrong or the gradients are: a loss that is summed instead of averaged is cured "
-                    "by a smaller rate as well. Weights that no torch optimizer moves are not reached.",
+        cannot_tell="Whether the rate is wrong or the gradients are: a loss that is summed instead of averaged is "
+                    "cured by a smaller rate as well. Weights that no torch optimizer moves are not reached.",
         frameworks=(TORCH, JAX), horizon=30,
         options=(Setting("times", "the factor", NUMBER, 0.1, least=0.0, most=1e6),),
         live={"torch": f"{_LIVE}:LearningRate", "jax": f"{_JAX}:LearningRate"}),

@@ -12,16 +12,16 @@ INTERVENTIONS = (
         "no-workers", "batches are made in the training's own process",
         changes="Every DataLoader is made with `num_workers=0`.",
         keeps="Order and contents of batches, but for random numbers drawn in workers.",
-        shows="Where a hang, a leak, doubled data or equal augmentations go, the workers did it: handles shared by fork, "
-              "an iterable data set that each worker reads whole, seeds alike in all.",
+        shows="Where a hang, a leak, doubled data or equal augmentations go, the workers did it: handles shared by "
+              "fork, an iterable data set that each worker reads whole, seeds alike in all.",
         cannot_tell="Which of these; `one-worker` tells a fault of several from one of any.",
         horizon=20, live={"torch": f"{_WORKERS}:NoWorkers"}),
     Intervention(
         "one-worker", "batches are made by one worker",
         changes="Every DataLoader is made with `num_workers=1`.",
         keeps="All else of the loader.",
-        shows="Where the symptom goes with one worker and not with none needed, it needs several: data read twice, seeds "
-              "alike, a race for one file.",
+        shows="Where the symptom goes with one worker and not with none needed, it needs several: data read twice, "
+              "seeds alike, a race for one file.",
         cannot_tell="Where the loader had none before, a worker is new to it.",
         horizon=20, live={"torch": f"{_WORKERS}:OneWorker"}),
     Intervention(
@@ -42,8 +42,8 @@ INTERVENTIONS = (
         horizon=50, live={"torch": f"{_SAMPLERS}:NoShuffle"}),
     Intervention(
         "shuffle", "samples come in a random order",
-        changes="The sequential sampler of the training's DataLoaders becomes a random one with a generator of its own, "
-                "seeded by `seed`; a distributed one shuffles anew in each epoch.",
+        changes="The sequential sampler of the training's DataLoaders becomes a random one with a generator of its "
+                "own, seeded by `seed`; a distributed one shuffles anew in each epoch.",
         keeps="Samples, batch sizes, the training's own random numbers; evaluations.",
         shows="Where a sawtooth within each epoch goes, or a metric that sank with each class, the data was sorted.",
         cannot_tell="Where order carries meaning (recurrent state over batches, curricula), shuffling breaks it.",

@@ -42,8 +42,8 @@ INTERVENTIONS = (
                 "optimizer steps and clears first. Under DDP gradients are synchronised in every pass.",
         keeps="The loss as the program scales it: usually divided by the number of accumulated batches, so that SGD's "
               "steps are smaller. Clipping applies to the program's own steps alone.",
-        shows="Where the symptom goes, the accumulation did it: gradients summed instead of averaged, a last window cut "
-              "short, batch statistics of small parts, a schedule that counts other steps.",
+        shows="Where the symptom goes, the accumulation did it: gradients summed instead of averaged, a last window "
+              "cut short, batch statistics of small parts, a schedule that counts other steps.",
         cannot_tell="Which of these. With several optimizers, a loss scaler or a closure it cannot be done from "
                     "outside; `set:KEY=1` of the program's own option is then the way.",
         horizon=30, live={"torch": f"{_ROOM}.gradients:NoAccumulation"}),

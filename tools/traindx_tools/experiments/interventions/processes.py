@@ -76,13 +76,13 @@ def _alone() -> dict[str, str]:
 INTERVENTIONS = (
     Intervention(
         "single-process", "one process instead of several",
-        changes="The launcher (torchrun, `-m torch.distributed.run`, accelerate, deepspeed, mpirun, srun) is taken out of "
-                "the command; the script is started alone, as rank 0 of 1.",
+        changes="The launcher (torchrun, `-m torch.distributed.run`, accelerate, deepspeed, mpirun, srun) is taken out "
+                "of the command; the script is started alone, as rank 0 of 1.",
         keeps="The script and its arguments.",
         shows="Where a hang, a divergence or a difference goes, it needs several ranks: a collective that one of them "
               "misses, gradients that are not averaged, data that all read alike, a rate that is scaled by their "
               "number.",
-        cannot_tell="Which of these. The global batch is smaller, and so is what depends on it. Settings of the launcher "
-                    "(mixed precision of accelerate, DeepSpeed's file) are gone with it.",
+        cannot_tell="Which of these. The global batch is smaller, and so is what depends on it. Settings of the "
+                    "launcher (mixed precision of accelerate, DeepSpeed's file) are gone with it.",
         holds=BEFORE, frameworks=(ANY,), horizon=30, preparation=_single),
 )

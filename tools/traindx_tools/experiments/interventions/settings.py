@@ -53,10 +53,11 @@ INTERVENTIONS = (
         changes="The key is set where it is really read: the option of the command line where the program has one "
                 "(argparse, click, typer, fire, tyro, dataclass parsers, Hydra, OmegaConf, LightningCLI), else the one "
                 "key of the YAML, JSON or TOML file that the run reads, else the default in its source.",
-        keeps="Everything else, also comments and formatting of an edited file. `FILE:key` means the place of that file.",
+        keeps="Everything else, also comments and formatting of an edited file. `FILE:key` means the place of that "
+              "file.",
         shows="That this setting does it.",
-        cannot_tell="Whether the program overwrites the value later. Several places of one kind are an error that names "
-                    "them.",
+        cannot_tell="Whether the program overwrites the value later. Several places of one kind are an error that "
+                    "names them.",
         holds=BEFORE, frameworks=(ANY,), horizon=30, free=True, preparation=_set),
     Intervention(
         "env", "a variable of the environment",

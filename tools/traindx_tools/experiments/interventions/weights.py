@@ -11,10 +11,10 @@ _MODULE = Setting("module", "path of the modules, with wildcards (`encoder.*`, `
 INTERVENTIONS = (
     Intervention(
         "frozen", "modules keep their weights",
-        changes="The gradients of the parameters that match are dropped after each backward pass, so that no step moves "
-                "or decays them.",
-        keeps="`requires_grad`, so that data-parallel wrappers go on; gradients still flow through the modules. Running "
-              "statistics of BatchNorm go on as well.",
+        changes="The gradients of the parameters that match are dropped after each backward pass, so that no step "
+                "moves or decays them.",
+        keeps="`requires_grad`, so that data-parallel wrappers go on; gradients still flow through the modules. "
+              "Running statistics of BatchNorm go on as well.",
         shows="Where the symptom goes, it needs these weights to move: forgetting of a pretrained part, a diverging "
               "head, an embedding that collapses.",
         cannot_tell="Whether their gradients or their rate are wrong. A clip of the norm no longer counts them.",
@@ -30,11 +30,11 @@ INTERVENTIONS = (
         horizon=50, options=(_MODULE,), live={"torch": f"{_LIVE}:Thawed"}),
     Intervention(
         "reinitialised", "modules start from fresh weights",
-        changes="Before the first call the parameters that match are set by `reset_parameters()` of their modules, or by "
-                "`_init_weights()` of the model, from the seed `seed`, alike on each rank.",
+        changes="Before the first call the parameters that match are set by `reset_parameters()` of their modules, or "
+                "by `_init_weights()` of the model, from the seed `seed`, alike on each rank.",
         keeps="All other weights, and the training's own draws of random numbers.",
-        shows="Where the symptom goes, it lay in the values that these weights began with: a damaged checkpoint, a wrong "
-              "initialisation, a layer loaded into the wrong place.",
+        shows="Where the symptom goes, it lay in the values that these weights began with: a damaged checkpoint, a "
+              "wrong initialisation, a layer loaded into the wrong place.",
         cannot_tell="What was wrong with them. A checkpoint that is loaded after the first call overwrites it.",
         horizon=50, options=(_MODULE, Setting("seed", "of the values", INTEGER, 0, least=0, most=2**31 - 1)),
         live={"torch": f"{_LIVE}:Reinitialised"}),

@@ -6,6 +6,7 @@ So the instruments see the run as it is with the change.
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Sequence
 
 from traindx_tools.experiments.change import Change
@@ -20,6 +21,7 @@ PYTHON = "python"
 
 _books: dict[str, Ledger] = {}
 _parts: list[Intervening] = []
+_steps = [0]
 
 
 def changes_of(session: Session) -> tuple[Change, ...]:
@@ -54,10 +56,10 @@ def detach() -> None:
     while _parts:
         _parts.pop().detach()
     _books.clear()
-    for name in ("traindx_tools.experiments.live.on_torch.stage",):
-        module = importlib.import_module(name) if name in importlib.sys.modules else None  # type: ignore[attr-defined]
-        if module is not None:
-            module.close()
+    _steps[0] = 0
+    stage = sys.modules.get("traindx_tools.experiments.live.on_torch.stage")
+    if stage is not None:
+        stage.close()
 
 
 def books() -> Sequence[Ledger]:
@@ -83,9 +85,6 @@ def _book(change: Change, session: Session) -> Ledger:
             session.at_end.append(lambda: _ended(session))
         _books[key] = Ledger(key, session)
     return _books[key]
-
-
-_steps = [0]
 
 
 def _stepped() -> None:

@@ -49,7 +49,7 @@ def mapped(change: Callable[[Any], Any], value: Any) -> Any:
 def element_of(batch: Any, element: str | None, labels: bool) -> str:
     """The path of the part that is meant: `element` as told (`1`, `labels`, `0.image`), or the usual place.
 
-    Without being told, labels are the last of a tuple of two and more, inputs its first; of a mapping the one usual key.
+    Without being told, labels are the last of a tuple of two and more, inputs its first; of a mapping the usual key.
     Raises NoElement.
     """
     if element is not None:

@@ -20,7 +20,7 @@ _STANDARD = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"
 class Ledger:
     """The book of one change. It is written at powers of two, after the first steps, and at the end.
 
-    A process that never trains (a launcher, a worker of a DataLoader) writes nothing: `awake` comes with its first step.
+    A process that never trains (a launcher, a worker of a DataLoader) writes nothing: `awake` comes with a first step.
     """
 
     def __init__(self, change: str, session: Session) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from traindx_tools.finding import Finding
+from traindx_tools.knowledge.contracts import torch_losses
 from traindx_tools.live.batch_file import write_batch
 from traindx_tools.live.notice import say
 from traindx_tools.on_torch.measures.batch import (
@@ -26,6 +27,7 @@ from traindx_tools.on_torch.measures.late import Late
 from traindx_tools.on_torch.measures.loss_graph import Target, broadcast_of, targets
 from traindx_tools.on_torch.measures.once import Once
 from traindx_tools.on_torch.measures.out_of_range import held_on_the_cpu, labels_of, lookup_of
+from traindx_tools.on_torch.nonfinite.places import Place, here
 from traindx_tools.on_torch.probe import Scene, TorchProbe
 from traindx_tools.on_torch.rules import (
     t701_index_beyond_table,
@@ -80,6 +82,8 @@ class BatchProbe(TorchProbe):
         self._keys: set[int] = set()
         self._last_key: int | None = None
         self._broadcast: Broadcast | None = None
+        self._stretched: Place | None = None
+        """The line of the last loss whose prediction and target differ in shape."""
 
     def next_look(self) -> int:
         """The next measured step."""
@@ -127,6 +131,12 @@ class BatchProbe(TorchProbe):
         first = next((t for _, t in named_tensors(output)), None)
         if first is not None and first.ndim >= 2 and (not self._outputs or self._outputs[-1] != tuple(first.shape)):
             self._outputs.append(tuple(first.shape))
+
+    def loss_computed(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], value: Any) -> None:
+        """Where a prediction and a target of different shapes meet."""
+        shapes = [a.shape for a in args[:2] if isinstance(a, torch.Tensor)]
+        if len(shapes) == 2 and shapes[0] != shapes[1] and torch_losses()[name].same_shape:
+            self._stretched = here()
 
     def before_backward(self, loss: torch.Tensor) -> None:
         """Labels and targets, from the graph of the loss."""
@@ -213,7 +223,9 @@ class BatchProbe(TorchProbe):
         found = broadcast_of(loss, self._rows_of_input)
         if found is not None:
             before = self._broadcast
-            self._broadcast = Broadcast(*found, steps=1 + (before.steps if before else 0),
+            place = self._stretched if found[0] == "loss" else None
+            self._broadcast = Broadcast(*found, file=place.file if place else None, line=place.line if place else None,
+                                        steps=1 + (before.steps if before else 0),
                                         step=before.step if before else self.scene.step + 1,
                                         rank=self.scene.recorder.rank)
 

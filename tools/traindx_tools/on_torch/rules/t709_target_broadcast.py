@@ -37,15 +37,19 @@ class Broadcast:
     steps: int
     step: int
     rank: int = 0
+    file: str | None = None
+    line: int | None = None
+    """Where the loss was called, where that is known."""
 
 
 def check(seen: Broadcast | None) -> Iterator[Finding]:
     """One finding, if there was one in at least two measured steps."""
     if seen is None or seen.steps < 2:
         return
+    where = Location(file=seen.file, line=seen.line, step=float(seen.step), rank=seen.rank)
     yield RULE.finding(
         f"a prediction of shape {list(seen.prediction)} is compared with a target over {list(seen.result)}: each "
-        f"prediction meets every target ({seen.steps} measured steps)", Location(step=float(seen.step), rank=seen.rank),
-        SOURCE, bearing=Bearing.CAUSE if seen.kind == "loss" else Bearing.SIGN,
+        f"prediction meets every target ({seen.steps} measured steps)", where, SOURCE,
+        bearing=Bearing.CAUSE if seen.kind == "loss" else Bearing.SIGN,
         severity=Severity.CRITICAL if seen.kind == "loss" else Severity.HIGH,
         measured={"kind": seen.kind, "prediction": str(list(seen.prediction)), "result": str(list(seen.result))})

@@ -25,7 +25,8 @@ RULE = Rule(
 )
 
 
-def check(others: Mapping[int, float], samples: int, sample: int, source: str) -> Iterator[Finding]:
+def check(others: Mapping[int, float], samples: int, sample: int, source: str,
+          module: str = "(model)") -> Iterator[Finding]:
     """`others`: the largest gradient by other sample; key -1 where only a change of the output was seen."""
     if not others:
         return
@@ -35,5 +36,5 @@ def check(others: Mapping[int, float], samples: int, sample: int, source: str) -
         index, largest = max(others.items(), key=lambda item: item[1])
         what = (f"has a gradient with respect to {len(others)} of the other {samples - 1} samples (largest "
                 f"{largest:.3g}, sample {index})")
-    yield RULE.finding(f"the output of sample {sample} {what}", Location(module="(model)"), source,
+    yield RULE.finding(f"the output of sample {sample} {what}", Location(module=module), source,
                        bearing=Bearing.CAUSE, measured={"samples": len(others), "largest": max(others.values())})

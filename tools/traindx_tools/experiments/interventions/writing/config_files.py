@@ -5,11 +5,17 @@ from __future__ import annotations
 import copy
 import json
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from traindx_tools.errors import BadUsage, MissingExtra
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 SUFFIXES = (".yaml", ".yml", ".json", ".toml")
 Path_ = tuple[str, ...]
@@ -21,7 +27,7 @@ def parsed(name: str, text: str) -> Any:
         if name.endswith(".json"):
             return json.loads(text)
         if name.endswith(".toml"):
-            return _toml().loads(text)
+            return tomllib.loads(text)
         return _yaml().safe_load(text)
     except (BadUsage, MissingExtra):
         raise
@@ -59,8 +65,8 @@ def with_value(name: str, text: str, path: Path_, value: Any) -> str:
         if name.endswith(".json"):
             indent = re.search(r"\n([ \t]+)", text)
             return json.dumps(expected, indent=indent.group(1) if indent else None) + ("\n" * text.endswith("\n"))
-        raise BadUsage(f"{'.'.join(path)} of {name} cannot be replaced in place: it is written over several lines or in "
-                       "a form that is not known. Give a changed copy by patch:file=DIFF.")
+        raise BadUsage(f"{'.'.join(path)} of {name} cannot be replaced in place: it is written over several lines or "
+                       "in a form that is not known. Give a changed copy by patch:file=DIFF.")
     return after
 
 
@@ -154,17 +160,6 @@ def _yaml() -> Any:
     except ImportError as error:
         raise MissingExtra("changing a YAML or JSON file", "pyyaml", "yaml") from error
     return yaml
-
-
-def _toml() -> Any:
-    try:
-        import tomllib
-    except ImportError:  # Python 3.10
-        try:
-            import tomli as tomllib  # type: ignore[no-redef]
-        except ImportError as error:
-            raise MissingExtra("changing a TOML file", "tomli", "toml") from error
-    return tomllib
 
 
 def is_config(path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""Settings that stand in the source itself: fields of dataclasses, constants, entries of dictionaries; edited in place."""
+"""Settings that stand in the source itself: fields of dataclasses, constants, entries of dictionaries."""
 
 from __future__ import annotations
 

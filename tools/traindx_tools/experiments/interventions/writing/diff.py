@@ -49,21 +49,21 @@ def _files(diff: str) -> Iterator[tuple[str, str, list[_Hunk]]]:
         hunks: list[_Hunk] = []
         while at < len(lines) and (head := _HUNK.match(lines[at])):
             hunk = _Hunk(int(head.group(1)))
-            left, right = int(head.group(2) or 1), int(head.group(4) or 1)
+            left, right, before = int(head.group(2) or 1), int(head.group(4) or 1), " "
             at += 1
             while at < len(lines) and (left > 0 or right > 0 or lines[at].startswith("\\")):
                 line = lines[at]
                 at += 1
                 if line.startswith("\\"):  # no newline at the end of the file
-                    for side in (hunk.old, hunk.new):
-                        if (side and line_before in "- +" and (side is hunk.new) != (line_before == "-")) or (side and line_before == " "):
+                    for side, signs in ((hunk.old, " -"), (hunk.new, " +")):
+                        if side and before in signs:
                             side[-1] = side[-1].rstrip("\n")
                     continue
-                line_before = line[:1] if line[:1] in " -+" else " "
-                if line_before in " -":
+                before = line[:1] if line[:1] in " -+" else " "
+                if before in " -":
                     hunk.old.append(line[1:] if line[:1] in " -" else line)
                     left -= 1
-                if line_before in " +":
+                if before in " +":
                     hunk.new.append(line[1:] if line[:1] in " +" else line)
                     right -= 1
             hunks.append(hunk)

@@ -85,7 +85,8 @@ def _declared(call: ast.Call, click: bool) -> Iterator[OptionOfProgram]:
         kind = "values"
     if click:
         if "/" in long[0]:
-            long, kind = [long[0].split("/")[0]], "both"
+            flags = [f.split("/")[0].strip() for f in flags]
+            long, kind = [long[0].split("/")[0].strip()], "both"
         elif _text(told.get("is_flag")) == "True":
             kind = "on"
     dest = _text(told.get("dest"))

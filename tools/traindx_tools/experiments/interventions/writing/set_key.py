@@ -42,8 +42,8 @@ def prepare_set(key: str, value: Option, command: str, workspace: Path) -> Prepa
     program = Program(command, workspace)
     file, _, inner = key.rpartition(":")
     if file:
-        return _only(key, [s for s in (*_in_config(program, inner, value, (file,)),
-                                       *_in_source(program, inner, value, file))], program)
+        return _only(key, [*_in_config(program, inner, value, (file,)),
+                           *_in_source(program, inner, value, file)], program)
     for look in (_on_command_line, _in_configs, _in_sources):
         spots = list(look(program, key, value))
         if spots:
@@ -107,7 +107,7 @@ def _already(call: CallText, key: str, value: Option) -> str | None:
     wanted, words = normalised(key), call.words[call.script_at + 1:]
     found: str | None = None
     for at, word in enumerate(words):
-        name, equals, old = word.text.partition("=")
+        name, equals, _ = word.text.partition("=")
         dashed = name.startswith("-") and not re.fullmatch(r"-[\d.].*", name)
         if equals and normalised(name.lstrip("+~")) == wanted:  # --lr=1, lr=1, +lr=1
             found = spliced(call.text, word.start, word.end, f"{name}={shlex.quote(_text(value))}")
@@ -169,7 +169,8 @@ def _hydra_key(program: Program, key: str) -> str | None:
                     wanted.add(".".join((*group, *found)))
             inside = key.split(".")
             if group and tuple(inside[:len(group)]) == group:
-                wanted.update(".".join((*group, *p)) for p in config_files.matching(data, ".".join(inside[len(group):])))
+                rest = ".".join(inside[len(group):])
+                wanted.update(".".join((*group, *p)) for p in config_files.matching(data, rest))
         if (folder / key.replace(".", "/")).is_dir():
             wanted.add(key.replace(".", "/"))
     if len(wanted) > 1 and key not in wanted:

@@ -104,7 +104,8 @@ class _Step:
         self._outputs = []
         if not any(fed) and not any(gradients):
             return
-        new = [i for i, x in enumerate(leaves) if not fed[i] and not gradients[i] and x is not first[i] and _is_batch(x)]
+        new = [i for i, x in enumerate(leaves)
+               if not fed[i] and not gradients[i] and x is not first[i] and _is_batch(x)]
         unclear = [i for i in new if not _on_host(leaves[i]) and _form(leaves[i]) in made]
         if unclear:
             self._owner.ledger.cannot("an argument of the step has the shape of an output: whether it is a batch or a "

@@ -8,6 +8,12 @@ from typing import Any
 from traindx_tools.experiments.live.intervening import Intervening
 
 
+def _config() -> Any:
+    import jax
+
+    return jax.config
+
+
 class _Setting(Intervening):
     """One setting at one value for the whole run."""
 
@@ -15,20 +21,17 @@ class _Setting(Intervening):
     value: Any = True
 
     def attach(self) -> None:
-        import jax
-
-        before = getattr(jax.config, self.name)
+        config = _config()
+        before = getattr(config, self.name)
         if before == self.value:
             self.ledger.nowhere.append(f"{self.name} is {self.value} already")
             return
-        jax.config.update(self.name, self.value)
-        self.patches.later(lambda: jax.config.update(self.name, before))
+        config.update(self.name, self.value)
+        self.patches.later(lambda: config.update(self.name, before))
         self.ledger.held(self.name)
 
     def finish(self) -> None:
-        import jax
-
-        now = getattr(jax.config, self.name)
+        now = getattr(_config(), self.name)
         if now != self.value:
             self.ledger.cannot(f"the program set {self.name} to {now} itself")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -93,7 +94,7 @@ class NoClipping(OnPackage):
     """Transformations that clip gradients hand them on."""
 
     def imported(self) -> None:
-        import optax  # type: ignore[import-not-found, unused-ignore]
+        optax: Any = sys.modules["optax"]
 
         def make(original: Callable[..., Any]) -> Callable[..., Any]:
             def unclipped(*args: Any, **kwargs: Any) -> Any:
@@ -127,8 +128,7 @@ class AnotherOptimizer(OnPackage):
     """The factories make one algorithm, at the rate that they are given."""
 
     def imported(self) -> None:
-        import optax
-
+        optax: Any = sys.modules["optax"]
         name = str(self.option("name"))
         target = getattr(optax, "sgd" if name == "momentum" else name)
         self._momentum = {"momentum": 0.9} if name == "momentum" else {}

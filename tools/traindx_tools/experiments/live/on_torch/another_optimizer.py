@@ -30,7 +30,8 @@ class AnotherOptimizer(OnTorch):
         if type(optimizer) is kind and all(optimizer.defaults.get(k) == v for k, v in more.items()):
             self.ledger.nowhere.append(f"the program's optimizer is {self.option('name')} already")
             return
-        original, shadows = optimizer.step, []
+        original: Any = optimizer.step
+        shadows: list[torch.optim.Optimizer] = []
         times = self.option("times", 1.0)
 
         def step(self_: Any, closure: Any = None) -> Any:

@@ -216,7 +216,7 @@ def _form(value: Any) -> Any:
 def same(one: Any, other: Any) -> bool:
     """Whether two samples are equal in every bit. What cannot be compared counts as equal."""
     if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
-        return one.shape == other.shape and one.dtype == other.dtype and bool(torch.equal(one, other) or _nans(one, other))
+        return one.shape == other.shape and one.dtype == other.dtype and (torch.equal(one, other) or _nans(one, other))
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
         return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
     if isinstance(one, (tuple, list)) and isinstance(other, (tuple, list)):

@@ -83,8 +83,12 @@ class StopAtNan(OnTorch):
 
     def attach(self) -> None:
         torch.autograd.set_detect_anomaly(True)
-        self.patches.later(lambda: torch.autograd.set_detect_anomaly(False))
+        self.patches.later(_no_anomaly)
         self.listen("before_backward", lambda _: self.ledger.held("backward passes"))
+
+
+def _no_anomaly() -> None:
+    torch.autograd.set_detect_anomaly(False)
 
 
 class FullProducts(OnTorch):

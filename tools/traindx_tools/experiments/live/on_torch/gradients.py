@@ -28,7 +28,7 @@ class NoClipping(OnTorch):
 
     def _norm(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def clip_grad_norm_(parameters: Any, max_norm: float, norm_type: float = 2.0,
-                            error_if_nonfinite: bool = False, foreach: bool | None = None) -> torch.Tensor:
+                            error_if_nonfinite: bool = False, foreach: bool | None = None) -> Any:
             here = [parameters] if isinstance(parameters, torch.Tensor) else list(parameters)
             norm = self.guarded(_total_norm, here, float(norm_type))
             if norm is None:
@@ -44,8 +44,9 @@ class NoClipping(OnTorch):
     def _value(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def unclipped(*args: Any, **kwargs: Any) -> None:
             if self.ledger.off:
-                return original(*args, **kwargs)
-            return self.ledger.held()
+                original(*args, **kwargs)
+            else:
+                self.ledger.held()
 
         return unclipped
 
@@ -71,7 +72,8 @@ def _total_norm(parameters: list[torch.Tensor], norm_type: float) -> torch.Tenso
         return torch.tensor(0.0)
     first = gradients[0].device
     norms = [torch.linalg.vector_norm(g, norm_type).to(first) for g in gradients]
-    return torch.linalg.vector_norm(torch.stack(norms), norm_type)
+    total: torch.Tensor = torch.linalg.vector_norm(torch.stack(norms), norm_type)
+    return total
 
 
 class ClearGradients(OnTorch):

@@ -147,7 +147,8 @@ class _Mode(OnTorch):
     def _enter(self, module: torch.nn.Module, args: Any, kwargs: Any) -> None:
         if self.stage.training() is not self.training:
             return
-        others = [m for _, m in modules_of(module) if m.training is not self.to and not (self.to and _keeps_statistics(m))]
+        others = [m for _, m in modules_of(module)
+                  if m.training is not self.to and not (self.to and _keeps_statistics(m))]
         for one in others:
             one.training = self.to
             self._before.append(one)

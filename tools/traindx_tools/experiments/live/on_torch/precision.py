@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +10,7 @@ from torch.overrides import TorchFunctionMode
 
 from traindx_tools.experiments.live.batch_elements import mapped
 from traindx_tools.experiments.live.on_torch.stage import OnTorch
+from traindx_tools.on_torch.structure import replicas_of
 
 _HALF, _BFLOAT, _SINGLE, _DOUBLE = torch.float16, torch.bfloat16, torch.float32, torch.float64
 _NARROWING = {torch.Tensor.half, torch.Tensor.bfloat16}
@@ -46,11 +46,15 @@ class OneType(NoAutocast):
     def attach(self) -> None:
         super().attach()
         self.ledger.nowhere[:] = [f"nothing of a type below {self.to} was asked for"]
-        self._mode = _Types(self)
-        self._mode.__enter__()
-        self.patches.later(lambda: self._mode.__exit__(None, None, None))
-        if torch.get_default_dtype() in self.below:
+        self._known: set[int] = set()
+        """Outermost modules that were widened."""
+        mode: Any = _Types(self)
+        mode.__enter__()
+        self.patches.later(lambda: mode.__exit__(None, None, None))
+        default = torch.get_default_dtype()
+        if default in self.below:
             torch.set_default_dtype(self.to)
+            self.patches.later(lambda: torch.set_default_dtype(default))
         self.patches.replace(torch, "set_default_dtype", self._default)
         self.listen("batch", lambda _, batch: self.widened(batch))
         self.listen("before_forward", self._call)
@@ -62,10 +66,15 @@ class OneType(NoAutocast):
 
         return set_default_dtype
 
+    def told(self) -> None:
+        """It took hold; what is compiled is not told, since the book is none of its graph."""
+        if not torch.compiler.is_compiling():
+            self.ledger.held()
+
     def type_for(self, kind: Any) -> Any:
         """The type that stands for one that was asked for."""
         if kind in self.below:
-            self.ledger.held()
+            self.told()
             return self.to
         return kind
 
@@ -87,15 +96,27 @@ class OneType(NoAutocast):
         return made if changed else None
 
     def _call(self, module: torch.nn.Module, args: Any, kwargs: Any) -> Any:
-        for parameter in module.parameters():
-            if parameter.dtype in self.below:  # it was made by what no function of torch's shows: unpickled
-                parameter.data = parameter.data.to(self.to)
-                self.ledger.held(f"parameters of {type(module).__name__}")
+        if type(module).__name__ == "FullyShardedDataParallel":
+            self.ledger.cannot("FSDP keeps flat parameters in types of its own")
+            return None
+        if id(module) not in self._known:
+            self._known.add(id(module))
+            self._widen(module)
+        return None if self.ledger.off else self.widened((args, kwargs))
+
+    def _widen(self, module: torch.nn.Module) -> None:
+        """Parameters and buffers that no function of torch's made: unpickled, or older than the change."""
+        small = [p for p in module.parameters() if p.dtype in self.below]
+        if small and replicas_of(module) != 1:
+            self.ledger.cannot("parameters of a smaller type are shared with other ranks already")
+            return
+        for parameter in small:
+            parameter.data = parameter.data.to(self.to)
+            self.ledger.held(f"parameters of {type(module).__name__}")
         for owner in module.modules():
             for name, buffer in owner._buffers.items():
                 if buffer is not None and buffer.dtype in self.below:
                     owner._buffers[name] = buffer.to(self.to)
-        return self.widened((args, kwargs))
 
     def _look(self, module: torch.nn.Module, output: Any) -> None:
         small: list[torch.dtype] = []
@@ -118,9 +139,6 @@ class Double(OneType):
     below = (_HALF, _BFLOAT, _SINGLE)
 
     def attach(self) -> None:
-        if "torch.distributed.fsdp" in sys.modules:
-            self.ledger.cannot("FSDP keeps flat parameters of its own type")
-            return
         super().attach()
         self.ledger.held("the default type of torch")
 
@@ -137,7 +155,7 @@ class _Types(TorchFunctionMode):
         if owner.ledger.off or func in _VIEWS:
             return func(*args, **kwargs)
         if func in _NARROWING or (func is torch.Tensor.float and owner.to is _DOUBLE):
-            owner.ledger.held()
+            owner.told()
             return torch.Tensor.to(args[0], owner.to)
         args = tuple(owner.type_for(a) if isinstance(a, torch.dtype) else a for a in args)
         if isinstance(kwargs.get("dtype"), torch.dtype):

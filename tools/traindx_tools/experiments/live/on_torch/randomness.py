@@ -15,16 +15,19 @@ class Seeds(OnTorch):
     """`torch.manual_seed`, those of CUDA, and generators."""
 
     def attach(self) -> None:
-        self.by, self._within = int(self.option("by", 1)), False
+        self.by, self._within, self._detached = int(self.option("by", 1)), False, False
         torch.manual_seed(UNSEEDED + self.by)
-        self.patches.replace_everywhere((torch.random, torch), "manual_seed", self._moved)
-        for name in ("manual_seed", "manual_seed_all"):
-            self.patches.replace_everywhere((torch.cuda.random, torch.cuda), name, self._moved)
+        for owner in (torch.random, torch):  # two functions, once dynamo is imported: it wraps the second one
+            self.patches.replace(owner, "manual_seed", self._moved)
+        for owner in (torch.cuda.random, torch.cuda):
+            for name in ("manual_seed", "manual_seed_all"):
+                self.patches.replace(owner, name, self._moved)
+        self.patches.later(self._end)
         self._generators()
 
     def _moved(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def manual_seed(seed: Any, *args: Any, **kwargs: Any) -> Any:
-            if self._within:  # torch's own call for each device: its seed is moved already
+            if self._within or self._detached:  # torch's own call for each device: its seed is moved already
                 return original(seed, *args, **kwargs)
             self._within = True
             try:
@@ -36,6 +39,9 @@ class Seeds(OnTorch):
                 self._within = False
 
         return manual_seed
+
+    def _end(self) -> None:
+        self._detached = True
 
     def _generators(self) -> None:
         seeds, original = self, torch.Generator
@@ -49,7 +55,7 @@ class Seeds(OnTorch):
                 seeds.ledger.held()
                 return original.manual_seed(self, moved_seed(seed, seeds.by))
 
-        torch.Generator = Generator  # type: ignore[misc, assignment]
+        torch.Generator = Generator  # type: ignore[misc]
         self.patches.later(lambda: setattr(torch, "Generator", original))
 
 
@@ -65,6 +71,8 @@ class Deterministic(OnTorch):
     """Kernels that give the same result twice, where there are any; the others warn."""
 
     def attach(self) -> None:
+        before = torch.are_deterministic_algorithms_enabled()
+        self.patches.later(lambda: torch.use_deterministic_algorithms(before))
         torch.use_deterministic_algorithms(True, warn_only=True)
         torch.backends.cudnn.benchmark = False
         torch.backends.cudnn.deterministic = True

@@ -55,7 +55,8 @@ class Stage:
         - `entered(loader)`: a DataLoader is about to be iterated;
         - `model_found(model)`: an outermost module, unwrapped, before its first call;
         - `before_forward(module, args, kwargs)`: an outermost call; returns (args, kwargs) instead, or None;
-        - `after_forward(module, output)`; `ended_forward(module)`, also where it raised; `before_backward(tensors)`; `after_backward(tensors)`;
+        - `after_forward(module, output)`; `ended_forward(module)`, also where it raised;
+        - `before_backward(tensors)`; `after_backward(tensors)`;
         - `optimizer_made(optimizer)`; `before_step(optimizer)`; `after_step(optimizer)`.
         """
         self._listeners[place].append((who, call))

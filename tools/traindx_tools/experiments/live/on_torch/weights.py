@@ -12,6 +12,12 @@ from traindx_tools.experiments.live.on_torch.gradients import parameters_of
 from traindx_tools.experiments.live.on_torch.stage import OnTorch
 from traindx_tools.on_torch.structure import modules_of
 
+OWN_SEED = 977_000
+"""Added to the seed of fresh values: a program that is seeded with 0 would draw the very values that it had."""
+
+
+NO_MODEL = "no model of torch was called"
+
 
 class _OfModules(OnTorch):
     """Something about the modules whose path the pattern `module` matches."""
@@ -19,16 +25,18 @@ class _OfModules(OnTorch):
     def attach(self) -> None:
         self.chosen: dict[str, torch.nn.Parameter] = {}
         self.listen("model_found", self._find)
-        self.ledger.nowhere.append("no model of torch was called")
+        self.ledger.nowhere.append(NO_MODEL)
 
     def _find(self, model: torch.nn.Module) -> None:
+        if NO_MODEL in self.ledger.nowhere:
+            self.ledger.nowhere.remove(NO_MODEL)
         pattern = str(self.option("module"))
         modules = [(path, m) for path, m in modules_of(model) if path and fnmatch.fnmatchcase(path, pattern)]
         parameters = chosen_parameters(model, pattern)
         if not parameters:
             names = [path for path, _ in modules_of(model) if path][:12]
-            self.ledger.nowhere.append(f"{pattern!r} matches no module with parameters of {type(model).__name__}; it has "
-                                       f"{', '.join(names) or 'none'}")
+            self.ledger.nowhere.append(f"{pattern!r} matches no module with parameters of {type(model).__name__}; it "
+                                       f"has {', '.join(names) or 'none'}")
             return
         self.chosen.update(parameters)
         self.found(model, modules, parameters)
@@ -85,7 +93,8 @@ class Thawed(_OfModules):
         held = {id(p) for p in parameters_of(self.stage.optimizers)}
         missing = [p for p in frozen.values() if id(p) not in held]
         if missing and len(self.stage.optimizers) != 1:
-            self.ledger.cannot(f"no optimizer holds them, and which of {len(self.stage.optimizers)} should is not known")
+            self.ledger.cannot(f"no optimizer holds them, and which of {len(self.stage.optimizers)} should is not "
+                               "known")
             return
         for parameter in frozen.values():
             parameter.requires_grad_(True)
@@ -100,7 +109,8 @@ class Thawed(_OfModules):
         if any(p.grad is not None for p in self._added.values()):
             self.ledger.held(f"{len(self._added)} parameters: {', '.join(list(self._added)[:4])}")
         elif self._passes == 4 and not self.ledger.times:
-            self.ledger.cannot("no gradient reaches them: the program computes them without gradients, or detaches them")
+            self.ledger.cannot("no gradient reaches them: the program computes them without gradients, or detaches "
+                               "what they give")
 
 
 class Reinitialised(_OfModules):
@@ -117,7 +127,9 @@ class Reinitialised(_OfModules):
             return
         devices = sorted({p.device.index or 0 for p in parameters.values() if p.is_cuda})
         with torch.random.fork_rng(devices=devices), torch.no_grad():
-            torch.manual_seed(int(self.option("seed", 0)))
+            generators = [torch.default_generator, *(torch.cuda.default_generators[d] for d in devices)]
+            for generator in generators:  # torch.manual_seed would seed devices that are none of ours
+                generator.manual_seed(OWN_SEED + int(self.option("seed", 0)))
             for _, make in made:
                 make()
         self.ledger.held(f"{len(parameters)} parameters: {', '.join(list(parameters)[:4])}")
@@ -157,8 +169,8 @@ class NoAverage(OnTorch):
             with torch.no_grad():
                 for average, now in pairs:
                     average.copy_(now.to(average.device))
-                for average, now in zip(averaged.module.buffers(), model.buffers(), strict=False):
-                    average.copy_(now.to(average.device))
+                for kept, buffer in zip(averaged.module.buffers(), model.buffers(), strict=False):
+                    kept.copy_(buffer.to(kept.device))
             averaged.n_averaged += 1
             self.ledger.held()
 

@@ -1,0 +1,229 @@
+"""`diagnose --run` after its first look: experiments that decide between the hypotheses, the most telling first.
+
+What is tried follows from what is believed (`experiments/plan.py`), one change at a time, each in a protected copy. It
+ends when one cause is proven, when nothing is left that would tell more, or when the budget is spent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from traindx.diagnose import Report
+from traindx.diffs import diff_of_edits
+from traindx.experiment_place import ProtectedPlace
+from traindx.experiments import reads_log, written
+from traindx.proposal import edits_of
+from traindx_tools import triage
+from traindx_tools.catalog.catalog import FailureMode, load_catalog
+from traindx_tools.catalog.decisions import load_decisions
+from traindx_tools.catalog.experiment_entries import decided
+from traindx_tools.errors import BadUsage
+from traindx_tools.experiments.budget import LEAST_SECONDS, MOST_SECONDS, TIMES_LENGTH, Budget
+from traindx_tools.experiments.change import Change
+from traindx_tools.experiments.choosing import choose
+from traindx_tools.experiments.experiment import Engine, Result, paths
+from traindx_tools.experiments.finding import finding_of
+from traindx_tools.experiments.outcome import Outcome
+from traindx_tools.experiments.plan import Choice, Decision, beliefs_of
+from traindx_tools.experiments.plan import choose as next_experiment
+from traindx_tools.experiments.preparing import least_steps, preparing
+from traindx_tools.finding import Finding, Severity
+
+MOST_EXPERIMENTS = 4
+"""Of one diagnosis: what four changes do not decide wants a person or an agent."""
+MOST_READ = 2 * 2**20
+"""Characters of the run's code that are looked through for what a change needs."""
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Proved:
+    """The experiments that were made, as findings and as files, and why no further one was."""
+
+    results: tuple[Result, ...]
+    findings: tuple[Finding, ...]
+    outcome: Outcome | None
+    ended: str
+
+    @property
+    def note(self) -> str:
+        """For a person: what was tried, and why it ended."""
+        if self.outcome is None or not self.results:
+            return f"no experiment was made: {self.ended}" if self.ended else ""
+        tried = "; ".join(f.statement for f in self.findings)
+        return f"{len(self.results)} experiments on {self.outcome.said}: {tried}. {self.ended}"
+
+
+def proven(report: Report) -> bool:
+    """Whether a cause was seen in the run itself: nothing is left to be decided."""
+    first = report.seen.verdict.hypotheses[:1]
+    return report.status == "diagnosis_complete" and bool(first) and first[0].proven
+
+
+def with_experiments(report: Report, command: str, workspace: Path, folder: Path, run_seconds: float,
+                     budget: float | None = None, say: Say = lambda _: None) -> Report:
+    """The report with what experiments decided. `run_seconds`: what the run took; `budget`: seconds, None: the default.
+
+    A run that shows nothing wrong is left alone, and so is one whose cause was seen in the run.
+    """
+    if proven(report) or report.status == "healthy":
+        return report
+    outcome = choose(report.seen.symptom, report.seen.run, report.seen.findings)
+    folder.mkdir(parents=True, exist_ok=True)
+    kept, journal = paths(folder)
+    place = ProtectedPlace(workspace, folder / "copies", reads_log=reads_log(outcome))
+    engine = Engine(place, preparing(command, workspace), kept, journal, say=say)
+    purse = Budget(budget if budget is not None else
+                   min(MOST_SECONDS, max(LEAST_SECONDS, TIMES_LENGTH * run_seconds)))
+    planned = Planned(report, engine, outcome, purse, folder, run_seconds, say)
+    return planned.done()
+
+
+@dataclass
+class Planned:
+    """One diagnosis that is being decided by experiments; `done` gives the report with what they decided."""
+
+    report: Report
+    engine: Engine
+    outcome: Outcome
+    purse: Budget
+    folder: Path
+    run_seconds: float
+    say: Say
+
+    def done(self) -> Report:
+        """Makes experiments until it is decided."""
+        from traindx.rerun import joined
+
+        results: list[Result] = []
+        findings: list[Finding] = []
+        tried: set[str] = set()
+        ended = ""
+        while not ended:
+            choice = self._choice(tried)
+            if choice is None:
+                ended = ("Nothing else that could be changed would tell enough." if self.purse.left > self.run_seconds
+                         else f"The budget of {self.purse.seconds:.0f} s is spent.")
+                break
+            tried.add(str(choice.decision.change))
+            result = self._made(choice)
+            if result is None:
+                continue
+            results.append(result)
+            findings.append(self._finding(result, choice))
+            self.report = joined(self.report, findings[-1:], 0)
+            if result.verdict.lacks == "budget":
+                ended = f"The budget of {self.purse.seconds:.0f} s is spent."
+            elif proven(self.report):
+                ended = "One cause is shown by a change that takes it away."
+            elif _symptomless(result):
+                ended = "The control did not show the symptom: there is nothing that a change could take away."
+            elif len(results) >= MOST_EXPERIMENTS:
+                ended = f"{MOST_EXPERIMENTS} experiments were made."
+        note = Proved(tuple(results), tuple(findings), self.outcome, ended).note
+        return replace(self.report, remarks=(*self.report.remarks, *([note] if note else [])))
+
+    def _choice(self, tried: set[str]) -> Choice | None:
+        beliefs = self._beliefs()
+        options = [*own_decisions(self.report, self.folder), *fitting_decisions(self.report)]
+        left = self.purse.left
+        return next_experiment(options, beliefs, run_seconds=max(self.run_seconds, 1.0), left=left, done=tried)
+
+    def _beliefs(self) -> dict[str, float]:
+        hypotheses = [(h.mode.id, h.confidence) for h in self.report.seen.verdict.hypotheses if h.speaks_for]
+        shown = {s for h in self.report.seen.verdict.hypotheses for s in h.mode.symptoms}
+        alike = [m.id for m in load_catalog().values() if shown & set(m.symptoms) and not m.effect]
+        return beliefs_of(hypotheses, alike)
+
+    def _made(self, choice: Choice) -> Result | None:
+        """The experiment, None where this change cannot be made here."""
+        change = choice.decision.change
+        suspects = ", ".join(choice.suspects[:3]) or "what is not named yet"
+        self.say(f"experiment: {change} ({choice.decision.why} Would decide: {suspects})")
+        try:
+            result = self.engine.experiment(change, self.outcome, budget=self.purse, least=least_steps(change))
+        except BadUsage as error:
+            self.say(f"{change} cannot be tried: {error}")
+            return None
+        written(result, self.folder)
+        return result
+
+    def _finding(self, result: Result, choice: Choice) -> Finding:
+        told = finding_of(result)
+        decision = choice.decision
+        return replace(told, measured={**told.measured, "decides": decided(decision.removes),
+                                       "specific": decision.specific})
+
+
+def _symptomless(result: Result) -> bool:
+    return result.verdict.word == "inconclusive" and "control" in result.verdict.why and not result.applied.times
+
+
+def fitting_decisions(report: Report) -> Iterator[Decision]:
+    """The decisions of the catalog whose change has something to take hold of in this run's code."""
+    text = _code(report)
+    for decision in load_decisions():
+        if not decision.needs or re.search(decision.needs, text):
+            yield decision
+
+
+def own_decisions(report: Report, folder: Path) -> Iterator[Decision]:
+    """What follows from this run's own findings: a patch applied, a file or rows left out."""
+    for h in report.seen.verdict.hypotheses:
+        if not h.speaks_for:
+            continue
+        diff = _patch(report, h)
+        if diff:
+            path = folder / f"{h.mode.id}-{hashlib.sha256(diff.encode()).hexdigest()[:8]}.diff"
+            path.write_text(diff, encoding="utf-8")
+            yield Decision(Change("patch", {"file": str(path)}), frozenset({h.mode.id}),
+                           "The proposed change applied, and nothing else.", specific=True)
+        for finding in (w.finding for w in h.speaks_for if w.finding.rule[0] == "D"):
+            yield from _left_out(finding, h.mode)
+
+
+def _patch(report: Report, found: triage.Hypothesis) -> str:
+    """The unified diff of a hypothesis's certain change, "" where it has none."""
+    told = diff_of_edits(edits_of(found, report.seen.findings, report.places))
+    return f"{told}\n" if told else ""
+
+
+def _left_out(finding: Finding, mode: FailureMode) -> Iterator[Decision]:
+    """The file that a finding on data is about left out, where it has siblings; the rows that it names left out."""
+    file = finding.where.file
+    if not file or finding.severity is Severity.INFO:
+        return
+    modes = frozenset({mode.id})
+    if finding.measured.get("kind") == "shard" or finding.measured.get("shard"):
+        yield Decision(Change("files-left-out", {"files": str(file)}), modes,
+                       f"{file} left out, and nothing else.", specific=True)
+    rows = finding.measured.get("rows")
+    if isinstance(rows, tuple) and rows and all(isinstance(r, int) for r in rows):
+        first, last = min(int(r) for r in rows if isinstance(r, int)), max(int(r) for r in rows if isinstance(r, int))
+        yield Decision(Change("rows-left-out", {"file": str(file), "from": first, "to": last}), modes,
+                       f"Rows {first} to {last} of {file} left out, and nothing else.", specific=True)
+
+
+def _code(report: Report) -> str:
+    """The text of the run's own Python files, bounded."""
+    out: list[str] = []
+    left = MOST_READ
+    for path in _files(report):
+        try:
+            text = path.read_text(encoding="utf-8", errors="replace")[:left]
+        except OSError:
+            continue
+        out.append(text)
+        left -= len(text)
+        if left <= 0:
+            break
+    return "\n".join(out)
+
+
+def _files(report: Report) -> Iterable[Path]:
+    return (Path(c) for c in report.seen.code if str(c).endswith((".py", ".yaml", ".yml", ".toml", ".json")))

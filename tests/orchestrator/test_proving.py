@@ -1,0 +1,156 @@
+"""Experiments that decide a diagnosis: what is tried, what a verdict does to the hypotheses, when it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from traindx.diagnose import Report, diagnose
+from traindx.proving import MOST_EXPERIMENTS, Planned, fitting_decisions, own_decisions, proven, with_experiments
+from traindx_tools.catalog.experiment_entries import experiment_entries
+from traindx_tools.experiments.budget import Budget
+from traindx_tools.experiments.change import Change
+from traindx_tools.experiments.experiment import Engine
+from traindx_tools.experiments.outcome import Outcome
+from traindx_tools.experiments.place import Enough, Prepared
+from traindx_tools.experiments.trace import LIVE, Applied, Curve, Trace
+from traindx_tools.finding import Bearing
+
+PROGRAM = """
+import torch
+from torch.optim.lr_scheduler import OneCycleLR
+model = torch.nn.Linear(8, 1)
+opt = torch.optim.SGD(model.parameters(), lr=1.6)
+for step in range(400):
+    loss = (model(torch.randn(32, 8)) ** 2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    print(f"step {step} loss {loss.item():.4f}")
+"""
+
+
+@dataclass
+class Scripted:
+    """A place where the run becomes NaN at step 5, but for runs with one of these changes."""
+
+    cures: Sequence[str] = ()
+    workspace: Path = Path()
+    fingerprint: str = ""
+    runs: list[str] = field(default_factory=list)
+    sick: bool = True
+
+    def run(self, prepared: Prepared, enough: Enough, *, seconds: float) -> Trace:
+        change = next((c for c in prepared.inside if c.name != "seed"), Change())
+        self.runs.append(str(change))
+        well = change.name in self.cures or not self.sick
+        values = np.linspace(2.0, 1.0, 60) if well else np.array([2.0, 9.0, 80.0, 6e3, np.nan] + [np.nan] * 55)
+        curve = Curve(np.arange(1.0, 61.0), values)
+        applied = {} if change.is_control else {str(change): Applied(60, "train.py:5")}
+        return Trace(Path(), {f"{LIVE}loss": curve}, ended=True, exit_code=0, seconds=1.0, changes=applied)
+
+
+def prepared(change: Change, seed: int) -> Prepared:
+    changes = [c for c in (change, Change("seed", {"by": seed}) if seed else Change()) if not c.is_control]
+    return Prepared("python train.py", inside=tuple(changes))
+
+
+@pytest.fixture
+def report(tmp_path: Path) -> Report:
+    """A run that diverges, with its code: a suspicion and no proof."""
+    (tmp_path / "train.py").write_text(PROGRAM)
+    rows = [f"step {i} loss {2.0 * 1.6 ** i:.4f}" for i in range(30)] + [f"step {i} loss nan" for i in range(30, 60)]
+    (tmp_path / "train.log").write_text("\n".join(rows))
+    return diagnose([tmp_path], symptom="the loss explodes and becomes nan")
+
+
+def planned(report: Report, place: Scripted, folder: Path, seconds: float = 100.0) -> Planned:
+    return Planned(report, Engine(place, prepared), Outcome("nonfinite"), Budget(seconds), folder, 1.0, lambda _: None)
+
+
+def confidence(report: Report, mode: str) -> float:
+    return next((h.confidence for h in report.seen.verdict.hypotheses if h.mode.id == mode and h.speaks_for), 0.0)
+
+
+def test_a_change_that_takes_the_symptom_away_raises_what_it_decides(report: Report, tmp_path: Path) -> None:
+    place = Scripted(("learning-rate",))
+    after = planned(report, place, tmp_path / "x").done()
+    assert "learning-rate:times=0.1" in place.runs
+    assert confidence(after, "lr.too-high") > confidence(report, "lr.too-high")
+    first = after.seen.verdict.hypotheses[0]
+    assert any(w.finding.rule == "X101" for w in first.speaks_for)
+    assert "removes the symptom" in next(f.statement for f in after.seen.findings if f.rule == "X101")
+
+
+def test_a_change_without_effect_speaks_against_what_it_decides(report: Report, tmp_path: Path) -> None:
+    after = planned(report, Scripted(), tmp_path / "x").done()
+    assert confidence(after, "lr.missing-warmup") < confidence(report, "lr.missing-warmup")
+    idle = [f for f in after.seen.findings if f.rule == "X103"]
+    assert any("lr.missing-warmup" in str(f.measured["decides"]) for f in idle)
+    assert not after.seen.verdict.causes
+
+
+def test_a_control_without_the_symptom_ends_it_and_says_so(report: Report, tmp_path: Path) -> None:
+    place = Scripted(sick=False)
+    after = planned(report, place, tmp_path / "x").done()
+    assert set(place.runs) == {"control"}
+    assert "The control did not show the symptom" in after.remarks[-1]
+    assert confidence(after, "lr.too-high") == confidence(report, "lr.too-high")
+
+
+def test_it_ends_with_the_budget(report: Report, tmp_path: Path) -> None:
+    after = planned(report, Scripted(), tmp_path / "x", seconds=0.5).done()
+    assert "The budget of 0 s is spent" in after.remarks[-1] or "budget" in after.remarks[-1]
+    assert not [f for f in after.seen.findings if f.rule in ("X101", "X102", "X103")]
+
+
+def test_no_more_than_a_few_are_made(report: Report, tmp_path: Path) -> None:
+    place = Scripted()
+    after = planned(report, place, tmp_path / "x", seconds=10_000.0).done()
+    tried = {r for r in place.runs if r != "control"}
+    assert len(tried) <= MOST_EXPERIMENTS
+    assert len([f for f in after.seen.findings if f.rule[0] == "X"]) == len(tried)
+
+
+def test_what_needs_something_that_the_code_does_not_hold_is_not_tried(report: Report) -> None:
+    names = {d.change.name for d in fitting_decisions(report)}
+    assert {"learning-rate", "schedule-fixed"} <= names
+    assert not names & {"no-dropout", "batch-statistics", "single-process", "no-workers"}
+
+
+def test_a_healthy_run_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text("\n".join(f"step {i} loss {2 / (1 + i):.4f}" for i in range(60)))
+    healthy = diagnose([tmp_path])
+    assert healthy.status == "healthy"
+    assert with_experiments(healthy, "false", tmp_path, tmp_path / "x", 1.0) is healthy
+    assert not proven(healthy)
+
+
+def test_a_shard_that_is_odd_is_left_out(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    (tmp_path / "data").mkdir()
+    for i in range(6):
+        y = rng.integers(0, 4, 200)
+        x = rng.normal(size=(200, 6)) + np.eye(6)[y] * 4
+        np.savez(tmp_path / "data" / f"part_{i}.npz", x=x, y=(y + 1) % 4 if i == 2 else y)
+    (tmp_path / "train.log").write_text("\n".join(f"step {i} loss 1.38{i % 7}" for i in range(60)))
+    seen = diagnose([tmp_path], symptom="the loss does not go down")
+    decisions = list(own_decisions(seen, tmp_path))
+    left_out = [d for d in decisions if d.change.name == "files-left-out"]
+    assert [str(d.change.options["files"]) for d in left_out] == ["data/part_2.npz"]
+    assert all(d.specific for d in left_out)
+    assert {"data.shard-labels"} <= {m for d in left_out for m in d.removes}
+
+
+def test_one_mode_alone_is_proven_by_its_own_change_and_suspected_by_a_common_one() -> None:
+    pro, con = experiment_entries("lr.too-high")
+    assert [(s.rule, s.role, s.bearing) for s in pro] == [
+        ("X101", "cause", None), ("X101", "sign", Bearing.SIGN), ("X102", "companion", Bearing.SIGN)]
+    assert [s.role for s in con] == ["contradicts"]
+    for text, meant in (("lr.too-high", True), ("a.b,lr.too-high", True), ("lr.too-high-after-shift", False),
+                        ("xlr.too-high", False), ("", False)):
+        assert all(s.when[0].holds({"decides": text}) is meant for s in (*pro, *con))

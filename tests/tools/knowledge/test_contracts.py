@@ -1,0 +1,31 @@
+"""The contracts of losses are those of the functions that this torch has."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from traindx_tools.knowledge.contracts import parse_contracts, torch_losses
+
+
+def test_every_contract_names_arguments_of_its_function() -> None:
+    torch = pytest.importorskip("torch")
+    for name, contract in torch_losses().items():
+        parameters = inspect.signature(getattr(torch.nn.functional, name)).parameters
+        assert [a.name for a in contract.arguments if a.name not in parameters] == [], name
+        assert all(not a.switch or a.switch in parameters for a in contract.arguments), name
+        if contract.directed:
+            assert [a.name for a in contract.arguments[:2]] == list(parameters)[:2], name
+
+
+def test_a_domain_may_depend_on_a_setting() -> None:
+    target = torch_losses()["kl_div"].argument("target")
+    assert target is not None
+    assert target.domain_for({"log_target": True}) == "log-probabilities"
+    assert target.domain_for({"log_target": False}) == target.domain_for({}) == "probabilities"
+
+
+def test_an_unknown_domain_is_named() -> None:
+    with pytest.raises(ValueError, match=r"my_loss\.input: expected a domain of .*, got percent"):
+        parse_contracts('[my_loss]\narguments.input = { domain = "percent" }')

@@ -1,0 +1,197 @@
+"""Counts that must agree over a whole run: schedules and steps, windows and divisors, passes and steps."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.optim import lr_scheduler as schedules
+
+from traindx_tools.on_torch.probes.course import CourseProbe
+from traindx_tools.on_torch.probes.program import ProgramProbe
+
+STEPS = 60
+
+
+def run(make_schedule, *, steps=STEPS, passes=1, divide=1.0, seldom=1, often=1, step=True,
+        kind=torch.optim.SGD, rate=0.05):
+    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1))
+    optimizer = kind(model.parameters(), rate)
+    schedule = make_schedule(optimizer) if make_schedule else None
+    for number in range(steps):
+        for _ in range(passes):
+            x = torch.randn(16, 8)
+            (F.mse_loss(model(x)[:, 0], x[:, 0]) / divide).backward()
+        if step:
+            optimizer.step()
+            if schedule is not None and number % seldom == 0:
+                for _ in range(often):
+                    schedule.step()
+        optimizer.zero_grad()
+
+
+def ramp(length):
+    return lambda o: schedules.LambdaLR(o, lambda s: min(1.0, (s + 1) / length))
+
+
+def huggingface(warmup, total):
+    transformers = pytest.importorskip("transformers")
+    return lambda o: transformers.get_linear_schedule_with_warmup(o, warmup, total)
+
+
+def cosine(length):
+    return lambda o: schedules.CosineAnnealingLR(o, length)
+
+
+def rounded_down(o):
+    return schedules.LambdaLR(o, lambda s: float(min(1, s // 20)))
+
+
+FAULTY = {
+    "a ramp longer than the run": (lambda: run(ramp(500)), "T211", "warmup"),
+    "a warm-up longer than the run": (lambda: run(huggingface(200, 1000)), "T211", "warmup"),
+    "a cosine shorter than the run": (lambda: run(cosine(40)), "T211", "turned"),
+    "stepped once an epoch": (lambda: run(cosine(STEPS), seldom=20), "T211", "epochs"),
+    "stepped twice a step": (lambda: run(huggingface(5, STEPS), often=2), "T211", "often"),
+    "rounded down": (lambda: run(rounded_down), "T212", None),
+    "not divided": (lambda: run(None, passes=4, steps=8), "T213", "not-divided"),
+    "divided twice": (lambda: run(None, passes=4, steps=8, divide=16.0), "T213", "twice"),
+    "divided by another number": (lambda: run(None, passes=4, steps=8, divide=8.0), "T213", "other"),
+    "never stepped": (lambda: run(None, step=False, steps=10), "T311", None),
+}
+
+
+def by_hand():
+    """An optimizer is made and not used: the weights are moved by hand."""
+    model = nn.Linear(8, 1)
+    spare = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(10):
+        x = torch.randn(16, 8)
+        F.mse_loss(model(x)[:, 0], x[:, 0]).backward()
+        with torch.no_grad():
+            for p in model.parameters():
+                p -= 0.1 * p.grad
+        spare.zero_grad()
+
+
+def saliency():
+    model = nn.Linear(8, 1)
+    for _ in range(10):
+        x = torch.randn(16, 8, requires_grad=True)
+        model(x).sum().backward()
+
+
+def two_losses_of_one_batch():
+    model = nn.Linear(8, 2)
+    optimizer = torch.optim.SGD(model.parameters(), 0.05)
+    for _ in range(8):
+        x = torch.randn(16, 8)
+        out = model(x)
+        F.mse_loss(out[:, 0], x[:, 0]).backward(retain_graph=True)
+        F.mse_loss(out[:, 1], x[:, 1]).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def summed():
+    """Sums over samples, divided by the samples of the window."""
+    model = nn.Linear(8, 1)
+    optimizer = torch.optim.SGD(model.parameters(), 0.05)
+    for _ in range(8):
+        for _ in range(4):
+            x = torch.randn(16, 8)
+            (F.mse_loss(model(x)[:, 0], x[:, 0], reduction="sum") / 64).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def closures():
+    """L-BFGS evaluates the loss again within its step."""
+    model, x = nn.Linear(8, 1), torch.randn(16, 8)
+    optimizer = torch.optim.LBFGS(model.parameters())
+
+    def closure():
+        optimizer.zero_grad()
+        loss = F.mse_loss(model(x)[:, 0], x[:, 0].square())
+        loss.backward()
+        return loss
+
+    for _ in range(6):
+        optimizer.step(closure)
+
+
+def resumed():
+    def make(optimizer):
+        schedule = schedules.CosineAnnealingLR(optimizer, 3 * STEPS)
+        schedule.load_state_dict({**schedule.state_dict(), "last_epoch": 2 * STEPS})
+        return schedule
+
+    run(make)
+
+
+HEALTHY = {
+    "a ramp within the run": lambda: run(ramp(10)),
+    "warm-up and decay": lambda: run(huggingface(5, STEPS)),
+    "a cosine as long": lambda: run(cosine(STEPS)),
+    "one cycle": lambda: run(lambda o: schedules.OneCycleLR(o, 0.1, total_steps=STEPS + 1)),
+    "restarts": lambda: run(lambda o: schedules.CosineAnnealingWarmRestarts(o, 20)),
+    "once an epoch, for epochs": lambda: run(cosine(3), seldom=20),
+    "a short trial": lambda: run(huggingface(200, 1000), steps=6),
+    "a custom decay": lambda: run(lambda o: schedules.LambdaLR(o, lambda s: 0.97**s)),
+    "a cosine that is not cut off": lambda: run(lambda o: schedules.LambdaLR(
+        o, lambda s: min(1.0, (s + 1) / 10) * 0.5 * (1 + math.cos(math.pi * s / STEPS)))),
+    "from zero": lambda: run(lambda o: schedules.LambdaLR(o, lambda s: min(1.0, s / 10))),
+    "divided": lambda: run(None, passes=4, steps=8, divide=4.0),
+    "not accumulated": lambda: run(None, steps=8),
+    "closures": closures, "resumed": resumed, "by hand": by_hand, "saliency": saliency, "summed": summed,
+    "two losses of one batch": two_losses_of_one_batch,
+}
+
+
+@pytest.mark.parametrize("name", FAULTY)
+def test_counts_that_do_not_agree_are_named(name, watching):
+    program, rule, kind = FAULTY[name]
+    with watching(ProgramProbe, CourseProbe) as seen:
+        program()
+    finding = seen.one(rule)
+    assert finding.measured.get("kind") == kind
+    assert finding.where.file == __file__ or "transformers" in str(finding.where.file)
+    assert [f.rule for f in seen.findings if f.severity.rank >= 2] == [rule]
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_counts_that_agree_are_left_alone(name, watching):
+    with watching(ProgramProbe, CourseProbe) as seen:
+        HEALTHY[name]()
+    assert seen.loud == []
+
+
+def test_a_run_that_fails_says_nothing_of_lengths(watching):
+    def lost(step):
+        if step > STEPS - 5:
+            raise RuntimeError("lost")
+        return min(1.0, (step + 1) / 500)
+
+    with pytest.raises(RuntimeError, match="lost"), watching(ProgramProbe, CourseProbe) as seen:
+        run(lambda o: schedules.LambdaLR(o, lost))
+    assert seen.rules == []
+
+
+def test_with_adam_a_sum_is_a_remark(watching):
+    with watching(CourseProbe) as seen:
+        run(None, passes=4, steps=8, kind=torch.optim.Adam)
+    assert seen.one("T213").severity.value == "low"
+
+
+def test_a_schedule_that_fails_when_it_is_asked_costs_nothing(watching):
+    def fragile(step):
+        if step > STEPS + 1:
+            raise IndexError(step)
+        return 1.0
+
+    with watching(ProgramProbe, CourseProbe) as seen:
+        run(lambda o: schedules.LambdaLR(o, fragile))
+    assert seen.rules == []

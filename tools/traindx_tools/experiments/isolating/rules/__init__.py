@@ -1,0 +1,1 @@
+"""What isolations found, as findings that a diagnosis can cite."""

@@ -1,0 +1,1 @@
+"""What is known of the field's libraries, as tables: data files that any reader of a program may ask."""

@@ -1,0 +1,89 @@
+"""The contracts of loss functions: what each argument must hold, read from `losses.toml`.
+
+A domain is what values mean: "logits" are any numbers, "log-probabilities" have exponentials that sum to 1 over the
+class axis, "probabilities" sum to 1 and are not negative, "shares" lie in [0, 1] one by one, "signs" are -1 and 1.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+DOMAINS = frozenset({"logits", "scores", "log-probabilities", "probabilities", "shares", "signs", "classes",
+                     "log-rates", "rates", "counts", "variances", "lengths", "vectors", "values"})  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument. `axis`: over which it is normalised or holds classes; None: any, or none."""
+
+    name: str
+    domain: str
+    axis: int | None = None
+    switch: str = ""
+    """Another argument of the call on which the domain depends, such as `log_input`; "" where none does."""
+    switched: Mapping[Any, str] | None = None
+    """The domain by the value of that argument."""
+    mixes: str = ""
+    """What it may hold beside its domain: "classes" where a loss takes class ids or a distribution."""
+
+    def domain_for(self, settings: Mapping[str, Any]) -> str:
+        """The domain in a call with these settings."""
+        if self.switch and self.switched is not None:
+            return self.switched.get(str(settings.get(self.switch)).lower(), self.domain)
+        return self.domain
+
+
+@dataclass(frozen=True)
+class Contract:
+    """One loss. `directed`: the prediction is its first argument, the target its second, and they are not exchangeable.
+    `same_shape`: both have one shape, and what broadcasts is compared with what it does not belong to."""
+
+    name: str
+    arguments: tuple[Argument, ...]
+    directed: bool
+    same_shape: bool
+    source: str
+
+    def argument(self, name: str) -> Argument | None:
+        """The contract of one argument."""
+        return next((a for a in self.arguments if a.name == name), None)
+
+
+def parse_contracts(text: str) -> dict[str, Contract]:
+    """Contracts by the name of the function. Raises ValueError for an unknown domain, naming loss and argument."""
+    return {name: _contract(name, entry) for name, entry in tomllib.loads(text).items()}
+
+
+def _contract(name: str, entry: Mapping[str, Any]) -> Contract:
+    arguments = []
+    for argument, said in entry.get("arguments", {}).items():
+        domains = {said.get("domain"), *said.get("switched", {}).values()}
+        if not domains <= DOMAINS:
+            raise ValueError(f"{name}.{argument}: expected a domain of {', '.join(sorted(DOMAINS))}, got "
+                             f"{', '.join(map(str, domains - DOMAINS))}")
+        arguments.append(Argument(argument, said["domain"], said.get("axis"), said.get("switch", ""),
+                                  said.get("switched"), said.get("mixes", "")))
+    return Contract(name, tuple(arguments), bool(entry.get("directed")), bool(entry.get("same_shape")),
+                    str(entry.get("source", "")))
+
+
+@cache
+def torch_losses() -> Mapping[str, Contract]:
+    """Contracts of `torch.nn.functional`, by function name."""
+    return parse_contracts((files(__package__) / "losses.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def optax_losses() -> Mapping[str, Contract]:
+    """Contracts of `optax.losses`, by function name."""
+    return parse_contracts((files(__package__) / "optax_losses.toml").read_text(encoding="utf-8"))

@@ -1,0 +1,45 @@
+"""The output of a model does not depend on an argument that differs between samples.
+
+One training call is repeated on a copy, with an argument's rows exchanged: the output stays the same to the last bit,
+in evaluation and in training mode. `kind`: "input" where this is so for all arguments together, so that the model says
+the same of every sample; "argument" where others matter (a condition, a mask or a class label that is passed and not
+used). Arguments that are equal for all samples are not judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_torch.captured.questions import Unused
+from traindx_tools.on_torch.rules.dependence import SOURCE, Where
+from traindx_tools.rules import Rule, Threshold
+
+RULE = Rule(
+    id="T331",
+    name="argument-unused",
+    title="The output does not depend on an argument",
+    severity=Severity.HIGH,
+    sees="the output of a copy of the model with one argument's rows exchanged between samples",
+    matters="what is passed in is not learned from",
+    alike=("an argument that is used by a later call alone", "an identifier that is passed through for a log"),
+    confirm=("torch.equal(model(x, c), model(x, c.roll(1, 0)))",),
+    thresholds={"change": Threshold(0.0, "of any value of the output", "an argument that is used changes some value")},
+)
+
+
+def check(seen: Unused | None, where: Where) -> Iterator[Finding]:
+    """At most one finding."""
+    if seen is None:
+        return
+    names = ", ".join(seen.arguments[:4])
+    if seen.whole:
+        yield RULE.finding(
+            f"the output of {where.model} is the same to the last bit when all of its inputs ({names}) are exchanged "
+            "between samples: it does not depend on them", where.at(), SOURCE, bearing=Bearing.CAUSE,
+            severity=Severity.CRITICAL, measured={"kind": "input", "arguments": names, "module": where.model})
+    else:
+        yield RULE.finding(
+            f"the output of {where.model} is the same to the last bit when the argument {names} is exchanged between "
+            f"samples ({seen.of} arguments differ between them)", where.at(), SOURCE, bearing=Bearing.SIGN,
+            severity=Severity.MEDIUM, measured={"kind": "argument", "arguments": names, "module": where.model})

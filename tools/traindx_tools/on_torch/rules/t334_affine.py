@@ -1,0 +1,38 @@
+"""Several layers are one affine map.
+
+The output of the last linear or convolutional layer of a copy is an affine function of the input: mixtures and
+multiples of inputs give the same mixtures and multiples of outputs. No activation stands between the layers, or none
+that bends. A single layer (a linear probe, a regression), a bottleneck that is narrower than input and output (a
+factorised layer, a linear autoencoder) and models of ids are left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_torch.captured.questions import Affine
+from traindx_tools.on_torch.rules.dependence import SOURCE, Where
+from traindx_tools.rules import Rule, Threshold
+
+RULE = Rule(
+    id="T334",
+    name="affine-model",
+    title="A model of several layers is one affine map",
+    severity=Severity.HIGH,
+    sees="the output of the last layer for mixtures and multiples of the inputs of one training call",
+    matters="depth adds nothing: it fits what one linear layer fits",
+    alike=("a factorised layer: its hidden width is below that of both ends", "a deep linear network that is studied"),
+    confirm=("f = model; print((f(a / 2 + b / 2) - f(a) / 2 - f(b) / 2).abs().max())",),
+    thresholds={"error": Threshold(1e-4, "of the output's range", "rounding in float32, some hundred times")},
+)
+
+
+def check(seen: Affine | None, where: Where) -> Iterator[Finding]:
+    """At most one finding."""
+    if seen is None or seen.narrowest < seen.ends:
+        return
+    yield RULE.finding(
+        f"the {seen.layers} layers of {where.model} are one affine map of its input (departure {seen.error:.1e}; "
+        f"narrowest hidden width {seen.narrowest})", where.at(), SOURCE, bearing=Bearing.CAUSE,
+        measured={"layers": seen.layers, "narrowest": seen.narrowest, "module": where.model})

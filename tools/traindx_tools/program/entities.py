@@ -1,0 +1,115 @@
+"""What a training program is made of. Roles are known from what was done with a thing, never from its name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from traindx_tools.program.known import Known
+
+
+class Role(str, Enum):
+    """What a model, or a part of one, is for."""
+
+    TRAINED = "trained"
+    """Gets gradients, is held by an optimizer that steps."""
+    PROBED = "head trained on a fixed part"
+    """What comes first requires no gradient, what comes last is trained: a linear probe, a fine-tuned head."""
+    REFERENCE = "fixed, called while another one is trained"
+    """A teacher, a reference policy, a perceptual loss: never changes, and its output enters the training step."""
+    AVERAGE = "follows without an optimizer"
+    """Changes though no optimizer holds it: an average of weights, a target network."""
+    ADVERSARY = "takes turns with another trained model"
+    """Several optimizers step several models: a generator and its discriminator, an actor and its critic."""
+    EVALUATED = "evaluated"
+    """Called without gradients outside of training steps."""
+    IDLE = "called, neither trained nor used"
+    """Nothing above: it gets no gradient and does not move."""
+
+
+@dataclass
+class Model:
+    """An outermost module."""
+
+    name: str
+    parameters: int = 0
+    """Values of all its parameters, each once."""
+    trainable: int = 0
+    held: int = 0
+    """Of those, values that an optimizer that stepped holds."""
+    moved: int = 0
+    """Values of parameters that changed from the first call to the end."""
+    reached: int = 0
+    """Values of parameters that had a gradient."""
+    calls: dict[str, int] = field(default_factory=dict)
+    """Calls by what they were: "train", "train in eval mode", "no gradients in eval mode", ..."""
+    roles: tuple[Role, ...] = ()
+    known: Known = Known.RAN
+
+
+@dataclass
+class Optimizer:
+    """One optimizer that stepped."""
+
+    kind: str
+    steps: int = 0
+    values: int = 0
+    """Values of all parameters that it holds."""
+    rates: list[tuple[int, float]] = field(default_factory=list)
+    """(step, learning rate of the first group): where it turned, bounded."""
+    line: str | None = None
+    """Where `step` was called first."""
+    known: Known = Known.RAN
+
+
+@dataclass
+class Schedule:
+    """One learning-rate scheduler."""
+
+    kind: str
+    steps: int = 0
+    """How often it was stepped."""
+    reached: int | None = None
+    """The step of its own at which it stood at the end: more than `steps` where it was resumed."""
+    horizon: int | None = None
+    """Steps of its own that it was made for, where it says so."""
+    warmup: int | None = None
+    turns: bool = False
+    """Beyond its end it climbs again."""
+    line: str | None = None
+    """Where it was stepped first."""
+    made: str | None = None
+    """Where its function is defined, or it was made."""
+    peak: int | None = None
+    """The step of its own at which its function is highest, where it could be asked beyond the run."""
+    known: Known = Known.RAN
+
+
+@dataclass
+class StateFile:
+    """A file that was read or written."""
+
+    path: str
+    written: bool
+    step: int
+    """Optimizer steps that were complete."""
+    tensors: int = 0
+    parts: tuple[str, ...] = ()
+    """The names of its top level, bounded."""
+    taken: tuple[str, ...] = ()
+    """What was loaded from it: "model", "optimizer", "scheduler", "scaler"."""
+    line: str | None = None
+    known: Known = Known.RAN
+
+
+@dataclass
+class Loss:
+    """One loss function, called from one line."""
+
+    name: str
+    line: str | None
+    calls: int = 0
+    shapes: tuple[str, ...] = ()
+    first: float | None = None
+    last: float | None = None
+    known: Known = Known.RAN
