@@ -15,6 +15,7 @@ from traindx_tools.errors import BadUsage
 from traindx_tools.experiments.change import parse_change
 from traindx_tools.experiments.outcome import Outcome, parse_outcome
 from traindx_tools.experiments.place import Prepared
+from traindx_tools.experiments.reading import number
 from traindx_tools.experiments.trace import Trace
 
 PROGRAM = """
@@ -174,6 +175,39 @@ def test_a_spent_budget_names_the_command_that_goes_on(project: Path, capsys: py
     assert "where the time was up" in out
     assert "next: traindx experiment" in out
     assert "--resume" in out
+
+
+HANGS = """
+import os, time
+for step in range(1, 31):
+    print(f"step {step} loss {1 / step:.4f}", flush=True)
+    if step == 3 and "PASS" not in os.environ:
+        time.sleep(600)
+"""
+LEAKS = """
+import time
+held = []
+for step in range(1, 61):
+    held.append(b"x" * 2_000_000)
+    print(f"step {step} loss {1 / step:.4f}", flush=True)
+    time.sleep(0.03)
+"""
+
+
+def test_a_run_that_stands_still_is_told_from_one_that_goes_on(project: Path) -> None:
+    (project / "train.py").write_text(HANGS)
+    result = run_experiments(request(project, "env:PASS=1", outcome="hang:3")).results[0]
+    assert result.verdict.word == "removes"
+    assert result.verdict.controls == (3.0, 3.0, 3.0)
+
+
+def test_growing_memory_is_measured_against_the_steps(project: Path) -> None:
+    (project / "train.py").write_text(LEAKS)
+    trace = place(project).run(Prepared(COMMAND), never, seconds=60)
+    growth = number(parse_outcome("memory-growth"), trace)
+    assert growth is not None
+    assert 1e6 < growth.value < 4e6
+    assert (trace.peak_bytes or 0) > 100e6
 
 
 @pytest.mark.parametrize(("words", "said"), [

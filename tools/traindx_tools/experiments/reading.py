@@ -60,7 +60,7 @@ def event(outcome: Outcome, trace: Trace) -> Seen:
         return Seen(trace.ended and not trace.stopped and trace.exit_code not in (0, None), *place,
                     said=f"exit code {trace.exit_code}")
     there = trace.quiet >= outcome.quiet_seconds and not trace.ended
-    return Seen(there or trace.stopped == "quiet", *place, said=f"quiet for {trace.quiet:.0f} s")
+    return Seen(there, *place, said=f"quiet for {trace.quiet:.0f} s")
 
 
 def _place(trace: Trace) -> tuple[float, str]:

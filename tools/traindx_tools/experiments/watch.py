@@ -25,6 +25,8 @@ RESIDENT = f"{LIVE}resident"
 """The curve of the memory that all processes of a run hold together, bytes."""
 LOG_SHARE = 0.1
 """Of the time, what reading the log of a running program may take."""
+STARTING = 4.0
+"""Times as long a program may be quiet before its first output: it imports frameworks and reads data."""
 TAIL_BYTES = 256 * 2**10
 _REPORTERS = ("ChildFailedError", "CalledProcessError", "KeyboardInterrupt", "SystemExit")
 """Errors that only say that something else failed, or that it was stopped."""
@@ -59,6 +61,9 @@ class Watch:
     _findings: tuple[Finding, ...] = ()
     _stale: bool = False
     _changed: float = 0.0
+    _quiet: float = 0.0
+    _held: list[tuple[float, float]] = field(default_factory=list)
+    _reached: list[tuple[float, float]] = field(default_factory=list)
     _sizes: tuple[int, int] = (0, 0)
 
     def look(self, seconds: float, *, log: bool = False) -> Trace:
@@ -68,11 +73,18 @@ class Watch:
             self._stale, self._findings = False, read_folder(self.live).seen_from(self.root)
         if log and self.clock() >= self._log_due:
             self._read_log([self.output])
-        sizes = (_size(self.output), sum(f.read for f in self._files.values()))
+        self._note_progress()
+        self._note_step(seconds)
+        return Trace(self.output.parent, self._curves(), seconds=seconds, changes=self._applied(),
+                     findings=self._findings, quiet=self._quiet)
+
+    def _note_progress(self) -> None:
+        """How long nothing was printed or recorded; a start may be quiet for longer."""
+        records = sum(f.read for name, f in self._files.items() if self.memory is None or name != self.memory.name)
+        sizes = (_size(self.output), records)
         if sizes != self._sizes or not self._changed:
             self._sizes, self._changed = sizes, self.clock()
-        return Trace(self.output.parent, self._curves(), seconds=seconds, changes=self._applied(),
-                     findings=self._findings, quiet=self.clock() - self._changed)
+        self._quiet = (self.clock() - self._changed) / (1.0 if any(sizes) else STARTING)
 
     def end(self, seconds: float, exit_code: int | None, stopped: str, written: Sequence[Path] = (),
             peak_bytes: int | None = None) -> Trace:
@@ -80,9 +92,11 @@ class Watch:
         self._read_records()
         self._log_size = -1
         self._read_log([self.output, *written])
+        self._note_step(seconds)
         return Trace(self.output.parent, self._curves(), ended=not stopped, exit_code=exit_code, stopped=stopped,
                      error="" if stopped else last_error(self.output), seconds=seconds, peak_bytes=peak_bytes,
-                     changes=self._applied(), findings=read_folder(self.live).seen_from(self.root))
+                     changes=self._applied(), findings=read_folder(self.live).seen_from(self.root),
+                     quiet=self._quiet if stopped else 0.0)
 
     def _applied(self) -> dict[str, Applied]:
         """What changes did, with files as seen from the root."""
@@ -93,7 +107,8 @@ class Watch:
     def _curves(self) -> dict[str, Curve]:
         live = {name: Curve(*(np.array(column, dtype=np.float64) for column in zip(*rows, strict=True)))
                 for name, rows in self._values.items()}
-        return {**self._log, **live}
+        resident = self._resident()
+        return {**self._log, **live, **({RESIDENT: resident} if resident is not None else {})}
 
     def _read_records(self) -> None:
         paths = sorted(self.live.glob("rank00000*.jsonl")) if self.live.is_dir() else []
@@ -129,7 +144,7 @@ class Watch:
                     rows.append((step, _number(value)))
 
     def _read_memory(self, path: Path) -> None:
-        """Memory against the step that was reached when it was looked at; NaN where none is counted yet."""
+        """What was held, by the clock."""
         file = self._files.setdefault(path.name, _File())
         try:
             with path.open("rb") as handle:
@@ -139,12 +154,25 @@ class Watch:
             return
         file.read += len(block)
         *lines, file.rest = (file.rest + block).split(b"\n")
-        steps = [rows[-1][0] for name, rows in self._values.items() if rows and name != RESIDENT]
-        steps = steps or [float(np.nanmax(c.steps)) for c in self._log.values() if np.isfinite(c.steps).any()]
-        for line in lines:
-            _, _, held = line.partition(b" ")
-            if held:
-                self._values.setdefault(RESIDENT, []).append((max(steps, default=math.nan), float(held)))
+        pairs = [line.split(b" ") for line in lines]
+        self._held += [(float(p[0]), float(p[1])) for p in pairs if len(p) == 2]
+
+    def _note_step(self, seconds: float) -> None:
+        """When which step was reached: memory is looked at by the clock, and wanted by the step."""
+        known = [rows[-1][0] for rows in self._values.values() if rows]
+        known = known or [float(np.nanmax(c.steps)) for c in self._log.values() if np.isfinite(c.steps).any()]
+        step = max(known, default=0.0)
+        begun = bool(known or _size(self.output))
+        if begun and (not self._reached or step > self._reached[-1][1]):
+            self._reached.append((seconds, step))
+
+    def _resident(self) -> Curve | None:
+        """The memory of all processes against the step; None until two steps are known."""
+        if not self._held or len(self._reached) < 2:
+            return None
+        (times, steps), (seconds, held) = zip(*self._reached, strict=True), zip(*self._held, strict=True)
+        inside = (np.array(seconds) >= times[0]) & (np.array(seconds) <= times[-1])
+        return Curve(np.interp(np.array(seconds)[inside], times, steps), np.array(held)[inside])
 
     def _read_log(self, paths: Sequence[Path]) -> None:
         size = _size(self.output)
