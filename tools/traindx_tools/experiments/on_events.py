@@ -101,6 +101,10 @@ def _moved(old: Sequence[Seen], new: Sequence[Seen], horizon: float) -> Verdict 
 
 
 def _open(old: Sequence[Seen], new: Sequence[Seen], horizon: float, first: Seen) -> Verdict:
+    if len(new) >= CONTROLS_TO_SHOW and all(s.there for s in (*old, *new)):
+        return _verdict("no-effect", old, new, horizon, f"it comes in all {len(new)} runs with the change too; its "
+                        f"onset ({old[0].unit} {_mean(old)} without, {_mean(new)} with it) moves no more than chance "
+                        "does")
     counts = (f"{sum(s.there for s in old)} of {len(old)} controls and {sum(s.there for s in new)} of {len(new)} runs "
               "with the change show it")
     return _verdict("inconclusive", old, new, horizon, f"{counts}: chance does as much", lacks="repeats")
