@@ -26,6 +26,9 @@ UNLIKELY = 0.03
 MOST = 8
 """Commands that are named at most."""
 
+MOST_EXPERIMENTS = 2
+"""Experiments among them."""
+
 FOLDERS_UP = 3
 """How far above a log its training code is looked for."""
 
@@ -44,7 +47,8 @@ def commands(report: Report, without: Collection[str] = ()) -> tuple[str, ...]:
     left = _left(report, without)
     stands = bool(left) and left[0] is report.seen.verdict.hypotheses[0]
     first = _code(report) if _codeless(report) else _session(report) if stands else ()
-    found = [*report.extra_checks, *first, *_checks(report, without), *_instruments(report), *_code(report)]
+    tried = list(islice(_experiments(report, without), MOST_EXPERIMENTS))
+    found = [*report.extra_checks, *first, *tried, *_checks(report, without), *_instruments(report), *_code(report)]
     if report.status != "diagnosis_complete" or not stands:
         read = any(command.startswith("traindx log ") for command in found)
         found += [look for look in _looks(report, without) if not (read and look.startswith("traindx log "))]
@@ -68,10 +72,8 @@ def _session(report: Report) -> Iterator[str]:
     if report.status != "diagnosis_complete" or target is None:
         return
     from traindx.diagnose import typed
-    from traindx.verify import shown
 
-    agreed = report.trial_run.how.command if report.trial_run is not None else None
-    training = shown(agreed) if agreed else report.places.training_command
+    training = _training(report)
     verify = f" --verify {typed([training])}" if training else ""
     yield f"traindx debug {target}{verify}"
 
@@ -98,6 +100,25 @@ def _checks(report: Report, without: Collection[str]) -> Iterator[str]:
             command = "" if step.edited else report.command(step.command, measured)
             if can_be_typed(command):
                 yield command
+
+
+def _experiments(report: Report, without: Collection[str]) -> Iterator[str]:
+    """Experiments that would decide the first hypotheses, where it is known how the run is started."""
+    from traindx.decidable import commands as of_experiments
+    from traindx.diagnose import typed
+
+    target, training = _one_path(report), _training(report)
+    likely = [h.mode.id for h in _left(report, without)[:2] if h.speaks_for and h.confidence >= UNLIKELY]
+    if report.status == "needs_more_data" and target is not None and training and likely:
+        yield from of_experiments(report, likely, typed([training]), target)
+
+
+def _training(report: Report) -> str | None:
+    """The command that trains: the one that was agreed to, else the one that the folder shows."""
+    from traindx.verify import shown
+
+    agreed = report.trial_run.how.command if report.trial_run is not None else None
+    return shown(agreed) if agreed else report.places.training_command
 
 
 def _instruments(report: Report) -> Iterator[str]:

@@ -7,11 +7,11 @@ ends when one cause is proven, when nothing is left that would tell more, or whe
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from traindx.decidable import fitting_decisions
 from traindx.diagnose import Report
 from traindx.diffs import diff_of_edits
 from traindx.experiment_place import ProtectedPlace
@@ -19,7 +19,6 @@ from traindx.experiments import reads_log, written
 from traindx.proposal import edits_of
 from traindx_tools import triage
 from traindx_tools.catalog.catalog import FailureMode, load_catalog
-from traindx_tools.catalog.decisions import load_decisions
 from traindx_tools.catalog.experiment_entries import decided
 from traindx_tools.errors import BadUsage
 from traindx_tools.experiments.budget import LEAST_SECONDS, MOST_SECONDS, TIMES_LENGTH, Budget
@@ -35,9 +34,6 @@ from traindx_tools.finding import Finding, Severity
 
 MOST_EXPERIMENTS = 4
 """Of one diagnosis: what four changes do not decide wants a person or an agent."""
-MOST_READ = 2 * 2**20
-"""Characters of the run's code that are looked through for what a change needs."""
-
 Say = Callable[[str], None]
 
 
@@ -164,14 +160,6 @@ def _symptomless(result: Result) -> bool:
     return result.verdict.word == "inconclusive" and "control" in result.verdict.why and not result.applied.times
 
 
-def fitting_decisions(report: Report) -> Iterator[Decision]:
-    """The decisions of the catalog whose change has something to take hold of in this run's code."""
-    text = _code(report)
-    for decision in load_decisions():
-        if not decision.needs or re.search(decision.needs, text):
-            yield decision
-
-
 def own_decisions(report: Report, folder: Path) -> Iterator[Decision]:
     """What follows from this run's own findings: a patch applied, a file or rows left out."""
     for h in report.seen.verdict.hypotheses:
@@ -207,23 +195,3 @@ def _left_out(finding: Finding, mode: FailureMode) -> Iterator[Decision]:
         first, last = min(int(r) for r in rows if isinstance(r, int)), max(int(r) for r in rows if isinstance(r, int))
         yield Decision(Change("rows-left-out", {"file": str(file), "from": first, "to": last}), modes,
                        f"Rows {first} to {last} of {file} left out, and nothing else.", specific=True)
-
-
-def _code(report: Report) -> str:
-    """The text of the run's own Python files, bounded."""
-    out: list[str] = []
-    left = MOST_READ
-    for path in _files(report):
-        try:
-            text = path.read_text(encoding="utf-8", errors="replace")[:left]
-        except OSError:
-            continue
-        out.append(text)
-        left -= len(text)
-        if left <= 0:
-            break
-    return "\n".join(out)
-
-
-def _files(report: Report) -> Iterable[Path]:
-    return (Path(c) for c in report.seen.code if str(c).endswith((".py", ".yaml", ".yml", ".toml", ".json")))

@@ -88,6 +88,15 @@ def test_code_further_up_is_named_with_its_folder(here: Path) -> None:
 
 
 @pytest.mark.usefixtures("sure_figures")
+def test_an_experiment_that_would_decide_is_named_with_its_command(here: Path) -> None:
+    report = of(here, FLAT, TRAIN, "the loss does not go down")
+    assert report.status == "needs_more_data"
+    named = [c for c in report.next_checks if c.startswith("traindx experiment ")]
+    assert "traindx experiment log.txt --run 'python train.py' --change learning-rate:times=10.0" in named
+    assert all(known(c) for c in named)
+    assert not any(c.startswith("traindx experiment ") for c in of(here, FLAT).next_checks if not (here / "train.py"))
+
+
 def test_a_cause_that_is_found_leads_to_a_session(here: Path) -> None:
     report = of(here, HALF)
     assert report.status == "diagnosis_complete"

@@ -63,6 +63,21 @@ def test_losses_are_bitwise_the_same(snapshot: bool, tmp_path: Path) -> None:
     assert torch.equal(bare.view(torch.int32), watched.view(torch.int32))
 
 
+def test_digests_of_two_runs_on_the_device_are_equal_and_change_nothing(tmp_path: Path) -> None:
+    from traindx_tools.experiments.isolating.parting.compare import first
+    from traindx_tools.experiments.isolating.parting.recording import read_recordings
+
+    bare, recordings = torch.stack(training(20)).cpu(), []
+    for name in ("one", "other"):
+        with Monitor(out=tmp_path / name, probes=("digests",)):
+            watched = torch.stack(training(20)).cpu()
+        assert torch.equal(bare.view(torch.int32), watched.view(torch.int32))
+        recordings.append(read_recordings(tmp_path / name)[0])
+    assert first(*recordings) is None
+    assert {e.name for e in recordings[0].events if e.kind == "random"} >= {"torch", "cuda:0"}
+    assert recordings[0].steps == 20
+
+
 def test_a_nan_is_seen_a_step_later_and_named_from_the_snapshot(tmp_path: Path) -> None:
     with Monitor(out=tmp_path, snapshot=True) as monitor:
         training(8, bad=4)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from traindx_tools.catalog.catalog import FailureMode, FixPlan, Source, Speaks, Step, Variant, load_catalog
 from traindx_tools.catalog.condition import Condition
+from traindx_tools.catalog.decisions import load_decisions
 from traindx_tools.catalog.precision import COUNTER_ROLES, PRIOR, ROLES, load_precision
 from traindx_tools.finding import Bearing
 from traindx_tools.rules import RuleModule
@@ -47,6 +48,7 @@ def mode_page(mode: FailureMode) -> str:
         _steps(mode.confirm),
         "## How to rule it out",
         _steps(mode.rule_out),
+        *_experiments(mode),
         "## Fix A: targeted",
         _plan(mode.targeted),
         "## Fix B: broader",
@@ -60,6 +62,13 @@ def mode_page(mode: FailureMode) -> str:
         "## Sources" if mode.sources else "",
         _bullets(_source(s) for s in mode.sources),
     ])
+
+
+def _experiments(mode: FailureMode) -> tuple[str, ...]:
+    """The changes that decide the mode: the symptom goes with them where it is the cause, and else stays."""
+    told = [f"`traindx experiment PATH --run CMD --change {d.change}`: {d.why}" for d in load_decisions()
+            if mode.id in d.removes]  # fmt: skip
+    return ("## Experiments that decide it", _bullets(told)) if told else ()
 
 
 def rule_page(module: RuleModule, modes: Mapping[str, FailureMode] | None = None) -> str:

@@ -2,8 +2,8 @@
 
 The good run with this part shows the symptom, and with any one member of the part left out it does not: both were run,
 twice. Everything else in which the two differ is as in the good run, so that none of it is needed. Whether it is the
-only cause is said beside it: the bad run without the part was run too. Of commits, the state after the one that is named
-shows the symptom, and the state before it does not.
+only cause is said beside it: the bad run without the part was run too. Of commits, the state after the named one shows
+the symptom, and the state before it does not.
 """
 
 from __future__ import annotations
