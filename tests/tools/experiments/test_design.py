@@ -50,6 +50,13 @@ def test_an_event_that_comes_and_goes_with_the_seed_is_no_effect_of_the_change()
     assert (verdict.word, verdict.lacks) == ("inconclusive", "repeats")
 
 
+def test_a_changed_run_goes_on_where_a_placebo_shows_the_event_later() -> None:
+    short = run(True, 0, [2.0] * 9, ended=False, exit_code=None, stopped="decided")
+    late = run(False, 1, [2.0] * 6 + [math.nan])
+    assert following(NONFINITE, [run(False, 0, NAN), short]) == Next(False, 1, 9.0)
+    assert following(NONFINITE, [run(False, 0, NAN), short, late]) == Next(True, 0, 21.0)
+
+
 def test_an_event_that_comes_in_every_run_is_not_removed_whenever_it_comes() -> None:
     onsets = [(3, 9), (14, 5), (7, 12), (20, 4), (5, 16)]
     runs = [run(c, s, [2.0] * o[c] + [math.nan]) for s, o in enumerate(onsets) for c in (False, True)]

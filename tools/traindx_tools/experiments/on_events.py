@@ -34,6 +34,9 @@ def judge(design: Design, runs: Sequence[Run]) -> Verdict | Next:
     if hindered(design, runs):
         return Verdict("inconclusive", hindered(design, runs), unit=first.unit, at=horizon)
     short = [r for r in changes(runs) if _short(design, r, horizon, first.unit)]
+    again = next((r for r in short if r.trace.stopped == "decided"), None)
+    if again is not None:  # a placebo showed it later than the control: the changed run has to go further
+        return Next(True, again.seed, horizon, first.unit)
     if short:
         seen = event(design.outcome, short[0].trace)
         return Verdict("inconclusive", f"the run with the change came only to {first.unit} {seen.at:g} of the "
