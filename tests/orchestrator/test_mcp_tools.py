@@ -262,6 +262,8 @@ def test_nothing_that_runs_code_is_a_tool_without_consent(root: Path):
     (root / "code" / "model.py").write_text("import pathlib\npathlib.Path('executed').touch()\n")
     with pytest.raises(BadUsage, match=r"traindx jaxpr code/model.py:loss .*--run"):
         ask(root, "jaxpr", file="code/model.py", function="loss")
+    with pytest.raises(BadUsage, match=r"traindx experiment \. .*--run"):
+        ask(root, "run_experiment", command="python code/model.py", change="env:A=1", outcome="exit")
     assert not list(root.rglob("executed"))
 
 
@@ -304,6 +306,23 @@ def test_a_probe_that_cannot_be_protected_or_read_is_not_run(root: Path, monkeyp
     with pytest.raises(BadUsage, match="could not be protected"):
         ask(root, "run_probe", code="print(1)")
     assert not (root / "scratch" / "debug" / "probes" / "P001.txt").exists()
+
+
+def test_with_consent_an_experiment_is_run(root: Path):
+    (root / "fails.py").write_text("import os\nfor i in range(9):\n    print('step', i, 'loss', 1.0)\n"
+                                   "assert 'GOOD' in os.environ\n")
+    reach = Reach.of(root, allow_run=True)
+    told = json.loads(call("run_experiment", {"command": f"{sys.executable} fails.py", "change": "env:GOOD=1",
+                                              "outcome": "exit"}, reach, lambda said: None))
+    assert (told["id"], told["verdict"], told["rule"]) == ("X001", "removes", "X101")
+    assert told["files"]["table"] == "scratch/debug/experiments/X001.md"
+
+
+def test_what_can_be_changed_is_listed_with_pages(root: Path):
+    assert "learning-rate:times=" in ask(root, "list_experiments", max_chars=20_000)
+    assert "**What it cannot tell.**" in ask(root, "list_experiments", name="no-clipping")
+    with pytest.raises(TraindxError, match="no change is named"):
+        ask(root, "list_experiments", name="no-such")
 
 
 def test_with_consent_a_jax_function_is_summarised(root: Path):
