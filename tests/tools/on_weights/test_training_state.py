@@ -110,3 +110,20 @@ def test_parameters_without_moments_are_remarked(tmp_path: Path) -> None:
     (found,) = examine(tmp_path / "last.pt").findings
     assert found.severity is Severity.INFO
     assert "6 of the 12 parameters" in found.statement
+
+
+def _behind(c: dict[str, Any], steps: int, told: int) -> None:
+    for state in c["optimizer"]["state"].values():
+        state["step"] = torch.tensor(float(steps))
+    c["global_step"] = c["schedule"]["last_epoch"] = told
+
+
+@pytest.mark.parametrize(("steps", "told", "wrong"), [(610, 1000, True), (500, 1000, False), (995, 1000, False),
+                                                      (985, 1000, False)])
+def test_an_optimizer_of_an_earlier_step(steps: int, told: int, wrong: bool, tmp_path: Path) -> None:
+    """Half is accumulation over two batches, a few fewer are skipped by the scaler."""
+    made = _checkpoint()
+    _behind(made, steps, told)
+    torch.save(made, tmp_path / "c.pt")
+    kinds = [f.measured["kind"] for f in examine(tmp_path / "c.pt").findings]
+    assert ("steps-behind" in kinds) is wrong

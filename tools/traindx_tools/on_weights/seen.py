@@ -79,6 +79,13 @@ class Seen:
         """The stack of each tensor that is in one."""
         return {s.name: stack for stack in self.stacks for s in stack.members}
 
+    @cached_property
+    def changes(self) -> Mapping[str, float]:
+        """The relative change of each floating tensor up to the other file, by its name here; 0: not a bit."""
+        from traindx_tools.on_weights.movement import movement
+
+        return movement(self) if self.other is not None else {}
+
     def is_table(self, stats: Stats) -> bool:
         """Whether it is no weight: a mask of two values, running statistics, or what `W113` recomputes."""
         last = stats.name.rpartition(".")[2]

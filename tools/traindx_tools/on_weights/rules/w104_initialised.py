@@ -15,7 +15,7 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_weights.initialisers import FEWEST, errors_from, normally_drawn, sharply_drawn
-from traindx_tools.on_weights.seen import Seen, Stack
+from traindx_tools.on_weights.seen import Seen, Stack, stacks_of
 from traindx_tools.on_weights.statistics import Stats
 from traindx_tools.rules import Rule, Threshold
 
@@ -53,7 +53,31 @@ def check(seen: Seen) -> Iterator[Finding]:
     for (head, index), found in sorted(blocks.items()):
         if _whole(found, matrices[head, index]) or _constants(seen, found, f"{head}{index}."):
             yield _block(seen, f"{head}{index}", found)
+    told = {head + str(index) for (head, index), found in blocks.items()
+            if _whole(found, matrices[head, index]) or _constants(seen, found, f"{head}{index}.")}
+    yield from _vectors(seen, told)
     yield from _alone(seen)
+
+
+def _vectors(seen: Seen, told: set[str]) -> Iterator[Finding]:
+    """Blocks whose scales are all exactly one and biases all exactly zero where no sibling's are.
+
+    Exact evidence that needs no initialiser of the matrices to be known, and three blocks only.
+    """
+    blocks: dict[str, dict[int, list[Stats]]] = {}
+    for stack in stacks_of(seen.floats, 3):
+        if not stack.members[0].tensor.matrix and stack.members[0].size >= 4 and not seen.is_table(stack.members[0]):
+            head = stack.pattern.partition("*")[0]
+            for index, stats in zip(stack.indexes, stack.members, strict=True):
+                blocks.setdefault(head, {}).setdefault(index, []).append(stats)
+    for head, found in blocks.items():
+        fresh = [i for i, own in found.items() if len(own) >= 3 and all(s.constant and s.low in (0.0, 1.0)
+                                                                       for s in own)]
+        moved = [i for i, own in found.items() if not any(s.constant for s in own)]
+        one = found[fresh[0]] if len(fresh) == 1 else []
+        if one and len(moved) == len(found) - 1 and {s.low for s in one} == {0.0, 1.0} and (
+                f"{head}{fresh[0]}" not in told):
+            yield _block(seen, f"{head}{fresh[0]}", [(s, f"all {s.low:g}") for s in one])
 
 
 def _whole(found: list[tuple[Stats, str]], matrices: int) -> bool:

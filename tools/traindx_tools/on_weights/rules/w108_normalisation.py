@@ -52,7 +52,11 @@ def check(seen: Seen) -> Iterator[Finding]:
 
 def _impossible(seen: Seen, module: str, mean: Stats, var: Stats) -> Iterator[Finding]:
     if var.low < 0:
-        yield _finding(seen, var, module, f"a variance of {var.low:.3g}, which no data have", "negative")
+        values = _values(var)
+        bad = np.flatnonzero(values < 0) if values is not None else np.zeros(0, np.intp)
+        channel = f" in channel {int(np.argmin(values))}" if values is not None else ""
+        more = f" ({len(bad)} of {var.size} channels are negative)" if len(bad) > 1 else ""
+        yield _finding(seen, var, module, f"a variance of {var.low:.6g}{channel}{more}, which no data have", "negative")
         return
     values, means = _values(var), _values(mean)
     if values is None or means is None or not len(values):

@@ -35,6 +35,8 @@ RULE = Rule(
 _SQUARES = ("exp_avg_sq", "square_avg", "sum", "v")
 _STEP_NAMES = ("global_step", "step", "steps", "iteration", "iter", "num_steps", "trainer_step")
 _ENOUGH = 10
+_BEHIND, _SKIPPED = 0.95, 20
+"""Share of the run's steps that an optimizer has made at least; steps that a scaler skips while it finds its scale."""
 MOST_READ = 2**28
 """Values of moments that are looked at."""
 
@@ -48,6 +50,7 @@ def check(seen: Seen) -> Iterator[Finding]:
         yield from _moments(seen, optimizer)
     yield from _absent(seen)
     yield from _counts(seen)
+    yield from _behind(seen)
     yield from _rates(seen)
     yield from _scaler(seen)
 
@@ -198,6 +201,29 @@ def _counts(seen: Seen) -> Iterator[Finding]:
                                                 "number of "
                            f"steps than {usual:g} (parameter {others[0]}: {steps[others[0]]:g})", "steps-apart",
                            Severity.MEDIUM if single and count > 2 else Severity.INFO, Bearing.SIGN)
+
+
+def _behind(seen: Seen) -> Iterator[Finding]:
+    """An optimizer that has made fewer steps than run and schedule count, both alike.
+
+    Where the schedule steps with the run's own count, so does the optimizer, but for steps that a scaler skipped (some
+    at the start, one of two thousand later). Accumulation makes the run's count a multiple of the optimizer's.
+    """
+    told, values = _steps_told(seen), seen.checkpoint.values
+    if told is None or told[0].rpartition(".")[2] not in _STEP_NAMES or len(seen.checkpoint.optimizers) != 1:
+        return
+    schedule = [(k, n) for k, v in values.items() if k.rpartition(".")[2] == "last_epoch"
+                and (n := _number(v)) is not None]
+    optimizer = seen.checkpoint.optimizers[0]
+    made = [n for k in _parameters(optimizer) if (n := _number(_state_of(optimizer, k).get("step"))) is not None]
+    if not made or len(schedule) != 1 or abs(schedule[0][1] - told[1]) > 1:
+        return
+    most = max(made)
+    whole = most > 0 and abs(told[1] / most - round(told[1] / most)) * most <= 1
+    if most < _BEHIND * told[1] and told[1] - most > _SKIPPED and not (whole and told[1] / most >= 2):
+        yield _finding(seen, optimizer.key, f"the optimizer has made {most:g} steps, and {told[0]} is {told[1]:g} as "
+                       f"{schedule[0][0]} is ({schedule[0][1]:g}): its state is of an earlier step", "steps-behind",
+                       Severity.MEDIUM, steps=most, told=told[1])
 
 
 def _rates(seen: Seen) -> Iterator[Finding]:

@@ -12,13 +12,9 @@ import math
 from collections.abc import Iterator, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
-from traindx_tools.errors import UnreadableInput
 from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.on_weights.renaming import match
 from traindx_tools.on_weights.seen import Seen, Stack, apart
-from traindx_tools.on_weights.tensor import CHUNK, STORED, Tensor, as_numbers
 from traindx_tools.rules import Rule, Threshold
 
 RULE = Rule(
@@ -43,7 +39,7 @@ def check(seen: Seen) -> Iterator[Finding]:
     """The main parts of two files."""
     if seen.other is None or not seen.main:
         return
-    changes = movement(seen)
+    changes = seen.changes
     weights = {s.name for s in seen.weights} & changes.keys()
     if len(weights) < 2:
         return
@@ -54,36 +50,6 @@ def check(seen: Seen) -> Iterator[Finding]:
     yield from _still_in_stack(seen, changes)
     yield from _still(seen, weights, moved)
     yield from _further(seen, changes)
-
-
-def movement(seen: Seen) -> Mapping[str, float]:
-    """The relative change of each floating tensor by its name in the first file; 0: not a bit."""
-    assert seen.other is not None
-    found = match(seen.part.tensors, seen.other.part.tensors)
-    return {a: relative_change(found.first[a], found.second[b]) for a, b in found.all_pairs
-            if found.first[a].floating and found.first[a].size and found.second[b].floating}
-
-
-def relative_change(one: Tensor, other: Tensor) -> float:
-    """|b - a| / |a|; inf where only a is zero, nan where either is not finite. Raises UnreadableInput."""
-    if one.size != other.size:
-        raise UnreadableInput(f"{one.name} and {other.name} have different sizes")
-    before = change = 0.0
-    values = max(1, CHUNK // 8)
-    with np.errstate(all="ignore"):
-        for at in range(0, one.size, values):
-            count = min(values, one.size - at)
-            x, y = (_part(t, at, count) for t in (one, other))
-            before += float(np.dot(x, x))
-            x = y - x
-            change += float(np.dot(x, x))
-    return math.sqrt(change / before) if before > 0 else (0.0 if change == 0 else math.inf)
-
-
-def _part(tensor: Tensor, at: int, count: int) -> NDArray[np.float64]:
-    size = tensor.itemsize
-    data = next(iter(tensor.source.parts(at * size, count * size, count * size)))
-    return as_numbers(data.view(STORED[tensor.dtype]), tensor.dtype).astype(np.float64)
 
 
 def _nothing(seen: Seen, changes: Mapping[str, float], weights: set[str]) -> Iterator[Finding]:

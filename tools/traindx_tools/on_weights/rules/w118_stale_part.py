@@ -1,0 +1,103 @@
+"""Two checkpoints of one run: a part is the same to the bit, all else moved, and no freezing is cut like that.
+
+Freezing follows the model: a beginning (a backbone), whole kinds of tensors (all but adapters, all biases), modules by
+name. What is the same to the bit in some blocks of a stack and moved in blocks before them, or in exactly the tensors
+of one shard file, with their biases and scales, is stale: it was written by an earlier save.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_weights.seen import Seen, stacks_of
+from traindx_tools.rules import Rule, Threshold
+
+RULE = Rule(
+    id="W118",
+    name="stale-part",
+    title="A part of a checkpoint is that of an earlier one",
+    severity=Severity.HIGH,
+    sees="Which tensors are the same to the bit in two checkpoints, against shard files and blocks of a stack.",
+    matters="The file mixes two steps: the parts do not fit each other, and a resumed run starts from a worse model.",
+    alike=("a frozen beginning", "adapters", "blocks unfrozen from the end"),
+    confirm=("compare the time stamps of the shards", "compare the part with a third checkpoint"),
+    thresholds={
+        "tensors": Threshold(3, "tensors that are the same", "one may have had no gradient"),
+        "share": Threshold(0.5, "of the blocks of the stack, at most", "more may be frozen"),
+    },
+)
+_TENSORS, _SHARE = 3, 0.5
+
+
+def check(seen: Seen) -> Iterator[Finding]:
+    """A shard file first: its blocks need no word of their own."""
+    if seen.other is None or not seen.main:
+        return
+    changes = {n: c for n, c in seen.changes.items() if n in seen.stats and not _still_by_nature(seen, n)}
+    still = {n for n, c in changes.items() if c == 0}
+    if len(still) < _TENSORS or len(changes) - len(still) < _TENSORS:
+        return
+    files = list(_shards(seen, changes, still))
+    yield from files or _blocks(seen, changes, still)
+
+
+def _still_by_nature(seen: Seen, name: str) -> bool:
+    """Tables and constants need not move."""
+    return seen.is_table(seen.stats[name]) or seen.stats[name].constant
+
+
+def _shards(seen: Seen, changes: Mapping[str, float], still: set[str]) -> Iterator[Finding]:
+    """Files that hold all that is the same and nothing that moved, while other files hold the same kinds that did."""
+    held: dict[str, list[str]] = {}
+    for name in changes:
+        held.setdefault(seen.part.tensors[name].file, []).append(name)
+    stale = [f for f, names in held.items() if all(n in still for n in names) and len(names) >= _TENSORS]
+    moved = {f for f, names in held.items() if not any(n in still for n in names)}
+    if not stale or len(stale) + len(moved) != len(held) or len(stale) > _SHARE * len(held):
+        return
+    kinds = [{m.name: s.pattern for s in stacks_of(seen.floats, 2) for m in s.members}.get(n) for n in still]
+    going = {p.pattern for p in stacks_of(seen.floats, 2) for m in p.members if changes.get(m.name, 0.0) > 0}
+    if sum(k in going for k in kinds) < _TENSORS or _beginning(seen, still):
+        return
+    for file in stale:
+        yield _finding(seen, held[file], f"all {len(held[file])} tensors of {file}", "shard", file, len(changes))
+
+
+def _beginning(seen: Seen, still: set[str]) -> bool:
+    """Whether what is the same are the first blocks of each stack that has such, as a frozen backbone is."""
+    for stack in stacks_of(seen.floats, 2):
+        same = [s.name in still for s in stack.members]
+        if any(same) and not all(same) and any(same[at] and not same[at - 1] for at in range(1, len(same))):
+            return False
+    return True
+
+
+def _blocks(seen: Seen, changes: Mapping[str, float], still: set[str]) -> Iterator[Finding]:
+    """Whole blocks, with biases and scales, behind blocks that moved."""
+    by_block: dict[str, dict[int, list[str]]] = {}
+    for stack in stacks_of(seen.floats, 3):
+        head = stack.pattern.partition("*")[0]
+        for index, stats in zip(stack.indexes, stack.members, strict=True):
+            if stats.name in changes:
+                by_block.setdefault(head, {}).setdefault(index, []).append(stats.name)
+    for head, blocks in by_block.items():
+        order = sorted(blocks)
+        same = [i for i in order if all(n in still for n in blocks[i]) and len(blocks[i]) >= _TENSORS]
+        moved = [i for i in order if not any(n in still for n in blocks[i])]
+        late = [i for i in same if moved and i > moved[0]]
+        if len(same) + len(moved) == len(order) and same == late and 0 < len(same) <= _SHARE * len(order):
+            names = [n for i in same for n in blocks[i]]
+            told = ", ".join(f"{head}{i}" for i in same[:4]) + (f" and {len(same) - 4} more" if len(same) > 4 else "")
+            yield _finding(seen, names, f"all {len(names)} tensors of {told}", "blocks", f"{head}{same[0]}",
+                           len(changes))
+
+
+def _finding(seen: Seen, names: Sequence[str], what: str, kind: str, part: str, of: int) -> Finding:
+    assert seen.other is not None
+    return RULE.finding(
+        f"{what} are the same to the bit in {seen.path} and {seen.other.path}, and the same kinds of tensors in the "
+        f"other parts moved ({of} tensors were compared): this part is of another step than the rest"
+        f"{'' if kind == 'shard' else ', or was never trained'}",
+        seen.where(names[0]), seen.path, bearing=Bearing.CAUSE if kind == "shard" else Bearing.SIGN,
+        measured={"kind": kind, "name": part, "tensors": len(names), "of": of})
