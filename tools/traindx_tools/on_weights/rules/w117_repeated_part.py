@@ -2,8 +2,8 @@
 
 Training does not arrive twice at the same numbers. A run of rows (or columns, or input channels) whose members equal
 those a fixed distance before is a copy: a slice was written to two places, or a buffer was used twice. What repeats as
-a whole is design (heads repeated for grouped queries), as is what the siblings of a stack do as well, and what equals its
-direct neighbour (added rows with one mean).
+a whole is design (heads repeated for grouped queries), as is what the siblings of a stack do as well, and what equals
+its direct neighbour (added rows with one mean).
 """
 
 from __future__ import annotations
