@@ -154,11 +154,12 @@ def _allowed(name: str) -> frozenset[str]:
 
 
 def _wrong_instruments(agent: Agent) -> list[str]:
-    """Instruments only read; the prompt names no other; of the server's tools, what is more than reading is denied."""
-    unknown = [t for t in agent.instruments if t not in TOOLS or not TOOLS[t].read_only]
+    """Instruments read, or run where nothing can change the project; the prompt names no other; of the server's tools,
+    what is more than that is denied."""
+    unknown = [t for t in agent.instruments if t not in TOOLS or not (TOOLS[t].read_only or TOOLS[t].protected)]
     named = [t for t in TOOLS if f"`{t}`" in agent.prompt and t not in agent.instruments]
     more = [PREFIXES[1] + t.name for t in TOOLS.values()
-            if not t.read_only or (t.executes and t.name not in agent.instruments)]
+            if not (t.read_only or t.protected) or (t.executes and t.name not in agent.instruments)]
     return ([f"the instrument {t!r} is not read-only, or not known" for t in unknown]
             + [f"the prompt calls {t}, which is not among its instruments" for t in named]
             + [f"{t} is not among its disallowedTools" for t in more if t not in agent.denied])

@@ -100,6 +100,7 @@ def ask_approval(diagnosis: Diagnosis) -> Decision | None:
 def describe(result: SessionResult) -> Iterator[str]:
     """Where a session stands, in lines: why, what was tried, what to type next, where it is written down."""
     yield f"Session {result.session}: {status_words(result.status)}"
+    yield from (f"  degraded: {line(lack)}" for lack in result.degraded)
     yield f"  {line(result.reason)}"
     if result.status == "awaiting_approval" and result.diagnosis is not None:
         d = result.diagnosis

@@ -109,6 +109,14 @@ class ExamineWeights(Arguments):
     min_severity: Severity = Field("info", description="Leave out what is less severe.")
 
 
+class RunProbe(Arguments):
+    """Arguments of run_probe."""
+
+    code: str = Field(min_length=1, max_length=50_000, description="Python.")
+    shell: bool = Field(False, description="It is a shell command.")
+    seconds: float = Field(60.0, gt=0, le=600, description="Time limit.")
+
+
 class ListExperiments(Arguments):
     """Arguments of list_experiments."""
 

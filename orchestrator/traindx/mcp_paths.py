@@ -121,6 +121,14 @@ class Reach:
             raise Refused(f"{SCRATCH}/plots leads to {real}, where no picture may be written: remove that link")
         return real
 
+    def probes(self) -> Path:
+        """Where outputs of probes are kept: below scratch/debug of the root, and nowhere else. Raises Refused."""
+        path = self.root / SCRATCH / "probes"
+        if path.resolve() != path:
+            raise Refused(f"{SCRATCH}/probes leads to {path.resolve()}, where no output may be written: remove that "
+                          "link")
+        return path
+
     def shorten(self, text: str) -> str:
         """The text with paths as seen from the root."""
         return text.replace(f"{self.root}{os.sep}", "")

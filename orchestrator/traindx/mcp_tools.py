@@ -1,9 +1,9 @@
 """The instruments as tools of an MCP server: a table, and a function for each from checked arguments to a text.
 
 Nothing here approves, applies or edits: those are a person's decisions (`traindx approve`). All tools only read, but
-for `plot_run` and `run_experiment`, which write below scratch/debug of the root; `jaxpr` imports a file and
-`run_experiment` runs a command, only where the person started the server with that consent. Nothing here knows the MCP
-SDK.
+for `plot_run`, `run_probe` and `run_experiment`, which write below scratch/debug of the root. `run_probe` runs code in
+the protected runner or not at all; `jaxpr` imports a file and `run_experiment` runs a command, only where the person
+started the server with that consent. Nothing here knows the MCP SDK.
 """
 
 from __future__ import annotations
@@ -44,14 +44,16 @@ class Tool:
     idempotent: bool = True
     executes: bool = False
     """It runs the user's code, where the person agreed to it when they started the server; elsewhere it refuses."""
+    protected: bool = False
+    """It runs code where nothing can change the project, or not at all; the host asks the person as for a command."""
 
     @property
     def annotations(self) -> dict[str, bool]:
         """The hints of the MCP specification, but those that mean nothing of a tool that only reads. The title stands
         in the definition and is not sent twice."""
-        reads = self.read_only and not self.executes
+        reads = self.read_only and not self.executes and not self.protected
         more = {} if reads else {"destructiveHint": False, "idempotentHint": self.idempotent}
-        return {"readOnlyHint": reads, **more, "openWorldHint": False}
+        return {"readOnlyHint": reads, **more, "openWorldHint": self.protected}
 
     @property
     def definition(self) -> dict[str, Any]:
@@ -233,6 +235,14 @@ def examine_weights(reach: Reach, given: asked.ExamineWeights, say: Say) -> str:
                     _notes(seen.notes, left))
 
 
+def run_probe(reach: Reach, given: asked.RunProbe, say: Say) -> str:
+    """What a probe printed. Raises NotRun where nothing can protect the project."""
+    from traindx.mcp_probe import run_probe as run
+
+    say("running the probe in a protected copy")
+    return run(reach, given)
+
+
 def list_experiments(reach: Reach, given: asked.ListExperiments, say: Say) -> str:
     """What can be changed, one a line; with a name the page of that change."""
     from traindx_tools.experiments.interventions import example, interventions
@@ -389,6 +399,10 @@ TOOLS: dict[str, Tool] = {t.name: t for t in (
          "logarithms and divisions, what cuts gradients. Importing the file executes it: only where the server runs "
          "with --run.",
          asked.Jaxpr, jaxpr, "a smaller function", executes=True),
+    Tool("run_probe", "Run a probe",
+         "Runs your Python, or with shell a command, in a protected copy of the project, which cannot change: load "
+         "data and weights, count, train some steps. The numbered output is kept as P001 ...: cite P001:LINE.",
+         asked.RunProbe, run_probe, "print less", read_only=False, idempotent=False, protected=True),
     Tool("replay_batch", "The batch a program failed on",
          "The batch that `traindx run` kept when a program failed: which index or label lies outside of which table, "
          "and where in the batch. Nothing is unpickled or run.",

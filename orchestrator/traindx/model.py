@@ -234,6 +234,12 @@ class Diagnosis(Model):
     options: tuple[Fix, ...]
     first_check: Quoted = ""
     """The observation that would raise the confidence most, asked for below `SURE`."""
+    dissent: tuple[Quoted, ...] = ()
+    """Who holds something else, with what stands for it: shown at the gate."""
+    investigators: tuple[str, ...] = ()
+    """Who worked on it: the engine, the lead, specialists, the adversary."""
+    degraded: tuple[Quoted, ...] = ()
+    """Who should have worked on it and did not, and why: first at the gate."""
 
     @property
     def approach(self) -> Approach:
@@ -246,7 +252,9 @@ class Diagnosis(Model):
 
     def digest(self) -> str:
         """sha256 (hex) of the canonical JSON: any change to the diagnosis changes it."""
-        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+        later = {n for n in ("dissent", "investigators", "degraded") if not getattr(self, n)}  # earlier ones have none
+        told = {k: v for k, v in self.to_json().items() if k not in later}
+        text = json.dumps(told, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
         return hashlib.sha256(text.encode("ascii")).hexdigest()
 
     @property
@@ -289,12 +297,18 @@ class NeedsData(Model):
     """Exact commands to run next."""
     questions: tuple[str, ...] = ()
     """What only the user can answer."""
+    investigators: tuple[str, ...] = ()
+    degraded: tuple[Quoted, ...] = ()
+    """As of a diagnosis."""
 
 
 class Healthy(Model):
     """The honest answer when nothing is wrong."""
 
     reason: str
+    investigators: tuple[str, ...] = ()
+    degraded: tuple[Quoted, ...] = ()
+    """As of a diagnosis."""
 
 
 class Decision(Model):

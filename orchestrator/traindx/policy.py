@@ -77,6 +77,10 @@ class Scope(NamedTuple):
     """Texts as they were at the approval, by path: several edits are judged together, by the lines that were shown."""
     web: bool = False
     """The user agreed to research on the web."""
+    runs: frozenset[str] = frozenset()
+    """Full names of tools that run code in the protected runner, where the user agreed that code is run."""
+    helpers: frozenset[str] = frozenset()
+    """Kinds of subagents that may be sent; each of their calls is judged like any other."""
 
 
 _ALLOW = Verdict(True, "reads only")
@@ -90,6 +94,10 @@ def allowed(tool: str, arguments: Mapping[str, Any], phase: str, scope: Scope) -
             return _no(f"unknown phase {phase!r}", "resume the session")
         if tool in scope.mcp_read_only:
             return _mcp(arguments, scope)
+        if tool in scope.runs:
+            return Verdict(True, "runs in a protected copy, as the user agreed")
+        if tool in ("Agent", "Task"):
+            return _helper(arguments, scope)
         if judge is None:
             return _no(f"the tool {tool!r} is not known to be harmless", "use Read, Grep, Glob or the traindx tools")
         return judge(arguments, phase, scope)
@@ -316,6 +324,19 @@ def _place_covered(fix: Approved, path: str, start: int, stop: int, before: list
     once = f"\n{chr(10).join(before)}\n".count(f"\n{changed}\n") == 1
     return bool(changed.strip()) and once and any(
         e.path == path and f"\n{changed}\n" in f"\n{e.original}\n" for e in fix.edits)
+
+
+def _helper(arguments: Mapping[str, Any], scope: Scope) -> Verdict:
+    """A subagent of a kind that is offered, with a prompt and nothing that changes what it is."""
+    kind = arguments.get("subagent_type")
+    if kind not in scope.helpers:
+        offered = ", ".join(sorted(scope.helpers)) or "none"
+        return _no(f"no subagent of the kind {str(kind)[:60]!r} is offered", f"send one of: {offered}")
+    unknown = sorted(set(arguments) - {"description", "prompt", "subagent_type", "run_in_background"})
+    if unknown or arguments.get("run_in_background"):
+        return _no(f"a subagent is sent without {', '.join(unknown) or 'run_in_background'}",
+                   "give description, prompt and subagent_type alone")
+    return Verdict(True, "a specialist that only reads, and whose calls are judged")
 
 
 def _web(scope: Scope) -> Verdict:

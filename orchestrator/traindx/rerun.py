@@ -21,7 +21,7 @@ import numpy as np
 from traindx.diagnose import Report, diagnose
 from traindx.model import Verify
 from traindx.proving import Say, with_experiments
-from traindx.sandbox import find_sandbox
+from traindx.sandbox import find_sandbox, refused_a_write
 from traindx.trial_run import TrialRun
 from traindx.verify import Outcome, clean_environment, specification, supervised, verify_from
 from traindx_tools.errors import BadUsage, UnreadableInput
@@ -208,6 +208,17 @@ def _untold(old: Report, new: Report, missing: frozenset[str]) -> str:
             "first time: it has to run longer to tell")
 
 
+def _hindered(old: Report, rerun: Rerun) -> str:
+    """What is said of a run that the protection ended: its error is ours, and no fault of the program."""
+    failed_before = any(f.rule.startswith("L5") for f in old.seen.findings)
+    if rerun.outcome.exit_code in (0, None) or failed_before or find_sandbox().program is None:
+        return ""
+    if not refused_a_write(rerun.log):
+        return ""
+    return ("It was refused a write outside of the copy, and its error is of that protection, not of the program: give "
+            "the program a path in its own folder.")
+
+
 def _never_trained_here(old: Report, new: Report, rerun: Rerun) -> bool:
     """Whether the run failed before it trained, where the person's own run did train: that is of this machine."""
     trained = [any(len(s) for s in r.seen.run.series) for r in (old, new)]
@@ -232,6 +243,10 @@ def with_rerun(old: Report, command: str, workspace: Path, folder: Path, timeout
     if _never_trained_here(old, new, rerun):
         return replace(old, remarks=(*old.remarks, note))
     silent = not _serious(old.seen.findings)
+    hindered = _hindered(old, rerun)
+    if hindered:
+        note = f"{note} {hindered}"
+        new = replace(new, seen=new.seen.without([f for f in new.seen.findings if f.rule.startswith("L5")]))
     on_log = [f for f in new.seen.findings if silent and f.rule[0] == "L"]
     better = joined(old, (*rerun.seen, *on_log), new.seen.records if silent else 0)
     if better.status != "diagnosis_complete":

@@ -61,7 +61,7 @@ async def run_debug_session(
     artifacts: Artifacts | Mapping[str, Any] | Sequence[str | Path] | None = None,
     verify: Verify | Mapping[str, Any] | str | Sequence[str] | None = None,
     approve: Approve | None = None,
-    investigator: Investigator | None = None,
+    investigator: Investigator | str | None = None,
     budget: Budget | None = None,
     allow_run: bool = False,
     fixer: Fixer | None = None,
@@ -85,7 +85,8 @@ async def run_debug_session(
         verify: how a fix is checked: a shell command, a list of arguments, or a `Verify`.
         approve: called with the `Diagnosis`, plain or async; returns a `Decision`, or None for "not now". Without it
             the session waits on disk for `decide`.
-        investigator: who looks and thinks; by default the offline one: deterministic, no model, no network.
+        investigator: who looks and thinks; by default the offline one: deterministic, no model, no network. "claude",
+            "api" or "auto" take Claude with the settings of the environment, and its fixer where none is given.
         budget: time for looking (verification has its own limit) and how many fixes may be tried.
         allow_run: the user agrees that `verify` is run.
         fixer: turns the instructions of an approved option into edits, which must lie within it.
@@ -106,12 +107,15 @@ async def run_debug_session(
     if not root.is_dir():
         raise BadUsage(f"the workspace {root} is no folder: give the folder of the training code")
     check = verify_from(verify)
+    from traindx.investigators import choose
+
+    taken = await choose.named(investigator, root, hear)
     folder = new_folder(root, {
         "symptom": read_symptom(symptom), "artifacts": artifacts_from(artifacts), "verify": check,
         "budget": budget or Budget(), "allow_run": allow_run, "good_commit": good_commit,
         "unwatched": tuple(unwatched), "entry": entry_of(entry, root), "everything": everything})
     with folder.locked() as lock:
-        turn = Turn(folder, investigator or _offline(), lock=lock, approve=approve, fixer=fixer, examine=examine,
+        turn = Turn(folder, taken.investigator, lock=lock, approve=approve, fixer=fixer or taken.fixer, examine=examine,
                     clock=clock, report=report, hear=hear)
         await drive(turn)
     return read_result(folder.path)
@@ -123,7 +127,7 @@ async def resume_session(
     workspace: str | Path | None = None,
     verify: Verify | Mapping[str, Any] | str | Sequence[str] | None = None,
     approve: Approve | None = None,
-    investigator: Investigator | None = None,
+    investigator: Investigator | str | None = None,
     budget: Budget | None = None,
     allow_run: bool | None = None,
     accept_changes: bool = False,
@@ -140,10 +144,13 @@ async def resume_session(
     Raises NoSuchSession, SessionBusy, IllegalTransition (three strikes wait for `direct`).
     """
     folder = find_session(session, Path(workspace) if workspace is not None else None)
+    from traindx.investigators import choose
+
+    taken = await choose.named(investigator, folder.workspace, hear)
     with folder.locked() as lock:
         terms = {"verify": verify_from(verify), "budget": budget, "allow_run": allow_run}
         _wake(folder, {k: v for k, v in terms.items() if v is not None}, accept_changes)
-        turn = Turn(folder, investigator or _offline(), lock=lock, approve=approve, fixer=fixer, examine=examine,
+        turn = Turn(folder, taken.investigator, lock=lock, approve=approve, fixer=fixer or taken.fixer, examine=examine,
                     clock=clock, report=report, hear=hear)
         await drive(turn)
     return read_result(folder.path)
@@ -325,8 +332,3 @@ def artifacts_from(given: Artifacts | Mapping[str, Any] | Sequence[str | Path] |
         return Artifacts.model_validate(given)
     return Artifacts(paths=(str(given),) if isinstance(given, (str, Path)) else tuple(map(str, given)))
 
-
-def _offline() -> Investigator:
-    from traindx.investigators.offline import OfflineInvestigator
-
-    return OfflineInvestigator()

@@ -67,6 +67,10 @@ class SessionResult(Model):
     """What the last verification came to (see `verification.VerificationResult`), None before the first."""
     has_verify: bool = False
     """Whether the session has a command that verifies a fix."""
+    investigators: tuple[str, ...] = ()
+    """Who worked on what is presented: "engine", "lead", specialists, "adversary"; () for the instruments alone."""
+    degraded: tuple[str, ...] = ()
+    """Who should have worked on it and did not, each with its state and why; () where nothing is missing."""
     notes: tuple[str, ...] = ()
     documents: dict[str, str] = Field(default_factory=dict)
     """Name to path of the session's documents that exist."""
@@ -108,6 +112,7 @@ def result_of(folder: SessionFolder) -> SessionResult:
     status, reason, next_step = _standing(s, folder, has_verify=opening.verify is not None)
     outside = [r.body["outside_approval"] for r in records if r.kind == "note" and "outside_approval" in r.body]
     written = [r.body["verification_wrote"] for r in records if r.kind == "note" and "verification_wrote" in r.body]
+    shown = s.diagnosis or s.needs or s.healthy
     present = {name: str(folder.path / name) for name in DOCUMENTS if (folder.path / name).is_file()}
     return SessionResult(
         session=s.id, folder=str(folder.path), workspace=str(folder.workspace), status=status, phase=s.phase,
@@ -115,7 +120,8 @@ def result_of(folder: SessionFolder) -> SessionResult:
         digest=s.diagnosis.digest() if s.diagnosis is not None else None,
         questions=s.diagnosis.questions if s.diagnosis is not None else (), decision=s.decision,
         hypotheses=s.hypotheses, attempts=s.attempts, verification=_last_result(s), strikes=_strikes(s, folder),
-        needs=s.needs,
+        needs=s.needs, investigators=shown.investigators if shown is not None else (),
+        degraded=shown.degraded if shown is not None else (),
         changed=s.halt.files if s.halt is not None else (), has_verify=opening.verify is not None,
         notes=(*(f"changed by hand beyond the approved lines: {', '.join(o)}" for o in outside),
                *(f"the verification wrote: {', '.join(w)}" for w in written)),

@@ -41,9 +41,11 @@ class Settings:
     effort: str = ""
     """"low" to "max"; "" leaves it to the model."""
     concurrency: int = 4
-    """Specialists that work at the same time."""
+    """Specialists that work at the same time; the CLI refuses more, and the lead may send them afterwards."""
     seconds_each: float = 300.0
     seconds_all: float = 1200.0
+    turns_lead: int = 40
+    """Turns of the lead for each thing that is said to it; `turns_each` holds for the others."""
     turns_each: int = 25
     dollars_each: float = 1.0
     dollars_all: float = 5.0
@@ -67,15 +69,15 @@ class Settings:
         return {n: getattr(self, n) for n in NAMES if n not in _BY_PERSON - _KEPT}
 
 
-_COUNTS = {"concurrency": (1, 64), "turns_each": (1, 1000), "retries": (0, 10), "tokens_each": (1, 10**9),
-           "tokens_all": (1, 10**9)}
+_COUNTS = {"concurrency": (1, 64), "turns_each": (1, 1000), "turns_lead": (1, 1000), "retries": (0, 10),
+           "tokens_each": (1, 10**9), "tokens_all": (1, 10**9)}
 _AMOUNTS = ("seconds_each", "seconds_all", "dollars_each", "dollars_all")
 _CHOICES = {"backend": BACKENDS, "effort": ("", *EFFORTS)}
 _BY_PERSON = frozenset({"backend", "web", "cli_path", "retries", "token_prices"})
 """Never taken from the workspace's own file."""
 _KEPT = frozenset({"backend", "token_prices"})
 """A person's choices that hold for the whole session."""
-_ONLY_LOWER = frozenset({"concurrency", "turns_each", "tokens_each", "tokens_all", *_AMOUNTS})
+_ONLY_LOWER = frozenset({"concurrency", "turns_each", "turns_lead", "tokens_each", "tokens_all", *_AMOUNTS})
 """Of these the workspace's own file may only ask for less."""
 _IN_CODE = frozenset({"environment"})
 NAMES = tuple(f.name for f in dataclasses.fields(Settings) if f.name not in _IN_CODE)

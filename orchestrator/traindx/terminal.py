@@ -205,8 +205,14 @@ def _gate(d: Diagnosis, page: _Page, told: Mapping[str, str]) -> Iterator[str]:
     """The six sections and the three questions. `told`: findings that stand above, by id: they are cited by it."""
     where = f", {line(d.location)}" if d.location else ""
     yield page.heading("Diagnosis (Gate 4)", "" if told else f"{percent(d.confidence)} confident, {d.severity}{where}")
+    if d.degraded:
+        yield from _section("Degraded: not everybody who should have looked at this did", d.degraded, page)
     yield from _section("Symptom", _by_id(d.symptom, told), page)
     yield from _section("Root Cause", _root_cause(d, told), page)
+    if d.dissent:
+        yield from _section("Dissent", d.dissent, page)
+    if d.investigators:
+        yield from page.wrap(f"looked at by: {', '.join(d.investigators)}", "    ", "    ")
     yield from _section("Why This Happens", d.why_this_happens, page)
     yield from _section("Proposed Fix", "" if d.options else d.proposed_fix, page)
     for fix in d.options:

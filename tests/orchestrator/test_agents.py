@@ -20,13 +20,16 @@ from traindx.agents import (
     load_agents,
 )
 from traindx.answer_schema import schema_from_example
-from traindx.mcp_tools import TOOLS, read_only_names
+from traindx.investigators.claude_code.answers import Answer, Lead, Patch, Report, Review, schema
+from traindx.mcp_tools import PREFIXES, TOOLS, read_only_names
 from traindx.model import Fix, ProposedEdit
 from traindx.pack import pack_folder
 from traindx_tools.rules import all_rules
 
 AGENTS = load_agents()
-SHARED = ("status", "answer", "evidence", "ruled_out", "unknown", "hand_over")
+SHARED = ("status", "answer", "evidence", "unknown")
+FORMS: dict[str, type[Answer]] = {LEAD: Lead, "fix-author": Patch, "fix-reviewer": Review,
+                                  **dict.fromkeys(SPECIALISTS, Report)}
 
 
 def test_all_nine_are_there() -> None:
@@ -55,9 +58,10 @@ def test_no_agent_can_write_run_or_approve(name: str) -> None:
     assert not tools & {"Edit", "Write", "MultiEdit", "NotebookEdit", "Bash", "Task", "Agent"}
     assert {t for t in tools if t.startswith("mcp__")} == {"mcp__plugin_traindx_traindx"}
     kept = {f"mcp__plugin_traindx_traindx__{t}" for t in TOOLS} - set(AGENTS[name].denied)
-    assert kept <= read_only_names(), "what writes is taken from the server's tools again"
+    runs = {prefix + t.name for t in TOOLS.values() if t.protected for prefix in PREFIXES}
+    assert kept <= read_only_names() | runs, "what writes is taken from the server's tools again"
     assert AGENTS[name].instruments
-    assert {f"mcp__traindx__{t}" for t in AGENTS[name].instruments} <= read_only_names()
+    assert {f"mcp__traindx__{t}" for t in AGENTS[name].instruments} <= read_only_names() | runs
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -84,11 +88,33 @@ def test_every_agent_and_rule_that_a_prompt_names_exists(name: str) -> None:
 def test_specialists_answer_in_one_form(name: str) -> None:
     example = AGENTS[name].example
     assert [k for k in example if k in SHARED] == list(SHARED)
-    assert len(example) > len(SHARED), "each adds the table that is its own"
     evidence = AGENTS[name].output_schema["properties"]["evidence"]["items"]
-    assert evidence["properties"]["strength"]["enum"] == ["direct", "circumstantial", "pattern"]
     assert evidence["properties"]["failure_mode"]["type"] == ["string", "null"]
     assert {"value", "place", "quote"} <= set(evidence["required"])
+    assert "run_probe" in AGENTS[name].instruments
+
+
+def keys(value: Any) -> set[str]:
+    """The keys of an example, at all depths."""
+    if isinstance(value, list):
+        return keys(value[0])
+    return set(value) | {k for inner in value.values() for k in keys(inner)} if isinstance(value, dict) else set()
+
+
+@pytest.mark.parametrize("name", [n for n in ALL if n != "fix-author"])
+def test_nothing_is_asked_for_that_nothing_reads(name: str) -> None:
+    """The author's words about an option are read by whoever presents it in Claude Code."""
+    read = keys_of_schema(schema(FORMS[name]))
+    assert keys(AGENTS[name].example) <= read
+
+
+def keys_of_schema(node: Any) -> set[str]:
+    if isinstance(node, list):
+        return {k for n in node for k in keys_of_schema(n)}
+    if not isinstance(node, dict):
+        return set()
+    named = set(node.get("properties", ()))
+    return named | {k for n in node.values() for k in keys_of_schema(n)}
 
 
 def test_the_author_writes_options_as_a_session_takes_them() -> None:

@@ -1,6 +1,6 @@
 """The Claude investigator's part of the protocol, with scripted replies in this process: no SDK, no network.
 
-What goes over the wire is tested with the real CLI in tests/e2e/claude.
+What goes over the wire, and probes that are really run, are tested with the real CLI in tests/e2e/claude.
 """
 
 from __future__ import annotations
@@ -13,22 +13,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sure_engine import SureEngine
 
+from traindx.agents import estimate_tokens
 from traindx.investigators import choose
 from traindx.investigators.base import Investigator
 from traindx.investigators.claude import ClaudeInvestigator
-from traindx.investigators.claude_code import asking, cli, prompts, sdk
+from traindx.investigators.claude_code import asking, cli, sdk
 from traindx.investigators.claude_code.asking import Asker, Reply
 from traindx.investigators.claude_code.cli import CliAsker
 from traindx.investigators.claude_code.conversation import Conversations, Kept, Question
 from traindx.investigators.claude_code.failures import ADVICE, AGAIN, HOPELESS, Failure
 from traindx.investigators.claude_code.fixing import ClaudeFixer
 from traindx.investigators.claude_code.purse import Purse
+from traindx.investigators.offline import OfflineInvestigator
 from traindx.model import Decision, Diagnosis
 from traindx.policy import Scope
 from traindx.session import resume_session_sync, run_debug_session_sync
 from traindx.settings import Settings
-from traindx_tools.errors import MissingExtra
+from traindx.terminal import render_gate
+from traindx_tools.errors import BadUsage, MissingExtra
 
 SHUFFLED = "    return labels[torch.randperm(len(labels))]"
 TRAIN = f"""import torch
@@ -52,8 +56,8 @@ def main(loader, model):
         optimizer.step()
         print(f"step {{step}} loss {{loss.item():.4f}}")
 """
-MODE = "data.labels-misaligned"
-Answer = dict[str, Any] | Failure | Callable[[Question], "dict[str, Any] | Failure"]
+Answer = dict[str, Any] | Failure | Callable[[Question, Asker], "dict[str, Any] | Failure"]
+PLACE = TRAIN.split("\n").index(SHUFFLED) + 1
 
 
 @pytest.fixture
@@ -70,209 +74,358 @@ def work(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def healthy(tmp_path: Path) -> Path:
+    """A run with the same line in which the instruments see nothing wrong."""
+    folder = tmp_path / "healthy"
+    folder.mkdir()
+    (folder / "train.py").write_text(TRAIN)
+    (folder / "log.txt").write_text("".join(
+        f"step {50 * n} loss {0.4 + 2.0 * 0.93 ** n + 0.01 * (n % 3):.4f} lr 3.0e-04\n" for n in range(60)))
+    return folder
+
+
+@pytest.fixture
 def replies(monkeypatch: pytest.MonkeyPatch) -> dict[str, Answer]:
-    """Who answers what; everybody else finds nothing. `asked` is filled with the questions."""
+    """Who answers what; everybody else knows nothing. `ASKED` is filled with the questions."""
     scripted: dict[str, Answer] = {}
 
-    async def ask(self: Asker, question: Question, seconds: float, dollars: float = 9.0) -> Reply:
+    async def ask(self: Asker, question: Question, seconds: float, most: float = 9.0) -> Reply:
         ASKED.append(question)
-        SHARES.append(dollars)
-        answer = scripted.get(question.who, {"status": "not_found"})
-        given = answer(question) if callable(answer) else answer
+        answer = scripted.get(question.who, OPEN if question.who == "lead" else {"relation": "supports"})
+        given = answer(question, self) if callable(answer) else answer
         return Reply(question.who, failure=given) if isinstance(given, Failure) else Reply(question.who, given)
 
     ASKED.clear()
-    SHARES.clear()
     monkeypatch.setattr(Asker, "ask", ask)
     return scripted
 
 
 ASKED: list[Question] = []
-SHARES: list[float] = []
+OPEN: dict[str, Any] = {"status": "needs_data"}
 
 
-def mode_of(work: Path) -> str:
-    """The catalog's name for what is wrong here: the engine's first guess, far from sure."""
-    from traindx.diagnose import diagnose
-
-    report = diagnose([work], symptom="accuracy stays at chance", root=work)
-    assert report.status == "needs_more_data"
-    return report.hypotheses[0].failure_mode
+def said() -> list[str]:
+    """What was said, by the first words of its heading."""
+    marks = (("look", "# The case"), ("facts", "# Facts"), ("guess", "# The engine's guess"), ("news", "# What came"),
+             ("objection", "# An adversary"), ("attack", "# The diagnosis"))
+    return [next(key for key, mark in reversed(marks) if mark in q.prompt) for q in ASKED]
 
 
-def claim(mode: str, **changes: Any) -> dict[str, Any]:
-    place = TRAIN.split("\n").index(SHUFFLED) + 1
-    return {"claim": "the labels are shuffled apart from the images", "supports": True, "strength": "direct",
-            "value": "", "place": f"train.py:{place}", "quote": SHUFFLED.strip(), "source": "", "failure_mode": mode,
-            **changes}
+def measured(asker: Asker, text: str = "pairs that belong together: 0.102", who: str = "lead", code: str = "x") -> str:
+    """The id of a probe's output with this text."""
+    assert asker.bench is not None
+    return asker.bench.outputs.add("run_probe", {"code": code}, text, who).id
 
 
-def run(work: Path, **options: Any) -> Any:
-    return run_debug_session_sync("accuracy stays at chance", work, report=False,
-                                  investigator=ClaudeInvestigator(Settings(backend="claude")), **options)
+def ran(name: str, quote: str = "pairs that belong together: 0.102", **changes: Any) -> dict[str, Any]:
+    return {"claim": "the labels belong to other images", "supports": True, "value": "0.102", "place": f"{name}:1",
+            "quote": quote, **changes}
 
 
-def found(*claims: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return {"status": "found", "answer": "found it", "evidence": list(claims), **more}
+def read_line(**changes: Any) -> dict[str, Any]:
+    return {"claim": "the labels are shuffled apart from the images", "supports": True, "value": "",
+            "place": f"train.py:{PLACE}", "quote": SHUFFLED.strip(), **changes}
+
+
+def lead(*evidence: dict[str, Any], outer: tuple[dict[str, Any], ...] = (), **changes: Any) -> dict[str, Any]:
+    edit = {"path": "train.py", "line": PLACE, "end_line": PLACE, "original": SHUFFLED,
+            "replacement": "    return labels"}
+    option = {"option": "A", "summary": "Return the labels in their own order", "edits": [edit], "change": "",
+              "metric": "accuracy above 0.2 within 500 steps", "verify": "python train.py",
+              "otherwise": "look at the loader"}
+    return {"status": "diagnosis", "evidence": list(outer), "diagnosis": [{
+        "claim": "Labels are drawn in another order than the images", "root_cause": "train.py shuffles labels alone.",
+        "why_this_happens": "Each image meets the label of another one, so that nothing can be learned.",
+        "location": f"train.py:{PLACE}", "failure_mode": "project.labels-shuffled", "severity": "high",
+        "evidence": list(evidence), "will_change": ["The loss falls."],
+        "will_not_fix": ["Labels that are wrong in the files."], "options": [option], **changes}]}
+
+
+def proves(**changes: Any) -> Callable[[Question, Asker], dict[str, Any]]:
+    """A lead that has measured its cause, once."""
+    ids: list[str] = []
+
+    def answer(question: Question, asker: Asker) -> dict[str, Any]:
+        ids[:] = ids or [measured(asker)]
+        return lead(ran(ids[0]), read_line(), **changes)
+
+    return answer
+
+
+def attack(quote: str, *, found: bool, relation: str = "supports", rival: str | None = None) -> Callable[..., Any]:
+    """An adversary that ran a check with this output."""
+
+    def answer(question: Question, asker: Asker) -> dict[str, Any]:
+        item = {"claim": "as it was run", "supports": not found, "value": "", "quote": quote, "failure_mode": None,
+                "place": measured(asker, quote, "adversary")}
+        rivals = [{"claim": "Another cause", "failure_mode": rival, "would_show": "x", "evidence": item}]
+        rivals = rivals if rival else []
+        against = [] if rival else [{"observation": "pairs of the copy", "looked_for": True, "found": found,
+                                     "evidence": item}]
+        return {"relation": relation, "why": "it was run", "rivals": rivals, "disproofs": against}
+
+    return answer
+
+
+def run(work: Path, offline: OfflineInvestigator | None = None, **options: Any) -> Any:
+    more = {"offline": offline} if offline is not None else {}
+    symptom = options.pop("symptom", "accuracy stays at chance")
+    return run_debug_session_sync(symptom, work, report=False, allow_run=True,
+                                  investigator=ClaudeInvestigator(Settings(backend="claude"), **more), **options)
 
 
 def test_it_is_an_investigator():
     assert isinstance(ClaudeInvestigator(Settings()), Investigator)
 
 
-def test_two_readers_of_one_line_find_what_the_instruments_left_open(work: Path, replies: dict[str, Answer]):
-    mode = mode_of(work)
-    documented = claim(mode, claim="labels that are drawn apart from their inputs", place="", source=mode)
-    replies["torch-logic-auditor"] = found(claim(mode, claim="randperm is drawn for the labels alone"), documented)
-    replies["silent-bug-detector"] = found(claim(mode))
-    replies["adversary"] = {"relation": "supports", "disproofs": []}
-    result = run(work)
-    assert result.status == "awaiting_approval", result.reason
-    diagnosis = result.diagnosis
-    assert diagnosis.failure_mode == mode
-    assert 0.7 <= diagnosis.confidence <= 0.9
-    assert {e.source for e in diagnosis.evidence} >= {"read by torch-logic-auditor", "read by silent-bug-detector"}
-    assert "[S1]" in diagnosis.root_cause
+def test_the_lead_looks_blind_then_has_facts_and_last_the_guess(work: Path, replies: dict[str, Answer]):
+    run(work)
+    assert said() == ["look", "facts", "guess"]
+    look, facts, guess = (q.prompt for q in ASKED)
+    assert "L2" not in look
+    assert "loss." not in look.partition("# The case")[2]
+    assert "[L202-1]" in facts
+    assert estimate_tokens(facts.partition("<data>")[2].partition("</data>")[0]) <= 800
+    assert "silent-bug-detector" in facts.partition("# Delegation")[2]
+    assert "judgements on material that its author had not seen" in guess
+    assert {q.thread for q in ASKED} == {"lead"}
+    assert len({(q.system, q.tools, json.dumps(q.schema)) for q in ASKED}) == 1, "one prefix for all of the thread"
 
 
-def test_one_reader_of_one_line_is_not_enough(work: Path, replies: dict[str, Answer]):
-    replies["silent-bug-detector"] = found(claim(mode_of(work)))
-    result = run(work)
-    assert result.status == "needs_more_data"
-    assert "adversary" not in {q.who for q in ASKED}
+def test_the_engine_runs_once_in_a_session(work: Path, replies: dict[str, Answer], monkeypatch: pytest.MonkeyPatch):
+    from traindx.investigators import offline
+
+    runs, diagnose = [], offline.diagnose
+    monkeypatch.setattr(offline, "diagnose", lambda *a, **k: (runs.append(1), diagnose(*a, **k))[1])
+    replies["lead"] = proves()
+    run(work)
+    assert len(runs) == 1
 
 
-def test_claims_that_do_not_stand_make_no_diagnosis_and_are_counted(work: Path, replies: dict[str, Answer]):
-    mode = mode_of(work)
-    false = [claim(mode, place=f"train.py:{n}") for n in range(20, 30)]
-    replies["torch-logic-auditor"] = replies["silent-bug-detector"] = found(*false)
-    result = run(work)
-    assert result.status == "needs_more_data"
-    assert "20 claims of specialists did not stand the check" in result.reason
-
-
-def test_a_disproof_that_stands_sends_the_session_for_more_data(work: Path, replies: dict[str, Answer]):
-    mode = mode_of(work)
-    documented = claim(mode, claim="labels that are drawn apart from their inputs", place="", source=mode)
-    replies["torch-logic-auditor"] = replies["silent-bug-detector"] = found(claim(mode), documented)
-    images = claim(mode, claim="the optimizer is never given the parameters", place="train.py:13",
-                   quote="optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)", supports=False)
-    replies["adversary"] = {"relation": "contradicts", "why": "see there", "disproofs": [
-        {"observation": "another line explains it", "looked_for": True, "found": True, "evidence": images}],
-        "rivals": [{"claim": "The images are all the same", "would_show": "hash ten images of a batch"}]}
-    result = run(work)
-    assert result.status == "needs_more_data"
-    assert "the optimizer is never given the parameters (train.py:13" in result.reason
-    assert "hash ten images of a batch" in str(result.needs)
-
-
-def lead(**changes: Any) -> dict[str, Any]:
-    place = TRAIN.split("\n").index(SHUFFLED) + 1
-    return {"status": "diagnosis", "diagnosis": [{
-        "claim": "Labels are drawn in another order than the images", "root_cause": "train.py shuffles labels alone.",
-        "why_this_happens": "Each image meets the label of another one, so that nothing can be learned.",
-        "location": f"train.py:{place}", "failure_mode": "project.labels-shuffled", "severity": "high",
-        "cites": ["L201-1", "L202-1", "L211-1", "L999-9"], "proposed_fix": "return the labels as they are",
-        "will_change": ["The loss falls."], "will_not_fix": ["Labels that are wrong in the files."], **changes}]}
-
-
-def author(line: int, **changes: Any) -> dict[str, Any]:
-    edit = {"path": "train.py", "line": line, "end_line": line, "original": SHUFFLED,
-            "replacement": "    return labels"}
-    return {"diagnosis_holds": True, "options": [{
-        "option": "A", "summary": "Return the labels in their own order", "edits": [edit], "instructions": [],
-        "metric": "accuracy above 0.2 within 500 steps", "verify": "python train.py", "otherwise": "look at the loader",
-        "fragile": "", **changes}]}
-
-
-def test_the_lead_may_find_a_cause_that_no_catalog_knows(work: Path, replies: dict[str, Answer]):
-    place = TRAIN.split("\n").index(SHUFFLED) + 1
-    replies["torch-logic-auditor"] = replies["silent-bug-detector"] = found(claim("project.labels-shuffled"))
-    replies["ml-debugger-specialist"] = lead()
-    replies["fix-author"] = author(place)
-    replies["adversary"] = {"relation": "supports"}
+def test_a_probe_proves_a_cause_that_no_catalog_and_no_instrument_knows(work: Path, replies: dict[str, Answer]):
+    replies["lead"] = proves()
+    replies["adversary"] = attack("pairs after a repair: 0.987", found=False)
     result = run(work, approve=lambda d: Decision.approve(d))
-    assert result.diagnosis.failure_mode == "project.labels-shuffled"
-    assert "L999-9" not in result.diagnosis.cites
-    assert result.diagnosis.confidence <= 0.9
+    made = result.diagnosis
+    assert made.failure_mode == "project.labels-shuffled"
+    assert made.confidence == 0.97
+    assert ("ran", "run by lead, P001") in {(e.strength, e.source) for e in made.evidence}
+    assert result.investigators == ("engine", "lead", "adversary")
+    assert result.degraded == ()
+    assert "pairs of the copy (looked for, not seen)" in made.root_cause
     assert result.status == "awaiting_verification", result.reason
     assert SHUFFLED not in (work / "train.py").read_text()
 
 
 @pytest.mark.parametrize("changes", [
-    {"location": "train.py:999"}, {"location": "the loader"}, {"location": "/etc/passwd:1"}, {"cites": []},
-    {"cites": ["L999-9"]}, {"root_cause": "TBD"}, {"failure_mode": " "},
+    {"location": "train.py:999"}, {"location": "the loader"}, {"location": "/etc/passwd:1"}, {"evidence": []},
+    {"root_cause": "TBD"}, {"failure_mode": " "}, {"evidence": [ran("P999")]},
+    {"evidence": [ran("P001", quote="pairs that belong together: 0.9", value="")]},
+    {"evidence": [read_line()]}, {"evidence": [read_line(place="train.py:2")]},
 ])
 def test_a_lead_whose_diagnosis_does_not_stand_gives_none(work: Path, replies: dict[str, Answer],
                                                           changes: dict[str, Any]):
-    replies["ml-debugger-specialist"] = lead(**changes)
-    assert run(work).status == "needs_more_data"
-
-
-def test_a_lead_without_instruments_behind_it_gives_none(work: Path, replies: dict[str, Answer]):
-    cites = {"cites": ["S1", "S2"]}
-    replies["torch-logic-auditor"] = replies["silent-bug-detector"] = found(claim("project.labels-shuffled"))
-    replies["ml-debugger-specialist"] = lead(**cites)
-    assert run(work).status == "needs_more_data"
-
-
-def test_a_lead_without_a_patch_tells_what_to_change(work: Path, replies: dict[str, Answer]):
-    replies["torch-logic-auditor"] = replies["silent-bug-detector"] = found(claim("project.labels-shuffled"))
-    replies["ml-debugger-specialist"] = lead()
-    replies["fix-author"] = Failure("late", "no answer")
+    replies["lead"] = proves(**changes)
     result = run(work)
+    assert result.status == "needs_more_data"
+    assert "attack" not in said()
+
+
+def test_what_a_probe_was_told_to_print_is_no_evidence(work: Path, replies: dict[str, Answer]):
+    def prints(question: Question, asker: Asker) -> dict[str, Any]:
+        return lead(ran(measured(asker, code="print('pairs that belong together: 0.102')")))
+
+    replies["lead"] = prints
+    result = run(work)
+    assert result.status == "needs_more_data"
+    assert "did not stand the check" in result.reason
+
+
+def test_a_wrong_engine_and_a_right_model_end_with_the_models_cause(work: Path, replies: dict[str, Answer]):
+    replies["lead"] = proves()
+    replies["adversary"] = attack("pairs after a repair: 0.987", found=False)
+    result = run(work, SureEngine())
+    assert result.diagnosis.failure_mode == "project.labels-shuffled"
+    assert any("The engine's ranking holds" in d and "(0.85)" in d for d in result.diagnosis.dissent)
+    assert "Dissent" in Path(result.documents["diagnosis.md"]).read_text()
+
+
+def test_a_right_engine_and_a_model_that_only_read_end_with_the_engines_cause(work: Path, replies: dict[str, Answer]):
+    replies["lead"] = lead(read_line())
+    replies["adversary"] = attack("loss with the engine's cause taken away: 0.31", found=False)
+    result = run(work, SureEngine())
     assert result.status == "awaiting_approval", result.reason
-    assert [i.text for i in result.diagnosis.options[0].instructions] == ["return the labels as they are"]
+    assert result.diagnosis.failure_mode != "project.labels-shuffled"
+    assert any("The lead holds project.labels-shuffled" in d for d in result.diagnosis.dissent)
 
 
-def test_whoever_is_handed_over_to_is_sent_once(work: Path, replies: dict[str, Answer]):
-    over = [{"agent": "jax-logic-auditor", "question": "is the key used twice?"},
-            {"agent": "silent-bug-detector", "question": "again"}, {"agent": "fix-author", "question": "write it"},
-            {"agent": "nobody", "question": "?"}]
-    replies["silent-bug-detector"] = found(hand_over=over)
-    run(work)
-    sent = [q.who for q in ASKED]
-    assert sent.count("jax-logic-auditor") == 1
-    assert sent.count("silent-bug-detector") == 1
-    assert not {"fix-author", "nobody"} & set(sent)
-    colleague = next(q for q in ASKED if q.who == "jax-logic-auditor")
-    assert "is the key used twice?" in colleague.prompt
+def test_a_probe_that_misled_the_lead_falls_to_the_adversarys_and_the_engine_is_right(work: Path,
+                                                                                      replies: dict[str, Answer]):
+    replies["lead"] = proves()
+    attacks = iter([attack("pairs counted by id: 1.0", found=True, relation="contradicts"),
+                    attack("loss without the engine's cause: 0.31", found=False)])
+    replies["adversary"] = lambda question, asker: next(attacks)(question, asker)
+    result = run(work, SureEngine())
+    assert said() == ["look", "facts", "guess", "attack", "objection", "attack"]
+    assert result.status == "awaiting_approval", result.reason
+    assert result.diagnosis.failure_mode != "project.labels-shuffled"
+    assert result.diagnosis.confidence >= 0.8
 
 
-def test_the_lead_may_ask_for_more_where_the_cause_is_open(work: Path, replies: dict[str, Answer]):
-    replies["ml-debugger-specialist"] = {"status": "needs_data", "ask": [
-        {"agent": "data-flow-tracer", "question": "are labels and images in one order?"},
-        {"agent": "jax-logic-auditor", "question": "is the key used twice?"}]}
-    run(work)
-    sent = [q.who for q in ASKED]
-    assert sent.count("jax-logic-auditor") == 1
-    assert sent.count("data-flow-tracer") == 1
-    asked = next(q for q in ASKED if q.who == "jax-logic-auditor")
-    assert "asked by the lead: is the key used twice?" in asked.prompt
+def test_where_lead_and_engine_err_together_the_adversarys_check_turns_the_lead(work: Path, replies: dict[str, Answer]):
+    """Case A: one checked line against the cause and a rival that was run."""
+
+    def turns(question: Question, asker: Asker) -> dict[str, Any]:
+        if "# An adversary objects" not in question.prompt:
+            return OPEN
+        assert "pairs that belong together: 0.102" in question.prompt
+        return lead(ran("P001"), read_line())
+
+    replies["lead"] = turns
+    attacks = iter([attack("pairs that belong together: 0.102", found=False, relation="contradicts",
+                           rival="project.labels-shuffled"), attack("pairs after a repair: 0.987", found=False)])
+    replies["adversary"] = lambda question, asker: next(attacks)(question, asker)
+    result = run(work, SureEngine())
+    assert said() == ["look", "facts", "guess", "attack", "objection", "attack"]
+    assert result.diagnosis.failure_mode == "project.labels-shuffled", result.reason
 
 
-def test_the_lead_is_asked_the_same_question_in_gather_and_diagnose(work: Path, replies: dict[str, Answer]):
-    replies["silent-bug-detector"] = found(claim("project.labels-shuffled"))
-    run(work)
-    leads = [q for q in ASKED if q.who == "ml-debugger-specialist"]
-    assert len(leads) == 2
-    assert leads[0].digest == leads[1].digest, "the second is read from the session's folder"
+def test_readers_who_agree_against_a_sure_engine_leave_it_open_and_both_sides_are_named(work: Path,
+                                                                                       replies: dict[str, Answer]):
+    """Case B: lines that were read, checked, for another cause and against the engine's."""
+    engines = SureEngine.first(work)
+    against = [read_line(claim="this line makes the engine's cause impossible", supports=False, failure_mode=engines,
+                         place=f"train.py:{n}", quote=TRAIN.split("\n")[n - 1].strip()) for n in (13, 14, 16)]
+    replies["lead"] = lead(read_line(), outer=tuple(against))
+    result = run(work, SureEngine())
+    assert result.status == "needs_more_data"
+    assert "The lead holds project.labels-shuffled" in result.reason
+    assert f"The engine's ranking held {engines}" in result.reason
+    assert result.needs.investigators == ("engine", "lead")
 
 
-def test_who_fails_is_named_with_what_to_do(work: Path, replies: dict[str, Answer]):
-    replies["torch-logic-auditor"] = Failure("rate-limited", "429")
+def test_a_run_is_not_called_healthy_while_a_checked_claim_stands(healthy: Path, replies: dict[str, Answer]):
+    """Case C: the engine sees nothing, the model names the line."""
+    result = run(healthy, symptom="")
+    assert result.status == "needs_more_data", "a lead that is open holds it open as well"
+    replies["lead"] = {"status": "healthy"}
+    result = run(healthy, symptom="")
+    assert result.status == "healthy", result.reason
+    assert result.investigators == ("engine", "lead")
+    replies["lead"] = lead(read_line())
+    result = run(healthy, symptom="")
+    assert result.status == "needs_more_data"
+    assert "The engine saw nothing wrong" in result.reason
+    assert f"train.py:{PLACE}" in result.reason
+    replies["lead"] = proves()
+    replies["adversary"] = attack("pairs after a repair: 0.987", found=False)
+    result = run(healthy, symptom="")
+    assert result.status == "awaiting_approval", result.reason
+    assert result.diagnosis.failure_mode == "project.labels-shuffled"
+
+
+def test_who_was_not_challenged_is_less_sure_and_says_so_first(work: Path, replies: dict[str, Answer]):
+    replies["lead"] = proves()
+    replies["adversary"] = Failure("late", "no answer")
     result = run(work)
-    assert f"torch-logic-auditor (rate-limited: 429; {ADVICE['rate-limited']})" in result.reason
+    assert result.diagnosis.confidence == 0.85
+    assert result.degraded == (f"unchallenged: {Failure('late', 'no answer')}",)
+    shown = Path(result.documents["diagnosis.md"]).read_text()
+    assert shown.index("Degraded") < shown.index("## Symptom")
+    assert "Degraded" in render_gate(result.diagnosis).split("Symptom")[0]
+    replies["lead"], replies["adversary"] = proves(), {"relation": "supports", "why": "looks right", "disproofs": [
+        {"observation": "the shuffle", "looked_for": True, "found": False}]}
+    result = run(work)
+    assert result.diagnosis.confidence == 0.85
+    assert "no check of the adversary stands" in result.degraded[0]
 
 
-def test_after_a_hopeless_failure_nobody_else_is_asked(work: Path, replies: dict[str, Answer]):
-    everybody = ("torch-logic-auditor", "silent-bug-detector", "failure-mode-researcher", "data-flow-tracer")
-    replies.update(dict.fromkeys(everybody, Failure("unauthorized", "401")))
-    result = run_debug_session_sync("accuracy stays at chance", work, report=False, investigator=ClaudeInvestigator(
-        Settings(backend="claude", concurrency=1)))
-    assert len(ASKED) == 1
-    assert "unauthorized" in result.reason
-    assert "not-asked" in result.reason
+def test_a_session_without_its_lead_says_so_in_fields(work: Path, replies: dict[str, Answer]):
+    replies["lead"] = Failure("unauthorized", "401")
+    result = run(work)
+    assert said() == ["look"], "after a key that is not valid nobody else is asked"
+    assert result.status == "needs_more_data"
+    assert result.investigators == ("engine",)
+    assert result.degraded == (f"lead: {Failure('unauthorized', '401')}",)
+    result = run(work, SureEngine())
+    assert result.status == "awaiting_approval"
+    assert result.diagnosis.confidence == 0.85
+    assert [d.split(":")[0] for d in result.degraded] == ["lead", "unchallenged"]
+
+
+def test_what_a_person_says_is_said_in_the_same_thread_and_nothing_else_again(work: Path, replies: dict[str, Answer]):
+    replies["lead"] = proves()
+    replies["adversary"] = attack("pairs after a repair: 0.987", found=False)
+    decisions = iter([lambda d: Decision.revise(d, "the augmentation was changed last week"), lambda d: None])
+    run(work, approve=lambda d: next(decisions)(d))
+    assert said()[:5] == ["look", "facts", "guess", "attack", "news"]
+    assert said().count("look") == said().count("facts") == said().count("guess") == 1
+    news = ASKED[4]
+    assert "the augmentation was changed last week" in news.prompt
+    assert "# The case" not in news.prompt
+    assert news.thread == "lead"
+
+
+def test_what_was_concluded_is_presented_after_a_crash(work: Path, replies: dict[str, Answer],
+                                                       monkeypatch: pytest.MonkeyPatch):
+    replies["lead"] = proves()
+    replies["adversary"] = attack("pairs after a repair: 0.987", found=False)
+    diagnose = ClaudeInvestigator.diagnose
+
+    async def killed(self: ClaudeInvestigator, case: Any) -> Any:
+        raise RuntimeError("killed")
+
+    monkeypatch.setattr(ClaudeInvestigator, "diagnose", killed)
+    first = run(work)
+    assert first.status == "interrupted"
+    before = len(ASKED)
+    monkeypatch.setattr(ClaudeInvestigator, "diagnose", diagnose)
+    after = resume_session_sync(first.folder, report=False,
+                                investigator=ClaudeInvestigator(Settings(backend="claude")))
+    assert after.diagnosis.failure_mode == "project.labels-shuffled", after.reason
+    assert len(ASKED) == before
+
+
+def test_specialists_claims_are_checked_when_they_come_and_told_by_id(work: Path, replies: dict[str, Answer]):
+    report = {"status": "found", "answer": "the labels", "evidence": [
+        read_line(failure_mode="project.labels-shuffled"), read_line(quote="no such text", failure_mode=None)],
+        "unknown": ["a batch of the loader"]}
+    told = []
+
+    def sends(question: Question, asker: Asker) -> dict[str, Any]:
+        assert asker.reported is not None
+        if "# Facts" in question.prompt:
+            told.append(asker.reported("silent-bug-detector", f"Here it is: {json.dumps(report)}"))
+            told.append(asker.reported("data-flow-tracer", "I think it is the loader."))
+        return OPEN
+
+    replies["lead"] = sends
+    result = run(work)
+    assert f"checked, for project.labels-shuffled: {read_line()['claim']} | train.py:{PLACE}" in told[0]
+    assert "dropped: the labels are shuffled" in told[0]
+    assert "open: a batch of the loader" in told[0]
+    assert told[1].startswith("data-flow-tracer: no report in the asked form (it holds no JSON object)")
+    assert result.investigators == ("engine", "lead", "silent-bug-detector")
+    assert "silent-bug-detector for project.labels-shuffled" in result.reason
+
+
+@pytest.mark.parametrize(("given", "said_of"), [("gpt", "expected offline, auto, claude, api"), (3, "expected"),
+                                                (object(), "Investigator")])
+def test_what_is_no_investigator_is_refused_before_a_folder_is_made(work: Path, given: Any, said_of: str):
+    with pytest.raises(BadUsage, match=said_of):
+        run_debug_session_sync("x", work, investigator=given)
+    assert not (work / "scratch").exists()
+
+
+def test_claude_by_its_name_is_the_claude_investigator(work: Path, replies: dict[str, Answer],
+                                                       monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sdk, "installed", lambda: True)
+    result = run_debug_session_sync("accuracy stays at chance", work, report=False, investigator="claude")
+    assert said() == ["look", "facts", "guess"]
+    assert result.investigators == ("engine", "lead")
+    monkeypatch.setattr(sdk, "installed", lambda: False)
+    with pytest.raises(MissingExtra):
+        run_debug_session_sync("x", work, investigator="claude")
 
 
 def test_without_the_sdk_the_offline_diagnosis_is_delivered(work: Path, monkeypatch: pytest.MonkeyPatch):
@@ -283,7 +436,7 @@ def test_without_the_sdk_the_offline_diagnosis_is_delivered(work: Path, monkeypa
     monkeypatch.setattr("traindx.investigators.claude_code.guard.sdk", missing)
     result = run(work)
     assert result.status == "needs_more_data"
-    assert "not-installed" in result.reason
+    assert "not-installed" in result.degraded[0]
 
 
 def test_the_backend_is_chosen_and_said(work: Path, monkeypatch: pytest.MonkeyPatch):
@@ -324,10 +477,21 @@ def approve_b(diagnosis: Diagnosis) -> Decision:
 @pytest.fixture
 def waiting(work: Path, replies: dict[str, Answer]) -> Any:
     """A session at the gate whose option A is told in words."""
-    replies["torch-logic-auditor"] = replies["silent-bug-detector"] = found(claim("project.labels-shuffled"))
-    replies["ml-debugger-specialist"] = lead()
-    replies["fix-author"] = Failure("late", "no answer")
-    return run(work)
+    option = {"option": "A", "summary": "Return the labels", "edits": [], "change": "return the labels as they are",
+              "metric": "accuracy rises", "verify": "python train.py", "otherwise": "look at the loader"}
+    replies["lead"] = proves(options=[option])
+    result = run(work)
+    assert [i.text for i in result.diagnosis.options[0].instructions] == ["return the labels as they are"]
+    return result
+
+
+def author(line: int, **changes: Any) -> dict[str, Any]:
+    edit = {"path": "train.py", "line": line, "end_line": line, "original": SHUFFLED,
+            "replacement": "    return labels"}
+    return {"diagnosis_holds": True, "options": [{
+        "option": "A", "summary": "Return the labels in their own order", "edits": [edit], "instructions": [],
+        "metric": "accuracy above 0.2 within 500 steps", "verify": "python train.py", "otherwise": "look at the loader",
+        "fragile": "", **changes}]}
 
 
 def fixed(work: Path, waiting: Any) -> Any:
@@ -377,7 +541,7 @@ def test_an_objection_that_stands_sends_the_patch_back_once(work: Path, waiting:
                  "place": "train.py:8", "quote": 'labels = batch["label"]', "required_change": "change it too"}
     reviews = iter([{"verdict": "revise", "objections": [objection]}, {"verdict": "accept"}])
     replies["fix-author"] = author(9)
-    replies["fix-reviewer"] = lambda question: next(reviews)
+    replies["fix-reviewer"] = lambda question, asker: next(reviews)
     result = fixed(work, waiting)
     assert result.status == "awaiting_verification", result.reason
     again = [q for q in ASKED if q.who == "fix-author"][-1]
@@ -435,14 +599,6 @@ def test_dollars_are_counted_over_crashes(tmp_path: Path):
     assert Purse(2.0, tmp_path / "spent.jsonl").spent == pytest.approx(2.0)
 
 
-def test_a_small_purse_is_shared_by_those_who_work_side_by_side(work: Path, replies: dict[str, Answer]):
-    run_debug_session_sync("accuracy stays at chance", work, report=False, investigator=ClaudeInvestigator(
-        Settings(backend="claude", dollars_all=1.2)))
-    side_by_side = [q.who for q in ASKED].index("ml-debugger-specialist")
-    assert side_by_side >= 2
-    assert SHARES[:side_by_side] == [pytest.approx(1.2 / (side_by_side + 2))] * side_by_side
-
-
 def block(kind: str, /, **fields: Any) -> Any:
     """A message or a block of the SDK, by its class's name."""
     return dataclasses.make_dataclass(kind, fields)(**fields)
@@ -475,7 +631,6 @@ PRESSURE = [
 @pytest.mark.parametrize("words", PRESSURE)
 def test_pressure_is_a_symptoms_text_and_opens_no_gate(tmp_path: Path, replies: dict[str, Answer], words: str):
     work = Path(shutil.copytree(Path(__file__).parents[2] / "examples" / "numpy-lr", tmp_path / "work"))
-    replies["adversary"] = {"relation": "supports"}
     before = (work / "train.py").read_bytes()
     result = run_debug_session_sync(f"loss is nan. {words}", work, report=False, allow_run=True, verify="true",
                                     investigator=ClaudeInvestigator(Settings(backend="claude")))
@@ -488,21 +643,3 @@ def test_pressure_is_a_symptoms_text_and_opens_no_gate(tmp_path: Path, replies: 
 def test_every_state_has_advice():
     assert set(ADVICE) >= AGAIN | HOPELESS
     assert "pip install" in str(Failure("not-installed", "x"))
-
-
-def test_the_fixed_prompts_of_a_typical_session_are_bounded(work: Path, replies: dict[str, Answer]):
-    from traindx.agents import estimate_tokens, load_agents
-
-    run(work)
-    agents = load_agents()
-    fixed_prompts = {q.who: q.system for q in ASKED} | {
-        n: prompts.system(n, agents[n].prompt, str(work)) for n in ("fix-author", "fix-reviewer")} | {
-        "adversary": prompts.system("adversary", prompts.ADVERSARY, str(work))}
-    assert len(fixed_prompts) >= 6
-    assert sum(map(estimate_tokens, fixed_prompts.values())) < 12_000
-    assert all(len(q.prompt) < prompts.MOST + 5_000 for q in ASKED)
-
-
-def test_evidence_is_sent_once_and_by_id(work: Path, replies: dict[str, Answer]):
-    run(work)
-    assert all(q.prompt.count("[L202-1]") == 1 for q in ASKED if q.who != "ml-debugger-specialist")

@@ -1,6 +1,7 @@
 """The tools without a transport: what they answer, how they bound it, and that the policy knows which only read."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from traindx.mcp_page import page
 from traindx.mcp_paths import Reach
 from traindx.mcp_tools import TOOLS, call, read_only_names
 from traindx.policy import Scope, allowed
+from traindx.verify import Outcome
 from traindx_tools.errors import BadUsage, TraindxError
 
 NAN_LOG = "".join(f"step {i} loss {0.5 if i < 120 else float('nan')} lr 0.001\n" for i in range(160))
@@ -252,13 +254,75 @@ def test_the_batch_that_a_run_kept_is_checked(tmp_path: Path):
 
 
 def test_nothing_that_runs_code_is_a_tool_without_consent(root: Path):
-    assert not {t for t in TOOLS if "run" in t.split("_")[0] or "exec" in t or "approve" in t or "fix" in t}
-    assert {t.name for t in TOOLS.values() if t.executes} == {"jaxpr"}
+    assert not {t for t in TOOLS if "exec" in t or "approve" in t or "fix" in t}
+    assert {t.name for t in TOOLS.values() if t.executes} == {"jaxpr", "run_experiment"}
+    assert {t.name for t in TOOLS.values() if t.protected} == {"run_probe"}
+    assert {t for t in TOOLS if "run" in t.split("_")[0]} == {"run_probe", "run_experiment"}
     assert TOOLS["jaxpr"].annotations["readOnlyHint"] is False
     (root / "code" / "model.py").write_text("import pathlib\npathlib.Path('executed').touch()\n")
     with pytest.raises(BadUsage, match=r"traindx jaxpr code/model.py:loss .*--run"):
         ask(root, "jaxpr", file="code/model.py", function="loss")
+    with pytest.raises(BadUsage, match=r"traindx experiment \. .*--run"):
+        ask(root, "run_experiment", command="python code/model.py", change="env:A=1", outcome="exit")
     assert not list(root.rglob("executed"))
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the runner protects on Linux alone")
+def test_a_probe_measures_in_a_copy_and_its_output_is_kept(root: Path):
+    (root / "code" / "numbers.txt").write_text("1\n2\n40\n")
+    before = {p: p.read_bytes() for p in root.rglob("*") if p.is_file()}
+    code = "rows = open('code/numbers.txt').read().split()\nprint('sum', sum(map(int, rows)))\n" \
+           "open('code/numbers.txt', 'w').write('gone')\nprint(open('code/numbers.txt').read())"
+    told = ask(root, "run_probe", code=code)
+    assert told.startswith("[P001] exit code 0")
+    assert "1\tsum 43\n2\tgone\n" in told, "the copy may change"
+    assert {p: p.read_bytes() for p in before} == before
+    assert (root / "scratch" / "debug" / "probes" / "P001.txt").read_text() == "sum 43\ngone\n"
+    shell = ask(root, "run_probe", code="grep -c . code/numbers.txt; exit 3", shell=True)
+    assert shell.startswith("[P002] exit code 3")
+    assert "1\t3\n" in shell
+    slow = ask(root, "run_probe", code="import time\nprint('begun', flush=True)\ntime.sleep(60)", seconds=1.5)
+    assert "its limit" in slow
+    assert "begun" in slow
+
+
+def test_a_probe_that_cannot_be_protected_or_read_is_not_run(root: Path, monkeypatch: pytest.MonkeyPatch):
+    with pytest.raises(BadUsage, match="code"):
+        ask(root, "run_probe", code="")
+    with pytest.raises(BadUsage, match="seconds"):
+        ask(root, "run_probe", code="print(1)", seconds=0)
+    (root / "elsewhere").mkdir()
+    (root / "scratch" / "debug").mkdir(parents=True, exist_ok=True)
+    (root / "scratch" / "debug" / "probes").symlink_to(root / "elsewhere")
+    with pytest.raises(BadUsage, match="remove that link"):
+        ask(root, "run_probe", code="print(1)")
+    (root / "scratch" / "debug" / "probes").unlink()
+
+    async def unprotected(folder: Path, spec: object, environment: object) -> Outcome:
+        (folder / "output.log").write_text("protected: not run, the project could not be protected (no Landlock)")
+        return Outcome(folder, 75, False, False, False, 0.1)
+
+    monkeypatch.setattr("traindx.probing.supervised", unprotected)
+    with pytest.raises(BadUsage, match="could not be protected"):
+        ask(root, "run_probe", code="print(1)")
+    assert not (root / "scratch" / "debug" / "probes" / "P001.txt").exists()
+
+
+def test_with_consent_an_experiment_is_run(root: Path):
+    (root / "fails.py").write_text("import os\nfor i in range(9):\n    print('step', i, 'loss', 1.0)\n"
+                                   "assert 'GOOD' in os.environ\n")
+    reach = Reach.of(root, allow_run=True)
+    told = json.loads(call("run_experiment", {"command": f"{sys.executable} fails.py", "change": "env:GOOD=1",
+                                              "outcome": "exit"}, reach, lambda said: None))
+    assert (told["id"], told["verdict"], told["rule"]) == ("X001", "removes", "X101")
+    assert told["files"]["table"] == "scratch/debug/experiments/X001.md"
+
+
+def test_what_can_be_changed_is_listed_with_pages(root: Path):
+    assert "learning-rate:times=" in ask(root, "list_experiments", max_chars=20_000)
+    assert "**What it cannot tell.**" in ask(root, "list_experiments", name="no-clipping")
+    with pytest.raises(TraindxError, match="no change is named"):
+        ask(root, "list_experiments", name="no-such")
 
 
 def test_with_consent_a_jax_function_is_summarised(root: Path):

@@ -14,6 +14,7 @@ import pytest
 from traindx.cli import run as traindx
 from traindx.diagnose import diagnose
 from traindx.rerun import with_rerun
+from traindx.sandbox import find_sandbox
 
 
 def test_the_exit_code_passes_through_and_the_summary_goes_to_standard_error(
@@ -216,6 +217,25 @@ def test_a_rerun_names_the_operation_that_a_log_cannot(tmp_path: Path) -> None:
     assert {"T101", "L101"} <= {f.rule for f in report.seen.findings}
     assert {p.name for p in workspace.iterdir()} == before
     assert "TRAINDX_LIVE" not in os.environ
+
+
+@pytest.mark.parametrize("elsewhere", [True, False])
+def test_a_write_that_the_protection_refuses_is_no_fault_of_the_program(
+        tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, elsewhere: bool) -> None:
+    """Seen on a program that saves to /tmp: the error of our own protection was its first hypothesis."""
+    if find_sandbox().program is None:
+        pytest.skip("nothing on this machine refuses a write")
+    target = tmp_path_factory.mktemp("outside") / "last.txt" if elsewhere else Path("nowhere") / "last.txt"
+    rows = [f"step {i} loss {2.0 / (1 + i):.4f}" for i in range(40)]
+    program = f"print({chr(10).join(rows)!r}, flush=True)\nopen({str(target)!r}, 'w').write('x')\n"
+    (tmp_path / "train.py").write_text(program)
+    (tmp_path / "log.txt").write_text("\n".join(rows))
+    old = diagnose([tmp_path])
+    report = with_rerun(old, f"{sys.executable} train.py", tmp_path, tmp_path / "scratch" / "rerun", 60, budget=0)
+    errors = {f.rule for f in report.seen.findings if f.rule.startswith("L5")}
+    assert ("refused a write" in report.remarks[-1]) is elsewhere
+    assert bool(errors) is not elsewhere
+    assert not target.exists()
 
 
 def test_a_command_that_does_not_exist_is_told_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

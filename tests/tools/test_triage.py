@@ -312,3 +312,26 @@ def test_a_healthy_run_whose_code_was_read_is_not_sent_for_it() -> None:
     seen = frozenset({"loss", "validation", "learning_rate", "grad_norm"})
     assert blind_spots(seen, code=True) == ()
     assert "Not judged" not in judge([], {}, records=90).reason
+
+
+def test_a_remark_convicts_nobody() -> None:
+    """Seen in a healthy run: one evaluation key, told as a remark, beside code that suggests it, gave 0.97."""
+    modes = catalog(mode("a", Speaks("T301", "cause"), symptoms=("not-learning",)))
+    told = {severity: rank([finding("T301", severity=severity, bearing=Bearing.CAUSE), finding("L201")], modes,
+                           "the loss does not go down")
+            for severity in (Severity.INFO, Severity.HIGH)}
+    remark = next((h for h in told[Severity.INFO] if h.speaks_for), None)
+    assert remark is None or (remark.confidence <= Bearing.COMPANION.cap and not remark.proven)
+    assert told[Severity.HIGH][0].proven
+
+
+def test_a_key_that_repeats_where_nothing_trains_is_no_reuse() -> None:
+    from traindx_tools.catalog.catalog import load_catalog
+
+    repeated = finding("C522", bearing=Bearing.CAUSE, severity=Severity.HIGH)
+    sampler = finding("J203", bearing=Bearing.CAUSE, severity=Severity.INFO, training=False)
+    step = finding("J203", bearing=Bearing.CAUSE, severity=Severity.HIGH, training=True)
+    seen = {name: next((h.confidence for h in rank([repeated, live], load_catalog(), "the loss goes up")
+                        if h.mode.id == "jax.key-reuse" and h.speaks_for), 0.0)
+            for name, live in (("evaluation", sampler), ("training", step))}
+    assert seen["evaluation"] <= 0.3 < 0.7 <= seen["training"]

@@ -73,6 +73,13 @@ class Examination:
         verdict = _verdict(findings, self.run, self.code, self.symptom, self.records + records, self.scope.blind)
         return replace(self, findings=findings, verdict=verdict)
 
+    def without(self, dropped: Sequence[Finding]) -> Examination:
+        """Without findings that are not of this program, the rest weighed anew."""
+        gone = {id(f) for f in dropped}
+        findings = tuple(f for f in self.findings if id(f) not in gone)
+        verdict = _verdict(findings, self.run, self.code, self.symptom, self.records, self.scope.blind)
+        return replace(self, findings=findings, verdict=verdict)
+
     @cached_property
     def symptom_answers(self) -> tuple[SymptomAnswer, ...]:
         """The answer to each symptom that was stated, with the sure cause that predicts it."""

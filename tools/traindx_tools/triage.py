@@ -38,6 +38,9 @@ BELOW = 0.69
 STATED = 0.80
 """The most that text may claim with which only the person's words agree."""
 
+REFUTED = 0.30
+"""The most that text may claim which the run refutes: text suspects, the run convicts, and acquits."""
+
 LIKELY_CAUSE = 0.10
 """From here on a cause stands before its effect, however sure the effect is: twice what a mode has before evidence."""
 
@@ -147,9 +150,17 @@ def agrees(mode: FailureMode, weighed: Iterable[Weighed], findings: Iterable[Fin
                for f in findings)  # fmt: skip
 
 
+def _acquitted(found: Candidate) -> bool:
+    """Whether the run refutes what only text suggests."""
+    refuted = any(w.in_run and w.role == "refutes" for w in found.con)
+    return refuted and not any(w.in_run and w.bearing is Bearing.CAUSE for w in found.pro)
+
+
 def _limit(found: Candidate, findings: Sequence[Finding], said: Said) -> tuple[float, str]:
     """The most that a hypothesis may claim, and why where that is less than its evidence carries."""
     cap = max((w.cap for w in (*found.pro, *found.through)), default=Bearing.COMPANION.cap)
+    if _acquitted(found):
+        return min(cap, REFUTED), "the run refutes what the code suggests"
     if found.mode.effect:
         return min(cap, BELOW), "this is what is seen; it has a cause of its own"
     if agrees(found.mode, (*found.pro, *found.through), findings, said):

@@ -33,8 +33,10 @@ class Weighed:
 
     @property
     def cap(self) -> float:
-        """The most that a hypothesis may claim on it: by how it was seen and by how near it is."""
-        return min(self.strength.cap, self.bearing.cap)
+        """The most that a hypothesis may claim on it: by how it was seen, by how near it is, and no more than on a
+        companion where it is a remark: what its check calls no fault convicts nobody."""
+        remark = self.finding.severity is Severity.INFO
+        return min(self.strength.cap, self.bearing.cap, Bearing.COMPANION.cap if remark else 1.0)
 
     @property
     def in_run(self) -> bool:
@@ -74,7 +76,8 @@ class Hypothesis:
     @property
     def proven(self) -> bool:
         """Whether the cause itself was seen in the run."""
-        return any(w.in_run and w.bearing is Bearing.CAUSE for w in self.speaks_for)
+        return any(w.in_run and w.bearing is Bearing.CAUSE and w.finding.severity is not Severity.INFO
+                   for w in self.speaks_for)  # fmt: skip
 
     @property
     def strongest(self) -> Finding | None:

@@ -15,6 +15,8 @@ from traindx_tools.errors import BadUsage
 @click.command("debug")
 @click.argument("path", type=str)
 @click.option("--verify", metavar="CMD", help="How a fix is checked; your consent to run CMD after an approved fix.")
+@click.option("--run", "allow_run", is_flag=True,
+              help="Your consent to run code of the project before a fix: in copies that cannot change it (probes).")
 @click.option("--symptom", default="", help="What you saw, in your words.")
 @click.option("--artifact", "artifacts", multiple=True, help="A log, metrics file or folder (default: all of PATH).")
 @scope_options
@@ -34,8 +36,9 @@ from traindx_tools.errors import BadUsage
 @click.option("--dollars", type=float, help="What the specialists of this session may cost at most.")
 @click.option("--web", is_flag=True, default=None, help="Your consent to research on the web.")
 @click.option("--json", "as_json", is_flag=True, help="The session's result as JSON on standard output.")
-def command(path: str, verify: str | None, symptom: str, artifacts: tuple[str, ...], entry: tuple[str, ...],
-            everything: bool, good_commit: str | None, timeout: float, steps: int | None, writable: tuple[str, ...],
+def command(path: str, verify: str | None, allow_run: bool, symptom: str, artifacts: tuple[str, ...],
+            entry: tuple[str, ...], everything: bool, good_commit: str | None, timeout: float, steps: int | None,
+            writable: tuple[str, ...],
             no_sandbox: bool, no_baseline: bool, baseline_run: tuple[str, ...], backend: str | None,
             model: str | None, dollars: float | None, web: bool | None, as_json: bool) -> int:
     """Debug the training code in PATH (a folder, or a log file that lies beside the code).
@@ -76,7 +79,8 @@ def command(path: str, verify: str | None, symptom: str, artifacts: tuple[str, .
             watch.hear(Notice("said", text=chosen.said))
         result = run_debug_session_sync(
             symptom, workspace, artifacts=[str(Path(a).absolute()) for a in named] or None, verify=check,
-            approve=asked_within(watch) if interactive() and not as_json else None, allow_run=verify is not None,
+            approve=asked_within(watch) if interactive() and not as_json else None,
+            allow_run=allow_run or verify is not None,
             good_commit=good_commit, entry=entry, everything=everything, investigator=chosen.investigator,
             fixer=chosen.fixer, hear=watch.hear)
     if as_json:

@@ -131,11 +131,11 @@ class Status:
     def progress(self, text: str) -> None:
         """What goes on now; nothing in a pipe."""
         if self.terminal:
-            click.echo(f"\r\x1b[K{text[:110]}", err=True, nl=False)
+            click.echo(f"\r\x1b[K{text[:110]}", err=True, nl=False, color=True)
             self._drawn = True
 
     def clear(self) -> None:
         """Take the line away."""
         if self._drawn:
-            click.echo("\r\x1b[K", err=True, nl=False)
+            click.echo("\r\x1b[K", err=True, nl=False, color=True)
             self._drawn = False

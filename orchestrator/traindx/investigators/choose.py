@@ -19,7 +19,7 @@ from traindx.investigators.base import Investigator
 from traindx.investigators.offline import OfflineInvestigator
 from traindx.notices import Hear, nobody
 from traindx.session_folder import SessionFolder
-from traindx.settings import Settings, read_settings
+from traindx.settings import BACKENDS, Settings, read_settings
 from traindx.turn import Fixer
 from traindx_tools.errors import BadUsage, MissingExtra
 
@@ -60,6 +60,16 @@ async def chosen(workspace: Path, settings: Settings, hear: Hear = nobody) -> Ch
             return _claude(workspace, made, hear)
         missing.append(f"{backend}: {wrong}")
     return _offline(f"the offline investigator, because Claude cannot be reached ({'; '.join(missing)})")
+
+
+async def named(given: object, workspace: Path, hear: Hear = nobody) -> Chosen:
+    """Who investigates, by the name of a backend or as it is. Raises BadUsage for anything else, MissingExtra."""
+    if given is None or isinstance(given, Investigator):
+        return Chosen(given or OfflineInvestigator(), None, "")
+    if not isinstance(given, str) or given not in BACKENDS:
+        raise BadUsage(f"investigator is {str(given)[:80]!r}: expected {', '.join(BACKENDS)}, or an Investigator")
+    environment = {k: v for k, v in os.environ.items() if k.startswith("TRAINDX_")}
+    return await chosen(workspace, read_settings(workspace, {"backend": given}, environment), hear)
 
 
 def _there(settings: Settings) -> None:
@@ -115,7 +125,7 @@ def _claude(workspace: Path, settings: Settings, hear: Hear) -> Chosen:
     from traindx.investigators.claude_code.fixing import ClaudeFixer
 
     said = (f"Investigating with Claude ({_model(settings)}), at most {_budget(settings)} and "
-            f"{settings.seconds_all:g} s for specialists. No command is run by them, so no sandbox is used")
+            f"{settings.seconds_all:g} s. Probes run in a protected copy, where you agreed that code is run (--run)")
     return Chosen(ClaudeInvestigator(settings, hear), ClaudeFixer(workspace.absolute(), settings, hear), said)
 
 

@@ -7,8 +7,9 @@ verification as well, and a failure mode whose fix did not help is not proposed 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from traindx import next_steps, proposal
@@ -28,9 +29,13 @@ from traindx_tools.finding import Severity
 
 @dataclass(frozen=True)
 class OfflineInvestigator:
-    """Implements `Investigator` with the instruments alone."""
+    """Implements `Investigator` with the instruments alone.
+
+    They read once for each state of the case: the steps of a session ask the same of the same files.
+    """
 
     name: str = "offline"
+    _seen: dict[str, Report] = field(default_factory=dict, compare=False, repr=False)
 
     async def characterize(self, case: Case) -> Symptom:
         """Fills "since when" from the earliest anomaly; what the user said is kept."""
@@ -52,7 +57,7 @@ class OfflineInvestigator:
 
     async def gather(self, case: Case) -> Gathered:
         """What the instruments see now, whatever a failed verification printed, and, with consent, what a run shows."""
-        report = await asyncio.to_thread(_examine, case, may_run=True)
+        report = await asyncio.to_thread(self._examined, case, may_run=True)
         return Gathered(self._evidence(report, case), report.hypotheses)
 
     async def diagnose(self, case: Case) -> Conclusion:
@@ -74,7 +79,14 @@ class OfflineInvestigator:
 
     async def report(self, case: Case) -> Report:
         """What the instruments see of the case, as `traindx diagnose` would."""
-        return await asyncio.to_thread(_examine, case)
+        return await asyncio.to_thread(self._examined, case)
+
+    def _examined(self, case: Case, *, may_run: bool = False) -> Report:
+        state = _state(case)
+        if state not in self._seen:
+            self._seen.clear()  # of an earlier state nothing is asked again
+            self._seen[state] = _read(case)
+        return _judged(self._seen[state], case, may_run=may_run)
 
     def _evidence(self, report: Report, case: Case) -> tuple[Evidence, ...]:
         exhibits = known_ids(report, case.evidence)
@@ -83,26 +95,39 @@ class OfflineInvestigator:
                      if exhibits[f] not in known)
 
 
-def _examine(case: Case, *, may_run: bool = False) -> Report:
+def _state(case: Case) -> str:
+    """All that decides what the instruments read and are told; the workspace changes with an attempt alone."""
+    attempts = [(a.number, a.reverted, a.verification.output if a.verification else "") for a in case.attempts]
+    return json.dumps([str(case.scratch), case.artifacts.to_json(), attempts, steering.comments(case.feedback),
+                       _told(case), repr(case.asked)], sort_keys=True)
+
+
+def _told(case: Case) -> str:
+    return case.symptom.observed if case.symptom.told_by == "person" else ""
+
+
+def _read(case: Case) -> Report:
     given = hand_over(case.artifacts, case.workspace, case.scratch / "evidence")
     paths: list[Path] = list(given.paths) or [case.workspace]
     paths += [p for a in case.attempts if a.verification and a.verification.output
               for p in [case.scratch / a.verification.output] if p.is_file() and not a.reverted]
     said = said_in(case)
     paths += [f for s in said for f in s.files if f not in paths]
-    told = case.symptom.observed if case.symptom.told_by == "person" else ""
-    symptom = " ".join((told, *(s.comment for s in said)))
+    symptom = " ".join((_told(case), *(s.comment for s in said)))
     try:
-        report = diagnose(paths, symptom=symptom, missing=given.missing, root=case.workspace, asked=case.asked)
+        return diagnose(paths, symptom=symptom, missing=given.missing, root=case.workspace, asked=case.asked)
     except UnreadableInput:
         if given.paths:
             raise
-        report = diagnose([case.workspace], symptom=symptom, missing=given.missing, root=case.workspace,
-                          asked=case.asked)
+        return diagnose([case.workspace], symptom=symptom, missing=given.missing, root=case.workspace, asked=case.asked)
+
+
+def _judged(report: Report, case: Case, *, may_run: bool) -> Report:
     run = TrialRun(case.verify, case.workspace, case.scratch / "evidence") if (
         case.allow_run and case.verify is not None and case.verify.command) else None
     report = with_observed_run(report, case, may_run=may_run)
-    return replace(report, trial_run=run, seen=replace(steering.steered(report.seen, said), symptom=told))
+    return replace(report, trial_run=run,
+                   seen=replace(steering.steered(report.seen, said_in(case)), symptom=_told(case)))
 
 
 def said_in(case: Case) -> tuple[steering.Steer, ...]:

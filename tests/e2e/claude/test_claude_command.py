@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from answers_for import doubt, said
+from lead_scripts import LEAD, open_answer
 from scripted_api import Fail, answer, scripted
 
 from traindx.settings import Settings
@@ -30,11 +31,14 @@ def debug(work: Path, settings: Settings, *more: str) -> tuple[dict[str, object]
 
 
 def test_claude_is_asked_and_said(work: Path, settings: Callable[..., Settings]) -> None:
-    with scripted({"adversary": [doubt()]}) as api:
+    with scripted({LEAD: [open_answer()], "adversary": [doubt()]}) as api:
         result, said = debug(work, settings(api.url), "--backend", "claude", "--model", "claude-test-model")
     assert result["status"] == "awaiting_approval"
     assert "Investigating with Claude (claude-test-model)" in said
+    assert "lead: answered" in said
     assert "adversary: answered" in said
+    assert result["investigators"] == ["engine", "lead", "adversary"]
+    assert result["degraded"] == ["unchallenged: no check of the adversary stands"]
     assert api.asked[0].body["model"] == "claude-test-model"
 
 
@@ -47,10 +51,10 @@ def test_auto_falls_back_and_says_why(work: Path, settings: Callable[..., Settin
 
 
 def test_auto_takes_claude(work: Path, settings: Callable[..., Settings]) -> None:
-    with scripted({"probe": [answer({"ok": True})], "adversary": [doubt()]}) as api:
+    with scripted({"probe": [answer({"ok": True})], LEAD: [open_answer()], "adversary": [doubt()]}) as api:
         _, said = debug(work, settings(api.url), "--backend", "auto")
     assert "Investigating with Claude" in said
-    assert api.roles == {"probe", "adversary"}
+    assert api.roles == {"probe", LEAD, "adversary"}
 
 
 def test_offline_asks_nobody(work: Path, settings: Callable[..., Settings]) -> None:
@@ -67,8 +71,8 @@ def test_a_session_goes_on_with_whom_it_began(work: Path, settings: Callable[...
             "replacement": "    prob = np.clip(prob, np.float32(1e-7), np.float32(1.0 - 1e-6))"}
     option = {"option": "B", "summary": "Clip with constants that float32 tells from zero", "edits": [edit],
               "instructions": [], "metric": "", "verify": "", "otherwise": "", "fragile": ""}
-    scripts = {"adversary": [doubt()], "fix-author": [said("fix-author", options=[option])],
-               "fix-reviewer": [said("fix-reviewer", verdict="accept", option="B")]}
+    scripts = {LEAD: [open_answer()], "adversary": [doubt()], "fix-author": [said("fix-author", options=[option])],
+               "fix-reviewer": [said("fix-reviewer", verdict="accept")]}
     with scripted(scripts) as api:
         made = settings(api.url)
         waiting, _ = debug(work, made, "--backend", "claude", "--model", "claude-test-model", "--verify",

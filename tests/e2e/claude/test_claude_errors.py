@@ -16,7 +16,6 @@ from scripted_api import Drop, Fail, Garbage, Text, Use, Wait, answer, scripted
 from traindx.investigators.choose import chosen
 from traindx.investigators.claude import ClaudeInvestigator
 from traindx.investigators.claude_code.failures import ADVICE
-from traindx.model import Decision
 from traindx.session import run_debug_session
 from traindx.settings import Settings
 
@@ -140,24 +139,30 @@ async def test_a_cli_that_is_too_old_to_hold_the_fences_is_told_apart(work: Path
     assert "pip install -U claude-agent-sdk" in str(reply.failure)
 
 
-async def test_a_session_without_claude_delivers_the_offline_diagnosis(work: Path,
-                                                                       settings: Callable[..., Settings]) -> None:
-    left = ["revise", "later"]
+GONE: list[tuple[str, list[Any] | None, dict[str, Any], str]] = [
+    ("wrong key", [Fail(401, "authentication_error", "invalid x-api-key")], {}, "unauthorized"),
+    ("no CLI", None, {"cli_path": "/nowhere/claude"}, "cli-missing"),
+    ("no network", None, {}, "unreachable"),
+]
 
-    def approve(diagnosis: Any) -> Any:
-        return Decision.revise(diagnosis, "look closer") if left.pop(0) == "revise" else None
 
-    unauthorized = [Fail(401, "authentication_error", "invalid x-api-key")]
-    roles = ("adversary", "failure-mode-researcher", "data-flow-tracer", "torch-logic-auditor")
-    with scripted(dict.fromkeys(roles, unauthorized)) as api:
-        result = await run_debug_session("loss is nan", work, approve=approve, report=False,
-                                         investigator=ClaudeInvestigator(settings(api.url)))
+@pytest.mark.parametrize(("script", "changes", "state"), [g[1:] for g in GONE], ids=[g[0] for g in GONE])
+async def test_a_session_without_claude_ends_at_once_and_says_so(script: list[Any] | None, changes: dict[str, Any],
+                                                                 state: str, work: Path,
+                                                                 settings: Callable[..., Settings]) -> None:
+    with scripted({"ml-debugger-specialist": script or [Fail(500)]}) as api:
+        made = settings(api.url if script else "http://127.0.0.1:9", **changes)
+        result = await run_debug_session("loss is nan", work, report=False, investigator=ClaudeInvestigator(made))
     assert result.status == "awaiting_approval", result.reason
     assert result.diagnosis is not None
     assert result.diagnosis.failure_mode == "loss.log-of-zero"
-    assert "Nobody tried to disprove this (not-asked" in result.diagnosis.root_cause
-    assert "Not looked at by: failure-mode-researcher (not-asked" in result.diagnosis.root_cause
-    assert len(api.asked) == 1, "after a key that is not valid nobody else is asked"
+    assert result.investigators == ("engine",)
+    assert [d.partition(": ")[0] for d in result.degraded] == ["lead", "unchallenged"]
+    assert state in result.degraded[0]
+    assert ADVICE[state] in result.degraded[0]
+    assert result.diagnosis.confidence == 0.85, "nobody challenged it"
+    assert (Path(result.folder) / "diagnosis.md").read_text().index("Degraded") < 400
+    assert len(api.asked) == (1 if script else 0), "after a failure that all would share nobody else is asked"
 
 
 async def test_auto_takes_claude_where_it_answers_and_says_which(work: Path, settings: Callable[..., Settings]) -> None:

@@ -119,7 +119,7 @@ async def test_a_cancelled_conversation_leaves_no_process(work: Path, tmp_path: 
 async def test_a_cancelled_session_leaves_no_process_and_can_be_resumed(work: Path,
                                                                         settings: Callable[..., Settings]) -> None:
     begun, released = threading.Event(), threading.Event()
-    with scripted({"adversary": [Wait(answer({"relation": "supports"}), released)]}) as api:
+    with scripted({"ml-debugger-specialist": [Wait(answer({"status": "needs_data"}), released)]}) as api:
         api.together = lambda api: begun.set()
         session = asyncio.ensure_future(run_debug_session(
             "loss is nan", work, report=False, investigator=ClaudeInvestigator(settings(api.url)),
@@ -138,7 +138,7 @@ def test_a_session_that_is_killed_takes_its_conversations_with_it(work: Path,
                                                                   settings: Callable[..., Settings]) -> None:
     begun, released = threading.Event(), threading.Event()
     script = Path(__file__).parent / "support" / "drive_session.py"
-    with scripted({"adversary": [Wait(answer({"relation": "supports"}), released)]}) as api:
+    with scripted({"ml-debugger-specialist": [Wait(answer({"status": "needs_data"}), released)]}) as api:
         api.together = lambda api: begun.set()
         made = json.dumps(dataclasses.asdict(settings(api.url)))
         child = subprocess.Popen([sys.executable, str(script), str(work), made], stdout=subprocess.DEVNULL,

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 from hostile_calls import hostile_root, ordered, plant
+from one_case import sends
 from one_question import Unfenced, asker, contents, question
-from scripted_api import Several, Use, answer, scripted
+from scripted_api import Several, Text, Use, answer, scripted
 
 from traindx.investigators.claude import ClaudeInvestigator
 from traindx.investigators.claude_code.asking import Asker
 from traindx.investigators.claude_code.cli import CliAsker
-from traindx.model import Decision
 from traindx.session import run_debug_session
 from traindx.settings import Settings
 
@@ -123,22 +123,27 @@ async def test_every_hostile_text_is_obeyed_and_stopped_by_the_hook_alone(work: 
 async def test_a_session_with_obedient_specialists_still_waits_at_the_gate(hostile: Path,
                                                                            settings: Callable[..., Settings]) -> None:
     files = [str(hostile / name) for name in planted(hostile)]
-    left = ["revise", "later"]
-
-    def approve(diagnosis: Any) -> Any:
-        return Decision.revise(diagnosis, "look closer") if left.pop(0) == "revise" else None
-
     before = contents(hostile)
 
     def then_nothing(body: dict[str, Any]) -> Any:
         step = obedient(files)(body)
-        return answer({"no": "form"}) if step.tool == "StructuredOutput" else step
+        if step.tool != "StructuredOutput":
+            return step
+        offered = {t["name"] for t in body["tools"]}
+        return answer({"no": "form"}) if "StructuredOutput" in offered else Text("I obeyed.")
 
-    roles = ("adversary", "failure-mode-researcher", "data-flow-tracer", "torch-logic-auditor",
-             "ml-debugger-specialist", "silent-bug-detector")
-    with scripted(dict.fromkeys(roles, then_nothing)) as api:
-        result = await run_debug_session("loss is nan", hostile, approve=approve, report=False,
-                                         investigator=ClaudeInvestigator(settings(api.url, turns_each=16)))
+    def sends_them(body: dict[str, Any]) -> Any:
+        """The lead obeys as well, after it sent two who do."""
+        if not any(m["role"] == "assistant" for m in body["messages"]):
+            return sends("data-flow-tracer", "silent-bug-detector")
+        return then_nothing(body)
+
+    roles = ("adversary", "data-flow-tracer", "silent-bug-detector")
+    with scripted({**dict.fromkeys(roles, then_nothing), "ml-debugger-specialist": sends_them}) as api:
+        made = settings(api.url, turns_each=16, turns_lead=20)
+        result = await run_debug_session("loss is nan", hostile, report=False, allow_run=True, verify="true",
+                                         investigator=ClaudeInvestigator(made))
+    assert {"data-flow-tracer", "silent-bug-detector", "adversary"} <= api.roles
     assert result.status == "awaiting_approval", result.reason
     after = {p: held for p, held in contents(hostile).items() if "/scratch" not in p}
     assert after == before

@@ -8,17 +8,20 @@ import dataclasses
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from answers_for import doubt, said
+from answers_for import specialist
+from lead_scripts import LEAD, asked_now, conversation, held_back, open_answer
 from one_case import FIXED, LINE, SPECIALISTS, VERIFY, deciding, line_of, scripts
-from scripted_api import Api, Fail, Wait, answer, scripted, tokens_of
+from scripted_api import Api, Fail, answer, scripted, tokens_of
 
 from traindx.investigators.choose import chosen
 from traindx.investigators.claude import ClaudeInvestigator
@@ -31,9 +34,9 @@ from traindx.settings import Settings
 
 Made = Callable[..., Settings]
 FIXED_PROMPTS = 12_000
-"""Tokens of all that is the same in every session (system texts, tools, forms of answers): of the three specialists and
-the adversary of a typical session."""
-WITH_AUTHOR = 15_000
+"""Tokens of all that is the same in every session (system texts, tools, roles, forms of answers): of the lead, three
+specialists and the adversary of a typical session."""
+WITH_AUTHOR = 17_000
 """The same where the fix is told in words and an author and a reviewer make edits of it."""
 
 
@@ -45,28 +48,66 @@ async def run(work: Path, settings: Settings, *answers: str, hear: Hear = nobody
 
 async def test_from_the_symptom_to_a_verified_fix(work: Path, settings: Made) -> None:
     with scripted(scripts(work)) as api:
-        result = await run(work, settings(api.url), "revise", "B")
+        result = await run(work, settings(api.url), "B")
     assert result.status == "fixed", result.reason
     assert FIXED in (work / "train.py").read_text()
-    assert api.roles == {*SPECIALISTS, "adversary", "fix-author", "fix-reviewer"}
+    assert api.roles == {LEAD, *SPECIALISTS, "adversary", "fix-author", "fix-reviewer"}
     assert result.diagnosis is not None
     ours = [e for e in result.diagnosis.evidence if e.source == "read by data-flow-tracer"]
     assert [(e.place, e.value, e.strength) for e in ours] == [
         (f"train.py:{line_of(work, LINE)}", LINE.strip(), "derived")]
-    assert "4 claims of specialists did not stand the check" in result.diagnosis.root_cause
+    assert "4 claims did not stand the check" in result.diagnosis.root_cause
+    assert result.investigators == ("engine", "lead", *sorted(SPECIALISTS), "adversary")
+    assert result.degraded == ()
+    assert "its distance from one 0.0" in (Path(result.folder) / "evidence" / "outputs" / "P001.txt").read_text()
 
 
 async def test_the_fixed_prompts_of_a_typical_session_are_counted_and_bounded(work: Path, settings: Made) -> None:
     with scripted(scripts(work)) as api:
-        await run(work, settings(api.url), "revise", "B")
+        await run(work, settings(api.url), "B")
     first = {a.role: a.body for a in reversed(api.asked)}
-    assert set(first) == {*SPECIALISTS, "adversary", "fix-author", "fix-reviewer"}
+    assert set(first) == {LEAD, *SPECIALISTS, "adversary", "fix-author", "fix-reviewer"}
     fixed = {role: tokens_of({k: body[k] for k in ("system", "tools")}) for role, body in first.items()}
-    assert sum(fixed[role] for role in (*SPECIALISTS, "adversary")) < FIXED_PROMPTS, fixed
+    for role in (LEAD, "adversary"):  # the role and the form stand in the first message, the case between them
+        said = str(first[role]["messages"][0]["content"][0]["text"])
+        fixed[role] += tokens_of({"messages": re.sub(r"<data>.*?</data>", "", said, flags=re.DOTALL)})
+    assert sum(fixed[role] for role in (LEAD, *SPECIALISTS, "adversary")) < FIXED_PROMPTS, fixed
     assert sum(fixed.values()) < WITH_AUTHOR, fixed
-    assert {c.role for c in api.counted} == set(first), "every prompt is counted before it is sent"
-    evidence = [str(body["messages"]).count("[L101-1] ") for role, body in first.items() if role in SPECIALISTS]
-    assert evidence == [1] * len(evidence), "each piece of evidence is sent once, by id"
+    assert {c.role for c in api.counted} >= {LEAD, "adversary"}, "a prompt is counted before it is sent"
+
+
+def without_marks(messages: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """The contents without the marks for the cache, which move on."""
+    return [[{k: v for k, v in b.items() if k != "cache_control"} for b in m["content"]] for m in messages]
+
+
+async def test_lead_specialists_and_adversary_share_a_cached_prefix(work: Path, settings: Made) -> None:
+    with scripted(scripts(work)) as api:
+        await run(work, settings(api.url), "later")
+    first = {a.role: a.body for a in reversed(api.asked)}
+    shared = [t for t in first["adversary"]["tools"] if t["name"] != "StructuredOutput"]
+    for role in (LEAD, *SPECIALISTS):
+        assert first[role]["tools"][:len(shared)] == shared
+        assert first[role]["system"][0] == first["adversary"]["system"][0]
+        assert first[role]["system"][0]["cache_control"] == {"type": "ephemeral"}
+    stages = {asked_now(a.body): a.body for a in api.of(LEAD)}
+    assert list(stages) == ["look", "facts", "guess"]
+    for earlier, later in itertools.pairwise(stages.values()):
+        assert (earlier["tools"], earlier["system"]) == (later["tools"], later["system"])
+        known, after = (without_marks(body["messages"]) for body in (earlier, later))
+        assert after[:len(known)] == known, "what was said is sent as it was, and read from the cache"
+
+
+async def test_a_revision_goes_on_with_what_was_said(work: Path, settings: Made) -> None:
+    with scripted(scripts(work)) as api:
+        result = await run(work, settings(api.url), "revise", "later")
+    assert result.status == "awaiting_approval", result.reason
+    assert [asked_now(a.body) for a in api.of(LEAD)] == ["look", "facts", "facts", "guess", "news"]
+    assert all(len(api.of(s)) <= 3 for s in SPECIALISTS), "nobody looks at the same again"
+    assert len(api.of("adversary")) == 2, "the same diagnosis is not attacked and paid for again"
+    last = api.of(LEAD)[-1].body
+    assert str(last["messages"]).count("# The case") == 1
+    assert "look closer, by the whole protocol" in str(last["messages"][-1])
 
 
 async def test_specialists_are_at_work_at_the_same_time(work: Path, settings: Made) -> None:
@@ -76,10 +117,10 @@ async def test_specialists_are_at_work_at_the_same_time(work: Path, settings: Ma
         if sum(api.in_flight[s] for s in SPECIALISTS) == len(SPECIALISTS):
             meeting.set()
 
-    held = {name: [Wait(steps[-1], meeting)] for name, steps in scripts(work).items() if name in SPECIALISTS}
+    held = {name: held_back(specialist(name, status="not_found"), meeting) for name in SPECIALISTS}
     with scripted(scripts(work, **held)) as api:
         api.together = all_there
-        result = await run(work, settings(api.url), "revise", "later")
+        result = await run(work, settings(api.url), "later")
     assert result.status == "awaiting_approval", result.reason
     assert meeting.is_set(), "they were never on their way together"
     first = [api.of(s)[0] for s in SPECIALISTS]
@@ -88,10 +129,8 @@ async def test_specialists_are_at_work_at_the_same_time(work: Path, settings: Ma
 
 async def test_three_strikes_in_a_workspace_halt_the_session(work: Path, settings: Made) -> None:
     code = (work / "train.py").read_text()
-    nobody_found = {name: [said(name, status="not_found")] for name in (*SPECIALISTS, "silent-bug-detector")}
-    lead = {"ml-debugger-specialist": [said("ml-debugger-specialist", status="needs_data")]}
     statuses = []
-    with scripted(scripts(work, **nobody_found, **lead)) as api:
+    with scripted(scripts(work, **{LEAD: conversation(otherwise=[open_answer()])})) as api:
         for _ in range(3):
             result = await run_debug_session(
                 "loss is nan", work, verify="exit 1", allow_run=True, report=False,
@@ -105,31 +144,31 @@ async def test_three_strikes_in_a_workspace_halt_the_session(work: Path, setting
 
 async def test_a_session_that_was_killed_pays_nothing_twice(work: Path, settings: Made) -> None:
     released = threading.Event()
-    slow = {"torch-logic-auditor": [Wait(scripts(work)["torch-logic-auditor"][0], released)]}
+    slow = {"torch-logic-auditor": held_back(scripts(work)["torch-logic-auditor"], released)}
     with scripted(scripts(work, **slow)) as api:
         made = settings(api.url)
-        await asyncio.to_thread(_killed_when_two_have_answered, work, made)
-        paid = {s: len(api.of(s)) for s in SPECIALISTS[:2]}
+        await asyncio.to_thread(_killed_when_two_have_reported, work, made)
         folder = next((work / "scratch" / "debug").glob("*/journal.jsonl")).parent
         released.set()
         result = await resume_session(folder, approve=deciding("later"), report=False,
                                       investigator=ClaudeInvestigator(made))
+    assert [asked_now(a.body) for a in api.of(LEAD)].count("look") == 1, "the first look is not paid again"
     assert result.status == "awaiting_approval", result.reason
-    assert {s: len(api.of(s)) for s in SPECIALISTS[:2]} == paid
+    assert result.degraded == ()
     ledger = [json.loads(line) for line in (folder / "conversation" / "spent-tokens.jsonl").read_text().splitlines()]
     begun, ended = ({e["n"] for e in ledger if e["what"] == what} for what in ("set-aside", "spent"))
     assert len(begun - ended) == 1, "what was under way counts as spent"
 
 
-def _killed_when_two_have_answered(work: Path, made: Settings) -> None:
+def _killed_when_two_have_reported(work: Path, made: Settings) -> None:
     script = Path(__file__).parents[1] / "claude" / "support" / "drive_session.py"
     child = subprocess.Popen([sys.executable, str(script), str(work), json.dumps(dataclasses.asdict(made))],
                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         until = time.monotonic() + 90
-        while len(list(work.glob("scratch/debug/*/conversation/answers/*.json"))) < 3:  # the adversary's, and two
+        while sum(len(p.read_text().splitlines()) for p in work.glob("scratch/debug/*/conversation/reports.jsonl")) < 2:
             assert child.poll() is None, "the session ended before it could be killed"
-            assert time.monotonic() < until, "two specialists should have answered by now"
+            assert time.monotonic() < until, "two specialists should have reported by now"
             time.sleep(0.02)
     finally:
         child.kill()
@@ -138,11 +177,14 @@ def _killed_when_two_have_answered(work: Path, made: Settings) -> None:
 
 async def test_a_session_without_an_answer_delivers_the_offline_diagnosis(work: Path, settings: Made) -> None:
     unauthorized = [Fail(401, "authentication_error", "invalid x-api-key")]
-    with scripted(dict.fromkeys((*SPECIALISTS, "adversary"), unauthorized)) as api:
-        result = await run(work, settings(api.url), "revise", "later")
+    with scripted({LEAD: unauthorized}) as api:
+        result = await run(work, settings(api.url), "later")
     assert result.status == "awaiting_approval", result.reason
     assert result.diagnosis is not None
-    assert "Not looked at by: failure-mode-researcher (not-asked" in result.diagnosis.root_cause
+    assert result.investigators == ("engine",)
+    assert [d.partition(": ")[::2][0] for d in result.degraded] == ["lead", "unchallenged"]
+    assert "unauthorized" in result.degraded[0]
+    assert result.diagnosis.confidence == 0.85
     assert len(api.asked) == 1, "after a key that is not valid nobody else is asked"
 
 
@@ -181,7 +223,7 @@ def test_without_a_model_the_command_says_what_to_name(work: Path, settings: Mad
 async def test_auto_takes_the_api_where_the_cli_is_not_installed(work: Path, settings: Made,
                                                                  monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("traindx.investigators.claude_code.sdk.installed", lambda: False)
-    with scripted({"probe": [answer({"ok": True})], "adversary": [doubt()]}) as api:
+    with scripted({"probe": [answer({"ok": True})]}) as api:
         taken = await chosen(work, settings(api.url, backend="auto"))
     assert taken.investigator.name == "claude"
     assert "over the Messages API" in taken.said

@@ -2,10 +2,13 @@
 
     python tests/evals/skills/eval_skills.py --model MODEL [--runs 3] [--only NAME ...] [--json FILE]
     python tests/evals/skills/eval_skills.py --export DIR     # the triggers as cases for `claude plugin eval`
+    python tests/evals/skills/eval_skills.py --part hard --transcripts     # the hard kind, scripted: no key
 
 Every scenario runs with the skill and without it, several times each; rules grade first, a judge second. The key comes
 from the environment, as the `anthropic` package takes it; each run costs money: the tokens are printed, and the dollars
-where --price names the model's prices. The scenarios are in the format of `claude plugin eval` as well:
+where --price names the model's prices. The hard kind (`skill_hard.py`) is an agent with a shell on projects whose
+proof lies in data, weights or two runs, with the pack and without it: rates, calls, tokens and minutes. The scenarios
+are in the format of `claude plugin eval` as well:
 
     claude plugin eval . --tag pressure --no-publish
 """
@@ -27,6 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from skill_asking import Asker, as_json, dollars
 from skill_cases import Case, Trigger, export_triggers, load_cases, load_triggers, skills
 from skill_grading import Grade, grade, triggered
+from skill_hard import HardCase, HardScore, Replayed, hard_report, load_hard, scored
 
 ARMS = ("with", "without")
 
@@ -99,6 +103,16 @@ def report(pressure: Sequence[Score], triggers: Sequence[Score]) -> str:
     return "\n".join(lines)
 
 
+def replayed(cases: Sequence[HardCase], runs: int) -> list[HardScore]:
+    """The hard kind on its transcripts: the good one with the pack, the bad one without."""
+    texts = skills()
+
+    def asker_of(case: HardCase, arm: str) -> Asker:
+        return Asker(Replayed(case.transcripts["good" if arm == "with" else "bad"]), "scripted", "scripted", texts)
+
+    return scored(asker_of, cases, runs)
+
+
 def parser() -> argparse.ArgumentParser:
     """The options."""
     made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -106,7 +120,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--judge-model", help="the model that judges (default: the same)")
     made.add_argument("--runs", type=int, default=3, help="runs of each case and arm")
     made.add_argument("--only", nargs="+", default=[], metavar="NAME", help="these scenarios or triggers only")
-    made.add_argument("--part", choices=("all", "pressure", "triggers"), default="all")
+    made.add_argument("--part", choices=("all", "pressure", "triggers", "hard"), default="all")
+    made.add_argument("--transcripts", action="store_true",
+                      help="the hard kind on its scripted transcripts: proves the harness, measures no model")
     made.add_argument("--at-once", type=int, default=4, help="requests side by side")
     made.add_argument("--price", nargs=3, action="append", default=[], metavar=("MODEL", "IN", "OUT"),
                       help="dollars per million tokens")
@@ -120,6 +136,9 @@ def main(arguments: Sequence[str] | None = None, client: Any = None) -> int:
     options = parser().parse_args(arguments)
     if options.export is not None:
         print(f"{export_triggers(load_triggers(), options.export)} cases in {options.export}")
+        return 0
+    if options.transcripts:
+        print(hard_report(replayed(load_hard(), max(options.runs, 1)), with_model=False))
         return 0
     if not options.model or options.runs < 1:
         print("eval-skills: name a model (--model) and at least one run", file=sys.stderr)
@@ -135,12 +154,17 @@ def main(arguments: Sequence[str] | None = None, client: Any = None) -> int:
             return 2
     asker = Asker(client, options.model, options.judge_model or options.model, skills())
     chosen = set(options.only)
-    cases = [c for c in load_cases() if not chosen or c.name in chosen] if options.part != "triggers" else []
-    prompts = [t for t in load_triggers() if not chosen or t.id in chosen] if options.part != "pressure" else []
+    part = options.part
+    cases = [c for c in load_cases() if not chosen or c.name in chosen] if part in ("all", "pressure") else []
+    prompts = [t for t in load_triggers() if not chosen or t.id in chosen] if part in ("all", "triggers") else []
+    difficult = [c for c in load_hard() if not chosen or c.name in chosen] if part in ("all", "hard") else []
     with ThreadPoolExecutor(options.at_once) as pool:
         pressure = pressed(asker, cases, options.runs, pool.map)
         triggers = called(asker, prompts, options.runs, pool.map)
+        hard = scored(lambda case, arm: asker, difficult, options.runs, pool.map)
     print(report(pressure, triggers))
+    if hard:
+        print(hard_report(hard, with_model=True))
     prices = {m: (float(i), float(o)) for m, i, o in options.price}
     cost = dollars(asker.spent, prices)
     for model, (tokens_in, tokens_out) in asker.spent.items():
@@ -149,7 +173,8 @@ def main(arguments: Sequence[str] | None = None, client: Any = None) -> int:
     if options.json is not None:
         options.json.write_text(as_json({"model": options.model, "runs": options.runs, "tokens": asker.spent,
                                          "dollars": cost,
-                                         "scores": [vars(s) for s in (*pressure, *triggers)]}), encoding="utf-8")
+                                         "scores": [vars(s) for s in (*pressure, *triggers)],
+                                         "hard": [vars(s) for s in hard]}), encoding="utf-8")
     return 0
 
 

@@ -60,7 +60,7 @@ class Asker:
     def judge(self, criteria: str, conversation: str) -> tuple[bool, str]:
         """A second model's verdict."""
         asked = f"<criteria>\n{criteria}\n</criteria>\n<conversation>\n{conversation[:60_000]}\n</conversation>"
-        reply = self._create(self.judge_model, JUDGE, [{"role": "user", "content": asked}], [VERDICT],
+        reply = self.create(self.judge_model, JUDGE, [{"role": "user", "content": asked}], [VERDICT],
                              tool_choice={"type": "tool", "name": "verdict"})
         given = next((b.input for b in reply.content if b.type == "tool_use"), {})
         return bool(given.get("passed", False)), str(given.get("reason", "the judge gave no verdict"))
@@ -70,7 +70,7 @@ class Asker:
         messages: list[dict[str, Any]] = [{"role": "user", "content": prompt}]
         try:
             for _ in range(turns):
-                reply = self._create(self.model, system, messages, tools)
+                reply = self.create(self.model, system, messages, tools)
                 trace.tokens_in += reply.usage.input_tokens
                 trace.tokens_out += reply.usage.output_tokens
                 results = self._heard(reply, trace)
@@ -94,8 +94,9 @@ class Asker:
                                 "content": "done" if done else NOTHING_THERE})
         return results
 
-    def _create(self, model: str, system: str, messages: list[dict[str, Any]], tools: list[dict[str, Any]],
-                **more: Any) -> Any:
+    def create(self, model: str, system: str, messages: list[dict[str, Any]], tools: list[dict[str, Any]],
+               **more: Any) -> Any:
+        """One request; what it takes is counted."""
         reply = self.client.messages.create(model=model, system=system, messages=messages, tools=tools,
                                             max_tokens=MOST_TOKENS, **more)
         spent = self.spent.setdefault(model, [0, 0])

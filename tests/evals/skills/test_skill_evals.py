@@ -24,9 +24,10 @@ for folder in (HERE, ROOT / "tests" / "e2e" / "claude" / "support"):
 
 import eval_skills  # noqa: E402
 from scripted_api import Fail, Text, Use, scripted  # noqa: E402
-from skill_asking import dollars  # noqa: E402
+from skill_asking import Asker, dollars  # noqa: E402
 from skill_cases import CaseFault, load_case, load_cases, load_triggers, skills  # noqa: E402
 from skill_grading import Trace, failed_rules, grade, trace_of, triggered  # noqa: E402
+from skill_hard import Attempt, HardScore, Replayed, attempt, hard_report, load_hard  # noqa: E402
 
 CASES = load_cases()
 TRIGGERS = load_triggers()
@@ -250,3 +251,47 @@ def test_the_official_runner_takes_the_cases(tmp_path: Path) -> None:
     result = json.loads(done.stdout[done.stdout.index("{"):])
     assert case.name in json.dumps(result)
     assert "asks-one-specific-thing" in json.dumps(result)
+
+
+HARD = load_hard()
+hard = pytest.mark.parametrize("case", HARD, ids=lambda c: c.name)
+
+
+def test_the_hard_kind_has_its_proof_in_data_weights_and_two_runs() -> None:
+    assert {c.kind for c in HARD} == {"data", "weights", "two runs"}
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the shell is the protected runner, on Linux alone")
+@hard
+def test_a_measured_answer_is_right_on_another_build_and_a_guess_is_not(case: Any) -> None:
+    texts = skills()
+    for kind, right in (("good", True), ("bad", False)):
+        asker = Asker(Replayed(case.transcripts[kind]), "scripted", "scripted", texts)
+        made, truth = attempt(asker, case, 17, with_pack=False)
+        assert made.failure == ""
+        assert made.calls == 1
+        assert made.right(truth) is right, (made, truth)
+
+
+@hard
+def test_the_right_words_without_a_measurement_or_at_another_place_are_wrong(case: Any, tmp_path: Path) -> None:
+    truth = case.build(tmp_path, 3)
+    known = {"cause": "labels std random", "place": "shard-9 blocks.9.mlp std[11]", "value": "0.5"}
+    assert not Attempt(known, ["0.5"]).right(truth), "another place"
+    assert not Attempt({**known, "place": "blocks.3.mlp"}, []).right(truth), "nothing was run"
+    assert not Attempt(None).right(truth)
+
+
+def test_the_table_stands_side_by_side_and_says_that_no_model_was_measured() -> None:
+    scores = [HardScore("x", "data", arm, (True, False), 3.0, 1200.0, 0.5) for arm in ("with", "without")]
+    shown = hard_report(scores, with_model=False)
+    assert shown.startswith("No rate was measured with a model")
+    assert "No rate" not in hard_report(scores, with_model=True)
+    row = shown.splitlines()[-1].split()
+    assert row == ["all", "50%", "50%", "3.0", "3.0", "1,200", "1,200", "0.5", "0.5"]
+
+
+def test_a_hard_case_without_a_build_or_a_transcript_is_named(tmp_path: Path) -> None:
+    (tmp_path / "nobody.yaml").write_text("kind: data\nprompt: x\ntranscripts: {good: [], bad: []}\n")
+    with pytest.raises(CaseFault, match=r"nobody\.yaml"):
+        load_hard(tmp_path)

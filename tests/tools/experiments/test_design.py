@@ -50,6 +50,21 @@ def test_an_event_that_comes_and_goes_with_the_seed_is_no_effect_of_the_change()
     assert (verdict.word, verdict.lacks) == ("inconclusive", "repeats")
 
 
+def test_a_changed_run_goes_on_where_a_placebo_shows_the_event_later() -> None:
+    short = run(True, 0, [2.0] * 9, ended=False, exit_code=None, stopped="decided")
+    late = run(False, 1, [2.0] * 6 + [math.nan])
+    assert following(NONFINITE, [run(False, 0, NAN), short]) == Next(False, 1, 9.0)
+    assert following(NONFINITE, [run(False, 0, NAN), short, late]) == Next(True, 0, 21.0)
+
+
+def test_an_event_that_comes_in_every_run_is_not_removed_whenever_it_comes() -> None:
+    onsets = [(3, 9), (14, 5), (7, 12), (20, 4), (5, 16)]
+    runs = [run(c, s, [2.0] * o[c] + [math.nan]) for s, o in enumerate(onsets) for c in (False, True)]
+    verdict = said(NONFINITE, *runs)
+    assert verdict.word == "no-effect"
+    assert "in all 5 runs" in verdict.why
+
+
 def test_an_event_that_comes_much_later_moves() -> None:
     late = [2.0] * 30 + [math.nan]
     runs = [run(False, 0, NAN), run(True, 0, late), run(False, 1, NAN), run(False, 2, NAN), run(True, 1, late),
@@ -139,6 +154,15 @@ def test_a_curve_on_its_way_is_not_judged_before_its_end() -> None:
     runs = [run(False, s, falling + 0.001 * s) for s in range(3)]
     enough = enough_for(LEVEL, runs, Next(True, 0, 200.0))
     assert not enough(trace(falling[:120] - 2.0, ended=False, exit_code=None))
+
+
+def test_a_start_that_scatters_is_no_fall() -> None:
+    rng = np.random.default_rng(3)
+    noisy = 2.0 * (1 + 0.3 * rng.standard_normal(200))
+    noisy[:3] = 2.6
+    flat = Design(LEVEL.change, parse_outcome("fall"))
+    assert isinstance(following(flat, [run(False, 0, noisy)]), Next)
+    assert "does not show it" in said(flat, run(False, 0, np.linspace(2.6, 0.5, 200))).why
 
 
 def test_controls_that_scatter_leave_it_open() -> None:

@@ -6,7 +6,7 @@ import inspect
 
 import pytest
 
-from traindx_tools.knowledge.contracts import parse_contracts, torch_losses
+from traindx_tools.knowledge.contracts import optax_losses, parse_contracts, torch_losses
 
 
 def test_every_contract_names_arguments_of_its_function() -> None:
@@ -29,3 +29,10 @@ def test_a_domain_may_depend_on_a_setting() -> None:
 def test_an_unknown_domain_is_named() -> None:
     with pytest.raises(ValueError, match=r"my_loss\.input: expected a domain of .*, got percent"):
         parse_contracts('[my_loss]\narguments.input = { domain = "percent" }')
+
+
+def test_the_contracts_of_optax_name_its_arguments_in_order() -> None:
+    optax = pytest.importorskip("optax")
+    for name, contract in optax_losses().items():
+        parameters = list(inspect.signature(getattr(optax, name)).parameters)
+        assert [a.name for a in contract.arguments] == parameters[:2], name

@@ -95,7 +95,8 @@ class Engine:
                 verdict = Verdict("inconclusive", f"the budget of {purse.seconds:.0f} s is spent after "
                                   f"{_counted(runs)}; next would be: {wanted.name}", lacks="budget")
                 return self._ended(name, design, verdict, made, purse, before)
-            made.append(self._made(name, design, runs, wanted, seconds, purse))
+            new = self._made(name, design, runs, wanted, seconds, purse)
+            made = [*(m for m in made if (m.run.changed, m.run.seed) != (wanted.changed, wanted.seed)), new]
 
     def _begin(self, design: Design) -> str:
         if self.journal is None:

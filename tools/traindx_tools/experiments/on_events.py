@@ -34,6 +34,9 @@ def judge(design: Design, runs: Sequence[Run]) -> Verdict | Next:
     if hindered(design, runs):
         return Verdict("inconclusive", hindered(design, runs), unit=first.unit, at=horizon)
     short = [r for r in changes(runs) if _short(design, r, horizon, first.unit)]
+    again = next((r for r in short if r.trace.stopped == "decided"), None)
+    if again is not None:  # a placebo showed it later than the control: the changed run has to go further
+        return Next(True, again.seed, horizon, first.unit)
     if short:
         seen = event(design.outcome, short[0].trace)
         return Verdict("inconclusive", f"the run with the change came only to {first.unit} {seen.at:g} of the "
@@ -101,6 +104,10 @@ def _moved(old: Sequence[Seen], new: Sequence[Seen], horizon: float) -> Verdict 
 
 
 def _open(old: Sequence[Seen], new: Sequence[Seen], horizon: float, first: Seen) -> Verdict:
+    if len(new) >= CONTROLS_TO_SHOW and all(s.there for s in (*old, *new)):
+        return _verdict("no-effect", old, new, horizon, f"it comes in all {len(new)} runs with the change too; its "
+                        f"onset ({old[0].unit} {_mean(old)} without, {_mean(new)} with it) moves no more than chance "
+                        "does")
     counts = (f"{sum(s.there for s in old)} of {len(old)} controls and {sum(s.there for s in new)} of {len(new)} runs "
               "with the change show it")
     return _verdict("inconclusive", old, new, horizon, f"{counts}: chance does as much", lacks="repeats")

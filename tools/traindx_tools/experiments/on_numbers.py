@@ -10,6 +10,7 @@ from statistics import fmean
 from traindx_tools.experiments.arms import Design, Next, Run, changes, controls, hindered, wanted
 from traindx_tools.experiments.compare import LOOKS, Difference, Look, difference, look_for, separated
 from traindx_tools.experiments.horizon import end_of, has_come_to, positions
+from traindx_tools.experiments.level import TIMES_NOISE
 from traindx_tools.experiments.outcome import FELL
 from traindx_tools.experiments.reading import Measured, number
 from traindx_tools.experiments.verdict import Verdict, Word
@@ -52,16 +53,17 @@ def _healthy(design: Design, control: Run, horizon: float) -> str:
     seen = number(design.outcome, control.trace, horizon)
     if seen is None or not math.isfinite(seen.value):
         return ""
-    kind, well = design.outcome.kind, _well(design, seen.value)
-    if kind == "rise" and seen.value < FELL:
+    well = _well(design, seen)
+    if design.outcome.kind == "rise" and seen.value + TIMES_NOISE * seen.noise < FELL:
         well = True
     return (f"the control does not show it: {design.outcome.said} is {seen.value:.4g} up to step {horizon:g}"
             if well else "")
 
 
-def _well(design: Design, value: float) -> bool:
-    bound = design.outcome.bound
-    return bound is not None and (value >= bound if design.outcome.up else value <= bound)
+def _well(design: Design, seen: Measured) -> bool:
+    """Whether a number lies on the good side of its bound, by more than it may be off."""
+    bound, room = design.outcome.bound, TIMES_NOISE * seen.noise
+    return bound is not None and (seen.value - room >= bound if design.outcome.up else seen.value + room <= bound)
 
 
 def _read(design: Design, runs: Sequence[Run], at: float) -> list[Measured] | None:
@@ -106,7 +108,7 @@ def _by_difference(design: Design, old: Sequence[Measured], new: Sequence[Measur
 def _gone(design: Design, old: Sequence[Measured], new: Sequence[Measured]) -> bool:
     """Whether what is left of the symptom is none."""
     if design.outcome.bound is not None:
-        return all(_well(design, m.value) for m in new)
+        return all(_well(design, m) for m in new)
     if design.outcome.kind not in ("gap", "rise", "memory-growth"):
         return False
     return fmean(m.value for m in new) <= GONE * fmean(m.value for m in old)

@@ -177,6 +177,7 @@ def _share(outcome: Outcome, part: Curve, level: Level, noise: float) -> Measure
     """How far it went the right way from its start, or back from its best, as a share of the start."""
     up = better_high(outcome.metric)
     first = _first(part.values)
+    noise = math.hypot(noise, level.noise / math.sqrt(_at_start(part.values)))
     share = _unit(part.values, first) if up else abs(first) or 1.0
     if outcome.kind == "fall":
         moved = level.value - first if up else first - level.value
@@ -196,7 +197,12 @@ def _unit(values: NDArray[np.float64], first: float) -> float:
 def _first(values: NDArray[np.float64]) -> float:
     """The first tenth of the records, at most three: a single batch may be an odd one."""
     known = values[np.isfinite(values)]
-    return float(known[:max(1, min(3, len(known) // 10))].mean()) if len(known) else math.nan
+    return float(known[:_at_start(values)].mean()) if len(known) else math.nan
+
+
+def _at_start(values: NDArray[np.float64]) -> int:
+    """How many records the start is the mean of."""
+    return max(1, min(3, int(np.isfinite(values).sum()) // 10))
 
 
 def _smoothed(values: NDArray[np.float64]) -> Iterator[float]:

@@ -66,9 +66,9 @@ class Trace:
     @property
     def reached(self) -> float | None:
         """The last step that any curve holds, None where none counts steps."""
-        live = [c for name, c in self.curves.items() if name.startswith(LIVE)]
+        live = [c for name, c in self.curves.items() if name.startswith(LIVE) and name != RESIDENT]
         ends = ([float(np.nanmax(c.steps)) for c in group if np.isfinite(c.steps).any()]
-                for group in (live, self.curves.values()))
+                for group in (live, [c for name, c in self.curves.items() if name != RESIDENT]))
         return max(next((e for e in ends if e), ()), default=None)
 
     @property
@@ -81,3 +81,6 @@ class Trace:
 
 LIVE = "live/"
 """How the names of curves begin that the instruments measured."""
+
+RESIDENT = f"{LIVE}resident"
+"""The memory that all processes of a run hold together, bytes; between two steps as well."""

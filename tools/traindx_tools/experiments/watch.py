@@ -16,13 +16,11 @@ from typing import Any
 import numpy as np
 
 from traindx_tools.errors import TraindxError
-from traindx_tools.experiments.trace import LIVE, Applied, Curve, Trace
+from traindx_tools.experiments.trace import LIVE, RESIDENT, Applied, Curve, Trace
 from traindx_tools.finding import Finding
 from traindx_tools.live.reading import read_folder
 from traindx_tools.on_logs.run import Run
 
-RESIDENT = f"{LIVE}resident"
-"""The curve of the memory that all processes of a run hold together, bytes."""
 LOG_SHARE = 0.1
 """Of the time, what reading the log of a running program may take."""
 STARTING = 4.0

@@ -65,6 +65,11 @@ class LiveRun:
         short = [_from(cwd, finding) for (cwd, _), finding in zip(found, near, strict=True)]
         return tuple({(f.rule, str(f.where), f.statement): f for f in without_echoes(short)}.values())
 
+    @property
+    def facts(self) -> str:
+        """What the program is made of and does, of the lowest rank that tells it; "" where none does."""
+        return next((f.facts for f in sorted(self.files, key=lambda f: f.rank) if f.facts), "")
+
     def scripts(self, root: Path) -> tuple[Path, ...]:
         """The files that the processes were started with, where they lie below this folder."""
         real = root.resolve()

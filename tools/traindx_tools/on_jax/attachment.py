@@ -8,11 +8,14 @@ itself) are not seen. Nothing is patched twice, and a probe that raises costs it
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from traindx_tools.finding import Finding
+from traindx_tools.knowledge.contracts import optax_losses
+from traindx_tools.live.import_hook import after_import
 from traindx_tools.live.notice import say
 from traindx_tools.live.session import Session, current_session
 from traindx_tools.on_jax import internals
@@ -80,6 +83,7 @@ class Attachment:
         for name in USES:
             if hasattr(jax.random, name):
                 self._replace(jax.random, name, functools.partial(self._random, name))
+        after_import("optax", self._patch_losses)
         try:
             self._undo.append(internals.on_lowering(self._on_lowering))
         except internals.JaxMoved as error:
@@ -96,6 +100,24 @@ class Attachment:
         ours = make(original)
         setattr(owner, name, ours)
         self._undo.append(lambda: setattr(owner, name, original) if getattr(owner, name) is ours else None)
+
+    def _patch_losses(self) -> None:
+        """Losses of optax whose two arguments must have one shape: what is told of them is their shapes."""
+        homes = [sys.modules[name] for name in ("optax", "optax.losses") if name in sys.modules]
+        for name, contract in optax_losses().items():
+            for home in homes:
+                if not self._off and contract.same_shape and callable(getattr(home, name, None)):
+                    self._replace(home, name, functools.partial(self._loss, name))
+
+    def _loss(self, name: str, original: Any) -> Any:
+        @functools.wraps(original)
+        def loss(*args: Any, **options: Any) -> Any:
+            if not self._off and not self._busy and threading.get_ident() == self._thread:
+                given = (*args, *options.values())[:2]
+                self._tell("loss_called", name, tuple(tuple(a.shape) for a in given if hasattr(a, "shape")), caller())
+            return original(*args, **options)
+
+        return loss
 
     def _jit(self, original: Any) -> Any:
         @functools.wraps(original)

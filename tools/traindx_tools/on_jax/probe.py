@@ -72,6 +72,9 @@ class JaxProbe:
     def key_used(self, use: str, key: Any, place: tuple[str, int] | None) -> None:
         """A function of `jax.random` is called from outside any trace."""
 
+    def loss_called(self, name: str, shapes: tuple[tuple[int, ...], ...], place: tuple[str, int] | None) -> None:
+        """A loss of optax was called with arrays of these shapes, also within a trace."""
+
     def mapped(self, call: Mapped) -> None:
         """An eager `vmap` has returned."""
 

@@ -18,17 +18,22 @@ from traindx_tools.rows.profile import Floats
 
 MOST_ROWS = 20_000
 """Rows of each role whose values are kept: 128 float32 each, 10 MiB."""
-MOST_HASHES = 400_000
-"""Rows of each role that are known again."""
+MOST_HASHES = 200_000
+"""Rows of each role that are known again: 20 MiB."""
 VISITS = (1, 2, 3, 5, 9, 17, 33, 65)
 """Visits of a row at which its loss is kept; the last kept one stands for all later ones."""
+STARTS = 5
+"""Batches whose loss is that of the beginning."""
 SUMS = 3
 """Columns before a row's values: its mean, its standard deviation, its largest absolute value."""
 
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What the loss said of the rows of one batch, shape (rows,) each. `kind`: "classes", "squared" or "other"."""
+    """What the loss said of the rows of one batch, shape (rows,) each.
+
+    `kind`: "classes" (one class a row), "tokens" (several), "squared" (one number) or "other".
+    """
 
     kind: str
     label: Floats
@@ -59,6 +64,10 @@ class RowsSeen:
     visits: NDArray[np.int64]
     whole: bool = True
     """The values are all that there is of a row, and not a sample of them."""
+    ids: bool = False
+    """And they are token ids."""
+    start: float = float("nan")
+    """The mean loss of the first batches."""
 
     @property
     def rows(self) -> int:
@@ -110,14 +119,14 @@ class Book:
     numbers: dict[int, set[int]] = field(default_factory=dict)
     """Numbers of rows by dataset."""
     batches: int = 0
-    batch_hashes: list[tuple[int, ...]] = field(default_factory=list)
-    """Hashes of the rows of the batches, at most `MOST_HASHES` in all."""
     twins: int = 0
     pairs: int = 0
     """Pairs of rows within batches that were compared, and those that are equal."""
-    repeated: int = 0
-    """Rows that came again with the same values."""
     whole: bool = True
+    ids: bool = False
+    """The rows are token ids."""
+    starts: list[float] = field(default_factory=list)
+    """Mean losses of the first batches."""
     _of: dict[Hashable, int] = field(default_factory=dict)
     _slots: _Slots | None = None
 
@@ -131,6 +140,8 @@ class Book:
             self.numbered = False
         if answers is not None:
             self.kinds[answers.kind] += 1
+            if len(self.starts) < STARTS:
+                self.starts.append(float(np.mean(answers.loss)))
         width = values.shape[1] - SUMS
         if self._slots is None:
             self._slots = _Slots.of(width)
@@ -147,10 +158,7 @@ class Book:
             n = len(hashes)
             self.pairs += n * (n - 1) // 2
             self.twins += sum(c * (c - 1) // 2 for c in Counter(hashes).values() if c > 1)
-            self.repeated += sum(h in self.hashes for h in hashes)
             self.hashes.update(hashes)
-        if sum(map(len, self.batch_hashes[-1:])) + len(self.batch_hashes) * len(hashes) < MOST_HASHES:
-            self.batch_hashes.append(tuple(hashes))
         if dataset is not None and numbers is not None:
             known = self.numbers.setdefault(dataset, set())
             if len(known) < MOST_HASHES:
@@ -202,4 +210,5 @@ class Book:
         kind = self.kinds.most_common(1)[0][0] if self.kinds else "other"
         return RowsSeen(k.order[at], self.numbered, k.sums[at], k.x[at].astype(np.float64), kind, k.label[at],
                         k.loss[at].astype(np.float64), k.answer[at].astype(np.float64), k.spread[at].astype(np.float64),
-                        k.relabelled[at], k.unchanged[at], k.visits[at], self.whole)
+                        k.relabelled[at], k.unchanged[at], k.visits[at], self.whole, self.ids,
+                        float(np.median(self.starts)) if self.starts else float("nan"))

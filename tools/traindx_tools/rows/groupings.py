@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 MOST_ROWS = 500_000
 MOST_KINDS = 64
 MOST_GROUPINGS = 12
+EACH = 2
+"""Rows that a kind has on average at least: numbers and names of rows are no kinds."""
 MOST_FIELDS = 64
 
 
@@ -79,7 +81,7 @@ def _grouping(name: str, values: Any) -> Grouping | None:
     if len(flat) > 2000 and len(np.unique(flat[:2000])) > MOST_KINDS:
         return None
     kinds, codes = np.unique(flat, return_inverse=True)
-    if not 2 <= len(kinds) <= MOST_KINDS:
+    if not 2 <= len(kinds) <= min(MOST_KINDS, len(flat) // EACH):
         return None
     return Grouping(name, tuple(str(k)[:80] for k in kinds), codes.reshape(-1).astype(np.int32))
 

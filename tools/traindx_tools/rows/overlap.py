@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from traindx_tools.rows.book import Book
 
-MOST_ROWS = 400_000
+MOST_ROWS = 200_000
 """Evaluated rows that are compared."""
 ALL = 0.95
 """Share of a batch from which it counts as one of training rows altogether."""

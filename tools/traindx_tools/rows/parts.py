@@ -70,6 +70,8 @@ def unlearned(seen: RowsSeen, groups: Sequence[Grouping] = ()) -> Iterator[Part]
 
 def _guess(seen: RowsSeen) -> Floats | None:
     """The loss that each row would have by a guess that knows the frequencies of labels, or their mean."""
+    if seen.kind == "tokens":  # of sequences the loss of the beginning stands for that of a guess
+        return np.full(seen.rows, seen.start) if np.isfinite(seen.start) and seen.start > 0 else None
     known = np.isfinite(seen.label)
     if known.sum() < ROWS:
         return None
@@ -134,6 +136,8 @@ def _says_the_label(seen: RowsSeen, g: Grouping) -> bool:
     """Whether the grouping is the label itself: each of its kinds has one label."""
     codes = g.codes[seen.order]
     known = np.isfinite(seen.label)
+    if not known.any():
+        return False
     pairs = np.unique(np.stack([codes[known], seen.label[known]]), axis=1).shape[1]
     return bool(pairs <= 1.2 * len(np.unique(codes[known])))
 

@@ -26,42 +26,25 @@ class Answer(BaseModel):
 
 
 class Item(Answer):
-    """One claimed piece of evidence."""
+    """One claimed piece of evidence. `place`: a line (`path:LINE`), an output (`P001:LINE`), the id of evidence, or a
+    source that was fetched."""
 
     claim: str
     supports: bool = True
-    strength: Strength = "pattern"
     value: str = ""
     place: str = ""
     quote: str = ""
-    source: str = ""
     failure_mode: str | None = None
-
-
-class RuledOut(Answer):
-    """A cause that was excluded, and by what."""
-
-    claim: str
-    because: str = ""
-
-
-class HandOver(Answer):
-    """A question for another specialist."""
-
-    agent: str
-    question: str = ""
 
 
 class Row(Answer):
     """A documented failure beside a place in this code."""
 
     finding: str
-    title: str = ""
     url: str = ""
     location: str | None = None
     match: Literal["exact", "partial", "none"] = "none"
     impact: Impact = "low"
-    priority: int = 9
 
 
 class Report(Answer):
@@ -70,37 +53,8 @@ class Report(Answer):
     status: Literal["found", "not_found", "needs_data"]
     answer: str = ""
     evidence: tuple[Item, ...] = Field(default=(), max_length=30)
-    ruled_out: tuple[RuledOut, ...] = Field(default=(), max_length=30)
     triangulation: tuple[Row, ...] = Field(default=(), max_length=30)
     unknown: tuple[str, ...] = Field(default=(), max_length=30)
-    hand_over: tuple[HandOver, ...] = Field(default=(), max_length=10)
-
-
-class Claimed(Answer):
-    """The lead's diagnosis."""
-
-    claim: str
-    root_cause: str
-    why_this_happens: str
-    location: str
-    failure_mode: str
-    component: str = ""
-    severity: Literal["critical", "high", "medium", "low"] = "high"
-    cites: tuple[str, ...] = ()
-    proposed_fix: str = ""
-    will_change: tuple[str, ...] = ()
-    will_not_fix: tuple[str, ...] = ()
-    disproved_by: str = ""
-
-
-class Lead(Answer):
-    """What the lead answers."""
-
-    status: Literal["diagnosis", "needs_data", "healthy"]
-    diagnosis: tuple[Claimed, ...] = Field(default=(), max_length=3)
-    ask: tuple[HandOver, ...] = Field(default=(), max_length=10)
-    missing: tuple[str, ...] = Field(default=(), max_length=20)
-    questions: tuple[str, ...] = Field(default=(), max_length=10)
 
 
 class Rival(Answer):
@@ -120,7 +74,7 @@ class Disproof(Answer):
     looked_for: bool = False
     found: bool = False
     evidence: Item | None = None
-    """What was found: needed where `found` is true."""
+    """What the check showed, also where it found nothing: the output of what was run."""
 
 
 class Doubt(Answer):
@@ -164,13 +118,49 @@ class Option(Answer):
     fragile: str = ""
 
 
+class Offer(Answer):
+    """One way to fix as the lead tells it: edits where the text is certain, else words."""
+
+    option: Literal["A", "B"]
+    summary: str
+    edits: tuple[Edit, ...] = Field(default=(), max_length=50)
+    change: str = ""
+    metric: str = ""
+    verify: str = ""
+    otherwise: str = ""
+
+
+class Claimed(Answer):
+    """The lead's diagnosis."""
+
+    claim: str
+    root_cause: str
+    why_this_happens: str
+    location: str
+    failure_mode: str
+    severity: Literal["critical", "high", "medium", "low"] = "high"
+    evidence: tuple[Item, ...] = Field(default=(), max_length=30)
+    will_change: tuple[str, ...] = Field(default=(), max_length=20)
+    will_not_fix: tuple[str, ...] = Field(default=(), max_length=20)
+    options: tuple[Offer, ...] = Field(default=(), max_length=2)
+
+
+class Lead(Answer):
+    """What the lead answers."""
+
+    status: Literal["diagnosis", "needs_data", "healthy"]
+    diagnosis: tuple[Claimed, ...] = Field(default=(), max_length=1)
+    evidence: tuple[Item, ...] = Field(default=(), max_length=30)
+    """For and against other causes."""
+    missing: tuple[str, ...] = Field(default=(), max_length=20)
+    questions: tuple[str, ...] = Field(default=(), max_length=10)
+
+
 class Patch(Answer):
     """What the fix author answers."""
 
     diagnosis_holds: bool = True
     options: tuple[Option, ...] = Field(default=(), max_length=2)
-    will_change: tuple[str, ...] = Field(default=(), max_length=20)
-    will_not_fix: tuple[str, ...] = Field(default=(), max_length=20)
     refused: tuple[str, ...] = Field(default=(), max_length=20)
 
 
@@ -192,7 +182,6 @@ class Review(Answer):
     verdict: Literal["accept", "revise", "reject"]
     chain: str = ""
     objections: tuple[Objection, ...] = Field(default=(), max_length=20)
-    would_prove_me_wrong: str = ""
 
 
 A = TypeVar("A", bound=Answer)

@@ -14,15 +14,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+from traindx.investigators.bench.bench import Bench
 from traindx.investigators.claude_code import failures
 from traindx.investigators.claude_code.conversation import Conversations, Kept, Question
 from traindx.investigators.claude_code.failures import Failure
+from traindx.investigators.claude_code.guard import Reported
 from traindx.investigators.claude_code.purse import Purse
 from traindx.notices import Hear, Notice, nobody
 from traindx.policy import Scope
 from traindx.settings import Settings
 
 READING = ("Read", "Grep", "Glob")
+SEND = "Agent"
+"""The tool that sends a specialist."""
 WEB = ("WebSearch", "WebFetch")
 
 
@@ -55,6 +59,8 @@ class Heard:
     spent: float | None = None
     """In the purse's unit; None while that is not known."""
     dollars: float = 0.0
+    before: float = 0.0
+    """Dollars that the thread had cost before this question."""
     tokens: int = 0
     denied: list[str] = field(default_factory=list)
     asked_for: dict[str, str] = field(default_factory=dict)
@@ -73,6 +79,12 @@ class Asker:
     purse: Purse
     hear: Hear = nobody
     phase: str = "gather"
+    bench: Bench | None = None
+    """Search, probes and instruments whose outputs are kept."""
+    reported: Reported | None = None
+    """Told of a specialist's report; returns what its sender is told of it."""
+    pages: set[str] = field(default_factory=set)
+    """Addresses that were really fetched, by anybody."""
     backend: ClassVar[str] = ""
 
     @property
@@ -95,7 +107,10 @@ class Asker:
         return self.estimated(question), "about"
 
     async def ask(self, question: Question, seconds: float, most: float = math.inf) -> Reply:
-        """The reply, within these seconds and this amount. Raises only StateNotWritable and CancelledError."""
+        """The reply, within these seconds and this amount (by default what one question may take).
+
+        Raises only StateNotWritable and CancelledError.
+        """
         kept = self.conversations.recall(question)
         if kept is not None:
             self.hear(Notice("answered", question.who, "answered earlier in this session"))
@@ -110,7 +125,7 @@ class Asker:
         return reply
 
     async def _once(self, question: Question, seconds: float, most: float) -> Reply:
-        aside = self.purse.set_aside(min(most, self.most_each))
+        aside = self.purse.set_aside(self.most_each if math.isinf(most) else most)
         if aside is None:
             return Reply(question.who, failure=Failure("budget-all", self.purse.told))
         number, amount = aside

@@ -1,19 +1,25 @@
-"""What of a model's claims stands: a cited line must exist and hold the quote, a cited value must be in the evidence, a
-cited source must have been fetched. What fails is dropped, counted, and said why.
+"""What of a model's claims stands: a cited line must exist and hold the quote, a cited value must be in the evidence or
+in the output, a cited source must have been fetched. What fails is dropped, counted, and said why.
 
-A line that was checked shows that the text is there, not that the reading of it is right: so a claim is circumstantial
-at best, whatever the model calls it. Direct evidence comes from the instruments.
+A line that was checked shows that the text is there, not that the reading of it is right: so a claim on it is
+circumstantial at best. What a probe or an experiment measured is direct; what the agent had written into its code, and
+the probe printed back, is nothing that was measured.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
+from traindx.investigators.bench.bench import output_place
+from traindx.investigators.bench.outputs import Output
 from traindx.investigators.claude_code.answers import Item, Row
+from traindx.investigators.claude_code.written_in import written
 from traindx.model import Evidence
 from traindx.policy import Scope, readable, resolve
 
@@ -23,6 +29,9 @@ READ_AT_MOST = 16 * 2**20
 SHORTEST_QUOTE = 4
 """Characters that are no space; a shorter quote stands in every file."""
 
+_QUOTED_LINES = 4
+"""Lines of an output that one quote may go over, after the first."""
+
 _PLACE = re.compile(r"`?(?P<path>[^`\n]+?):(?:L|line )?(?P<line>\d{1,9})\b")
 _NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d[\d,_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?%?")
 _URL = re.compile(r"https?://\S+")
@@ -30,7 +39,8 @@ _URL = re.compile(r"https?://\S+")
 
 @dataclass(frozen=True)
 class Proven:
-    """A claim whose citation was checked. `kind`: "line" (code or log), "evidence" (the session's own), "source"."""
+    """A claim whose citation was checked. `kind`: "line" (code or log), "evidence" (the session's own), "source", "run"
+    (the output of a probe or an experiment), "measured" (an instrument's output)."""
 
     who: str
     claim: str
@@ -54,11 +64,12 @@ class Dropped:
 @dataclass(frozen=True)
 class Checker:
     """Checks against one workspace. `known` is the session's evidence by id; `sources` are addresses that were fetched,
-    and the failure modes of the catalog with the addresses that it names."""
+    and the failure modes of the catalog with the addresses that it names; `outputs` what was run and measured."""
 
     scope: Scope
     known: Mapping[str, Evidence] = field(default_factory=dict)
     sources: frozenset[str] = frozenset()
+    outputs: Mapping[str, Output] = field(default_factory=dict)
 
     def items(self, who: str, items: Iterable[Item]) -> tuple[tuple[Proven, ...], tuple[Dropped, ...]]:
         """What stands and what does not, each once."""
@@ -76,24 +87,49 @@ class Checker:
         """The claim as proven, or in one clause why not."""
         if not item.claim.strip():
             return "it claims nothing"
+        cited = item.place.strip().strip("[]` ")
+        output = output_place(cited)
+        if output is not None:
+            return self._output(who, item, *output)
+        if cited in self.known:
+            return self._evidence(who, item, self.known[cited])
+        if _URL.match(cited) or cited in self.sources:
+            return self._source(who, item, cited)
         place = _PLACE.match(item.place.strip())
         if place is not None:
             return self._line(who, item, place["path"], int(place["line"]))
-        if item.source.strip() in self.known:
-            return self._evidence(who, item)
-        if _URL.match(item.source.strip()) or item.source.strip() in self.sources:
-            return self._source(who, item)
-        return "it names no line, no evidence of the session and no source"
+        return "it names no line, no output, no evidence of the session and no source"
+
+    def _output(self, who: str, item: Item, name: str, number: int | None) -> Proven | str:
+        output = self.outputs.get(name)
+        if output is None:
+            return f"there is no output {name}"
+        lines = output.lines
+        if number is not None and not 1 <= number <= len(lines):
+            return f"{name} has {len(lines)} lines, no line {number}"
+        quote = " ".join(item.quote.split())
+        if len(quote.replace(" ", "")) < SHORTEST_QUOTE:
+            return "it quotes nothing that could be checked"
+        at = _line_with(quote, lines) if number is None else number
+        if at is None or quote not in _flat(lines[at - 1:at + _QUOTED_LINES]):
+            return f"{item.place.strip()[:40]} does not hold the quoted text"
+        if item.value.strip() and not holds_value(_flat(lines[at - 1:at + _QUOTED_LINES]), item.value):
+            return f"the value {item.value[:80]!r} is not in {name}, line {at}"
+        told = written(str(json.loads(output.asked).get("code", "")))
+        if output.was_run and told.says(quote, _numbers(f"{quote} {item.value}"), _numbers):
+            return f"what it cites of {name} was written into the probe and not measured by it"
+        kind = "run" if output.was_run else "measured"
+        return Proven(who, item.claim, item.supports, kind, f"{output.path}:{at}", item.value.strip() or quote,
+                      item.failure_mode, name)
 
     def _line(self, who: str, item: Item, path: str, line: int) -> Proven | str:
         wrong = self.quote_missing(path, line, item.quote)
         if wrong is not None:
             return wrong
-        if item.value.strip() and not holds_value(item.quote, item.value) and not self._in_evidence(item):
+        if item.value.strip() and not holds_value(item.quote, item.value) and not self._in_evidence(item.value):
             return f"the value {item.value[:80]!r} is neither in the quoted line nor in the evidence"
         where = f"{self._name(path)}:{line}"
-        return Proven(who, item.claim, item.supports, "line", where, " ".join(item.quote.split()), item.failure_mode,
-                      item.source)
+        return Proven(who, item.claim, item.supports, "line", where, " ".join(item.quote.split()), item.failure_mode)
 
     def line_missing(self, path: str, line: int) -> str | None:
         """Why there is no such line that may be read, or None where there is."""
@@ -120,21 +156,21 @@ class Checker:
             return None
         return f"{path}:{line} does not hold the quoted text"
 
-    def _evidence(self, who: str, item: Item) -> Proven | str:
-        cited = self.known[item.source.strip()]
-        if not item.value.strip() or not holds_value(f"{cited.value} {cited.statement}", item.value):
-            return f"the value {item.value[:80]!r} is not in the evidence {cited.id}"
-        return Proven(who, item.claim, item.supports, "evidence", cited.place, item.value, item.failure_mode, cited.id)
+    def _evidence(self, who: str, item: Item, cited: Evidence) -> Proven | str:
+        wanted = item.value.strip() or item.quote.strip()
+        if not wanted or not holds_value(f"{cited.value} {cited.statement}", wanted):
+            return f"the value {wanted[:80]!r} is not in the evidence {cited.id}"
+        return Proven(who, item.claim, item.supports, "evidence", cited.place, wanted, item.failure_mode, cited.id)
 
-    def _in_evidence(self, item: Item) -> bool:
-        cited = self.known.get(item.source.strip())
-        return cited is not None and holds_value(f"{cited.value} {cited.statement}", item.value)
+    def _in_evidence(self, value: str) -> bool:
+        """A quoted line beside a value that the session has measured elsewhere."""
+        return any(holds_value(f"{e.value} {e.statement}", value) for e in self.known.values() if e.value)
 
-    def _source(self, who: str, item: Item) -> Proven | str:
-        if not self.fetched(item.source):
-            return f"the source {item.source[:200]} was not fetched"
-        return Proven(who, item.claim, item.supports, "source", item.source.strip(), item.value or item.quote,
-                      item.failure_mode, item.source.strip())
+    def _source(self, who: str, item: Item, cited: str) -> Proven | str:
+        if not self.fetched(cited):
+            return f"the source {cited[:200]} was not fetched"
+        shown = item.value or item.quote
+        return Proven(who, item.claim, item.supports, "source", cited, shown, item.failure_mode, cited)
 
     def fetched(self, url: str) -> bool:
         """True where the source was fetched in this conversation, or is one of the catalog's own."""
@@ -162,23 +198,75 @@ def place_of(text: str) -> tuple[str, int] | None:
 
 
 def holds_value(text: str, value: str) -> bool:
-    """True where every number of the value stands in the text as a number; without numbers, where the text holds it."""
-    numbers = _numbers(value)
-    if numbers:
+    """True where every number of the value stands in the text; without numbers, where the text holds it.
+
+    A number may be rounded ("0.693" for 0.6931), and of an equation ("2.302585 = ln 10") one side must stand there
+    while the other one equals it.
+    """
+    sides = [s for s in _EQUALS.split(value) if s.strip()]
+    if len(sides) == 2 and _equal(*sides):
+        return any(holds_value(text, side) for side in sides)
+    wanted = _NUMBER.findall(value)
+    if any(_number(n) is not None for n in wanted):
         there = _numbers(text)
-        return all(n in there for n in numbers)
-    wanted = " ".join(value.split()).casefold().strip("\"'`")
-    return bool(wanted) and wanted in " ".join(text.split()).casefold()
+        return all(_stands(n, there) for n in wanted)
+    words = " ".join(value.split()).casefold().strip("\"'`")
+    return bool(words) and words in " ".join(text.split()).casefold()
+
+
+def _stands(wanted: str, there: set[float]) -> bool:
+    """The number itself, or one that gives it when rounded to as many decimals, of two digits at least."""
+    number = _number(wanted)
+    if number is None or number in there:
+        return number is not None
+    mantissa, _, exponent = wanted.rstrip("%").replace(",", "").replace("_", "").lower().partition("e")
+    digits = mantissa.lstrip("+-0.").replace(".", "")
+    if "." not in mantissa or len(digits) < 2:
+        return False
+    half = 0.5 * 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
+    return any(abs(number - t) <= half * (1 + 1e-9) for t in there)
+
+
+_EQUALS = re.compile(r"\s*(?:=|\u2248|~=)\s*")
+_FUNCTION = re.compile(r"(?P<name>ln|log|log2|log10|sqrt|exp)\s*\(?\s*(?P<of>[\d.,]+)\s*\)?")
+_MEANS: dict[str, Callable[[float], float]] = {"ln": math.log, "log": math.log, "log2": math.log2, "log10": math.log10,
+                                               "sqrt": math.sqrt, "exp": math.exp}
+
+
+def _equal(left: str, right: str) -> bool:
+    """An arithmetic identity of a number and a function of one, to the digits given."""
+    for a, b in ((left, right), (right, left)):
+        found, number = _FUNCTION.fullmatch(b.strip()), _NUMBER.fullmatch(a.strip())
+        if found and number:
+            try:
+                return _stands(number[0], {_MEANS[found["name"]](float(found["of"].replace(",", "")))})
+            except (ValueError, OverflowError):
+                return False
+    return False
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text.rstrip("%").replace(",", "").replace("_", ""))
+    except ValueError:
+        return None
 
 
 def _numbers(text: str) -> set[float]:
-    out = set()
-    for found in _NUMBER.finditer(text):
-        try:
-            out.add(float(found[0].rstrip("%").replace(",", "").replace("_", "")))
-        except ValueError:
-            continue
-    return out
+    """Every number of a text, a comma read as one between thousands and as one between columns."""
+    found = (*_NUMBER.findall(text), *_NUMBER.findall(text.replace(",", " ")))
+    return {n for n in map(_number, found) if n is not None}
+
+
+def _line_with(quote: str, lines: Sequence[str]) -> int | None:
+    """The first line that holds the quote, else the last that it begins in; None where it stands nowhere."""
+    alone = next((n for n, row in enumerate(lines, 1) if quote in _flat([row])), None)
+    windows = (n for n in range(len(lines), 0, -1) if quote in _flat(lines[n - 1:n + _QUOTED_LINES]))
+    return next(windows, None) if alone is None else alone
+
+
+def _flat(lines: Sequence[str]) -> str:
+    return " ".join(" ".join(lines).split())
 
 
 def _address(url: str) -> str:

@@ -1,7 +1,8 @@
 """What was asked and answered, kept in the session's folder: whole, redacted, and found again after a crash.
 
 An answer is stored under the digest of its question. A session that is killed and resumed puts the same question and
-reads the answer from here: nothing is paid for twice.
+reads the answer from here: nothing is paid for twice. A thread is a conversation that goes on over many questions,
+steps and processes: what was said in it is not sent and paid for anew.
 """
 
 from __future__ import annotations
@@ -41,8 +42,20 @@ def kept_settings(scratch: Path) -> dict[str, Any] | None:
 
 
 @dataclass(frozen=True)
+class Helper:
+    """A specialist that may be sent from within a conversation."""
+
+    name: str
+    description: str
+    system: str
+    schema: Mapping[str, Any]
+    tools: tuple[str, ...]
+    model: str = ""
+
+
+@dataclass(frozen=True)
 class Question:
-    """One question to one specialist, with the form that its answer must have."""
+    """One question, with the form that its answer must have."""
 
     who: str
     system: str
@@ -50,11 +63,19 @@ class Question:
     schema: Mapping[str, Any]
     tools: tuple[str, ...]
     model: str = ""
+    thread: str = ""
+    """The conversation that it goes on with; "" for a question by itself."""
+    recap: str = ""
+    """What is said before the prompt where that conversation is gone."""
+    helpers: tuple[Helper, ...] = ()
+    turns: int = 0
+    """Turns at most; 0 takes the setting."""
 
     @property
     def digest(self) -> str:
         """sha256 (hex) over all that decides the answer."""
-        text = json.dumps([self.who, self.system, self.prompt, self.schema, self.tools, self.model], sort_keys=True)
+        text = json.dumps([self.who, self.system, self.prompt, self.schema, self.tools, self.model, self.thread],
+                          sort_keys=True)
         return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
@@ -67,6 +88,15 @@ class Kept:
     tokens: int = 0
     seconds: float = 0.0
     fetched: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Thread:
+    """Where a conversation that goes on stands: the CLI's id of it and what that cost so far, or its messages."""
+
+    id: str = ""
+    dollars: float = 0.0
+    messages: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass
@@ -109,6 +139,22 @@ class Conversations:
             return Kept(dict(data["answer"]), float(data["dollars"]), int(data["tokens"]), float(data["seconds"]),
                         tuple(data["fetched"]))
         return None
+
+    def thread(self, question: Question) -> Thread:
+        """Where the question's thread stands; an empty one where it begins, or is damaged."""
+        with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+            data = json.loads(self._thread(question).read_text(encoding="ascii"))
+            return Thread(str(data["id"]), float(data["dollars"]), tuple(data["messages"]))
+        return Thread()
+
+    def keep_thread(self, question: Question, thread: Thread) -> None:
+        """Remember where the question's thread stands. Raises StateNotWritable."""
+        if question.thread:
+            content = json.dumps(redacted_json(dataclasses.asdict(thread), most=200_000), ensure_ascii=True)
+            write_state(self._thread(question), content.encode("ascii"))
+
+    def _thread(self, question: Question) -> Path:
+        return self.folder / f"thread-{question.thread or question.who}.json"
 
     def _answer(self, question: Question) -> Path:
         return self.folder / "answers" / f"{question.digest}.json"

@@ -10,8 +10,10 @@ from traindx.model import Evidence, quoted
 
 SOURCE = "read by "
 """How the source of such evidence begins; the specialist's name follows."""
+RUN = "run by "
 
-_BEARING: dict[str, Literal["sign", "companion"]] = {"line": "sign", "source": "companion"}
+_BEARING: dict[str, Literal["cause", "sign", "companion"]] = {
+    "line": "sign", "source": "companion", "run": "cause", "measured": "sign"}
 """A claim about evidence that the session has already is no new evidence."""
 
 
@@ -33,8 +35,10 @@ def of_claims(proven: Iterable[Proven], known: Iterable[Evidence]) -> tuple[Evid
 
 def _of_claim(p: Proven, name: str) -> Evidence:
     against = "" if p.supports else "Speaks against it: "
+    run = p.kind == "run"
     return Evidence(id=name, statement=f"{against}{p.claim}", value=p.value or p.claim, place=p.place,
-                    strength="derived", bearing=_BEARING[p.kind], source=f"{SOURCE}{p.who}")
+                    strength="ran" if run else "derived", bearing=_BEARING[p.kind],
+                    source=f"{RUN if run else SOURCE}{p.who}" + (f", {p.source}" if run else ""))
 
 
 def of(p: Proven, known: Sequence[Evidence]) -> Evidence | None:
@@ -43,4 +47,4 @@ def of(p: Proven, known: Sequence[Evidence]) -> Evidence | None:
         return next((e for e in known if e.id == p.source), None)
     made = _of_claim(p, "S0")
     return next((e for e in known if (e.statement, e.place) == (made.statement, quoted(made.place))
-                 and e.source.startswith(SOURCE)), None)
+                 and e.source.startswith((SOURCE, RUN))), None)

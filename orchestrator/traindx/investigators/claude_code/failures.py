@@ -12,7 +12,8 @@ from typing import Any
 AGAIN = frozenset({"no-answer", "cli-broke-off"})
 """States after which the question is put once more; all others would end the same way."""
 
-HOPELESS = frozenset({"not-installed", "cli-missing", "cli-too-old", "unauthorized", "no-model", "budget-all"})
+HOPELESS = frozenset({"not-installed", "cli-missing", "cli-too-old", "unauthorized", "no-model", "budget-all",
+                      "unreachable"})
 """States that every further question would share: the others are not put any more."""
 
 ADVICE = {
@@ -30,7 +31,7 @@ ADVICE = {
     "rejected": "the request was not accepted as it was: see the conversation",
     "budget-each": "raise TRAINDX_DOLLARS_EACH (without prices: TRAINDX_TOKENS_EACH) to let it finish",
     "budget-all": "raise TRAINDX_DOLLARS_ALL (without prices: TRAINDX_TOKENS_ALL) and resume the session",
-    "turns": "raise TRAINDX_TURNS_EACH to let it finish",
+    "turns": "raise TRAINDX_TURNS_EACH (for the lead: TRAINDX_TURNS_LEAD) to let it finish",
     "late": "raise TRAINDX_SECONDS_EACH to wait longer",
     "refused": "the model declined to answer: look at the evidence yourself",
     "no-answer": "the model gave no answer in the asked form: resume the session to ask again",

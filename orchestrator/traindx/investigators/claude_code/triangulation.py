@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from traindx.investigators.claude_code.checking import place_of
-from traindx.investigators.claude_code.team import Round
+from traindx.investigators.claude_code.reports import Work
 from traindx.safe_text import inline
 
 IMPACTS = ("critical", "high", "medium", "low")
@@ -29,11 +30,12 @@ class Line:
         return bool(self.source and self.location)
 
 
-def table(found: Round) -> tuple[Line, ...]:
+def table(works: Iterable[Work]) -> tuple[Line, ...]:
     """All rows, the most urgent first: found in both, then by impact."""
-    code = {p.place: p for p in found.proven if p.kind == "line" and p.supports}
+    known = tuple(works)
+    code = {p.place: p for w in known for p in w.proven if p.kind == "line" and p.supports}
     rows, used = [], set()
-    for work in found.works:
+    for work in known:
         for row in work.rows:
             place = place_of(row.location or "")
             where = f"{place[0]}:{place[1]}" if place else ""

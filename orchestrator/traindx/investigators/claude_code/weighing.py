@@ -1,9 +1,10 @@
 """Confidence by the engine's arithmetic on checked evidence; what a model says of its own certainty is not asked.
 
-To the log-odds that triage gave a failure mode, checked claims add or take a little: a line of code 1.5, a line of a
-log 0.5, a documented case 0.5; 2.0 more where two specialists name the same line, 0.5 where a documented case and a
-line of code meet. All claims together move a mode by at most 4.0, and a mode that no instrument speaks for is not
-moved: the models decide where instruments left it open, and make no diagnosis alone.
+To the log-odds that triage gave a failure mode, checked claims on what was read add or take a little: a line of code
+1.5, a line of a log 0.5, a documented case 0.5, an instrument's output 0.5; 2.0 more where two specialists name the
+same line, 0.5 where a documented case and a line of code meet; together at most 4.0, and a mode that no instrument
+speaks for is not moved by them. What was run is direct evidence: a probe's output counts 5.0, two of them 6.5, for a
+cause of the catalog or of nobody's, whatever the instruments saw.
 """
 
 from __future__ import annotations
@@ -16,15 +17,20 @@ from pathlib import PurePath
 from traindx.investigators.claude_code.checking import Proven
 from traindx.model import Evidence
 from traindx_tools.competition import share
-from traindx_tools.finding import Bearing
+from traindx_tools.finding import Bearing, Strength
 from traindx_tools.triage import BELOW, STATED, Hypothesis
 
 CODE_LINE = 1.5
 LOG_LINE = 0.5
 SOURCE = 0.5
+MEASURED = 0.5
 BOTH = 0.5
 AGREED = 2.0
 MOST = 4.0
+RUN = 5.0
+"""One output of a probe or an experiment: with the prior of an unlisted cause 0.88, with a line of code beside it 0.97;
+a cause at the cap of 0.97 falls below 0.2 by one that speaks against it."""
+FURTHER_RUN, MOST_RUN = 1.5, 8.0
 CODE = frozenset({".py", ".ipynb", ".yaml", ".yml", ".toml", ".cfg", ".ini", ".sh"})
 """Suffixes of files that say what is done, not what came of it."""
 
@@ -54,7 +60,13 @@ def _side(proven: Sequence[Proven]) -> float:
     score = CODE_LINE * len(code) + LOG_LINE * (len(readers) - len(code)) + SOURCE * len(sources)
     score += BOTH if code and sources else 0.0
     score += AGREED if any(len(readers[place]) > 1 for place in code) else 0.0
-    return min(score, MOST)
+    score += MEASURED * len({p.place for p in proven if p.kind == "measured"})
+    return min(score, MOST) + _run(proven)
+
+
+def _run(proven: Sequence[Proven]) -> float:
+    outputs = {p.source for p in proven if p.kind == "run"}
+    return min(RUN + FURTHER_RUN * (len(outputs) - 1), MOST_RUN) if outputs else 0.0
 
 
 def about(mode: str, proven: Iterable[Proven]) -> tuple[Proven, ...]:
@@ -100,6 +112,19 @@ def _cap(found: Hypothesis, proven: Sequence[Proven]) -> float:
 def confidence(score: float, rivals: Iterable[float]) -> float:
     """exp(s) / (1 + exp(s) + sum of exp(rivals)): for a cause that the catalog does not know."""
     return share(score, {"": 1.0, **{str(i): math.exp(min(r, 500.0)) for i, r in enumerate(rivals)}})
+
+
+def direct(proven: Iterable[Proven]) -> bool:
+    """True where something that was run speaks for the cause, and nothing that was run against it."""
+    runs = {p.supports for p in proven if p.kind == "run"}
+    return runs == {True}
+
+
+def proven_cause(cited: Iterable[Evidence], proven: Sequence[Proven]) -> float:
+    """Confidence of a cause that something which was run speaks for: no guess is its rival, only what was checked."""
+    found = [e for e in {e.id: e for e in cited}.values() if e.finding is not None]
+    score = UNLISTED_PRIOR + sum(INSTRUMENT[e.bearing] for e in found) + moved(proven)
+    return min(confidence(score, ()), Strength.RAN.cap)
 
 
 def unlisted(cited: Iterable[Evidence], proven: Sequence[Proven], hypotheses: Sequence[Hypothesis]) -> float:

@@ -1,7 +1,7 @@
 """One conversation over the Messages API: ask, let the model use its tools, until it hands its answer over.
 
 Every request is streamed. What fails for a passing reason is repeated with growing pauses. What is fixed (tools, system
-text) and what was said so far is marked for the API's prompt cache.
+text) and what was said so far is marked for the API's prompt cache. A thread begins with what was said in it before.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ WRONG_FORMS = 5
 NUDGES = 2
 """Reminders that the answer goes through its tool."""
 
+ROLE = "Role: "
+"""Begins what is of one role alone in a system text; what stands before it is shared, and cached, by all."""
 _CACHED = {"type": "ephemeral"}
 _BETA = {"anthropic-beta": "web-fetch-2025-09-10"}
 _REMIND = f"Your answer counts only through the tool {STRUCTURED_OUTPUT}: call it now, with all its fields."
@@ -51,13 +53,14 @@ class Conversation:
     note: Callable[[str, Any], None]
     say: Callable[[str], None]
     messages: list[dict[str, Any]] = field(default_factory=list)
+    """What was said in the thread before; then all that is said."""
     fetched: list[str] = field(default_factory=list)
     _wrong: int = 0
     _nudged: int = 0
 
     async def run(self) -> dict[str, Any] | Failure:
         """The answer in its form, or why there is none. Raises CancelledError alone."""
-        self.messages = [{"role": "user", "content": [{"type": "text", "text": self.question.prompt}]}]
+        self.messages = [*self.messages, {"role": "user", "content": self.begun()}]
         for _ in range(self.turns):
             message = await self._reply()
             if isinstance(message, Failure):
@@ -71,6 +74,10 @@ class Conversation:
             if over is not None:
                 return over
         return Failure("turns", f"no answer after {self.turns} turns")
+
+    def begun(self) -> list[dict[str, Any]]:
+        """What the person's side says first."""
+        return [*_taken(self.messages), {"type": "text", "text": self.question.prompt}]
 
     async def _take(self, message: Any) -> dict[str, Any] | Failure | None:
         """An end, or None where the conversation goes on."""
@@ -97,6 +104,7 @@ class Conversation:
                 said = complaints(call["input"], self.question.schema)
                 if not said:
                     answer: dict[str, Any] = call["input"]
+                    self.messages.append({"role": "assistant", "content": content})
                     return answer
                 self._wrong += 1
                 wrong[call["id"]] = "; ".join(said[:8])
@@ -148,8 +156,17 @@ class Conversation:
 
     def fixed(self) -> dict[str, Any]:
         """Tools and system text: the same in every request of this conversation."""
+        shared, mark, role = self.question.system.partition(ROLE)
+        texts = [shared.rstrip(), mark + role] if mark and shared.strip() else [self.question.system]
         return {"tools": self.toolbox.definitions,
-                "system": [{"type": "text", "text": self.question.system, "cache_control": _CACHED}]}
+                "system": [{"type": "text", "text": t, "cache_control": _CACHED} for t in texts]}
+
+
+def _taken(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Results for the calls of the last message, the one that handed an answer over among them: the API wants them."""
+    last = messages[-1]["content"] if messages and messages[-1]["role"] == "assistant" else []
+    return [{"type": "tool_result", "tool_use_id": b["id"], "content": "taken"} for b in last
+            if b.get("type") == "tool_use"]
 
 
 def _marked(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:

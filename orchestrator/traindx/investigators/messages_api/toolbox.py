@@ -6,14 +6,16 @@ A call that the policy refuses is never made. What comes back is bounded, and ke
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from traindx.investigators.bench import bench as bench_
+from traindx.investigators.bench.bench import AT_ONCE, Bench, full_name
+from traindx.investigators.claude_code.asking import SEND
 from traindx.investigators.claude_code.conversation import Question
 from traindx.investigators.claude_code.guard import STRUCTURED_OUTPUT, judge
-from traindx.investigators.claude_code.instruments import AT_ONCE, full_name
 from traindx.investigators.claude_code.redaction import redacted
 from traindx.investigators.messages_api import file_tools
 from traindx.mcp_paths import Reach
@@ -31,9 +33,17 @@ ON_THE_WEB: dict[str, dict[str, Any]] = {
 """Tools that the API runs itself, only offered where a person agreed to research on the web."""
 
 Told = Callable[[str, Mapping[str, Any], Verdict], None]
+Sent = Callable[[str, str], Awaitable[tuple[str, bool]]]
+"""Sends a specialist with a prompt; returns what the sender is told, and whether it is an error."""
 
+_SEND = {"description": "Sends a specialist with one question; it knows nothing but your prompt. Several calls in one "
+                        "message work side by side.",
+         "input_schema": {"type": "object", "required": ["subagent_type", "prompt"], "properties": {
+             "subagent_type": {"type": "string"}, "prompt": {"type": "string"}}}}
 
-_HANDS_OVER = "Hands the answer over and ends the conversation. Every field of every object is required."
+_HANDS_OVER = {"description": "Hands your answer over, in the form that the prompt shows; every field is required.",
+               "input_schema": {"type": "object"}}
+"""The same for every role, so that the tools are one cached prefix; the form is checked here."""
 _CHECKED_HERE = frozenset({"additionalProperties", "default", "maxItems", "maxLength", "maximum", "minItems", "minimum",
                            "pattern"})
 _SAID_BY_THE_ANSWER = frozenset({"max_chars", "offset"})
@@ -62,18 +72,23 @@ class Toolbox:
     scope: Scope
     phase: str
     told: Told
+    bench: Bench | None = None
+    send: Sent | None = None
     _turn: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
 
     @property
     def definitions(self) -> list[dict[str, Any]]:
-        """For the API: reading, the instruments, the web where agreed, and the form of the answer."""
+        """For the API, what roles share first: reading, the bench, instruments, the web, specialists, the answer."""
         offered: list[dict[str, Any]] = [{"name": n, **d} for n, d in file_tools.DEFINITIONS.items()
                                          if n in self.question.tools]
+        if self.bench is not None:
+            offered += [{"name": full_name(n), "description": d["description"], "input_schema": slim(d["inputSchema"])}
+                        for n, d in bench_.definitions().items() if full_name(n) in self.question.tools]
         offered += [{"name": n, "description": t.description, "input_schema": slim(t.definition["inputSchema"])}
                     for n, t in INSTRUMENTS.items() if n in self.question.tools]
         offered += [dict(d) for n, d in ON_THE_WEB.items() if n in self.question.tools and self.scope.web]
-        return [*offered, {"name": STRUCTURED_OUTPUT, "description": _HANDS_OVER,
-                           "input_schema": slim(self.question.schema)}]
+        offered += [{"name": SEND, **_SEND}] if self.question.helpers else []
+        return [*offered, {"name": STRUCTURED_OUTPUT, **_HANDS_OVER}]
 
     async def use(self, name: str, arguments: Mapping[str, Any]) -> tuple[str, bool]:
         """What the call brought, and whether it is an error. Raises nothing."""
@@ -81,6 +96,11 @@ class Toolbox:
         self.told(name, arguments, verdict)
         if not verdict.allow:
             return f"traindx refuses: {verdict.reason}. Instead: {verdict.next_step}.", True
+        plain = name.removeprefix(full_name(""))
+        if self.bench is not None and name in self.question.tools and plain in bench_.definitions():
+            return await self.bench.use(plain, arguments, self.question.who)
+        if name == SEND and self.send is not None:
+            return await self.send(str(arguments.get("subagent_type")), str(arguments.get("prompt") or ""))
         try:
             async with self._turn:
                 return block(redacted(await self._called(name, arguments)), most=120_000), False
@@ -95,7 +115,10 @@ class Toolbox:
             verdict = judge(name, arguments, self.phase, self.scope)
         except Exception as error:  # noqa: BLE001 - a judgement that fails is a refusal
             return Verdict(False, f"the call could not be judged ({type(error).__name__})", "go on without it")
-        offered = name in self.question.tools and (name in file_tools.TOOLS or name in INSTRUMENTS)
+        plain = name.removeprefix(full_name(""))
+        made_here = name in file_tools.TOOLS or name in INSTRUMENTS or (
+            self.bench is not None and plain in bench_.definitions())
+        offered = (name in self.question.tools and made_here) or (name == SEND and bool(self.question.helpers))
         if verdict.allow and not offered:
             return Verdict(False, f"the tool {name!r} was not offered", "use the tools that are offered")
         return verdict

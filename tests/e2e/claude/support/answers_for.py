@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from scripted_api import Use, answer
+from scripted_api import Text, Use, answer
 
 from traindx.agents import load_agents
 
@@ -36,3 +38,17 @@ def said(agent: str, **given: Any) -> Use:
 def doubt(relation: str = "supports", **given: Any) -> Use:
     """The adversary's answer."""
     return answer({"relation": relation, "why": "", "rivals": [], "disproofs": [], **given})
+
+
+def specialist(agent: str, *uses: Use, **given: Any) -> Callable[[Mapping[str, Any]], Any]:
+    """A specialist that uses these tools and reports: as its last words, or over the API in the form."""
+    report = filled(load_agents()[agent].output_schema, given)
+
+    def step(body: Mapping[str, Any]) -> Any:
+        done = sum(m["role"] == "assistant" for m in body["messages"])
+        if done < len(uses):
+            return uses[done]
+        offered = {t["name"] for t in body["tools"]}
+        return answer(report) if "StructuredOutput" in offered else Text(f"My report:\n{json.dumps(report)}")
+
+    return step

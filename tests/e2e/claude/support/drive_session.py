@@ -11,15 +11,14 @@ import sys
 from pathlib import Path
 
 from traindx.investigators.claude import ClaudeInvestigator
-from traindx.model import Decision
 from traindx.session import run_debug_session
 from traindx.settings import Settings
 
 
 async def main(work: Path, settings: Settings) -> None:
-    """Sends the first diagnosis back, so that the specialists go to work."""
-    await run_debug_session("loss is nan", work, report=False, investigator=ClaudeInvestigator(settings),
-                            approve=lambda d: Decision.revise(d, "look closer, by the whole protocol"))
+    """A session that waits at its gate."""
+    await run_debug_session("loss is nan", work, report=False, allow_run=True,
+                            investigator=ClaudeInvestigator(settings))
 
 
 if __name__ == "__main__":

@@ -26,9 +26,9 @@ class Unfenced(CliAsker):
 
     more: dict[str, Any] = dataclasses.field(default_factory=dict)
 
-    def options(self, question: Question, dollars: float, heard: Any) -> Any:
+    def options(self, question: Question, dollars: float, heard: Any, resume: str = "") -> Any:
         """The same options without the other fences."""
-        made = super().options(question, dollars, heard)
+        made = super().options(question, dollars, heard, resume)
         open_ = {"tools": list(EVERYTHING), "allowed_tools": [*EVERYTHING, *names()], "disallowed_tools": [],
                  "permission_mode": "acceptEdits"}
         return dataclasses.replace(made, **{**open_, **self.more})

@@ -1,7 +1,8 @@
 """A Messages API on 127.0.0.1 that says what a test scripts, so that the real CLI can run whole conversations offline.
 
-A script is chosen by the `Role: NAME` line of the system text, its step by the number of assistant messages in the
-request: the server keeps no conversation and serves parallel specialists. Every request is recorded with its times.
+A script is chosen by the `Role: NAME` line of the system text or of the first message, its step by the number of
+assistant messages in the request: the server keeps no conversation and serves parallel specialists. Every request is
+recorded with its times.
 """
 
 from __future__ import annotations
@@ -139,6 +140,14 @@ def system_text(body: Mapping[str, Any]) -> str:
     return system if isinstance(system, str) else "\n".join(b.get("text", "") for b in system)
 
 
+def role_of(body: Mapping[str, Any]) -> str:
+    """The role in the system text; lead and adversary share theirs, and have it in their first message."""
+    first = next((m["content"] for m in body.get("messages", ()) if m["role"] == "user"), "")
+    found = ROLE.search(system_text(body)) or ROLE.search(first if isinstance(first, str) else "\n".join(
+        str(b.get("text", "")) for b in first))
+    return found[1] if found else ""
+
+
 def step_of(script: Script, body: dict[str, Any]) -> Step:
     number = sum(m["role"] == "assistant" for m in body.get("messages", ()))
     return script(body) if callable(script) else script[min(number, len(script) - 1)]
@@ -163,8 +172,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))) or b"{}")
         api, begun = self.server.api, time.monotonic()
-        found = ROLE.search(system_text(body))
-        role = found[1] if found else ""
+        role = role_of(body)
         if "/count_tokens" in self.path:
             api.counted.append(Asked(role, 0, body, dict(self.headers), begun, time.monotonic()))
             self._json(200, {"input_tokens": tokens_of(body)})

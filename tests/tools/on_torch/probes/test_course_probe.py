@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from torch.optim import lr_scheduler as schedules
 
 from traindx_tools.on_torch.probes.course import CourseProbe
+from traindx_tools.on_torch.probes.gradients import GradientProbe
 from traindx_tools.on_torch.probes.program import ProgramProbe
 
 STEPS = 60
@@ -195,3 +196,10 @@ def test_a_schedule_that_fails_when_it_is_asked_costs_nothing(watching):
     with watching(ProgramProbe, CourseProbe) as seen:
         run(lambda o: schedules.LambdaLR(o, fragile))
     assert seen.rules == []
+
+
+def test_a_rate_that_stays_zero_names_the_schedule(watching):
+    with watching(ProgramProbe, GradientProbe) as seen:
+        run(lambda o: schedules.LambdaLR(o, lambda s: float(s // 1000)), steps=80)
+    assert seen.one("T210").where.file == __file__
+    assert seen.one("T210").where.line is not None

@@ -220,6 +220,48 @@ def test_what_the_dataset_keeps_of_each_row_is_named(watching):
     assert next(f for f in w.findings if f.rule == "T713").measured["part"] == "sites = b"
 
 
+@pytest.mark.parametrize(("mixed", "kinds"), [(True, ["labels-unrelated"]), (False, [])])
+def test_a_corpus_whose_tokens_are_in_no_order(mixed, kinds, watching):
+    def text(n):
+        return (torch.randint(0, 30, (n, 1)) + torch.arange(16)[None] * torch.randint(1, 3, (n, 1))) % 30
+
+    corpora = [text(200), text(160), text(160)]
+    if mixed:
+        corpora[1] = torch.stack([row[torch.randperm(16)] for row in corpora[1]])
+    data = ConcatDataset([TensorDataset(t, t) for t in corpora])
+    with watching(RowProbe) as w:
+        fit(Next(), DataLoader(data, 20, shuffle=True), epochs=10, rate=2e-2,
+            loss_of=lambda logits, t: F.cross_entropy(logits[:, :-1].reshape(-1, 30), t[:, 1:].reshape(-1)))
+    found = [f for f in w.findings if f.rule == "T713"]
+    assert [f.measured["kind"] for f in found] == kinds
+    assert [f.measured["part"] for f in found] == ["datasets = dataset 1"] * len(kinds)
+
+
+class OwnLoss(nn.Module):
+    """A model that is given its labels."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = net()
+
+    def forward(self, x, labels=None):
+        logits = self.inner(x)
+        return logits if labels is None else F.cross_entropy(logits, labels)
+
+
+@pytest.mark.parametrize(("rolled", "rules"), [(0, []), (1, ["T714"])])
+def test_labels_that_a_model_is_given_are_no_inputs(rolled, rules, watching):
+    x, y, *_ = split()
+    model = OwnLoss()
+    optimizer = torch.optim.Adam(model.parameters(), 1e-2)
+    with watching(RowProbe) as w:
+        for rows_now, labels in loader(x, y.roll(rolled)):
+            model(x=rows_now, labels=labels).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    assert w.rules == rules
+
+
 def test_a_harder_source_is_left_alone(watching):
     x, y, *_ = split()
     sites = ["abc"[k % 3] for k in range(len(x))]
@@ -278,6 +320,15 @@ def test_labels_of_the_evaluation(change, kinds, watching):
         fit(net(), loader(x[:800], y[:800]), loader(x[800:], change(y[800:]), False), epochs=1)
     assert [f.measured["kind"] for f in w.findings if f.rule == "T714"] == kinds
     assert len(w.loud) == len(kinds)
+
+
+def test_labels_of_token_rows(watching):
+    y = torch.randint(0, 3, (900,))
+    tokens = torch.where(torch.rand(900, 14) < 0.5, torch.randint(0, 6, (900, 14)) + 6 * y[:, None] + 2,
+                         torch.randint(0, 50, (900, 14)))
+    with watching(RowProbe) as w:
+        fit(Words(), loader(tokens, y.roll(1)), epochs=1)
+    assert w.one("T714").measured["kind"] == "shifted"
 
 
 def test_labels_that_are_off_by_other_numbers_of_rows_behind_each_dropped_row(watching):

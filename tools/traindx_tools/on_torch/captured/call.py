@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ import torch
 
 from traindx_tools.on_torch.snapshot.tape import mapped
 
-MOST_BYTES = 2**28
+MOST_BYTES = 2**26
 """Of arguments and targets together: more is not kept."""
 MOST_SAMPLES = 8
 """Samples that questions are asked with."""
@@ -31,6 +31,8 @@ class KeptCall:
     kwargs: dict[str, Any]
     loader_rows: int
     """The size of the first axis of what the DataLoader gave, 0 where there was none."""
+    full_rows: int = 0
+    """Samples of the call itself: fewer are kept."""
     names: tuple[str, ...] = ()
     """What `forward` calls its positional arguments."""
     initial: dict[tuple[str, str], Any] = field(default_factory=dict)
@@ -46,9 +48,8 @@ class KeptCall:
 
     @property
     def rows(self) -> int:
-        """Samples: the first axis that most of its tensors share, 0 where there is none."""
-        sizes = [t.shape[0] for t in self.tensors.values() if t.ndim]
-        return max(set(sizes), key=lambda n: (sizes.count(n), n), default=0)
+        """Samples."""
+        return rows_of(self.tensors.values())
 
     def with_tensors(self, change: Any) -> KeptCall:
         """The call with `change(name, tensor)` in the place of each tensor."""
@@ -65,9 +66,21 @@ class KeptCall:
         return self.with_tensors(lambda _, t: t[:most] if t.ndim and t.shape[0] == rows else t)
 
 
-def kept(value: Any, room: list[int]) -> Any:
-    """A copy of a value's tensors that no graph and no later write reaches. Raises NotKept beyond `room` bytes."""
+def rows_of(tensors: Iterable[torch.Tensor]) -> int:
+    """The size of the first axis that most tensors share, 0 where there is none."""
+    sizes = [t.shape[0] for t in tensors if t.ndim]
+    return max(set(sizes), key=lambda n: (sizes.count(n), n), default=0)
+
+
+def kept(value: Any, room: list[int], rows: int = 0) -> Any:
+    """A copy of a value's tensors that no graph and no later write reaches; of `rows` samples the first few.
+
+    Raises NotKept beyond `room` bytes, for tensors of a special kind, and while a CUDA graph is captured.
+    """
     def copied(t: torch.Tensor) -> torch.Tensor:
+        if t.is_cuda and torch.cuda.is_current_stream_capturing():
+            raise NotKept("a CUDA graph is captured")
+        t = t[:MOST_SAMPLES] if rows > MOST_SAMPLES and t.ndim and t.shape[0] == rows else t
         if type(t) not in (torch.Tensor, torch.nn.Parameter) or t.layout != torch.strided:
             raise NotKept(f"an argument is a {type(t).__name__}")
         room[0] -= t.numel() * t.element_size()

@@ -27,7 +27,7 @@ class Trial:
         """`set_back`: sets what the model shares with the program back (see `sandbox.py`)."""
         self._set_shared_back = set_back
         self.call = call.smaller()
-        self.rows, self.full_rows = self.call.rows, call.rows
+        self.rows, self.full_rows = self.call.rows, call.full_rows
         self.model = Copier().module(call.model).eval()
         self._began = time.monotonic()
         self._longest = 0.0

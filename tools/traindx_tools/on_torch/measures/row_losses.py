@@ -65,7 +65,7 @@ def _of_classes(node: Any, rows: int) -> RowLosses | None:
     lost = each.sum(1) / weight.sum(1)
     if each.shape[1] > 1:
         none = torch.full_like(lost, torch.nan)
-        return RowLosses("other", torch.stack([none, lost, none], 1), target, ignored)
+        return RowLosses("tokens", torch.stack([none, lost, none], 1), target, ignored)
     label = torch.where(counted.reshape(-1), target.reshape(-1).to(torch.float32), torch.nan)
     answer = log_p.argmax(1).reshape(-1).to(torch.float32)
     return RowLosses("classes", torch.stack([label, lost, answer], 1), target, ignored)

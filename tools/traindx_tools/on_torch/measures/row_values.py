@@ -14,12 +14,15 @@ MOST_VALUES = 2**20
 """Values of one tensor that are read at one look, 2**18 for features."""
 SIDE = ("mask", "position", "timestep", "token_type", "cache", "bias")
 """Arguments beside the data."""
+ANSWERS = ("label", "labels", "target", "targets")
+"""Arguments of models that make their loss themselves."""
 
 
 def inputs_of(named: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """The arguments that hold data: those with the rows of the largest one, without masks and positions."""
     able = {n: t for n, t in named.items() if t.ndim and t.numel() and not t.is_complex()
             and not any(word in n.lower() for word in SIDE)}
+    able = {n: t for n, t in able.items() if n not in ANSWERS} or able
     if not able:
         return {}
     main = max(able.values(), key=lambda t: t.numel())

@@ -9,7 +9,7 @@ import torch
 
 from traindx_tools.finding import Finding
 from traindx_tools.live.notice import say
-from traindx_tools.on_torch.captured.call import MOST_BYTES, KeptCall, NotKept, kept, names_of, plain
+from traindx_tools.on_torch.captured.call import MOST_BYTES, KeptCall, NotKept, kept, names_of, plain, rows_of
 from traindx_tools.on_torch.captured.examine import Answers, examine
 from traindx_tools.on_torch.captured.unsaved import plain_state
 from traindx_tools.on_torch.measures.batch import main_tensor
@@ -27,6 +27,7 @@ from traindx_tools.on_torch.rules import (
 )
 from traindx_tools.on_torch.rules.dependence import SOURCE, Where
 from traindx_tools.on_torch.rules.t337_layers_are_one import Stack
+from traindx_tools.on_torch.snapshot.tape import tensors_of
 from traindx_tools.on_torch.speed.compilations import compiles, watch_compile
 
 KEPT_IN = 2
@@ -35,7 +36,7 @@ MOST_MODELS, MOST_TARGETS = 4, 8
 
 
 class CapturedCallProbe(TorchProbe):
-    """What the output of each model depends on, asked of a copy after the third step."""
+    """What the output of each model depends on, asked of a copy after the third step (on a device at the end)."""
 
     name = "captured-call"
     always_on = True
@@ -80,13 +81,14 @@ class CapturedCallProbe(TorchProbe):
         if not any(m is model for m in self.scene.models):
             return
         try:
-            copied = kept((args, kwargs), self._room)
+            count = rows_of(tensors_of((args, kwargs)))
+            copied = kept((args, kwargs), self._room, count)
         except NotKept:
             return
         path = self.scene.module_paths.get(id(model), type(model).__name__)
         main = main_tensor(self.scene.batch) if self._loaded else None
         rows = main.shape[0] if main is not None and main.ndim else 0
-        self._calls[id(model)] = KeptCall(model, path, copied[0], copied[1], rows, names_of(model),
+        self._calls[id(model)] = KeptCall(model, path, copied[0], copied[1], rows, count, names_of(model),
                                            self._initial.pop(id(model), {}))
 
     def loss_computed(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], value: Any) -> None:
@@ -106,8 +108,9 @@ class CapturedCallProbe(TorchProbe):
                 call.targets.append((copy, ignored if isinstance(ignored, int) else None))
 
     def after_step(self, optimizer: torch.optim.Optimizer) -> None:
-        """Asks, once."""
-        if self.scene.step > KEPT_IN and not self._asked:
+        """Asks, once; on a device, where every answer waits for it, at the end instead."""
+        due = self.scene.step > KEPT_IN and not self._asked
+        if due and not any(_on_a_device(call.model) for call in self._calls.values()):
             for finding in self._ask():
                 self.scene.recorder.finding(finding)
 
@@ -165,6 +168,10 @@ def stacks_of(model: torch.nn.Module) -> Iterator[Stack]:
                     if m is not None and any(p.requires_grad for p in m.parameters())]
             if len(held) >= 2:
                 yield Stack(path or type(model).__name__, type(held[0]).__name__, len(held), len({id(m) for m in held}))
+
+
+def _on_a_device(model: torch.nn.Module) -> bool:
+    return any(p.device.type != "cpu" for p in model.parameters())
 
 
 def _wanted(model: torch.nn.Module) -> bool:

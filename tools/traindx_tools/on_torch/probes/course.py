@@ -72,7 +72,8 @@ class CourseProbe(TorchProbe):
             self._line = f"{place.file}:{place.line}" if place is not None else None
         if self._backwards > MEASURED:
             return
-        self._apart = self._apart and not self._stepping and self._losses == 1 and self._forwards >= 1 and self._value is not None
+        alone = self._losses == 1 and self._forwards >= 1 and self._value is not None
+        self._apart = self._apart and alone and not self._stepping
         if self._apart and self._value is not None and self.scene.loss is not None and loss.numel() == 1:
             pair = torch.stack([self.scene.loss.reshape(()).float(), self._value.reshape(()).float()])
             self._late.send(self._passes, pair)

@@ -27,7 +27,7 @@ from traindx_tools.on_torch.rules import (
 from traindx_tools.on_torch.rules.gradients import GradientCourse
 
 RULES = (t201_gradient_explosion, t202_gradient_vanishing, t203_gradient_zero, t204_gradient_imbalance,
-         t206_always_clipped, t210_learning_rate_zero)
+         t206_always_clipped)
 KEPT = 256
 """Measured steps kept of each optimizer: the most recent ones."""
 MODULES_IN_METRICS = 24
@@ -134,6 +134,11 @@ class GradientProbe(TorchProbe):
             if course is not None and len(course.steps) >= FEWEST:
                 for rule in RULES:
                     yield from rule.check(course)
+                yield from t210_learning_rate_zero.check(course, self._schedule_line())
+
+    def _schedule_line(self) -> str | None:
+        """The line that sets the rate: the function of a schedule, or where it is stepped."""
+        return next((s.made or s.line for s in self.scene.program.schedules if s.made or s.line), None)
 
     def course(self, key: int) -> GradientCourse | None:
         """What was measured of the optimizer with this id; None before the first measured step."""

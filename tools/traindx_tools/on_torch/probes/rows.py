@@ -164,7 +164,7 @@ class RowProbe(TorchProbe):
         label = given.label(inputs) if given is not None else None
         if label is not None:
             call.counted = not label.is_floating_point()
-            self._send("label", call, label.detach().reshape(-1).to(torch.float32))
+            self._send("label", call, label.detach().reshape(-1).to(torch.float32, copy=True))
         if self._cadence.due(known.measured[grad]):
             for name, t in inputs.items():
                 row_shape, dtype = tuple(t.shape[1:]), str(t.dtype).removeprefix("torch.")
@@ -219,6 +219,7 @@ class RowProbe(TorchProbe):
             if call.label is None and pool[1].label is not None:
                 call.label, call.counted = pool[1].label[pool[2]], pool[1].counted
         answers = _answers(call)
+        book.ids = call.ids
         slots = book.take(call.values, hashes, dataset, numbers, answers, call.whole)
         if answers is not None and call.answers is not None and call.role == TRAINED:
             self._step(seen, call, answers, slots)

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from traindx_tools.finding import Finding
+from traindx_tools.on_torch.measures.late import Late
 from traindx_tools.on_torch.measures.once import Once
 from traindx_tools.on_torch.measures.origin import tensors_in
 from traindx_tools.on_torch.measures.saved_state import Part, parts_of, sample_of
@@ -30,6 +31,8 @@ from traindx_tools.on_torch.structure import unwrapped
 MOST_FILES, MOST_LOADS, MOST_GIVEN = 16, 64, 64
 LOOKS = 3
 """Calls of models after the reading of a file at which their values are compared with its values."""
+MOST_ASKED = 32
+"""Values of a model on a device that are compared."""
 WORDS = 2
 """Last words of a key by which it is known under another prefix: "layer.weight"."""
 
@@ -50,6 +53,8 @@ class _Read:
     loaded: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Parts that a model took, by place in `parts`: the model's id, and the step; gone once its values were seen."""
     overwritten: set[int] = field(default_factory=set)
+    compared: set[int] = field(default_factory=set)
+    """Parts whose values were compared with a model's."""
 
 
 @dataclass
@@ -81,6 +86,7 @@ class StateProbe(TorchProbe):
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
         self._once = Once()
+        self._late: Late[tuple[_Read, int, list[float]]] = Late()
         self._files: list[_Read] = []
         self._loads: list[_Load] = []
         self._keys: list[LoadedKeys] = []
@@ -167,6 +173,7 @@ class StateProbe(TorchProbe):
 
     def finish(self) -> Iterable[Finding]:
         """Judges."""
+        self._read(wait=True)
         return list(self._once.new(self._findings()))
 
     # ---- what was seen
@@ -186,10 +193,11 @@ class StateProbe(TorchProbe):
                 part = file.parts[number]
                 fits = [(_fitting(part, m), m) for m in self.scene.models if file.calls.get(id(m))]
                 fitting, model = max(fits, key=lambda f: f[0], default=(0, None))
+                used = number in file.taken or number not in file.compared
                 if model is not None:
                     yield ReadFile(
                         file.path, part.name, file.at, len(part.shapes), fitting, type(model).__name__,
-                        number in file.taken, any(n in file.taken for n in states if n != number),
+                        used, any(n in file.taken for n in states if n != number),
                         self.scene.step - file.at.step, file.calls[id(model)], number in file.overwritten)
 
     def _rests(self) -> Iterator[Rest]:
@@ -249,8 +257,30 @@ class StateProbe(TorchProbe):
     def _compare(self, file: _Read, model: torch.nn.Module) -> None:
         """A state that was copied in by hand is used as well: the same memory, or the same values under its key."""
         for number, part in enumerate(file.parts):
-            if part.kind == "model" and number not in file.taken and _compared(part, model)[0]:
+            if part.kind != "model" or number in file.taken:
+                continue
+            same, other = _compared(part, model)
+            if same + other:
+                file.compared.add(number)
+            if same:
                 file.taken[number] = "by hand"
+            elif not other:
+                self._ask_device(file, number, model)
+
+    def _ask_device(self, file: _Read, number: int, model: torch.nn.Module) -> None:
+        """The first values of a model that is on a device are on their way: nothing waits for them."""
+        part, own = file.parts[number], _by_short_name(model)
+        pairs = [(sample[0], t) for key, sample in part.samples.items() if len(set(sample)) > 1
+                 for t in own.get(_short(key), ()) if t.is_cuda and tuple(t.shape) == part.shapes[key]][:MOST_ASKED]
+        if pairs:
+            self._late.send((file, number, [value for value, _ in pairs]),
+                            torch.stack([t.detach().reshape(-1)[0].float() for _, t in pairs]))
+
+    def _read(self, *, wait: bool = False) -> None:
+        for (file, number, expected), values in self._late.arrived(wait=wait):
+            file.compared.add(number)
+            if any(_alike([a], [float(b)]) for a, b in zip(expected, values, strict=True)):
+                file.taken.setdefault(number, "by hand")
 
     def _use(self, value: Any, kind: str, owner: Any = None) -> None:
         """A state that `state_dict` gave before an optimizer step is used after it, and its memory is the model's."""
@@ -288,9 +318,7 @@ class StateProbe(TorchProbe):
 
 def _compared(part: Part, model: torch.nn.Module) -> tuple[int, int]:
     """How many tensors of a state a model holds, and how many it has with other values; on the CPU alone."""
-    own: dict[str, list[torch.Tensor]] = {}
-    for key, tensor in (*model.named_parameters(), *model.named_buffers()):
-        own.setdefault(_short(key), []).append(tensor)
+    own = _by_short_name(model)
     same = other = 0
     for key, sample in part.samples.items():
         if len(set(sample)) < 2:
@@ -301,6 +329,13 @@ def _compared(part: Part, model: torch.nn.Module) -> tuple[int, int]:
         elif near:
             other += 1
     return same, other
+
+
+def _by_short_name(model: torch.nn.Module) -> dict[str, list[torch.Tensor]]:
+    own: dict[str, list[torch.Tensor]] = {}
+    for key, tensor in (*model.named_parameters(), *model.named_buffers()):
+        own.setdefault(_short(key), []).append(tensor)
+    return own
 
 
 def _alike(these: Sequence[float], those: Sequence[float]) -> bool:

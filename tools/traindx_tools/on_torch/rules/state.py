@@ -37,7 +37,7 @@ class ReadFile:
     model: str
     """That model."""
     used: bool
-    """It was given to `load_state_dict`, or a model's values are its values."""
+    """It was given to `load_state_dict`, a model's values are its values, or they could not be compared."""
     sibling_used: bool
     """Another state of a model in the same file was used."""
     steps_after: int

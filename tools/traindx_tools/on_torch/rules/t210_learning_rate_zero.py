@@ -10,10 +10,13 @@ a usual schedule, and one that is zero in the first steps alone a warm-up: nothi
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_torch.rules.course import at_line
 from traindx_tools.on_torch.rules.gradients import SOURCE, GradientCourse
 from traindx_tools.rules import Rule, Threshold
 
@@ -37,8 +40,8 @@ RULE = Rule(
 )
 
 
-def check(course: GradientCourse) -> Iterator[Finding]:
-    """At most one finding: zero from some step to the last measured one."""
+def check(course: GradientCourse, setter: str | None = None) -> Iterator[Finding]:
+    """At most one finding: zero from some step to the last measured one. `setter`: `file:line` of the schedule."""
     last = len(course.rates) - 1
     positive = np.flatnonzero(~(course.rates == 0.0))  # a rate that is kept on a device is nan: unknown
     first = int(positive[-1]) + 1 if len(positive) else 0
@@ -51,6 +54,11 @@ def check(course: GradientCourse) -> Iterator[Finding]:
     since = f"from a step between {course.steps[first - 1] + 1} and {start} on" if first else "in all measured steps"
     yield RULE.finding(
         f"the learning rate is exactly 0 {since}, up to step {end}; gradients arrive and change nothing",
-        course.at(None, first), SOURCE, bearing=Bearing.CAUSE,
+        replace(course.at(None, first), **_code(setter)), SOURCE, bearing=Bearing.CAUSE,
         measured={"onset": "later" if first else "from-start", "step": start, "end_step": end,
                   "before": float(course.rates[first - 1]) if first else None})
+
+
+def _code(line: str | None) -> dict[str, Any]:
+    where = at_line(line, 0)
+    return {"file": where.file, "line": where.line} if where.file is not None else {}

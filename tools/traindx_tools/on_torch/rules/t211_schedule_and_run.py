@@ -60,7 +60,8 @@ def _said(schedule: Schedule, taken: int) -> Said | None:
     done, horizon = schedule.steps, schedule.horizon
     resumed = schedule.reached is not None and schedule.reached > done
     often = 0.0 if resumed else done / taken
-    if horizon is not None and not resumed and done <= MUCH * horizon and done <= MUCH * taken and abs(horizon - taken) <= NEAR * taken:
+    alike = horizon is not None and not resumed and abs(horizon - taken) <= NEAR * taken
+    if alike and done <= MUCH * taken:
         return "epochs", (f"was made for {horizon} steps, as many as the optimizer took ({taken}), and was stepped "
                           f"{done} times"), Bearing.CAUSE, Severity.HIGH
     done = schedule.reached if resumed and schedule.reached is not None else done

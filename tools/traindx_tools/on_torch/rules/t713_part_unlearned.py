@@ -4,7 +4,8 @@ The loss of each row, as its graph remembers it, is compared with that of a gues
 occurs. Parts are ranges of the dataset (the DataLoader's sampler says which rows a batch holds) and what the dataset
 itself keeps one of for each row: files, sources, sites. `kind`: "inputs-otherwise" where the inputs of the part have
 another scale or level, "labels-mapped" where its labels are answered with one other class each, "labels-unrelated"
-where neither is so.
+where neither is so. Of sequences of tokens the loss of the first batches stands for that of a guess (medium: some text
+cannot be predicted).
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def check(seen: ModelRows) -> Iterator[Finding]:
         yield RULE.finding(
             f"{part.name}{of} ({part.rows} of {part.of} rows that were looked at) have {part.loss:.0%} of the loss of "
             f"a guess where the others have {part.others:.0%} (visit {part.visit}): {part.text}", seen.where, SOURCE,
-            severity=Severity.MEDIUM if part.below_guess else RULE.severity,
+            severity=Severity.MEDIUM if part.below_guess or rows.kind == "tokens" else RULE.severity,
             bearing=Bearing.CAUSE if part.kind == "labels-mapped" else Bearing.SIGN,
             measured={"kind": part.kind, "part": part.name, "rows": part.rows, "of": part.of, "loss": part.loss,
                       "others": part.others, "first": part.first, "last": part.last, "shard": part.name,

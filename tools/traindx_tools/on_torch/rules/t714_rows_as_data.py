@@ -112,7 +112,7 @@ def _views(rows: RowsSeen, held_out: RowsSeen | None) -> Iterator[tuple[View, tu
                 d109_pairing, d108_label_map)
         if held_out is not None and np.isfinite(held_out.label).mean() > 0.9 and held_out.rows >= LEAST // 2:
             yield _view(_both(rows, held_out, chosen)), (d109_pairing, d108_label_map)
-    if held_out is not None and held_out.rows >= 20 and held_out.x.shape[1] == rows.x.shape[1] >= 8:
+    if held_out is not None and held_out.rows >= 20 and held_out.x.shape[1] == rows.x.shape[1] >= 8 and not rows.ids:
         mine = _shard("trained rows", "train", rows, np.arange(min(rows.rows, MOST_ROWS)), labels=False)
         theirs = _shard("evaluated rows", "validation", held_out, np.arange(min(held_out.rows, 1000)), labels=False)
         yield _view([mine, theirs]), (d114_near_copies,)
@@ -131,11 +131,18 @@ def _view(shards: list[Shard]) -> View:
 
 
 def _shard(name: str, split: str, rows: RowsSeen, which: NDArray[np.int64], *, labels: bool = True) -> Shard:
-    columns = {"inputs": Column("inputs", "number", rows.x[which].astype(np.float32), name)}
+    columns = {"inputs": _inputs(name, rows, which)}
     if labels:
         values = rows.label[which].astype(np.int64 if rows.kind == "classes" else np.float64)
         columns["labels"] = Column("labels", "number", values, name)
     return Shard(name, "rows", columns, len(which), len(which), split)
+
+
+def _inputs(name: str, rows: RowsSeen, which: NDArray[np.int64]) -> Column:
+    if not rows.ids:
+        return Column("inputs", "number", rows.x[which].astype(np.float32), name)
+    tokens = rows.x[which].astype(np.int64)
+    return Column("inputs", "sequence", tokens.reshape(-1), name, np.arange(len(tokens) + 1) * tokens.shape[1])
 
 
 def _finding(seen: ModelRows, f: Finding, kind: str) -> Finding:

@@ -1,0 +1,1 @@
+"""The tools of an investigation besides reading files: search, probes, experiments and instruments, outputs kept."""
