@@ -127,3 +127,24 @@ def test_an_optimizer_of_an_earlier_step(steps: int, told: int, wrong: bool, tmp
     torch.save(made, tmp_path / "c.pt")
     kinds = [f.measured["kind"] for f in examine(tmp_path / "c.pt").findings]
     assert ("steps-behind" in kinds) is wrong
+
+
+@pytest.mark.parametrize(("unseen", "told"), [
+    (lambda i: (i >= 100) & (i < 160), True), (lambda i: i % 2 == 0, False), (lambda i: i >= 300, False),
+    (lambda i: (i >= 1) & (i < 12), False)])  # fmt: skip
+def test_rows_that_no_gradient_reached(unseen: Callable[[Any], Any], told: bool, tmp_path: Path) -> None:
+    """Scattered, at the end, and few reserved tokens are of the data."""
+    torch.manual_seed(0)
+    model = nn.Sequential()
+    model.add_module("embedding", nn.Embedding(400, 8))
+    model.add_module("head", nn.Linear(8, 2))
+    optimizer = torch.optim.Adam(model.parameters())
+    ids = torch.arange(400)
+    seen = ids[~unseen(ids)]
+    for _ in range(12):
+        optimizer.zero_grad()
+        model(seen).square().mean().backward()
+        optimizer.step()
+    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, tmp_path / "c.pt")
+    found = [f for f in examine(tmp_path / "c.pt").findings if f.rule == "W120" and f.severity is not Severity.INFO]
+    assert [f.measured["at"] for f in found] == [100] * told

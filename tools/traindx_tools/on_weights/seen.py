@@ -18,6 +18,8 @@ from traindx_tools.on_weights.tensor import Tensor
 
 FEWEST_SIBLINGS = 4
 """Members of a stack below which none can be called the odd one."""
+_FEW = 8
+"""Values up to which a tensor of two distinct ones is no mask."""
 _NUMBER = re.compile(r"\d+")
 NORM_SUFFIXES = {"running_var": "running_mean", "moving_variance": "moving_mean", "var": "mean"}
 """How the running variance is called in torch, keras and flax, and the mean beside it."""
@@ -92,6 +94,8 @@ class Seen:
         kept = {*NORM_SUFFIXES, *NORM_SUFFIXES.values()}
         if last in kept or last.startswith(("inv_freq", "mask", "attn_mask")):
             return True
+        if stats.size <= _FEW:  # two values are always the smallest and the largest: the bias of two classes is no mask
+            return False
         ends = (stats.sample == stats.low) | (stats.sample == stats.high)
         return stats.low != stats.high and bool(ends.all())
 
