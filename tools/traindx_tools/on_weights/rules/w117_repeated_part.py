@@ -40,6 +40,8 @@ _WIDTH = 8
 """Values of a line, and distinct ones in it, below which lines may be equal by chance."""
 MOST_BYTES = 2**26
 """Of a tensor that is looked at line by line."""
+MOST_TOGETHER = 2**29
+"""Bytes of a part's tensors, the smallest first, whose columns are looked at too: rows are known by their norms."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,13 @@ class Repeat:
 
 def check(seen: Seen) -> Iterator[Finding]:
     """The longest repeat of each matrix, where its siblings have none."""
-    found = {s.name: repeat for s in seen.weights if (repeat := longest_repeat(s)) is not None}
+    found: dict[str, Repeat] = {}
+    left = MOST_TOGETHER
+    for stats in sorted(seen.weights, key=lambda s: s.tensor.nbytes):
+        left -= stats.tensor.nbytes
+        repeat = longest_repeat(stats, all_axes=left > 0)
+        if repeat is not None:
+            found[stats.name] = repeat
     for stats in seen.weights:
         repeat = found.get(stats.name)
         if repeat is None:
@@ -65,12 +73,20 @@ def check(seen: Seen) -> Iterator[Finding]:
             yield _finding(seen, stats, repeat)
 
 
-def longest_repeat(stats: Stats) -> Repeat | None:
-    """The longest run of lines along the first two axes, or the last two of a kernel, that is a copy of another run."""
+def longest_repeat(stats: Stats, all_axes: bool = True) -> Repeat | None:
+    """The longest run of lines along the first two axes, or the last two of a kernel, that is a copy of another run.
+
+    Without `all_axes` only rows are looked at, and read only where some have the same norm.
+    """
     if stats.tensor.nbytes > MOST_BYTES or stats.constant or stats.nan or stats.inf or not stats.tensor.floating:
         return None
+    rows = stats.row_squares[stats.row_squares > 0]
+    recurring = len(rows) - len(np.unique(rows)) >= _RUN
+    if not (all_axes or recurring):
+        return None
     values = stats.tensor.load()
-    axes = range(values.ndim) if values.ndim <= 2 else (0, 1, values.ndim - 2, values.ndim - 1)
+    axes = (0,) if not all_axes else range(values.ndim) if values.ndim <= 2 else (0, 1, values.ndim - 2,
+                                                                                  values.ndim - 1)
     runs = [r for axis in dict.fromkeys(axes) if (r := _along(np.moveaxis(values, axis, 0), axis)) is not None]
     return max(runs, key=lambda r: r.count, default=None)
 
