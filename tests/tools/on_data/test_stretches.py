@@ -229,3 +229,14 @@ def test_classes_that_held_out_data_lack(held: list[int], name: str, told: bool,
     np.savez(tmp_path / "train.npz", **rows)
     np.savez(tmp_path / f"{name}.npz", x=rng.normal(size=(200, 12)).astype(np.float32), y=rng.choice(held, 200))
     assert bool(found(tmp_path, "D128")) is told
+
+
+@pytest.mark.parametrize("fault", [True, False])
+def test_colours_that_changed_places_in_one_file(fault: bool, tmp_path: Path) -> None:
+    rng = np.random.default_rng(12)
+    for i in range(3):
+        level = rng.normal((150, 120, 90), 12, (200, 1, 1, 3)) + rng.normal(0, 20, (200, 1, 1, 1))
+        x = np.clip(level + rng.normal(0, 10, (200, 8, 8, 3)), 0, 255).astype(np.uint8)
+        np.savez(tmp_path / f"train_{i}.npz", x=x[..., ::-1] if fault and i == 1 else x, y=rng.integers(0, 3, 200))
+    told = found(tmp_path, "D126")
+    assert [(f.measured["field"], f.measured["other"]) for f in told] == [("x[channel 0]", "x[channel 2]")] * fault

@@ -16,12 +16,14 @@ from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.places import place, short
 from traindx_tools.on_data.roles import is_identifier
 from traindx_tools.on_data.significance import LEVEL
-from traindx_tools.on_data.table import Array, DataSet, Shard, View
+from traindx_tools.on_data.table import Array, Column, DataSet, Shard, View
 from traindx_tools.rules import Rule, Threshold
 
 FEWEST = 50
 MOST_ROWS = 2000
 MOST_FEATURES = 128
+MOST_PIXELS = 2**16
+"""Values of a picture whose colours are averaged."""
 APART = 0.2
 ALIKE = 0.01
 
@@ -66,6 +68,11 @@ def _features(data: DataSet, shard: Shard) -> _Features | None:
     values: list[Array] = []
     some = np.unique(np.linspace(0, shard.rows - 1, min(shard.rows, MOST_ROWS)).astype(np.int64))
     for name, column in shard.columns.items():
+        means = _channel_means(column, some)
+        if means is not None and name not in data.labels:
+            names += [f"{name}[channel {k}]" for k in range(means.shape[1])]
+            values.append(means)
+            continue
         width = int(np.prod(column.row_shape))
         if column.kind != "number" or name in data.labels or width < 1 or len(column.row_shape) > 1:
             continue
@@ -74,6 +81,17 @@ def _features(data: DataSet, shard: Shard) -> _Features | None:
         names += [name] if not column.row_shape else [f"{name}[{k}]" for k in range(width)]
         values.append(column.values[some].astype(np.float64).reshape(len(some), width))
     return _Features(tuple(names), np.concatenate(values, axis=1)) if values else None
+
+
+def _channel_means(column: Column, some: Array) -> Array | None:
+    """float64 (rows, 3): the mean of each colour of pictures, whose first or last axis holds three; None for others."""
+    shape = column.row_shape
+    if column.kind != "number" or len(shape) != 3 or column.values.dtype.kind not in "iuf":
+        return None
+    if (shape[0] == 3) == (shape[2] == 3) or int(np.prod(shape)) > MOST_PIXELS:
+        return None
+    axes = (2, 3) if shape[0] == 3 else (1, 2)
+    return np.asarray(column.values[some].mean(axis=axes, dtype=np.float64))
 
 
 def _of_shard(shard: Shard, own: _Features, others: list[_Features], comparisons: int) -> Iterator[Finding]:
