@@ -240,3 +240,11 @@ def test_colours_that_changed_places_in_one_file(fault: bool, tmp_path: Path) ->
         np.savez(tmp_path / f"train_{i}.npz", x=x[..., ::-1] if fault and i == 1 else x, y=rng.integers(0, 3, 200))
     told = found(tmp_path, "D126")
     assert [(f.measured["field"], f.measured["other"]) for f in told] == [("x[channel 0]", "x[channel 2]")] * fault
+
+
+def test_a_mark_that_only_training_rows_have_is_no_class_that_is_lacking(tmp_path: Path) -> None:
+    """How a row was augmented is 0 throughout in held-out data; the labels are all there."""
+    rng = np.random.default_rng(12)
+    for name, rows, mark in (("train", 600, rng.integers(0, 4, 600)), ("valid", 200, np.zeros(200, np.int64))):
+        np.savez(tmp_path / f"{name}.npz", **classes(rows, rng), augmentation=mark)
+    assert not found(tmp_path, "D128")

@@ -28,7 +28,11 @@ RULE = Rule(
     severity=Severity.MEDIUM,
     sees="the classes of each split and their shares",
     matters="The score says nothing of the classes that are missing, and training has too few of the others.",
-    alike=("A held-out set of chosen classes.", "Test data without labels: one value throughout."),
+    alike=(
+        "A held-out set of chosen classes.",
+        "Test data without labels: one value throughout.",
+        "A mark that only training rows have (how a row was augmented), beside the labels.",
+    ),
     confirm=("Count the classes of each split.",),
     thresholds={
         "share": Threshold(SHARE, "share of the training rows", "of the classes that are missing together"),
@@ -71,8 +75,8 @@ def _missing(
     chance = len(held) * math.log(max(1e-300, 1.0 - share)) + len(kinds) * math.log(2.0) + math.log(comparisons)
     if share < SHARE or chance > math.log(LEVEL) or not np.isin(there, kinds).any():
         return
-    if len(there) == 1 and split == "test":  # a value in place of labels that nobody is to see
-        return
+    if len(there) == 1 and (split == "test" or len(data.labels) > 1):
+        return  # a value in place of labels that nobody is to see, or a mark that only training rows have
     names = [label_name(data, name, k) for k in kinds[lacking]]
     shard = next(s for s in data.splits[split] if name in s.columns)
     yield RULE.finding(
