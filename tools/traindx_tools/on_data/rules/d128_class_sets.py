@@ -75,7 +75,7 @@ def _missing(
     chance = len(held) * math.log(max(1e-300, 1.0 - share)) + len(kinds) * math.log(2.0) + math.log(comparisons)
     if share < SHARE or chance > math.log(LEVEL) or not np.isin(there, kinds).any():
         return
-    if len(there) == 1 and (split == "test" or len(data.labels) > 1):
+    if len(there) == 1 and (split == "test" or any(other != name for other in data.labels)):
         return  # a value in place of labels that nobody is to see, or a mark that only training rows have
     names = [label_name(data, name, k) for k in kinds[lacking]]
     shard = next(s for s in data.splits[split] if name in s.columns)
