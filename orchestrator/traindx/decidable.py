@@ -8,10 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from traindx_tools.catalog.decisions import load_decisions
+from traindx_tools.experiments.interventions import intervention
+from traindx_tools.experiments.interventions.intervention import ANY, JAX, TORCH
 from traindx_tools.experiments.plan import Decision
 
 if TYPE_CHECKING:
     from traindx.diagnose import Report
+
+_FRAMEWORKS = {
+    TORCH: r"^\s*(?:import|from)\s+(?:torch|lightning|pytorch_lightning|transformers|accelerate|peft|diffusers|timm)\b",
+    JAX: r"^\s*(?:import|from)\s+(?:jax|flax|optax|equinox|haiku)\b",
+}
+"""What a program imports where the changes of a framework can take hold."""
 
 MOST_READ = 2 * 2**20
 """Characters of the run's code that are looked through for what a change needs."""
@@ -20,8 +28,10 @@ MOST_READ = 2 * 2**20
 def fitting_decisions(report: Report) -> Iterator[Decision]:
     """The decisions of the catalog whose change has something to take hold of in this run's code."""
     text = _code(report)
+    here = {name for name, pattern in _FRAMEWORKS.items() if re.search(pattern, text, re.MULTILINE)} | {ANY}
     for decision in load_decisions():
-        if not decision.needs or re.search(decision.needs, text):
+        held = here.intersection(intervention(decision.change.name).frameworks)
+        if held and (not decision.needs or re.search(decision.needs, text)):
             yield decision
 
 

@@ -64,7 +64,7 @@ class ProtectedPlace:
             found.update(f"{name}={value}\0".encode() if name.startswith(_MATTERS) else b"")
         root = self.workspace.resolve()
         for path, size in sorted(workspace_files(root)):
-            found.update(f"{path.relative_to(root)}\0{size}\0".encode())
+            found.update(os.fsencode(f"{path.relative_to(root)}\0{size}\0"))
             found.update(_content(path, size))
         return found.hexdigest()
 
@@ -122,7 +122,8 @@ class ProtectedPlace:
         """The run's variables: the person's own without secrets, threads, the instruments, then what was changed."""
         threads = {name: str(self.threads) for name in THREADS if name not in self._own_environment}
         settings = Settings(str(live), prepared.probes or (ALWAYS,), options=_options(prepared))
-        own = {**self._own_environment, **threads, "PWD": str(copy), "PYTHONUNBUFFERED": "1", **prepared.environment}
+        moved = {k: str(in_copy(v, self.workspace, copy)) for k, v in self._own_environment.items()}
+        own = {**moved, **threads, "PWD": str(copy), "PYTHONUNBUFFERED": "1", **prepared.environment}
         return environment_for(settings, own)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import subprocess
 import sys
 from pathlib import Path
@@ -21,12 +22,12 @@ from traindx_tools.on_weights.of_model import model_as_checkpoint
 
 SECONDS = 300.0
 """For importing the module and building the model."""
-_MARK = "traindx-model-names:"
 
 _PROGRAM = r'''
 import importlib, json, sys
 sys.path.insert(0, "")
 mark, module, name, given = sys.argv[1:5]
+del sys.argv[1:]
 make = importlib.import_module(module)
 for part in name.split("."):
     make = getattr(make, part)
@@ -71,22 +72,23 @@ def model_named(spec: str, workspace: Path, arguments: str = "", python: str = s
     if not isinstance(told, dict):
         raise BadUsage("--model-args is a JSON object of keyword arguments, as in '{\"width\": 256}', got "
                        f"{arguments!r}")
-    words = [python, "-c", _PROGRAM, _MARK, module, name, json.dumps(told)]
+    mark = secrets.token_hex(8)
+    words = [python, "-c", _PROGRAM, mark, module, name, json.dumps(told)]
     environment = {**clean_environment(os.environ), "PYTHONDONTWRITEBYTECODE": "1", "CUDA_VISIBLE_DEVICES": ""}
     try:
         done = subprocess.run(find_sandbox().reading(words, workspace), cwd=workspace, env=environment, timeout=SECONDS,
                               capture_output=True, check=False, stdin=subprocess.DEVNULL)
     except subprocess.TimeoutExpired:
         raise UnreadableInput(f"{spec} was not built within {SECONDS:.0f} s") from None
-    return model_as_checkpoint(spec, _read(spec, done))
+    return model_as_checkpoint(spec, _read(spec, mark, done))
 
 
-def _read(spec: str, done: subprocess.CompletedProcess[bytes]) -> dict[str, tuple[str, list[int]]]:
-    """What the program told, the last time it did."""
-    lines = [x for x in done.stdout.decode("utf-8", "replace").splitlines() if x.startswith(_MARK)]
+def _read(spec: str, mark: str, done: subprocess.CompletedProcess[bytes]) -> dict[str, tuple[str, list[int]]]:
+    """What our program told behind its mark, which the module cannot know before it has run."""
+    lines = [x for x in done.stdout.decode("utf-8", "replace").splitlines() if x.startswith(mark)]
     if done.returncode != 0 or not lines:
         said = [x.strip() for x in done.stderr.decode("utf-8", "replace").splitlines() if x.strip()]
         raise UnreadableInput(f"{spec} cannot be built: {said[-1][:200] if said else 'it ended without a word'}. "
                               "The module is imported from the current folder; arguments go to --model-args.")
-    told: Any = json.loads(lines[-1][len(_MARK):])
+    told: Any = json.loads(lines[0][len(mark):])
     return {name: (dtype, shape) for name, (dtype, shape) in told.items()}

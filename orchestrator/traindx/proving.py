@@ -30,6 +30,9 @@ from traindx_tools.experiments.outcome import Outcome
 from traindx_tools.experiments.plan import Choice, Decision, beliefs_of
 from traindx_tools.experiments.plan import choose as next_experiment
 from traindx_tools.experiments.preparing import least_steps, preparing
+from traindx_tools.experiments.reading import number
+from traindx_tools.experiments.trace import Trace
+from traindx_tools.experiments.watch import curves_of
 from traindx_tools.finding import Finding, Severity
 
 MOST_EXPERIMENTS = 4
@@ -70,6 +73,8 @@ def with_experiments(report: Report, command: str, workspace: Path, folder: Path
     if proven(report) or report.status == "healthy":
         return report
     outcome = choose(report.seen.symptom, report.seen.run, report.seen.findings)
+    if not measurable(outcome, report):
+        return report
     folder.mkdir(parents=True, exist_ok=True)
     kept, journal = paths(folder)
     place = ProtectedPlace(workspace, folder / "copies", reads_log=reads_log(outcome))
@@ -78,6 +83,13 @@ def with_experiments(report: Report, command: str, workspace: Path, folder: Path
                    min(MOST_SECONDS, max(LEAST_SECONDS, TIMES_LENGTH * run_seconds)))
     planned = Planned(report, engine, outcome, purse, folder, run_seconds, say)
     return planned.done()
+
+
+def measurable(outcome: Outcome, report: Report) -> bool:
+    """Whether this run's own record shows what would be measured: else each control would be made for nothing."""
+    if outcome.is_event or outcome.kind in ("step-time", "memory-growth") or not outcome.metric:
+        return True
+    return number(outcome, Trace(Path(), curves_of(report.seen.run), ended=True)) is not None
 
 
 @dataclass

@@ -249,6 +249,8 @@ def with_rerun(old: Report, command: str, workspace: Path, folder: Path, timeout
         new = replace(new, seen=new.seen.without([f for f in new.seen.findings if f.rule.startswith("L5")]))
     on_log = [f for f in new.seen.findings if silent and f.rule[0] == "L"]
     better = joined(old, (*rerun.seen, *on_log), new.seen.records if silent else 0)
+    if not old.seen.records and new.seen.records:  # without a record of the person's, this run's is the one looked at
+        better = joined(new, rerun.seen, 0)
     if better.status != "diagnosis_complete":
         anew = joined(new, rerun.seen, 0)
         better = anew if anew.status == "diagnosis_complete" else better

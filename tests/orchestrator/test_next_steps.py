@@ -87,7 +87,6 @@ def test_code_further_up_is_named_with_its_folder(here: Path) -> None:
     assert not any("log.txt ." in c for c in diagnose(["runs/seven/log.txt"]).next_checks), "another project's code"
 
 
-@pytest.mark.usefixtures("sure_figures")
 def test_an_experiment_that_would_decide_is_named_with_its_command(here: Path) -> None:
     report = of(here, FLAT, TRAIN, "the loss does not go down")
     assert report.status == "needs_more_data"
@@ -97,6 +96,7 @@ def test_an_experiment_that_would_decide_is_named_with_its_command(here: Path) -
     assert not any(c.startswith("traindx experiment ") for c in of(here, FLAT).next_checks if not (here / "train.py"))
 
 
+@pytest.mark.usefixtures("sure_figures")
 def test_a_cause_that_is_found_leads_to_a_session(here: Path) -> None:
     report = of(here, HALF)
     assert report.status == "diagnosis_complete"

@@ -219,6 +219,17 @@ def test_a_rerun_names_the_operation_that_a_log_cannot(tmp_path: Path) -> None:
     assert "TRAINDX_LIVE" not in os.environ
 
 
+def test_what_is_stated_is_looked_up_in_the_new_run_where_there_is_no_log(tmp_path: Path) -> None:
+    """Seen: the run printed 300 losses, and the answer was that no metric had been recorded."""
+    (tmp_path / "train.py").write_text("for i in range(60):\n    print(f'step {i} loss {2.3 + 0.001 * (i % 3):.4f}')\n")
+    old = diagnose([tmp_path], symptom="the loss does not go down")
+    assert not old.seen.records
+    report = with_rerun(old, f"{sys.executable} train.py", tmp_path, tmp_path / "scratch" / "rerun", 60, budget=0)
+    assert report.seen.records == 60
+    (answer,) = report.seen.symptom_answers
+    assert answer.to_json()["answer"] == "seen"
+
+
 @pytest.mark.parametrize("elsewhere", [True, False])
 def test_a_write_that_the_protection_refuses_is_no_fault_of_the_program(
         tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, elsewhere: bool) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from traindx_tools.errors import BadUsage
+from traindx_tools.errors import BadUsage, UnreadableInput
 
 SHOWN = 40
 
@@ -37,6 +37,8 @@ def command(paths: tuple[str, ...], out: Path | None, against: Path | None, as_j
 
     if not paths:
         raise BadUsage("give the folder of a run, or its data, checkpoints and configuration files")
+    if out is not None and out.exists():
+        _ours(out)
     good = load(against) if against is not None else None
     here = take(paths, seconds=seconds)
     if out is not None:
@@ -55,3 +57,13 @@ def command(paths: tuple[str, ...], out: Path | None, against: Path | None, as_j
     for text in (*lines, *(f"note: {n}" for n in here.notes)):
         click.echo(line(text))
     return int(bool(differences))
+
+
+def _ours(path: Path) -> None:
+    """Raises BadUsage for a file that is no fingerprint: nothing of the user's is written over."""
+    from traindx_tools.fingerprint import load
+
+    try:
+        load(path)
+    except UnreadableInput:
+        raise BadUsage(f"{path} is there already and no fingerprint: give --out another name") from None

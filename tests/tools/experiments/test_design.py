@@ -191,3 +191,14 @@ def test_a_verdict_survives_json() -> None:
     verdict = said(NONFINITE, run(False, 0, NAN), run(True, 0, FINE), run(False, 1, NAN), run(False, 2, NAN),
                    run(True, 1, FINE))
     assert Verdict.from_json(verdict.to_json()) == verdict
+
+
+def test_a_changed_run_that_ends_before_the_onset_has_shown_nothing() -> None:
+    """Seen: an epoch that a missing file made shorter was taken for a cure."""
+    sick = [2.0, 3.0, 9.0, 80.0, float("nan")]
+    design = Design(Change("x"), Outcome("nonfinite"), 5, 0.0)
+    runs = [run(False, 0, sick), run(True, 0, [2.0, 1.9])]
+    found = following(design, runs)
+    assert isinstance(found, Verdict)
+    assert found.word == "inconclusive"
+    assert "ended at step 2, before step" in found.why

@@ -43,6 +43,11 @@ def judge(design: Design, runs: Sequence[Run]) -> Verdict | Next:
                        f"{horizon:g} that it has to be without the symptom", lacks="budget", unit=first.unit,
                        at=horizon)
     new = [event(design.outcome, r.trace) for r in changes(runs)]
+    onset = min(s.at for s in old if s.there)
+    early = next((s for s in new if first.unit == "step" and not s.there and s.at < onset), None)
+    if early is not None:
+        return Verdict("inconclusive", f"the run with the change ended at step {early.at:g}, before step {onset:g} at "
+                       "which the symptom comes without it: it cannot have shown it", unit=first.unit, at=horizon)
     found = _decided(old, new, horizon)
     if found is not None:
         return found
@@ -81,8 +86,9 @@ def _decided(old: Sequence[Seen], new: Sequence[Seen], horizon: float) -> Verdic
                         f"{new[0].said}")
     if separated(there, [s.there for s in new]):
         word = f"{sum(there)} of {len(old)} controls show it (first at {_at(old[0])}), "
+        end = min([horizon, *(s.at for s in new if not s.there and old[0].unit == "step")])
         return _verdict("removes", old, new, horizon, word + f"{sum(s.there for s in new)} of {len(new)} runs with the "
-                        f"change do up to {old[0].unit} {horizon:g}", better=True)
+                        f"change do up to {old[0].unit} {end:g}", better=True)
     return _moved(old, new, horizon)
 
 

@@ -58,6 +58,8 @@ class Fingerprint:
 
 def load(path: Path) -> Fingerprint:
     """A fingerprint that was written. Raises UnreadableInput for anything else."""
+    if path.exists() and not path.is_file():
+        raise UnreadableInput(f"{path} is no regular file")
     try:
         told = json.loads(path.read_text(encoding="utf-8"))
         if told["traindx"] != "fingerprint":
