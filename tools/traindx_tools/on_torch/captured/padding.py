@@ -8,11 +8,10 @@ import torch
 
 from traindx_tools.on_torch.captured.call import KeptCall
 from traindx_tools.on_torch.captured.trial import Trial, change_of
+from traindx_tools.on_torch.rules.t333_padding_seen import MATTERS
 
 LEAST = 2
 """Padded positions, in at least so many rows."""
-MATTERS = 1e-2
-"""Of a standard deviation of the output: below it is the edge of a convolution, or rounding."""
 
 
 @dataclass(frozen=True)

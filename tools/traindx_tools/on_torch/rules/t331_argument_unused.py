@@ -9,11 +9,14 @@ used). Arguments that are equal for all samples are not judged.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.on_torch.captured.questions import Unused
 from traindx_tools.on_torch.rules.dependence import SOURCE, Where
 from traindx_tools.rules import Rule, Threshold
+
+if TYPE_CHECKING:
+    from traindx_tools.on_torch.captured.questions import Unused
 
 RULE = Rule(
     id="T331",

@@ -10,11 +10,14 @@ not. Models whose target is not their own next input (masked or labelled positio
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.on_torch.captured.questions import Future
 from traindx_tools.on_torch.rules.dependence import SOURCE, Where
 from traindx_tools.rules import Rule, Threshold
+
+if TYPE_CHECKING:
+    from traindx_tools.on_torch.captured.questions import Future
 
 RULE = Rule(
     id="T332",

@@ -10,11 +10,17 @@ one value a sequence: a mean over all positions is common, and a remark.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.on_torch.captured.padding import MATTERS, Padding
 from traindx_tools.on_torch.rules.dependence import SOURCE, Where
 from traindx_tools.rules import Rule, Threshold
+
+if TYPE_CHECKING:
+    from traindx_tools.on_torch.captured.padding import Padding
+
+MATTERS = 1e-2
+"""Of a standard deviation of the output: below it is the edge of a convolution, or rounding."""
 
 RULE = Rule(
     id="T333",

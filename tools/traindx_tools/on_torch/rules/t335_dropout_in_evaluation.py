@@ -8,11 +8,14 @@ number. Models that also draw samples (a latent, noise) are left alone.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.on_torch.captured.randomness import Random
 from traindx_tools.on_torch.rules.dependence import SOURCE, Where
 from traindx_tools.rules import Rule, Threshold
+
+if TYPE_CHECKING:
+    from traindx_tools.on_torch.captured.randomness import Random
 
 RULE = Rule(
     id="T335",

@@ -9,11 +9,14 @@ with. A hidden state that is carried from batch to batch is left alone.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.on_torch.captured.unsaved import Unsaved
 from traindx_tools.on_torch.rules.dependence import SOURCE, Where
 from traindx_tools.rules import Rule, Threshold
+
+if TYPE_CHECKING:
+    from traindx_tools.on_torch.captured.unsaved import Unsaved
 
 RULE = Rule(
     id="T336",

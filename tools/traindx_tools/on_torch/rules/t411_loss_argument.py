@@ -16,12 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.knowledge.contracts import Argument, Contract
-from traindx_tools.on_torch.measures.domain import Numbers
 from traindx_tools.rules import Rule, Threshold
+
+if TYPE_CHECKING:
+    from traindx_tools.on_torch.measures.domain import Numbers
 
 SOURCE = "torch probe: losses"
 CALLS, VALUES = 3, 64
