@@ -121,7 +121,8 @@ class ProtectedPlace:
     def _environment(self, prepared: Prepared, copy: Path, live: Path) -> dict[str, str]:
         """The run's variables: the person's own without secrets, threads, the instruments, then what was changed."""
         threads = {name: str(self.threads) for name in THREADS if name not in self._own_environment}
-        settings = Settings(str(live), prepared.probes or (ALWAYS,), options=_options(prepared))
+        options = {**_options(prepared), "copied_from": [str(self.workspace.resolve()), str(copy)]}
+        settings = Settings(str(live), prepared.probes or (ALWAYS,), options=options)
         moved = {k: str(in_copy(v, self.workspace, copy)) for k, v in self._own_environment.items()}
         own = {**moved, **threads, "PWD": str(copy), "PYTHONUNBUFFERED": "1", **prepared.environment}
         return environment_for(settings, own)

@@ -245,3 +245,19 @@ def test_a_request_without_consent_to_anything_is_refused(project: Path) -> None
 def test_every_verdict_has_its_page(rule: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert traindx(["explain", rule]) == 0
     assert rule in capsys.readouterr().out
+
+
+def test_a_run_that_imports_the_folder_itself_acquits_nobody(project: Path) -> None:
+    """Seen: the true cause had "no effect", because a script changed into the workspace before it started Python."""
+    (project / "rate.py").write_text("RATE = 30.0\n")
+    (project / "train.py").write_text(PROGRAM.replace("import math", "from rate import RATE\nimport math")
+                                      .replace('float(os.environ.get("RATE", "30"))', "RATE"))
+    (project / "run.sh").write_text(f"cd {project}\n{COMMAND}\n")
+    (project / "cure.diff").write_text("--- a/rate.py\n+++ b/rate.py\n@@ -1 +1 @@\n-RATE = 30.0\n+RATE = 0.1\n")
+    answers = {command: run_experiments(Request(project, command, (parse_change("patch:file=cure.diff"),),
+                                                Outcome("nonfinite"), 60.0, out=project.parent / command.split()[0]))
+               for command in ("sh run.sh", "python3 -c pass; " + COMMAND)}
+    away, here = (a.results[0].verdict for a in answers.values())
+    assert away.word == "inconclusive"
+    assert "rate.py from the folder itself" in away.why
+    assert here.word == "removes"

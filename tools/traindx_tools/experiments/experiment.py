@@ -172,6 +172,10 @@ def _with_applied(trace: Trace, change: Change, prepared: Prepared) -> Trace:
     if told is None:
         told = Applied(problem="no process of the run said anything of it: it ended before its first step, or its "
                                "Python started without the instruments") if inside else Applied(1, "before the start")
+    if prepared.files and trace.originals:
+        names = ", ".join(trace.originals[:3])
+        told = Applied(problem=f"the run imports {names} from the folder itself and not from the copy that was changed "
+                               "(a path in a script, an environment or an installed package)")
     return replace(trace, applied=told)
 
 

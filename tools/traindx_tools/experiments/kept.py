@@ -23,7 +23,7 @@ from traindx_tools.experiments.trace import Applied, Curve, Trace
 from traindx_tools.finding import Finding
 
 TRACE_FILE, OUTPUT = "trace.json", "output.log"
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,7 @@ def to_json(trace: Trace) -> dict[str, Any]:
     return {"curves": {n: [c.steps.tolist(), c.values.tolist()] for n, c in trace.curves.items()},
             "ended": trace.ended, "exit_code": trace.exit_code, "stopped": trace.stopped, "error": trace.error,
             "seconds": trace.seconds, "peak_bytes": trace.peak_bytes, "quiet": trace.quiet,
+            "originals": list(trace.originals),
             "changes": {n: [a.times, a.where, a.problem] for n, a in trace.changes.items()},
             "findings": [f.to_json() for f in trace.findings]}
 
@@ -83,5 +84,6 @@ def from_json(data: Mapping[str, Any], folder: Path) -> Trace:
               for n, (s, v) in data["curves"].items()}
     return Trace(folder, curves, bool(data["ended"]), data["exit_code"], str(data["stopped"]), str(data["error"]),
                  float(data["seconds"]), data["peak_bytes"], quiet=float(data["quiet"]),
+                 originals=tuple(map(str, data["originals"])),
                  changes={str(n): Applied(int(a[0]), str(a[1]), str(a[2])) for n, a in data["changes"].items()},
                  findings=tuple(Finding.from_json(f) for f in data["findings"]))

@@ -60,6 +60,8 @@ class Trace:
     """What each change that takes hold inside the process did, by its text."""
     quiet: float = 0.0
     """Seconds since it last printed or recorded anything."""
+    originals: tuple[str, ...] = ()
+    """Modules that it imported from the workspace itself, where it ran in a copy: what was changed is not in them."""
     findings: Sequence[Any] = ()
     """What the instruments saw (`Finding`), with files as seen from the workspace."""
 

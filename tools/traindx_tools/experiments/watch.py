@@ -63,6 +63,7 @@ class Watch:
     _held: list[tuple[float, float]] = field(default_factory=list)
     _reached: list[tuple[float, float]] = field(default_factory=list)
     _sizes: tuple[int, int] = (0, 0)
+    _originals: tuple[str, ...] = ()
 
     def look(self, seconds: float, *, log: bool = False) -> Trace:
         """The run so far. `log`: its printed curves are wanted as well."""
@@ -74,7 +75,7 @@ class Watch:
         self._note_progress()
         self._note_step(seconds)
         return Trace(self.output.parent, self._curves(), seconds=seconds, changes=self._applied(),
-                     findings=self._findings, quiet=self._quiet)
+                     findings=self._findings, quiet=self._quiet, originals=self._originals)
 
     def _note_progress(self) -> None:
         """How long nothing was printed or recorded; a start may be quiet for longer."""
@@ -94,7 +95,7 @@ class Watch:
         return Trace(self.output.parent, self._curves(), ended=not stopped, exit_code=exit_code, stopped=stopped,
                      error="" if stopped else last_error(self.output), seconds=seconds, peak_bytes=peak_bytes,
                      changes=self._applied(), findings=read_folder(self.live).seen_from(self.root),
-                     quiet=self._quiet if stopped else 0.0)
+                     quiet=self._quiet if stopped else 0.0, originals=self._originals)
 
     def _applied(self) -> dict[str, Applied]:
         """What changes did, with files as seen from the root."""
@@ -116,6 +117,8 @@ class Watch:
                     self._metrics(record)
                 elif record.get("kind") in ("finding", "withdrawn"):
                     self._stale = True
+                elif record.get("kind") == "originals" and isinstance(record.get("files"), list):
+                    self._originals = tuple(str(f) for f in record["files"][:5])
         if self.memory is not None:
             self._read_memory(self.memory)
 

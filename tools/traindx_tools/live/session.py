@@ -33,6 +33,8 @@ class Session:
     ended: bool = False
     files: FilesRead = field(default_factory=watch_files)
     """The data files that the program reads."""
+    steps: int = 0
+    told_originals: bool = False
     asleep: bool = False
     """A forked child that has not trained yet: a DataLoader worker never does, a rank of multiprocessing will."""
 
@@ -47,8 +49,26 @@ class Session:
         if told:
             self.recorder.mark("files", read=told)
 
+    def note_originals(self) -> None:
+        """Writes which modules come from the folder that this run has a copy of: what was changed in the copy, they
+        are not."""
+        told = self.settings.options.get("copied_from")
+        if self.told_originals or not isinstance(told, (list, tuple)) or len(told) != 2:
+            return
+        original, copy = (os.path.join(os.path.realpath(str(p)), "") for p in told)
+        files = {os.path.realpath(f) for m in list(sys.modules.values())
+                 if isinstance(f := getattr(m, "__file__", None), str)}
+        foreign = sorted(f for f in files if f.startswith(original) and not f.startswith(copy))
+        own = [f for f in foreign if os.sep + "site-packages" + os.sep not in f and f.endswith(".py")]
+        if own:
+            self.told_originals = True
+            self.recorder.mark("originals", files=[f[len(original):] for f in own[:5]])
+
     def stepped(self) -> None:
         """The training made a step."""
+        if self.steps == 0:
+            _guarded(self.note_originals)
+        self.steps += 1
         for call in self.at_step:
             _guarded(call)
 
@@ -69,6 +89,7 @@ class Session:
         self.ended = True
         for call in self.at_end:
             _guarded(call)
+        _guarded(self.note_originals)
         _guarded(self.recorder.end, self.how)
 
 
