@@ -7,6 +7,7 @@ their content), and for each experiment X001.json, X001.md and X001.png.
 from __future__ import annotations
 
 import json
+import math
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ from traindx_tools.finding import Finding
 
 FOLDER = SCRATCH / "experiments"
 COPIES = "copies"
+_NO_PROJECTS = frozenset(map(Path, ("/", "/dev", "/proc", "/sys", "/tmp", "/usr", "/etc", "/home", "/root")))
+"""Folders of the system: nobody wants copies of them, and nothing is to be written there."""
 Say = Callable[[str], None]
 
 
@@ -92,6 +95,10 @@ def run_experiments(request: Request, say: Say = lambda _: None, progress: Say =
     written. Ctrl-C ends the run that goes on; what was finished is kept, and `resume` goes on from there."""
     if not request.command.strip():
         raise BadUsage("the command is empty: give one that trains, such as --run 'python train.py'")
+    if request.budget is not None and not math.isfinite(request.budget):
+        raise BadUsage(f"--budget is a number of seconds, got {request.budget}")
+    if request.workspace.resolve() in _NO_PROJECTS:
+        raise BadUsage(f"{request.workspace} is no folder of a project: give the folder of the training code")
     if not request.changes:
         raise BadUsage("there is nothing to change: name it with --change NAME; `traindx experiment --list` shows what "
                        "there is")

@@ -217,6 +217,8 @@ def test_growing_memory_is_measured_against_the_steps(project: Path) -> None:
     (["--run", "true", "--change", "env:A=1", "--outcome", "sadness"], "names no outcome"),
     (["--run", " ", "--change", "env:A=1"], "the command is empty"),
     (["--run", "true", "--change", "patch:file=nowhere.diff"], "cannot be read"),
+    (["--run", "true", "--change", "env:A=1", "--outcome", "exit", "--budget", "nan"], "a number of seconds"),
+    (["--run", "true", "--change", "env:A=1", "--outcome", "exit", "--budget", "inf"], "a number of seconds"),
 ])
 def test_bad_usage_is_one_line(project: Path, capsys: pytest.CaptureFixture[str], words: list[str], said: str) -> None:
     assert traindx(["experiment", str(project), *words]) == 2
@@ -261,3 +263,9 @@ def test_a_run_that_imports_the_folder_itself_acquits_nobody(project: Path) -> N
     assert away.word == "inconclusive"
     assert "rate.py from the folder itself" in away.why
     assert here.word == "removes"
+
+
+@pytest.mark.parametrize("folder", ["/", "/dev/null"])
+def test_a_folder_of_the_system_is_no_project(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert traindx(["experiment", folder, "--run", "true", "--change", "env:A=1", "--outcome", "exit"]) == 2
+    assert "no folder of a project" in capsys.readouterr().err

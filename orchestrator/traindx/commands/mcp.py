@@ -6,9 +6,12 @@ import click
 
 
 @click.command("mcp")
-@click.option("--root", default=".", show_default=True, help="The folder that may be read; nothing outside it is.")
+@click.option("--root", default=".", show_default=True,
+              help="The folder that the instruments read; none of them reads outside. Code that an agent hands to "
+                   "`run_probe` can read what you can, and write a copy alone.")
 @click.option("--run", "allow_run", is_flag=True,
-              help="Your consent that the tool `jaxpr` imports files below the root, which executes them.")
+              help="Your consent that `jaxpr` imports files below the root, which executes them, and that "
+                   "`run_experiment` runs your training in copies.")
 def command(root: str, allow_run: bool) -> None:
     """Serve the instruments over MCP on standard input and output, for Claude Code, Cursor, Codex and others.
 
