@@ -55,7 +55,8 @@ class Proved:
         if self.outcome is None or not self.results:
             return f"no experiment was made: {self.ended}" if self.ended else ""
         tried = "; ".join(f.statement for f in self.findings)
-        return f"{len(self.results)} experiments on {self.outcome.said}: {tried}. {self.ended}"
+        count = "1 experiment" if len(self.results) == 1 else f"{len(self.results)} experiments"
+        return f"{count} on {self.outcome.said}: {tried}. {self.ended}"
 
 
 def proven(report: Report) -> bool:

@@ -132,7 +132,7 @@ def _moment(moment: Moment, wide: int, ids: int, page: _Page) -> Iterator[str]:
 def _hypotheses(view: View, page: _Page) -> Iterator[str]:
     if not view.hypotheses:
         return
-    yield page.heading("Hypotheses", "the most likely first")
+    yield page.heading("Hypotheses", "the most likely first, an effect behind its causes")
     told = _told(view)
     for i, said in enumerate(view.supported, 1):
         likely = said["confidence"] >= _LIKELY
