@@ -144,6 +144,7 @@ def test_a_level_is_compared_with_controls_of_other_seeds(project: Path) -> None
     assert len(set(result.verdict.controls)) == 3, "the placebo's seed reaches random.random()"
 
 
+@pytest.mark.slow
 def test_controls_are_run_once_and_changed_runs_again_unless_resumed(project: Path) -> None:
     def kept(**more: object) -> list[bool]:
         return [m.kept for m in run_experiments(request(project, "env:RATE=0.1", **more)).results[0].made]
@@ -194,6 +195,7 @@ for step in range(1, 61):
 """
 
 
+@pytest.mark.slow
 def test_a_run_that_stands_still_is_told_from_one_that_goes_on(project: Path) -> None:
     (project / "train.py").write_text(HANGS)
     result = run_experiments(request(project, "env:PASS=1", outcome="hang:3")).results[0]
@@ -249,6 +251,7 @@ def test_every_verdict_has_its_page(rule: str, capsys: pytest.CaptureFixture[str
     assert rule in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_run_that_imports_the_folder_itself_acquits_nobody(project: Path) -> None:
     """Seen: the true cause had "no effect", because a script changed into the workspace before it started Python."""
     (project / "rate.py").write_text("RATE = 30.0\n")
