@@ -62,8 +62,10 @@ class ProtectedPlace:
         found = hashlib.sha256(f"{sys.executable}\0{self.threads}\0".encode())
         for name, value in sorted(self._own_environment.items()):
             found.update(f"{name}={value}\0".encode() if name.startswith(_MATTERS) else b"")
-        root = self.workspace.resolve()
+        root, own = self.workspace.resolve(), self.scratch.resolve().parent
         for path, size in sorted(workspace_files(root)):
+            if own != root and own in path.parents:
+                continue  # what experiments wrote here is nothing that a run depends on
             found.update(os.fsencode(f"{path.relative_to(root)}\0{size}\0"))
             found.update(_content(path, size))
         return found.hexdigest()

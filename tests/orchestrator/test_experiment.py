@@ -268,6 +268,17 @@ def test_a_run_that_imports_the_folder_itself_acquits_nobody(project: Path) -> N
     assert here.word == "removes"
 
 
+def test_what_experiments_write_into_the_folder_is_nothing_that_a_run_depends_on(project: Path) -> None:
+    """Seen: with --out in the workspace nothing was ever kept from before."""
+    scratch = project / "out" / "copies"
+    before = ProtectedPlace(project, scratch).fingerprint
+    scratch.mkdir(parents=True)
+    (project / "out" / "X001.md").write_text("a table\n")
+    assert ProtectedPlace(project, scratch).fingerprint == before
+    (project / "data.csv").write_text("a,b\n3,4\n")
+    assert ProtectedPlace(project, scratch).fingerprint != before
+
+
 @pytest.mark.parametrize("folder", ["/", "/dev/null"])
 def test_a_folder_of_the_system_is_no_project(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert traindx(["experiment", folder, "--run", "true", "--change", "env:A=1", "--outcome", "exit"]) == 2
