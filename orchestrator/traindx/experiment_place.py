@@ -64,7 +64,7 @@ class ProtectedPlace:
             found.update(f"{name}={value}\0".encode() if name.startswith(_MATTERS) else b"")
         root, own = self.workspace.resolve(), self.scratch.resolve().parent
         for path, size in sorted(workspace_files(root)):
-            if own != root and own in path.parents:
+            if own != root and own.is_relative_to(root) and own in path.parents:
                 continue  # what experiments wrote here is nothing that a run depends on
             found.update(os.fsencode(f"{path.relative_to(root)}\0{size}\0"))
             found.update(_content(path, size))
