@@ -85,8 +85,9 @@ async def test_lead_specialists_and_adversary_share_a_cached_prefix(work: Path, 
     with scripted(scripts(work)) as api:
         await run(work, settings(api.url), "later")
     first = {a.role: a.body for a in reversed(api.asked)}
-    shared = [t for t in first["adversary"]["tools"] if t["name"] != "StructuredOutput"]
-    for role in (LEAD, *SPECIALISTS):
+    shared = [t for t in first[SPECIALISTS[0]]["tools"] if t["name"] != "StructuredOutput"]
+    assert len(shared) >= 4, "lead and adversary have experiments besides"
+    for role in (LEAD, *SPECIALISTS, "adversary"):
         assert first[role]["tools"][:len(shared)] == shared
         assert first[role]["system"][0] == first["adversary"]["system"][0]
         assert first[role]["system"][0]["cache_control"] == {"type": "ephemeral"}

@@ -20,7 +20,7 @@ SHARE = 0.01
 def held() -> int:
     """Bytes of all tensors that are alive, each storage once."""
     gc.collect()
-    alive = [o for o in gc.get_objects() if type(o) in (torch.Tensor, nn.Parameter)]
+    alive = [o for o in gc.get_objects() if type(o) in (torch.Tensor, nn.Parameter) and o.layout == torch.strided]
     return sum({t.untyped_storage()._cdata: t.untyped_storage().nbytes() for t in alive}.values())
 
 
