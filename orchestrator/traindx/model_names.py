@@ -46,7 +46,7 @@ if torch is not None:
     try:
         with torch.device("meta"):
             model = built()
-    except Exception:
+    except Exception:  # the class may do anything; what the meta device cannot do is built for real below
         model = None
 if model is None:
     model = built()

@@ -75,7 +75,8 @@ def with_experiments(report: Report, command: str, workspace: Path, folder: Path
         return report
     outcome = choose(report.seen.symptom, report.seen.run, report.seen.findings)
     if not measurable(outcome, report):
-        return report
+        note = f"no experiment was made: the record of this run shows no value of {outcome.said}"
+        return replace(report, remarks=(*report.remarks, note))
     folder.mkdir(parents=True, exist_ok=True)
     kept, journal = paths(folder)
     place = ProtectedPlace(workspace, folder / "copies", reads_log=reads_log(outcome))
@@ -170,7 +171,8 @@ class Planned:
 
 
 def _symptomless(result: Result) -> bool:
-    return result.verdict.word == "inconclusive" and "control" in result.verdict.why and not result.applied.times
+    """Whether it ended with its controls: no run with the change was wanted."""
+    return not result.verdict.decided and not any(r.changed for r in result.runs)
 
 
 def own_decisions(report: Report, folder: Path) -> Iterator[Decision]:

@@ -93,7 +93,9 @@ def test_an_experiment_that_would_decide_is_named_with_its_command(here: Path) -
     named = [c for c in report.next_checks if c.startswith("traindx experiment ")]
     assert "traindx experiment log.txt --run 'python train.py' --change learning-rate:times=10.0" in named
     assert all(known(c) for c in named)
-    assert not any(c.startswith("traindx experiment ") for c in of(here, FLAT).next_checks if not (here / "train.py"))
+    (here / "train.py").unlink()
+    alone = of(here, FLAT, symptom="the loss does not go down")
+    assert not any(c.startswith("traindx experiment ") for c in alone.next_checks), "nothing says how it is started"
 
 
 @pytest.mark.usefixtures("sure_figures")

@@ -8,6 +8,7 @@ change that took hold and had no effect contradicts them.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 from traindx_tools.catalog.catalog import Speaks
@@ -30,6 +31,6 @@ def experiment_entries(mode: str) -> tuple[tuple[Speaks, ...], tuple[Speaks, ...
     return pro, con
 
 
-def decided(modes: object) -> str:
+def decided(modes: Iterable[str]) -> str:
     """Modes as `measured["decides"]` holds them."""
-    return ",".join(sorted(str(m) for m in modes)) if isinstance(modes, (set, frozenset, list, tuple)) else str(modes)
+    return ",".join(sorted(modes))
