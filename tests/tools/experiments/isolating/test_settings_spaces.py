@@ -36,6 +36,14 @@ def test_all_differences_make_the_bad_tree_and_none_the_good_one(good: dict[str,
     assert bool(changes) == (not same(good, bad))
 
 
+def test_a_part_that_stands_in_two_places_changes_in_one() -> None:
+    shared: dict[str, Any] = {"lr": 1}
+    good = {"a": shared, "b": shared, "c": [shared, shared]}
+    bad = {"a": {"lr": 1}, "b": {"lr": 2}, "c": [{"lr": 3}, {"lr": 1}]}
+    assert applied(good, list(differences(good, bad))) == bad
+    assert good["a"] == {"lr": 1}
+
+
 def _without_empty(tree: Any) -> Any:
     return {k: v for k, v in ((k, _without_empty(v)) for k, v in tree.items()) if v != {}} if isinstance(
         tree, dict) else tree

@@ -64,7 +64,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def applied(good: Any, changes: Sequence[Difference]) -> Any:
-    """The good tree with these leaves as on the bad side."""
+    """The good tree with these leaves as on the bad side; a part that stands in two places changes in the named one."""
     tree = copy.deepcopy(good)
     for change in changes:
         tree = _set(tree, change.path, change.bad)
@@ -76,9 +76,8 @@ def _set(tree: Any, path: Path, value: Any) -> Any:
         return value if value is MISSING else copy.deepcopy(value)
     key, rest = path[0], path[1:]
     if isinstance(key, int):
-        tree[key] = _set(tree[key], rest, value)
-        return tree
-    tree = tree if isinstance(tree, dict) else {}
+        return [*tree[:key], _set(tree[key], rest, value), *tree[key + 1:]]
+    tree = dict(tree) if isinstance(tree, dict) else {}
     inner = _set(tree.get(key, {} if rest else MISSING), rest, value)
     if inner is MISSING or (rest and inner == {} and value is MISSING):
         tree.pop(key, None)  # a section whose last key went is gone as well
