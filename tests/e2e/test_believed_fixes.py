@@ -67,6 +67,7 @@ def work(tmp_path: Path) -> Path:
     return Path(shutil.copytree(EXAMPLE, tmp_path / "work"))
 
 
+@pytest.mark.slow
 def test_an_edit_that_the_command_does_not_execute_is_not_verified(work: Path) -> None:
     waiting = begun(work, f"{sys.executable} -c 'print(1)'")
     done = traindx("approve", waiting["session"], "--option", "A", cwd=work)
@@ -79,6 +80,7 @@ def test_an_edit_that_the_command_does_not_execute_is_not_verified(work: Path) -
     assert shown(work, waiting["session"])["verification"] == "fixed"
 
 
+@pytest.mark.slow
 def test_a_command_that_touches_no_training_shows_no_effect(work: Path) -> None:
     before = (work / "train.py").read_text()
     waiting = begun(work, "true")
@@ -93,6 +95,7 @@ def test_a_command_that_touches_no_training_shows_no_effect(work: Path) -> None:
     assert (work / "train.py").read_text() == before
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_head_that_was_replaced_after_the_optimizer_was_built(tmp_path: Path) -> None:
     """The diff neither raises nor leaves the fault, and the text says what happened."""
@@ -114,6 +117,7 @@ def test_a_head_that_was_replaced_after_the_optimizer_was_built(tmp_path: Path) 
     assert any("loss, which should go down, went from" in c for c in after["compared"])
 
 
+@pytest.mark.slow
 def test_the_same_diff_is_not_offered_again_without_a_word(work: Path) -> None:
     first = begun(work, "false")
     assert [f["option"] for f in first["diagnosis"]["options"]] == ["A", "B"]

@@ -36,6 +36,7 @@ def work(tmp_path: Path) -> Path:
     return Path(shutil.copytree(EXAMPLES / "numpy-lr", tmp_path / "work"))
 
 
+@pytest.mark.slow
 def test_a_session_waits_is_listed_shown_approved_and_fixed(work: Path) -> None:
     waiting = started(work)
     assert waiting["status"] == "awaiting_approval"
@@ -50,6 +51,7 @@ def test_a_session_waits_is_listed_shown_approved_and_fixed(work: Path) -> None:
     assert json.loads(traindx("show", waiting["session"], "--json", cwd=work).stdout)["status"] == "fixed"
 
 
+@pytest.mark.slow
 def test_what_a_waiting_session_prints_can_be_typed_from_where_it_was_printed(work: Path) -> None:
     done = traindx("debug", "work", "--symptom", "loss is nan", "--verify", VERIFY, cwd=work.parent)
     assert "cause: The loss takes the logarithm" in done.stderr
@@ -61,6 +63,7 @@ def test_what_a_waiting_session_prints_can_be_typed_from_where_it_was_printed(wo
     assert "fixed" in traindx("sessions", "work", cwd=work.parent).stdout
 
 
+@pytest.mark.slow
 def test_an_approval_of_another_diagnosis_is_refused(work: Path) -> None:
     waiting = started(work)
     done = traindx("approve", waiting["session"], "--option", "A", "--digest", "0" * 64, cwd=work)
@@ -69,6 +72,7 @@ def test_an_approval_of_another_diagnosis_is_refused(work: Path) -> None:
     assert (work / "train.py").read_text() == (EXAMPLES / "numpy-lr" / "train.py").read_text()
 
 
+@pytest.mark.slow
 def test_a_rejected_diagnosis_is_not_applied(work: Path) -> None:
     waiting = started(work)
     done = traindx("reject", waiting["session"], "--reason", "the clamp is right", cwd=work)
@@ -79,6 +83,7 @@ def test_a_rejected_diagnosis_is_not_applied(work: Path) -> None:
     assert (work / "train.py").read_text() == (EXAMPLES / "numpy-lr" / "train.py").read_text()
 
 
+@pytest.mark.slow
 def test_what_does_not_exist_is_said_in_one_line(work: Path) -> None:
     for arguments in (("show", "nothing"), ("approve", "nothing", "--option", "A"), ("resume", "nothing"),
                       ("debug", "nowhere")):
@@ -109,6 +114,7 @@ def at_a_terminal(arguments: list[str], cwd: Path, answers: list[tuple[str, str]
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), said
 
 
+@pytest.mark.slow
 def test_at_a_terminal_the_person_is_asked_and_the_notes_are_kept_with_consent(work: Path) -> None:
     code, said = at_a_terminal(["debug", ".", "--symptom", "loss is nan", "--verify", VERIFY], work,
                                [("Your decision", "A"), ("Add what was learned", "y")])
@@ -118,6 +124,7 @@ def test_at_a_terminal_the_person_is_asked_and_the_notes_are_kept_with_consent(w
     assert (work / ".agents" / "knowledge").is_dir()
 
 
+@pytest.mark.slow
 def test_at_a_terminal_later_leaves_the_session_waiting(work: Path) -> None:
     code, said = at_a_terminal(["debug", ".", "--symptom", "loss is nan", "--verify", VERIFY], work,
                                [("Your decision", "l")])

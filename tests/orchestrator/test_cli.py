@@ -107,6 +107,7 @@ def test_two_values_are_no_healthy_run(tmp_path: Path, capsys: pytest.CaptureFix
     assert (code, json.loads(out)["status"]) == (3, "needs_more_data")
 
 
+@pytest.mark.slow
 def test_a_name_that_is_no_text_is_shown_with_escapes(tmp_path: Path) -> None:
     path = os.fsencode(tmp_path) + b"/a\xff.log"
     with open(path, "wb") as file:
@@ -127,6 +128,7 @@ def test_a_terminal_of_few_letters_shows_escapes(monkeypatch: pytest.MonkeyPatch
     assert raw.getvalue().endswith(b"\\u2026")
 
 
+@pytest.mark.slow
 def test_a_full_disk_behind_standard_output_is_one_message() -> None:
     with open("/dev/full", "wb") as full:
         done = subprocess.run([sys.executable, "-m", "traindx", "explain", "--list"], stdout=full,
@@ -135,6 +137,7 @@ def test_a_full_disk_behind_standard_output_is_one_message() -> None:
     assert b"free some space" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_reader_that_went_away_is_no_error() -> None:
     read, write = os.pipe()
     os.close(read)

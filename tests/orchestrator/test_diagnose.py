@@ -167,6 +167,7 @@ def test_an_unwritable_place_is_said_and_the_diagnosis_is_still_printed(
     assert "no files were written" in err
 
 
+@pytest.mark.slow
 def test_standard_input_is_read(log: Path) -> None:
     done = subprocess.run([sys.executable, "-m", "traindx", "diagnose", "-", "--json"], input=log.read_bytes(),
                           capture_output=True, check=False, cwd=log.parent.parent)

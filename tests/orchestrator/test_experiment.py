@@ -101,6 +101,7 @@ def test_the_fingerprint_is_that_of_the_files_that_runs_read(project: Path) -> N
     assert place(project).fingerprint != first
 
 
+@pytest.mark.slow
 def test_a_change_that_removes_a_nan_is_proved(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code = traindx(["experiment", str(project), "--run", COMMAND, "--change", "env:RATE=0.1", "--symptom",
                     "the loss is NaN", "--json"])
@@ -137,6 +138,7 @@ def request(project: Path, *changes: str, outcome: str = "nonfinite", **more: ob
                    **more)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_a_level_is_compared_with_controls_of_other_seeds(project: Path) -> None:
     (project / "train.py").write_text(PROGRAM.replace('"30"', '"0.001"'))
     result = run_experiments(request(project, "env:RATE=0.1", outcome="level")).results[0]
@@ -156,6 +158,7 @@ def test_controls_are_run_once_and_changed_runs_again_unless_resumed(project: Pa
     assert kept() == [False] * 5
 
 
+@pytest.mark.slow
 def test_what_was_cut_off_goes_on_under_its_own_id(project: Path) -> None:
     def cut_off(text: str) -> None:
         if "run 3" in text:

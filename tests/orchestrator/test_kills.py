@@ -27,6 +27,7 @@ def check(sessions: list[dict[str, object]]) -> None:
                         "strays": []}, session
 
 
+@pytest.mark.slow
 def test_eight_sessions(tmp_path: Path):
     sessions = killed_sessions(tmp_path, 8, seed=7)
     check(sessions)

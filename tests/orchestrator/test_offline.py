@@ -25,6 +25,7 @@ def workspace(tmp_path: Path) -> Path:
     return Path(shutil.copytree(EXAMPLES / "numpy-lr", tmp_path / "work"))
 
 
+@pytest.mark.slow
 def test_a_broken_run_ends_fixed_and_verified(workspace: Path) -> None:
     code = (workspace / "train.py").read_text()
     result = run_debug_session_sync("loss is nan", workspace, verify=VERIFY, approve=approve, allow_run=True)

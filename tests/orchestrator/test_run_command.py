@@ -72,6 +72,7 @@ os.kill(os.getpid(), 9)
 """
 
 
+@pytest.mark.slow
 def test_a_killed_run_tells_how_far_its_records_reach(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("torch")
     script = tmp_path / "train.py"
@@ -124,6 +125,7 @@ sys.exit(7)
 """
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_ends_the_records_and_nothing_else(tmp_path: Path,
                                                                capfd: pytest.CaptureFixture[str]) -> None:
     """The limit on file sizes gives the same kind of error as a full disk, in the program's own writes alone."""

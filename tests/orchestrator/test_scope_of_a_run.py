@@ -138,6 +138,7 @@ def test_the_mcp_tool_tells_the_scope(folder: Path) -> None:
         ask(paths=["."], entry=["nowhere.py"])
 
 
+@pytest.mark.slow
 def test_a_new_run_names_places_as_without_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                               capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "vae").mkdir()

@@ -136,6 +136,7 @@ def test_a_run_that_shows_no_new_error_lets_it_pass(tmp_path: Path, after: str, 
     assert own_error(tmp_path, LOOP, after, command) == ""
 
 
+@pytest.mark.slow
 def test_a_run_that_goes_on_is_ended_after_some_steps(tmp_path: Path) -> None:
     endless = "import time\nrate = 10\nwhile True:\n    time.sleep(0.05)\n    print('loss', 1 / rate, flush=True)\n"
     assert own_error(tmp_path, endless, endless.replace("10", "1")) == ""

@@ -68,6 +68,7 @@ def run(packages: Path, installed: Path, tmp_path: Path):
     return call
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("skill", SKILLS, ids=lambda p: p.name)
 def test_every_skill_finds_the_instruments_in_the_copy_alone(skill: Path, installed: Path, packages: Path,
                                                              tmp_path: Path) -> None:
@@ -106,6 +107,7 @@ def faulty(tmp_path: Path) -> str:
     return "run"
 
 
+@pytest.mark.slow
 def test_a_faulty_run_is_diagnosed_from_the_copy_alone(run, faulty: str) -> None:
     done = run("diagnose", faulty, "--symptom", "loss does not fall")
     assert done.returncode == 1, done.stderr
@@ -119,6 +121,7 @@ def test_a_faulty_run_is_diagnosed_from_the_copy_alone(run, faulty: str) -> None
     assert cause["fix"]["A"]["verify"]
 
 
+@pytest.mark.slow
 def test_facts_come_before_suspects_and_no_fix_before_a_proof(run, faulty: str, tmp_path: Path) -> None:
     whole = run("diagnose", faulty)
     keys = list(json.loads(whole.stdout))
@@ -133,6 +136,7 @@ def test_facts_come_before_suspects_and_no_fix_before_a_proof(run, faulty: str, 
         assert "verify" not in text
 
 
+@pytest.mark.slow
 def test_a_log_from_standard_input_is_read(run) -> None:
     done = run("diagnose", "-", stdin=LOG)
     assert done.returncode in (1, 3), done.stderr
@@ -141,6 +145,7 @@ def test_a_log_from_standard_input_is_read(run) -> None:
     assert result["hypotheses"][0]["confirm"]
 
 
+@pytest.mark.slow
 def test_a_healthy_run_exits_with_0(run, tmp_path: Path) -> None:
     (tmp_path / "log.txt").write_text("\n".join(f"step {s} loss {0.2 + 2 * 0.99 ** s + 0.01 * ((s * 7) % 5):.4f}"
                                                 for s in range(300)), encoding="utf-8")
@@ -159,6 +164,7 @@ def test_metrics_come_sampled_with_the_first_value_that_is_not_finite(run, tmp_p
     assert series["loss"]["last"] == "nan"
 
 
+@pytest.mark.slow
 def test_code_is_audited_and_pages_are_explained(run, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(CODE, encoding="utf-8")
     done = run("audit", "train.py")
@@ -175,6 +181,7 @@ def test_code_is_audited_and_pages_are_explained(run, tmp_path: Path) -> None:
     assert json.loads(run("explain", "--list", "no such word").stdout) == {"rules": {}, "failure_modes": {}}
 
 
+@pytest.mark.slow
 def test_the_answer_is_bounded_and_says_what_was_left_out(run, faulty: str) -> None:
     whole = json.loads(run("diagnose", faulty).stdout)
     most = len(json.dumps({k: whole[k] for k in ("root_causes", "reason", "first_lead")}, indent=1)) + 1500
@@ -189,6 +196,7 @@ def test_the_answer_is_bounded_and_says_what_was_left_out(run, faulty: str) -> N
         assert len(short[key]) + count == len(whole[key])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [("diagnose", "missing.log"), ("explain", "L999"), ("audit", "missing.py"),
                                        ("frobnicate",), ()])
 def test_what_cannot_be_served_is_one_message_and_exit_2(run, arguments: tuple[str, ...]) -> None:
@@ -225,6 +233,7 @@ def test_the_installed_traindx_is_preferred(faulty: str, tmp_path: Path) -> None
     assert list(result).index("findings") < list(result).index("hypotheses")
 
 
+@pytest.mark.slow
 def test_nothing_in_the_project_is_changed(run, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(CODE, encoding="utf-8")
     before = {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*")}

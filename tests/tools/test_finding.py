@@ -16,6 +16,7 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3).map(tuple), max_leaves=4)
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(min_size=1, max_size=8), VALUES.filter(lambda v: v not in ("nan", "inf", "-inf"))))
 def test_a_finding_survives_json(measured: dict[str, object]) -> None:
     patch = Patch("a.py", 3, 3, "x", "y", "change x")

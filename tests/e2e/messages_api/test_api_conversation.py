@@ -249,6 +249,7 @@ async def test_keys_are_taken_out_on_the_way(work: Path, tmp_path: Path, setting
     assert sent.count("the rest of this line stays") == 2
 
 
+@pytest.mark.slow
 async def test_a_pattern_that_never_ends_is_given_up(work: Path, tmp_path: Path, settings: Made,
                                                      monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("traindx.investigators.messages_api.file_tools.SEARCH_SECONDS", 6.0)

@@ -46,6 +46,7 @@ async def run(work: Path, settings: Settings, *answers: str, hear: Hear = nobody
         investigator=ClaudeInvestigator(settings, hear), fixer=ClaudeFixer(work, settings, hear))
 
 
+@pytest.mark.slow
 async def test_from_the_symptom_to_a_verified_fix(work: Path, settings: Made) -> None:
     with scripted(scripts(work)) as api:
         result = await run(work, settings(api.url), "B")
@@ -62,6 +63,7 @@ async def test_from_the_symptom_to_a_verified_fix(work: Path, settings: Made) ->
     assert "its distance from one 0.0" in (Path(result.folder) / "evidence" / "outputs" / "P001.txt").read_text()
 
 
+@pytest.mark.slow
 async def test_the_fixed_prompts_of_a_typical_session_are_counted_and_bounded(work: Path, settings: Made) -> None:
     with scripted(scripts(work)) as api:
         await run(work, settings(api.url), "B")
@@ -99,6 +101,7 @@ async def test_lead_specialists_and_adversary_share_a_cached_prefix(work: Path, 
         assert after[:len(known)] == known, "what was said is sent as it was, and read from the cache"
 
 
+@pytest.mark.slow
 async def test_a_revision_goes_on_with_what_was_said(work: Path, settings: Made) -> None:
     with scripted(scripts(work)) as api:
         result = await run(work, settings(api.url), "revise", "later")
@@ -128,6 +131,7 @@ async def test_specialists_are_at_work_at_the_same_time(work: Path, settings: Ma
     assert all(max(a.begun, b.begun) < min(a.ended, b.ended) for a, b in itertools.combinations(first, 2))
 
 
+@pytest.mark.slow
 async def test_three_strikes_in_a_workspace_halt_the_session(work: Path, settings: Made) -> None:
     code = (work / "train.py").read_text()
     statuses = []
@@ -143,6 +147,7 @@ async def test_three_strikes_in_a_workspace_halt_the_session(work: Path, setting
     assert "three_strikes" not in statuses[:-1]
 
 
+@pytest.mark.slow
 async def test_a_session_that_was_killed_pays_nothing_twice(work: Path, settings: Made) -> None:
     released = threading.Event()
     slow = {"torch-logic-auditor": held_back(scripts(work)["torch-logic-auditor"], released)}
@@ -199,6 +204,7 @@ def debug(work: Path, settings: Settings, *more: str) -> tuple[dict[str, object]
     return json.loads(done.stdout or "{}"), done.stderr
 
 
+@pytest.mark.slow
 def test_the_command_says_who_is_asked_and_goes_on_with_them(work: Path, settings: Made) -> None:
     with scripted(scripts(work)) as api:
         made = settings(api.url)

@@ -93,6 +93,7 @@ def test_the_list_is_long_enough() -> None:
     assert len(set(COMMANDS)) >= 140
 
 
+@pytest.mark.slow
 def test_a_share_of_the_harmless_commands_runs_as_it_always_does(pair: tuple[ClosedGate, ClosedGate]) -> None:
     found = wrong(pair, COMMANDS[::EVERY])
     assert len(found) <= DENIED_AT_MOST, found

@@ -84,6 +84,7 @@ def test_more_right_judgements_raise_a_check_and_wrong_ones_lower_it(tmp_path: P
     assert bounds[1] < 0.1
 
 
+@pytest.mark.slow
 def test_what_a_healthy_case_shows_counts_as_wrong_and_effects_and_reread_text_do_not_count(tmp_path: Path) -> None:
     assert "judged = 1" in measured(tmp_path, case("C101", "cause", False, healthy=True))
     assert "C101" not in measured(tmp_path, case("C101", "cause", True, mode="rl.kl-zero"))

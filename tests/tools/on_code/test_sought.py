@@ -79,6 +79,7 @@ def _patterns() -> dict[str, re.Pattern[str]]:
     return found
 
 
+@pytest.mark.slow
 def test_every_pattern_of_the_rules_finds_what_it_would_find_alone() -> None:
     patterns = _patterns()
     assert len(patterns) > 400

@@ -91,6 +91,7 @@ def test_a_tensor_that_repeats_one_number_a_trillion_times(tmp_path: Path) -> No
     refused(tmp_path, "a.pt", "larger than is read")
 
 
+@pytest.mark.slow
 def test_a_zip_bomb(tmp_path: Path) -> None:
     head = io.BytesIO()
     np.lib.format.write_array_header_1_0(head, {"descr": "<f4", "fortran_order": False, "shape": (3 * 2**28,)})

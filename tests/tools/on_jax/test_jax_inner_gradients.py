@@ -223,6 +223,7 @@ def test_programs_without_gradients_within_jit_have_nothing_to_measure(tmp_path:
     assert (found, of_kind(records, "gradient_norms")) == ([], [])
 
 
+@pytest.mark.slow
 def test_flax_nnx_and_equinox_names(tmp_path: Path) -> None:
     nnx, eqx = pytest.importorskip("flax.nnx"), pytest.importorskip("equinox")
 

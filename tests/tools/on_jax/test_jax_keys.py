@@ -66,6 +66,7 @@ def test_draws_that_depend_on_no_argument_are_told() -> None:
     assert follow(trace(REUSED[0].fn, (KEY,))).constant_draws() == []
 
 
+@pytest.mark.slow
 def test_flax_dropout_with_two_layers_is_silent() -> None:
     pytest.importorskip("flax")
     pytest.importorskip("optax")

@@ -47,6 +47,7 @@ def python_calls(count: int, folder: Path) -> int:
     return seen["calls"]
 
 
+@pytest.mark.slow
 def test_four_times_the_parameters_is_not_much_more_than_four_times_the_work(tmp_path: Path) -> None:
     few, many = python_calls(30, tmp_path / "few"), python_calls(120, tmp_path / "many")
     assert many < 6 * few

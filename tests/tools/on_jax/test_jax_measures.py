@@ -55,6 +55,7 @@ def test_terms_that_pull_apart_have_a_cosine_of_minus_one() -> None:
     assert float(measures.loss_terms({"a": jnp.float32(3)})["loss/a"]) == 3.0
 
 
+@pytest.mark.slow
 def test_activations_tell_dead_units_saturation_and_samples_that_are_alike() -> None:
     dead = jnp.concatenate([jnp.zeros((6, 3)), jnp.arange(1.0, 7.0)[:, None]], axis=1)
     told = measures.activations({"h": dead, "same": jnp.broadcast_to(jnp.arange(4.0), (6, 4)),
@@ -99,6 +100,7 @@ def findings(tmp_path: Path, spread: bool) -> tuple[Finding, ...]:
     return found
 
 
+@pytest.mark.slow
 def test_a_collapsed_codebook_is_told_and_the_results_stay_the_same(tmp_path: Path) -> None:
     found = [f for f in findings(tmp_path, spread=False) if f.severity.rank >= 2]
     assert [f.rule for f in found] == ["J801"]

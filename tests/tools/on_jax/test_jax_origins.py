@@ -34,6 +34,7 @@ QUICK = {"log_of_zero", "cast_to_half", "where_log", "second_derivative_of_sqrt"
 CASES = [p if p.name in QUICK else pytest.param(p, marks=pytest.mark.slow) for p in PLANTED]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda p: p.name)
 def test_the_equation_and_the_line_are_named(case: Planted) -> None:
     found = find_nonfinite(*case.make())
@@ -57,6 +58,7 @@ def _line(mark: str) -> int:
     return next(i for i, x in enumerate(text.splitlines(), 1) if f"# <- {mark}" in x)
 
 
+@pytest.mark.slow
 def test_flax_linen_is_silent_when_healthy_and_named_when_not() -> None:
     pytest.importorskip("flax")
     from jax_networks import linen_step
@@ -99,6 +101,7 @@ def test_the_example_of_a_vmap_is_named() -> None:
     assert "first at index (2,)" in found.statement
 
 
+@pytest.mark.slow
 def test_the_device_of_a_shard_map_is_named() -> None:
     found = find_nonfinite(*next(p for p in PLANTED if p.name == "shard_map_forward").make())
     assert found is not None

@@ -70,6 +70,7 @@ def norm(tree: Any) -> float:
     return float(np.sqrt(sum(v ** 2 for v in gradient_norms(tree).values())))
 
 
+@pytest.mark.slow
 def test_two_networks_in_one_step_are_told_apart(tmp_path: Path) -> None:
     def step(g: Any, d: Any, x: Any) -> Any:
         of_d = jax.grad(d_loss)(d, g, x)
@@ -90,6 +91,7 @@ def test_two_networks_in_one_step_are_told_apart(tmp_path: Path) -> None:
     assert {k: list(v) for k, v in tables(records).items()} == {"d_loss": ["d['v']"], "g_loss": ["g['w']"]}
 
 
+@pytest.mark.slow
 def test_two_jitted_steps_do_not_share_a_series(tmp_path: Path) -> None:
     def run() -> None:
         of_d = jax.jit(lambda d, g, x: down(d, jax.grad(d_loss)(d, g, x)))
@@ -114,6 +116,7 @@ def adapted(w: Any, x: Any) -> Any:
     return task_loss(down(w, inner), x)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mapped", [False, True], ids=["one task", "vmap"])
 def test_an_inner_and_an_outer_loop_are_told_apart(mapped: bool, tmp_path: Path) -> None:
     def meta(w: Any, xs: Any) -> Any:
@@ -151,6 +154,7 @@ def test_one_function_at_two_lines_has_the_lines(tmp_path: Path) -> None:
                                         f"grad_norm/task_loss:{line('second')}"}
 
 
+@pytest.mark.slow
 def test_one_gradient_needs_no_name(tmp_path: Path) -> None:
     def run() -> None:
         def part(w: Any, x: Any) -> Any:

@@ -42,6 +42,7 @@ def program(tmp_path):
     return file
 
 
+@pytest.mark.slow
 def test_a_faulty_loss_is_summarised_with_its_lines_keys_and_gradients(program, capsys):
     assert cli.run(["jaxpr", f"{program}:loss", "--args", TYPES, "--gradient", "--run"]) == 1
     said = capsys.readouterr().out

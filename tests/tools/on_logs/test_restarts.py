@@ -50,6 +50,7 @@ def told(findings: Sequence[Finding], lines_before: int = 0) -> set[tuple[str, s
             for f in findings}
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.sampled_from(TEXTS), min_size=2, max_size=4).filter(lambda t: set(t) != {NEVER_BEGAN}))
 def test_a_file_with_several_runs_gives_the_findings_of_each_alone(tmp_path: Path, texts: list[str]) -> None:
@@ -137,6 +138,7 @@ def test_a_table_that_is_written_anew_belongs_to_the_last_run(tmp_path: Path) ->
     assert last.run.val_loss is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("period", [2, 5])
 def test_a_counter_that_resets_all_the_time_is_read_in_linear_time(tmp_path: Path, period: int) -> None:
     """Quadratic, 100,000 lines took minutes; the bound is ten times what they take."""

@@ -97,6 +97,7 @@ def test_batchnorm_depends_on_the_batch_only_in_training_mode():
         check_batch_independence(model, torch.randn(1, 4))
 
 
+@pytest.mark.slow
 def test_a_sound_model_overfits_one_batch_and_one_whose_loss_cannot_see_it_does_not():
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 3))

@@ -163,6 +163,7 @@ def adversaries() -> list[float]:
 PROGRAMS = (plain, accumulated, mixed_precision, compiled, with_closure, adversaries)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 @pytest.mark.parametrize("probes", [("always",), ("all",), ("snapshot",), ("digests",)], ids=lambda p: p[0])
 def test_losses_are_bitwise_the_same(program: Callable[[], list[float]], probes: tuple[str, ...],

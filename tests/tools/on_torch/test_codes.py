@@ -122,6 +122,7 @@ def rules(found):
     return sorted(f.rule for f in found)
 
 
+@pytest.mark.slow
 def test_a_codebook_in_use_is_left_alone_and_recorded():
     found, numbers = run(VectorQuantizer())
     assert found == []
@@ -130,6 +131,7 @@ def test_a_codebook_in_use_is_left_alone_and_recorded():
     assert last["codebook_perplexity"] > 3
 
 
+@pytest.mark.slow
 def test_a_codebook_of_which_one_code_is_chosen_has_collapsed():
     found, _ = run(VectorQuantizer(codes=64, fault="far"))
     assert "T601" in rules(found)
@@ -138,6 +140,7 @@ def test_a_codebook_of_which_one_code_is_chosen_has_collapsed():
     assert collapse.measured["used"] <= 3
 
 
+@pytest.mark.slow
 def test_a_codebook_that_nothing_updates_is_named_and_evaluation_is_left_alone():
     found, _ = run(VectorQuantizer(fault="still"))
     assert "T602" in rules(found)

@@ -148,6 +148,7 @@ def test_results_are_bitwise_those_without_the_probe():
     assert train(balanced, LossPullProbe)[2] == train(balanced, Silent)[2]
 
 
+@pytest.mark.slow
 def test_backward_is_a_torch_call_itself_and_the_trace_survives_it(tmp_path):
     import subprocess
 

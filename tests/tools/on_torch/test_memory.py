@@ -190,6 +190,7 @@ LEAKS = [kept_in_a_local_list, kept_in_an_attribute, summed_without_item, kept_i
          carried_state_never_detached]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("leak", LEAKS, ids=lambda f: f.__name__)
 def test_the_variable_that_keeps_graphs_is_named(leak):
     found, name = leak()
@@ -201,6 +202,7 @@ def test_the_variable_that_keeps_graphs_is_named(leak):
     assert first.bearing.value == "cause"
 
 
+@pytest.mark.slow
 def test_numbers_windows_and_detached_values_are_left_alone():
     floats, window, detached, best = [], deque(maxlen=3), [], {}
 
@@ -213,6 +215,7 @@ def test_numbers_windows_and_detached_values_are_left_alone():
     assert Training().run(each) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kept", ["loss", "tensor"])
 def test_what_is_bounded_or_cleared_is_no_leak(kept):
     window, ring, epoch = deque(maxlen=1000), Ring(20), []
@@ -228,6 +231,7 @@ def test_what_is_bounded_or_cleared_is_no_leak(kept):
     assert Training().run(each, steps=70) == []
 
 
+@pytest.mark.slow
 def test_the_line_that_stores_is_named_and_not_the_one_that_calls_backward():
     meter = Meter()
     found = Training().run(lambda loss, _: meter.update(loss))
@@ -235,6 +239,7 @@ def test_the_line_that_stores_is_named_and_not_the_one_that_calls_backward():
     assert "# line of the meter" in Path(__file__).read_text().splitlines()[first.where.line - 1]
 
 
+@pytest.mark.slow
 def test_the_line_lies_in_the_file_of_the_class(tmp_path, monkeypatch):
     (tmp_path / "meters_of_another_file.py").write_text(
         "class Kept:\n    def __init__(self):\n        self.inside = []\n\n    def take(self, value):\n"
@@ -260,6 +265,7 @@ def test_a_line_that_only_uses_it_is_none(tmp_path, source, line):
     assert line_that_fills(str(file), "main", variable) == line
 
 
+@pytest.mark.slow
 def test_a_sequence_that_is_longer_now_and_then_is_no_leak():
     training, lengths, kept = Training(), iter([3, 5, 4, 9, 6] * 10), {}
 
@@ -272,6 +278,7 @@ def test_a_sequence_that_is_longer_now_and_then_is_no_leak():
     assert training.run(unrolled) == []
 
 
+@pytest.mark.slow
 def test_batches_kept_without_a_graph_are_named_with_their_rate():
     batches = []
     found = Training().run(lambda *_: batches.append(torch.zeros(512, 1024)))
@@ -280,6 +287,7 @@ def test_batches_kept_without_a_graph_are_named_with_their_rate():
     assert next(f for f in found if f.rule == "T802").measured["bytes_per_step"] == pytest.approx(2**21, rel=0.1)
 
 
+@pytest.mark.slow
 def test_hooks_registered_each_step_are_counted_and_those_registered_once_are_not():
     training = Training()
     training.model[0].register_forward_hook(lambda *_: None)

@@ -24,6 +24,7 @@ def held() -> int:
     return sum({t.untyped_storage()._cdata: t.untyped_storage().nbytes() for t in alive}.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("steps", [3, 14, 62])
 def test_tensors_that_are_kept_between_steps(steps: int, tmp_path: Path) -> None:
     model = nn.Sequential(nn.Embedding(256, 512), nn.Linear(512, 2048), nn.ReLU(), nn.Linear(2048, 512))

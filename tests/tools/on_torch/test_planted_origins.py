@@ -20,6 +20,7 @@ def test_there_are_enough_of_every_family() -> None:
                                            "checkpointed", "compiled"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", PLANTED, ids=lambda p: p.name)
 def test_the_operation_and_the_line_are_named(case: Planted, tmp_path: Path) -> None:
     found = origin_of(case.run, tmp_path)

@@ -152,6 +152,7 @@ def test_with_two_optimizers_nobody_rests() -> None:
     assert len([1 for m, _ in spy.since(begin + 1) if m == "forward"]) == 39
 
 
+@pytest.mark.slow
 def test_a_value_that_is_not_finite_is_seen_between_two_looks() -> None:
     with Training("always") as run:
         run.settle()
@@ -163,6 +164,7 @@ def test_a_value_that_is_not_finite_is_seen_between_two_looks() -> None:
     assert found.where.step == SETTLED + 31
 
 
+@pytest.mark.slow
 def test_what_is_recorded_keeps_its_interval_and_the_true_step() -> None:
     with Training("always") as run:
         for _ in range(SETTLED + 420):
@@ -176,6 +178,7 @@ def test_what_is_recorded_keeps_its_interval_and_the_true_step() -> None:
                                                                         *range(SETTLED + 50, SETTLED + 420, 50)]
 
 
+@pytest.mark.slow
 def test_terms_of_the_loss_are_looked_at_each_hundredth_step() -> None:
     with Training("always") as run:
         while run.scene.step < SETTLED + 320:

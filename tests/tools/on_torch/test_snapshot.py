@@ -124,6 +124,7 @@ def recovering(kind: str) -> list[str]:
             str(torch.randn(())), str(average), *(str(v) for v in values)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["loss", "gradient"])
 def test_a_program_that_goes_on_after_a_bad_step_has_the_same_results(kind: str, tmp_path: Path,
                                                                      capsys: pytest.CaptureFixture[str]) -> None:
@@ -137,6 +138,7 @@ def test_a_program_that_goes_on_after_a_bad_step_has_the_same_results(kind: str,
     assert reasons == {"loss": ["log-of-zero"], "gradient": []}[kind]  # it discards the bad gradients by itself
 
 
+@pytest.mark.slow
 def test_an_optimizer_s_step_is_run_again_beside_two_others(tmp_path: Path) -> None:
     """Of two models and two optimizers the second one's division by a second moment of zero is named."""
     torch.manual_seed(0)

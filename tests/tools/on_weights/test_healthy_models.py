@@ -310,6 +310,7 @@ def test_no_alarm_over_a_healthy_model(name: str, tmp_path: Path) -> None:
         assert seen.checkpoint.optimizers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gpt", "resnet", "vae", "mixture"])
 def test_no_alarm_after_a_longer_training(name: str, tmp_path: Path) -> None:
     _, middle, last = trained(name, tmp_path, steps=120, decay=0.1)

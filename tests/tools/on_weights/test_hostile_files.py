@@ -146,6 +146,7 @@ def test_members_that_lead_out_are_refused(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["w.pt"]
 
 
+@pytest.mark.slow
 def test_values_that_unfold_without_end_are_bounded(tmp_path: Path) -> None:
     """Each level holds the one before twice: a hundred levels are 2^100 values."""
     levels = (b"q%c]h%ca" % (i, i) + b"h%ca" % i for i in range(100))

@@ -71,6 +71,7 @@ def _constant(folder: Path) -> None:
     np.savez(folder / "train.npz", x=np.zeros((60, 8, 8), np.float32), y=np.arange(60) % 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [_texts, _table, _channels, _constant])
 def test_every_kind_of_data_is_drawn(tmp_path: Path, make: object) -> None:
     assert callable(make)

@@ -59,6 +59,7 @@ def test_faulty_files_beside_a_run_change_nothing(tmp_path_factory: pytest.TempP
     assert shown(seen) == alone(tmp_path_factory.getbasetemp() / "alone")
 
 
+@pytest.mark.slow
 def test_all_faulty_files_at_once_change_nothing(tmp_path: Path) -> None:
     folder = run_folder(tmp_path / "r")
     for file in FIXTURES:

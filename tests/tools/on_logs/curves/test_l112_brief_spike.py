@@ -65,6 +65,7 @@ NOISES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("records", [60, 600, 20_000])
 def test_healthy_noise_is_never_more_than_a_remark(noise: str, records: int) -> None:

@@ -122,6 +122,7 @@ def test_a_file_that_is_made_up_by_the_system_is_bounded(monkeypatch: pytest.Mon
         assert len(stream.read()) <= 200_000
 
 
+@pytest.mark.slow
 def test_a_pattern_in_a_circle_of_links_ends_and_reads_each_file_once(tmp_path: Path) -> None:
     (tmp_path / "log.txt").write_text(LOG)
     for name in ("one", "two"):
@@ -185,6 +186,7 @@ def test_columns_of_a_json_document_become_records_one_at_a_time() -> None:
     assert peak < 2**20  # 100,000 dicts would take 23 MiB
 
 
+@pytest.mark.slow
 def test_too_many_names_are_left_out_and_said() -> None:
     lines = io.StringIO()
     for i in range(5500):

@@ -36,6 +36,7 @@ def test_every_wording_is_told(kind: str | None, text: str) -> None:
     assert kind_of(text) == kind
 
 
+@pytest.mark.slow
 def test_prose_of_which_no_line_comes_again_is_read_quickly(within: Any) -> None:
     words = ["river", "stone", "under", "green", "light", "paper", "winter", "garden", "silver", "bread", "cloud"]
     lines = "".join(" ".join(words[(i // 11 ** k) % 11] for k in range(5)) + f" {words[i % 11]} of the\n"

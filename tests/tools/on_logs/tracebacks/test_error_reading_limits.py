@@ -91,6 +91,7 @@ def test_ten_thousand_different_errors_are_bounded() -> None:
     assert len(errors) <= 500
 
 
+@pytest.mark.slow
 def test_a_traceback_with_a_million_frames_is_bounded() -> None:
     lines = ["Traceback (most recent call last):", *['  File "a.py", line 3, in f', "    f()"] * 100_000,
              "RecursionError: too deep"]

@@ -152,6 +152,7 @@ HEALTHY = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAULTY)
 def test_counts_that_do_not_agree_are_named(name, watching):
     program, rule, kind = FAULTY[name]

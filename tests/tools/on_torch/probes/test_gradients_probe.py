@@ -230,6 +230,7 @@ def test_a_rate_that_is_zero_while_the_training_goes_on(since, onset, statement,
     assert found.severity.value == "high"
 
 
+@pytest.mark.slow
 def test_a_rate_that_is_zero_long_after_the_settling(watching):
     with watching(GradientProbe) as seen:
         scheduled(lambda step: 1e-3 if step < 1300 else 0.0, 1700)

@@ -23,6 +23,7 @@ def probes():
     return [known[name] for name in MINE if name in known]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("training", healthy_trainings.ALL, ids=lambda t: t.__name__)
 def test_a_healthy_training_is_left_alone(training, watching):
     with watching(*probes()) as seen:

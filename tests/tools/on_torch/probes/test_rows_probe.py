@@ -158,6 +158,7 @@ def test_another_domain_is_a_remark(watching):
     assert w.one("T712").measured["kind"] == "differs"
 
 
+@pytest.mark.slow
 def test_augmentation_in_training_alone_is_left_alone(watching):
     x, y, held, labels = split()
     with watching(RowProbe) as w:
@@ -220,6 +221,7 @@ def test_what_the_dataset_keeps_of_each_row_is_named(watching):
     assert next(f for f in w.findings if f.rule == "T713").measured["part"] == "sites = b"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mixed", "kinds"), [(True, ["labels-unrelated"]), (False, [])])
 def test_a_corpus_whose_tokens_are_in_no_order(mixed, kinds, watching):
     def text(n):
