@@ -15,7 +15,7 @@ from traindx_tools.symptom.clauses import Clause
 from traindx_tools.symptom.kinds import kinds_of
 from traindx_tools.symptom.meaning import Read, meant
 from traindx_tools.symptom.mentions import Mention, Names, mentions
-from traindx_tools.symptom.owners import fits, owned, pronoun, the_loss
+from traindx_tools.symptom.owners import by_its_value, fits, owned, pronoun, the_loss
 from traindx_tools.symptom.places import against_in, place_in
 from traindx_tools.symptom.predicates import NORMAL, NOTHING, Predicate
 from traindx_tools.symptom.stated import Place, StatedSymptom, Subject
@@ -288,7 +288,7 @@ def _read_one(
     predicate, owners = owned(hit, found, floor, words, carried)
     owners = owners or [f.subject for f in found if predicate.alone and f.start < hit.end and hit.start < f.end]
     owners = owners or pronoun(predicate, words, hit.start)
-    owners = owners or the_loss(predicate, words, hit, found)
+    owners = owners or by_its_value(predicate, words, hit, found) or the_loss(predicate, words, hit, found)
     ends = min([h.start for h in hits if h.start >= hit.end and h is not hit] or [len(words)])
     value, relation = value_after(words, hit.end, min(max(ends, hit.end + 1), hit.end + 9))
     direction = _direction(predicate, _denial(words, hit, floor))

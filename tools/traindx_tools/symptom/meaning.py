@@ -78,7 +78,12 @@ def meant(read: Read, against: str, place: str) -> str:
         if against == "chance":
             return "poor"
         return "stays" if read.direction == "stays" and read.relation in ("above", "below") else NOTHING
+    if read.direction == "is" and family in ("score", "reward") and read.phrase.split()[0] in _DOWNWARDS:
+        return "falls"  # "it drops to 0.80", however good 0.80 would be
     return _of_value(read, family) if read.direction == "is" else read.direction
+
+
+_DOWNWARDS = frozenset({"drop", "fall", "sink", "decrease", "decline", "collapse", "plunge"})
 
 
 def _good_move(read: Read, family: str) -> str:

@@ -121,6 +121,32 @@ def pronoun(predicate: Predicate, words: Sequence[Token], end: int) -> list[Subj
     return [Subject("run", "run", said[0])] if said and "run" in predicate.only else []
 
 
+def by_its_value(predicate: Predicate, words: Sequence[Token], hit: Hit[Predicate],
+                 found: Sequence[Mention]) -> list[Subject]:
+    """What "our small BERT stays at loss 1.4", "the probe is at 22 %" and "... at chance" are said of.
+
+    The owner is a thing that no table knows; what stands at its value tells which quantity is meant. A percentage and
+    a level of chance are those of a score, unless another quantity stands beside them ("22 % of the memory").
+    """
+    if "score" not in predicate.only or any(
+            f.end <= hit.start and not f.governed and f.subject.family not in ("run", "setting") for f in found):
+        return []
+    if "chance" in hit.phrase.split():
+        return [Subject("accuracy", "score", hit.phrase)]
+    after = words[hit.end : hit.end + 7]
+    at = next((i for i, w in enumerate(after) if w.kind == "number" or w.base in ("chance", "random")), None)
+    if at is None or any(w.kind == "mark" for w in after[:at]):
+        return []
+    place = hit.end + at
+    named = [f for f in found if hit.end <= f.start and f.end <= place and fits(predicate, f.subject)]
+    if named:
+        return [named[-1].subject]
+    level = after[at].kind == "word" or words[place].text.rstrip().endswith("%")
+    of = place + 1 < len(words) and words[place + 1].base == "of"
+    beside = of and any(place < f.start <= place + 4 for f in found)
+    return [Subject("accuracy", "score", words[place].text)] if level and not beside else []
+
+
 _THERE = (
     SKIPPED | SMALL | {"there", "be", "i", "we", "see", "get", "have", "notice", "observe", "sudden", "big", "huge"}
 )

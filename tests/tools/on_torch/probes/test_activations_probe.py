@@ -61,6 +61,40 @@ def test_black_borders_are_no_dead_units(watching):
     assert w.loud == []
 
 
+class Coupled(nn.Module):
+    """Layers that see half of the coordinates each, as in a flow: a mask makes the zeros."""
+
+    def __init__(self, masks):
+        super().__init__()
+        self.masks = masks
+        self.nets = nn.ModuleList(nn.Sequential(nn.Linear(16, 32), nn.SiLU(), nn.Linear(32, 16)) for _ in masks)
+        self.head = nn.Linear(16, 4)
+
+    def forward(self, x):
+        for mask, net in zip(self.masks, self.nets, strict=True):
+            x = x + net(x * mask) * (1 - mask)
+        return self.head(x)
+
+
+def test_zeros_that_a_mask_made_are_a_remark(watching):
+    mask = (torch.arange(16) % 2).float()
+    with watching(ActivationProbe) as w:
+        train(Coupled([mask, 1 - mask, mask, 1 - mask]))
+    assert w.loud == []
+
+
+def test_a_clamp_is_a_rectifier(watching):
+    class Clamped(Functional):
+        def forward(self, x):
+            return self.c(F.relu(self.b(self.a(x).clamp_min(0))))
+
+    model = Clamped()
+    nn.init.constant_(model.a.bias, -10.0)
+    with watching(ActivationProbe) as w:
+        train(model)
+    assert w.one("T501").severity.value == "high"
+
+
 def test_rare_units_are_alive(watching):
     """Each unit is on for one sample in sixty."""
     model = mlp()

@@ -45,6 +45,10 @@ def numbers_of(rows: torch.Tensor, function: str) -> torch.Tensor:
                         rows.amax()])
 
 
+_RECTIFIERS = {"Threshold": "relu", "Hardtanh": "relu", "ClampMin": "relu", "Hardswish": "relu"}
+"""What gives exactly 0 for a range of inputs, as ReLU does."""
+
+
 def function_of(x: torch.Tensor) -> str:
     """What made a tensor, from its graph: "relu", "tanh", "sigmoid", "softmax", "" for anything else. Looks through
     dropout and changes of shape."""
@@ -53,9 +57,9 @@ def function_of(x: torch.Tensor) -> str:
         if node is None:
             return ""
         name = node.name()
-        for kind in ("Relu", "Threshold", "Hardtanh", "Tanh", "Sigmoid", "Softmax"):
+        for kind in ("Relu", "Threshold", "Hardtanh", "ClampMin", "Hardswish", "Tanh", "Sigmoid", "Softmax"):
             if name.startswith((f"{kind}Backward", f"Native{kind}Backward")):
-                return {"Threshold": "relu", "Hardtanh": "relu"}.get(kind, kind.lower())
+                return _RECTIFIERS.get(kind, kind.lower())
         if not name.startswith(("View", "Reshape", "UnsafeView", "Transpose", "Permute", "NativeDropout", "MulBackward",
                                 "Clone", "ToCopy", "MaxPool", "Dropout", "Expand", "Alias")):
             return ""

@@ -3,6 +3,7 @@
 Each layer's input is looked at in sampled steps: a unit that is exactly 0 in every row of every one of them is dead.
 A ReLU whose input is negative for all data (a bias far below zero, a step that was too large, an initialisation that is
 off) has a gradient of 0 as well and never comes back. Raw inputs are not judged: a border of black pixels is no unit.
+Zeros that no rectifier made (a mask of a coupling layer, one-hot rows, a part that is routed elsewhere) are a remark.
 """
 
 from __future__ import annotations
@@ -37,17 +38,20 @@ RULE = Rule(
 def check(seen: Courses) -> Iterator[Finding]:
     """One finding for all such layers; the worst is named first."""
     able = [c for c in seen.layers if c.kind == "layer" and c.units >= 4 and c.rows >= ROWS and len(c.steps) >= STEPS]
-    dead = sorted((c for c in able if c.dead >= SHARE * c.units), key=lambda c: -c.dead / c.units)
+    dead = sorted((c for c in able if c.dead >= SHARE * c.units),
+                  key=lambda c: (c.function != "relu", -c.dead / c.units))
     if not dead:
         return
     worst = dead[0]
     share = worst.dead / worst.units
     place = worst.after or worst.path
+    rectified = any(c.function == "relu" for c in dead)
     yield RULE.finding(
         f"{worst.dead} of the {worst.units} units between {worst.after or 'the input'} and {worst.path} are 0 in all "
         f"{worst.rows} sampled rows of {len(worst.steps)} steps ({share:.0%}"
         f"{', after a ReLU' if worst.function == 'relu' else ''})"
         + (f"; so are most units in front of {listed([c.path for c in dead[1:]])}" if len(dead) > 1 else ""),
-        worst.at(), SOURCE, bearing=Bearing.CAUSE, severity=Severity.HIGH if share >= MOST else Severity.MEDIUM,
+        worst.at(), SOURCE, bearing=Bearing.CAUSE,
+        severity=Severity.INFO if not rectified else Severity.HIGH if share >= MOST else Severity.MEDIUM,
         measured={"share": round(share, 4), "dead": worst.dead, "units": worst.units, "module": place,
                   "layers": len(dead), "function": worst.function or "unknown"})
