@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx_tools.finding import Bearing, Finding, Patch, Severity
+from traindx_tools.on_code.held import modules_of, parts_held
 from traindx_tools.on_code.layers import MODE_DEPENDENT
 from traindx_tools.on_code.library import submodules
 from traindx_tools.on_code.project import Project, TrainingLoop, location
@@ -25,7 +26,7 @@ RULE = Rule(
     severity=Severity.HIGH,
     sees="eval() of the model that is trained before the loop, and no train() of it afterwards.",
     matters="No regularisation by dropout, and BatchNorm statistics that never adapt.",
-    alike=("BatchNorm kept frozen on purpose while fine-tuning",),
+    alike=("BatchNorm kept frozen on purpose while fine-tuning", "a frozen encoder in front of the head that is trained"),
     confirm=("print(model.training) inside the training loop",),
 )
 
@@ -36,6 +37,7 @@ def check(project: Project) -> Iterator[Finding]:
         if loop.of("train") or not any(stepped(p.event) is not None for p in loop.of("step")):
             continue
         trained = {m for p in loop.backwards if isinstance(v := sent_backward(p.event), Tensor) for m in v.models}
+        held = _held(loop)
         mode: dict[int, Event] = {}
         for place in loop.modes_before:
             event, model = place.event, unwrap(place.event.receiver) if place.event.receiver is not None else None
@@ -46,14 +48,25 @@ def check(project: Project) -> Iterator[Finding]:
                 else:
                     mode = {k: e for k, e in mode.items() if not same(e.receiver, model)}
         for key, event in mode.items():
-            layer = _dependent(event) if key in trained else None
+            layer = _dependent(event, held) if key in trained else None
             if layer is not None:
                 yield _finding(loop, event, layer)
 
 
-def _dependent(event: Event) -> Thing | None:
+def _held(loop: TrainingLoop) -> frozenset[int] | None:
+    """The modules whose parameters this loop's optimizers hold, by identity; None where one of them does not show it."""
+    optimizers = [o for p in loop.of("step") if isinstance(o := stepped(p.event), (Thing, Instance))]
+    known = all(modules_of(o) is not None for o in optimizers)
+    return frozenset(i for o in optimizers for i in parts_held(o)) if optimizers and known else None
+
+
+def _dependent(event: Event, held: frozenset[int] | None) -> Thing | None:
+    """A layer of the model that acts by mode; None for a model of which no optimizer holds anything: it is not trained."""
     model = unwrap(event.receiver) if event.receiver is not None else None
-    for part in submodules(model) if isinstance(model, (Thing, Instance)) else []:
+    parts = submodules(model) if isinstance(model, (Thing, Instance)) else []
+    if held is not None and not held.intersection(id(p) for p in (model, *parts)):
+        return None
+    for part in parts:
         if isinstance(part, Thing) and part.short.startswith(MODE_DEPENDENT) and "InstanceNorm" not in part.short:
             return part
     return None
