@@ -262,6 +262,32 @@ def test_rates_that_a_schedule_or_scaling_explains(rates: list[float], config: d
     assert found(configured(rates, **config), "l311_lr_not_as_configured") == []
 
 
+def decay(start: float, kind: str, n: int = 20) -> list[float]:
+    """Rates at steps 1 to n of a run of n steps."""
+    p = np.arange(1, n + 1) / n
+    return list(start * {"linear": 1 - p, "cosine": (1 + np.cos(math.pi * p)) / 2, "exponential": 0.01**p,
+                         "inverse": (1 + 1000 * p) ** -0.5, "square": (1 - p) ** 2}[kind])
+
+
+@pytest.mark.parametrize("kind", ["linear", "cosine"])
+def test_an_even_decay_that_began_elsewhere(kind: str) -> None:
+    f = only(configured(decay(5e-5, kind), **{"learning-rate": 2e-3}), "l311_lr_not_as_configured")
+    assert f.measured["configured"] == 2e-3
+    assert "at its start" in f.statement
+    assert found(configured(decay(2e-3, kind), lr=2e-3), "l311_lr_not_as_configured") == []
+
+
+@pytest.mark.parametrize("kind", ["exponential", "inverse", "square"])
+def test_where_an_uneven_decay_began_is_not_known(kind: str) -> None:
+    assert found(configured(decay(5e-5, kind), lr=2e-3), "l311_lr_not_as_configured") == []
+
+
+def test_a_decay_that_was_recorded_from_its_middle_on() -> None:
+    late = decay(2e-3, "linear", 40)[25:]
+    recorded = run(series("learning_rate", late, step=range(26, 41)), series("loss", falling(15)), config={"lr": 2e-2})
+    assert found(recorded, "l311_lr_not_as_configured") == []
+
+
 # L603
 
 

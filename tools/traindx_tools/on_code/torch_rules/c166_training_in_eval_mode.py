@@ -26,7 +26,7 @@ RULE = Rule(
     severity=Severity.HIGH,
     sees="eval() of the model that is trained before the loop, and no train() of it afterwards.",
     matters="No regularisation by dropout, and BatchNorm statistics that never adapt.",
-    alike=("BatchNorm kept frozen on purpose while fine-tuning", "a frozen encoder in front of the head that is trained"),
+    alike=("BatchNorm kept frozen on purpose while fine-tuning", "a frozen encoder before a trained head"),
     confirm=("print(model.training) inside the training loop",),
 )
 
@@ -54,14 +54,14 @@ def check(project: Project) -> Iterator[Finding]:
 
 
 def _held(loop: TrainingLoop) -> frozenset[int] | None:
-    """The modules whose parameters this loop's optimizers hold, by identity; None where one of them does not show it."""
+    """The modules whose parameters this loop's optimizers hold, by identity; None where one does not show it."""
     optimizers = [o for p in loop.of("step") if isinstance(o := stepped(p.event), (Thing, Instance))]
     known = all(modules_of(o) is not None for o in optimizers)
     return frozenset(i for o in optimizers for i in parts_held(o)) if optimizers and known else None
 
 
 def _dependent(event: Event, held: frozenset[int] | None) -> Thing | None:
-    """A layer of the model that acts by mode; None for a model of which no optimizer holds anything: it is not trained."""
+    """A layer of the model that acts by mode; None for a model of which no optimizer holds anything."""
     model = unwrap(event.receiver) if event.receiver is not None else None
     parts = submodules(model) if isinstance(model, (Thing, Instance)) else []
     if held is not None and not held.intersection(id(p) for p in (model, *parts)):

@@ -27,7 +27,8 @@ _LONGEST = 60_000
 
 _NAMES = r"(?:config\w*|cfg|args|arguments|hparams|hyper[- _]?param\w*|settings|options)"
 _CALL = re.compile(r"\b\w{0,60}(?:Namespace|Config|Configuration|Args|Arguments|Params|Hyperparameters|Settings)\(")
-_DICT = re.compile(r"\b" + _NAMES + r"\b\W{0,4}(\{.*)", re.IGNORECASE)
+_DICT = re.compile(r"\b" + _NAMES + r"\b(?:\W{0,4}| (?:from|of|in|read from|loaded from) \S{1,200}:? )(\{.*)",
+                   re.IGNORECASE)
 _HEADING = re.compile(r"[^\w{]{0,60}(?:.{0,60}\W)?" + _NAMES + r"\W{0,60}$", re.IGNORECASE)
 _MEGATRON = re.compile(r"\s*(\w{2,80}) \.{2,} (\S.{0,500}?)\s*$")
 _SETTING = re.compile(r"(\s*)(?:- )?([A-Za-z_][\w./-]{0,80}(?: [\w-]{1,40}){0,2})\s*[:=](?:\s+(.*))?$")
@@ -53,6 +54,11 @@ def read_config_lines(lines: Iterable[tuple[int, str]]) -> dict[str, Any]:
             if len(found) < MOST_KEYS:
                 found.setdefault(key, value)
     return found
+
+
+def is_dump(text: str) -> bool:
+    """Whether a line prints a whole configuration in brackets: `Namespace(...)`, `settings from run.yaml {...}`."""
+    return _CALL.search(text) is not None or _DICT.search(text) is not None
 
 
 def _head(lines: Iterable[tuple[int, str]]) -> list[str]:

@@ -442,7 +442,7 @@ def _read_metric(draft: _Draft, phrase: list[str], token: int, total: int | None
         draft.leftover += len(spelled)
         return
     over = total if name.canonical.startswith("accuracy") else None
-    spoken_of = draft.spoken_of if name.canonical in _EVALUATED else None
+    spoken_of = draft.spoken_of if name.canonical in EVALUATED else None
     key = Key(written, name.group or spoken_of or draft.group or "", metric=metric)
     draft.spoken_of = group or spoken_of
     draft.items.append((Field(token, key, factor, over), name, conn != ""))
@@ -536,7 +536,7 @@ def _are_meters(fields: tuple[Field, ...]) -> bool:
     In training the value of the step counts: a mean since the start of the epoch hides what happens at a step.
     """
     return any(f.average is not None for f in fields) and all(f.key.group != TRAIN for f in fields
-                                                              if f.key.name.canonical in _EVALUATED)
+                                                              if f.key.name.canonical in EVALUATED)
 
 
 def _accepted(draft: _Draft, placed: bool) -> tuple[Field, ...]:
@@ -557,7 +557,7 @@ def _is_setting(item: Field) -> bool:
     return item.key.metric is None and "_".join(words(item.key.original)) in IGNORED
 
 
-_EVALUATED = frozenset({"loss", "accuracy", "accuracy_top5", "perplexity", "f1", "auc", "r2", "mse", "mae", "rmse",
+EVALUATED = frozenset({"loss", "accuracy", "accuracy_top5", "perplexity", "f1", "auc", "r2", "mse", "mae", "rmse",
                         "nll", "bleu", "wer", "iou", "map", "dice", "psnr", "ssim", "error_rate", "precision",
                         "recall"})
 
@@ -573,11 +573,11 @@ def _grouped(kept: list[tuple[Field, Name]]) -> list[Field]:
     for item, name in kept:
         group = item.key.group
         if not group:
-            only_validation = seen == {VALIDATION} and name.canonical in _EVALUATED
+            only_validation = seen == {VALIDATION} and name.canonical in EVALUATED
             group = VALIDATION if only_validation else TRAIN
         if name.canonical.split("/")[0] in _OF_TRAINING:
             group = TRAIN
-        seen.add(group if item.key.group or name.canonical in _EVALUATED else "")
+        seen.add(group if item.key.group or name.canonical in EVALUATED else "")
         seen.discard("")
         fields.append(replace(item, key=replace(item.key, group=group)))
     return fields

@@ -16,10 +16,11 @@ import numpy as np
 
 from traindx_tools.artifact import Artifact
 from traindx_tools.on_logs.artifacts import Source, encoding_of, is_binary
+from traindx_tools.on_logs.configs.printed import is_dump
 from traindx_tools.on_logs.readers import dialects, notes
 from traindx_tools.on_logs.readers.bars import Bars, Record
 from traindx_tools.on_logs.readers.counters import Counters, Settled, settle
-from traindx_tools.on_logs.readers.line_parser import NOTHING, Plan, plan_line, split
+from traindx_tools.on_logs.readers.line_parser import EVALUATED, NOTHING, Plan, plan_line, split
 from traindx_tools.on_logs.readers.lines import LineStats, read_lines
 from traindx_tools.on_logs.readers.names import TEST, TRAIN, VALIDATION, identify
 from traindx_tools.on_logs.readers.numbers import has_decimal_commas, value, with_points
@@ -185,6 +186,8 @@ class TextReading:
     def _work_out(self, parts: list[str], body: str, prefix: Prefix) -> tuple[Plan, str | None]:
         plan = plan_line(parts, dialects.group_of(prefix.logger, body))
         kind = None if plan.bar or "%|" in body else notes.kind_of(body)
+        if plan.fields and is_dump(body) and not any(f.key.name.canonical in EVALUATED for f in plan.fields):
+            return NOTHING, notes.kind_of(body)  # settings: read with the configuration
         placed = plan.fields and (plan.step or plan.epoch)
         if placed and kind == "world_size":
             self.world_size = self.world_size or notes.world_size(body)
