@@ -97,6 +97,33 @@ def sampler_with_a_fixed_key() -> None:
         sample(jnp.ones(4) * i, jax.random.key(3))
 
 
+def counted(held: int, steps: int = 20, donate: bool = False) -> None:
+    """The key of a step is folded from a counter that moves on after `held` calls."""
+    base = jax.random.key(0)
+
+    def step(p: Any, count: Any) -> Any:
+        key = jax.random.fold_in(base, count)
+        noise = jax.random.normal(key, p.shape)  # <- counted
+        value, g = jax.value_and_grad(lambda p: ((p + noise) ** 2).sum())(p)
+        return p - 0.01 * g, count + 0, value
+
+    jitted = jax.jit(step, donate_argnums=(0, 1) if donate else ())
+    p, count = jnp.ones(4), jnp.zeros((), jnp.int32)
+    for i in range(steps):
+        p, count, _ = jitted(p, count + 1 if i % held == 0 and i else count)
+
+
+@pytest.mark.parametrize("donate", [False, True])
+def test_a_counter_that_never_moves_gives_the_same_key(donate: bool, tmp_path: Path) -> None:
+    found = [f for f in seen(lambda: counted(10**6, donate=donate), tmp_path) if f.severity.rank >= 2]
+    assert [(f.rule, f.where.line, f.measured["argument"]) for f in found] == [("J203", line("counted"), "count")]
+
+
+@pytest.mark.parametrize("held", [1, 4, 8])
+def test_a_counter_that_moves_on_is_silent(held: int, tmp_path: Path) -> None:
+    assert [f for f in seen(lambda: counted(held), tmp_path) if f.severity.rank >= 1] == []
+
+
 def test_one_key_for_all_steps_is_named(tmp_path: Path) -> None:
     found = [f for f in seen(same_key_each_step, tmp_path) if f.severity.rank >= 2]
     assert [(f.rule, f.where.line) for f in found] == [("J203", line("same_key_each_step"))]

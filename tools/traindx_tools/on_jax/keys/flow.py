@@ -50,7 +50,15 @@ class Flow:
 
     def constant_draws(self) -> list[Use]:
         """The draws from keys that depend on no argument: they give the same numbers at each call."""
-        return [u for u in self.uses if u.use == DRAW and not self.names.facts[u.key].of_arguments]
+        return [u for u in self.uses if u.use == DRAW and not self.names.facts[u.key].arguments]
+
+    def derived_draws(self) -> dict[frozenset[str], Use]:
+        """The first draw from a key that depends on exactly these arguments, for each such set of them."""
+        found: dict[frozenset[str], Use] = {}
+        for use in self.uses:
+            if use.use == DRAW and self.names.facts[use.key].arguments:
+                found.setdefault(self.names.facts[use.key].arguments, use)
+        return found
 
 
 @dataclass(frozen=True)
@@ -92,7 +100,7 @@ def may_be_raw(aval: Any) -> bool:
 
 
 def _argument(names: Names, aval: Any, name: str) -> Value:
-    return fresh(names, aval, ("argument", name), Facts(of_arguments=True))
+    return fresh(names, aval, ("argument", name), Facts(arguments=frozenset({name})))
 
 
 def fresh(names: Names, aval: Any, what: tuple[Any, ...], facts: Facts | None, parts: Sequence[int] = ()) -> Value:

@@ -40,7 +40,7 @@ def scan(flow: Flow, eqn: Any, given: list[Value], around: Around) -> list[Value
     carry, ys = _loop(flow, eqn, params["jaxpr"], given[:consts], given[consts:consts + carries], xs, inside)
     outputs = [*carry]
     for i, y in enumerate(ys):
-        facts = Facts(flow.names.facts[y.name].loops - {loop}, flow.names.facts[y.name].of_arguments)
+        facts = Facts(flow.names.facts[y.name].loops - {loop}, flow.names.facts[y.name].arguments)
         whole = flow.names.of("stacked", i, parts=(loop, y.name), facts=facts)
         outputs.append(fresh(flow.names, eqn.outvars[carries + i].aval, ("stacked",), facts, (whole,)))
     return outputs
@@ -56,7 +56,7 @@ def while_loop(flow: Flow, eqn: Any, given: list[Value], around: Around) -> list
 
 def _row(names: Names, loop: int, index: int, value: Value, aval: Any) -> Value:
     """One iteration's part of what a scan goes over: equal rows are the same in each iteration."""
-    facts = Facts(names.facts[value.name].loops | {loop}, names.facts[value.name].of_arguments)
+    facts = Facts(names.facts[value.name].loops | {loop}, names.facts[value.name].arguments)
     whole = names.of("row", index, parts=(loop, value.name), facts=facts)
     if value.ids is None or not len(value.ids):
         return Value(whole)
@@ -66,7 +66,7 @@ def _row(names: Names, loop: int, index: int, value: Value, aval: Any) -> Value:
     if not is_key(aval):
         flat = flat[:, ::2] // 2
     keys = [names.of("key of a row", index, i, parts=(loop,),
-                     facts=Facts(facts.loops, facts.of_arguments, tuple(flat[:MOST_ROWS, i].tolist())))
+                     facts=Facts(facts.loops, facts.arguments, tuple(flat[:MOST_ROWS, i].tolist())))
             for i in range(flat.shape[1])]
     ids = np.array(keys, np.int64)
     return Value(whole, ids.reshape(value.ids.shape[1:]) if is_key(aval) else as_raw(ids).reshape(value.ids.shape[1:]))
@@ -101,12 +101,12 @@ def _same(one: Value, other: Value) -> bool:
 
 def _carried(names: Names, loop: int, index: int, start: Value, aval: Any) -> Value:
     """What a loop carries: another value in each iteration, at first the start value."""
-    facts = Facts(names.facts[loop].loops | {loop}, names.facts[loop].of_arguments)
+    facts = Facts(names.facts[loop].loops | {loop}, names.facts[loop].arguments)
     whole = names.of("carried", index, parts=(loop,), facts=facts)
     if start.ids is None:
         return Value(whole)
     flat = start.ids.reshape(-1) if is_key(aval) else start.ids.reshape(-1)[::2] // 2
-    told = [Facts(facts.loops, facts.of_arguments, (int(k),)) for k in flat]
+    told = [Facts(facts.loops, facts.arguments, (int(k),)) for k in flat]
     ids = np.array([names.of("key carried", index, i, parts=(loop,), facts=f) for i, f in enumerate(told)], np.int64)
     return Value(whole, ids.reshape(start.ids.shape) if is_key(aval) else as_raw(ids).reshape(start.ids.shape))
 

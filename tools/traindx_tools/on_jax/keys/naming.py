@@ -17,8 +17,8 @@ class Facts:
     """What is known of a name. `loops`: loops in which it differs from iteration to iteration."""
 
     loops: frozenset[int] = frozenset()
-    of_arguments: bool = False
-    """Whether it depends on an argument of the function; otherwise it is the same at each call."""
+    arguments: frozenset[str] = frozenset()
+    """The arguments of the function that it depends on, by name; without one it is the same at each call."""
     stands_for: tuple[int, ...] = ()
     """Names outside a loop whose keys it takes in turn."""
 
@@ -63,7 +63,7 @@ class Names:
 
     def _joined(self, parts: tuple[int, ...]) -> Facts:
         loops = frozenset[int]().union(*(self.facts[p].loops for p in parts))
-        return Facts(loops, any(self.facts[p].of_arguments for p in parts))
+        return Facts(loops, frozenset[str]().union(*(self.facts[p].arguments for p in parts)))
 
 
 def as_raw(ids: Ids) -> Ids:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,6 +36,8 @@ MOST_EAGER = 2_000
 MOST_KEYS = 64
 SAME = 4
 """Calls in a row with one key after which it counts."""
+SAME_MADE = 12
+"""The same for a key that is made of a key and a counter: accumulated micro-batches may share a counter."""
 
 
 @dataclass
@@ -48,6 +50,9 @@ class _Function:
     last: dict[int, bytes] = field(default_factory=dict)
     same: dict[int, int] = field(default_factory=dict)
     told: bool = False
+    made_of: dict[tuple[int, ...], tuple[str, Use]] = field(default_factory=dict)
+    """Small whole-number argument leaves, keys among them, from which alone a draw's key is made: names, first use."""
+    unchanged: dict[tuple[int, ...], tuple[bytes, int]] = field(default_factory=dict)
 
 
 class Keys(JaxProbe):
@@ -55,6 +60,7 @@ class Keys(JaxProbe):
 
     name = "keys"
     always_on = True
+    looks_before = True
 
     def __init__(self, scene: Any) -> None:
         super().__init__(scene)
@@ -83,6 +89,14 @@ class Keys(JaxProbe):
             if used is not None and 0 < len(flat) <= MOST_KEYS:
                 known.inputs[i] = (name, used)
 
+        known.made_of = dict(_made_of(flow.derived_draws(), traced.inputs, jaxpr.jaxpr.invars, known.inputs))
+
+    def before_call(self, call: Call) -> None:
+        """Reads what keys are made of while it is there: a donated state is gone afterwards."""
+        known = self._functions.get(call.watched.number)
+        if known is not None and known.made_of and not known.told and call.step <= READS:
+            self._made(known, call, _dynamic(call))
+
     def after_call(self, call: Call) -> None:
         """Remembers the keys of the call and reads those of the one before."""
         while self._waiting:
@@ -98,6 +112,20 @@ class Keys(JaxProbe):
         for i in known.inputs:
             if i < len(leaves) and hasattr(leaves[i], "is_deleted"):
                 self._waiting.append((known, call.watched, i, leaves[i]))
+
+    def _made(self, known: _Function, call: Call, leaves: list[Any]) -> None:
+        """Whether all that a draw's key is made of has been the same in each call so far."""
+        for places, (names, use) in list(known.made_of.items()):
+            data = _joined_bytes([leaves[i] for i in places if i < len(leaves)])
+            before, count = known.unchanged.get(places, (data, 0))
+            if data is None or data != before:
+                del known.made_of[places]
+                continue
+            known.unchanged[places] = data, count + 1
+            if count + 1 >= SAME_MADE:
+                known.told = True
+                self._same(call.watched, SameKey(call.watched.name, names, count + 1, _trains(call.watched), use.place))
+                return
 
     def key_used(self, use: str, key: Any, place: tuple[str, int] | None) -> None:
         """An eager use of a key."""
@@ -167,6 +195,36 @@ class Keys(JaxProbe):
         while self._waiting:
             self._read(*self._waiting.popleft())
         return ()
+
+
+def _made_of(draws: Mapping[frozenset[str], Use], names: Sequence[str], variables: Sequence[Any],
+             direct: Container[int]) -> Iterator[tuple[tuple[int, ...], tuple[str, Use]]]:
+    """The draws whose key is made of whole numbers alone, by the places of these among the arguments."""
+    places = {name: i for i, name in enumerate(names)}
+    for told, use in draws.items():
+        chosen = tuple(sorted(places[n] for n in told if n in places))
+        small = all(_is_small_integer(variables[i].aval) for i in chosen)
+        if len(chosen) == len(told) and small and not (len(chosen) == 1 and chosen[0] in direct):
+            yield chosen, (" and ".join(names[i] for i in chosen), use)
+
+
+def _is_small_integer(aval: Any) -> bool:
+    shape = tuple(getattr(aval, "shape", ()))
+    whole = is_key(aval) or str(getattr(aval, "dtype", "")).startswith(("int", "uint"))
+    return whole and int(np.prod(shape, dtype=np.int64)) <= MOST_KEYS
+
+
+def _joined_bytes(leaves: Sequence[Any]) -> bytes | None:
+    """What these arguments hold; None where one cannot be read."""
+    import jax
+
+    told: list[bytes] = []
+    for leaf in leaves:
+        if internals.is_tracer(leaf) or getattr(leaf, "is_deleted", lambda: False)() or not getattr(
+                leaf, "is_fully_addressable", True):
+            return None
+        told.append(np.asarray(jax.random.key_data(leaf) if is_key(leaf) else leaf).tobytes())
+    return b"|".join(told) if told else None
 
 
 def _trains(watched: Watched) -> bool:
