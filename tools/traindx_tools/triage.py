@@ -223,6 +223,11 @@ def _before(one: Hypothesis) -> tuple[float, int, int, float, tuple[int, ...], i
             -sum(w.conditions for w in one.speaks_for), -one.score, one.mode.id)
 
 
+def _answers(found: Hypothesis, stated: Sequence[StatedSymptom]) -> bool:
+    """Whether it is likely enough to stand before what explains nothing of what the person describes."""
+    return found.confidence >= WEAK and cap_for(found.mode.symptoms, stated) == 1.0
+
+
 def _causes_first(ordered: Sequence[Hypothesis]) -> list[Hypothesis]:
     """The hypotheses with each effect behind a cause of it that has evidence of its own: people ask why, not what."""
     out: list[Hypothesis] = []
@@ -249,7 +254,7 @@ def rank(findings: Sequence[Finding], modes: Mapping[str, FailureMode], symptom:
     candidates = _candidates(findings, modes, symptom, domains)
     found = {c.mode.id: _held_to(_hypothesis(c, candidates, findings, said), said.stated) for c in candidates
              if _supported(c.mode, c.pro, said.kinds)}
-    ordered = _causes_first(sorted(found.values(), key=_before))
+    ordered = _causes_first(sorted(found.values(), key=lambda h: (not _answers(h, said.stated), *_before(h))))
     if not ordered:
         return ()
     shown = ordered[:MOST_SHOWN]

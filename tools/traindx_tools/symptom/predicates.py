@@ -190,7 +190,8 @@ _TABLE: tuple[tuple[Predicate, str], ...] = (
      "exhaust memory, memory error, oom killer, oom killed, lack of memory, run out of vram, run out of ram, "
      "run out of"),
     (Predicate("slow", NORMAL, (), alone=True),
-     "idle, starve, bottleneck, bottlenecked, data bound, input bound, underutilised, underutilized, "
+     "idle, starve, wait for data, waiting for data, go to wait, spend wait, spent waiting, time waiting, bottleneck, "
+     "bottlenecked, data bound, input bound, underutilised, underutilized, "
      "dozen sample per second, dozen of sample per second, few sample per second, hundred of time as long"),
     (Predicate("slow", NORMAL, ("run", "speed", "time", "output", "setting"), alone=False),
      "slow, slower, take second, take minute, take hour, take too long, take forever, take hundred, get slow, "
