@@ -48,7 +48,7 @@ def examine(call: KeptCall) -> Answers:
     """Runs a copy of the model some ten times on a few samples. The program cannot tell afterwards."""
     answers = Answers(call.path)
     try:
-        _small_enough(call.model)
+        small_enough(call.model)
         with unnoticed(call.model) as set_back:
             trial = Trial(call, set_back)
             for question, ask in QUESTIONS.items():
@@ -61,7 +61,8 @@ def examine(call: KeptCall) -> Answers:
     return answers
 
 
-def _small_enough(model: torch.nn.Module) -> None:
+def small_enough(model: torch.nn.Module) -> None:
+    """Raises NotKept for a model that cannot be copied, or not without filling its device."""
     tensors = [*model.parameters(), *model.buffers()]
     size = sum(t.numel() * t.element_size() for t in tensors)
     if size > MOST_BYTES:
