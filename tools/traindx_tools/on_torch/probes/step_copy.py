@@ -1,5 +1,5 @@
 """Notes a training step and asks a copy of it: what its loss depends on, how its terms pull, what half precision does
-(T331, T402, T404, T954)."""
+(T331, T341, T402, T404, T954)."""
 
 from __future__ import annotations
 
@@ -16,19 +16,27 @@ from traindx_tools.on_torch.captured.examine import small_enough
 from traindx_tools.on_torch.captured.half_precision import half_against_single
 from traindx_tools.on_torch.captured.loss_inputs import unused_by_loss
 from traindx_tools.on_torch.captured.sandbox import unnoticed
+from traindx_tools.on_torch.captured.self_average import TapeOfAverages
 from traindx_tools.on_torch.captured.step import StepCopy
 from traindx_tools.on_torch.captured.term_gradients import TermPull, term_gradients
 from traindx_tools.on_torch.loss_terms.expression import LossTrace, Term
 from traindx_tools.on_torch.loss_terms.replaced import replaced_function
 from traindx_tools.on_torch.probe import Scene, TorchProbe
-from traindx_tools.on_torch.rules import t331_argument_unused, t402_term_zero, t404_pull_disparity, t954_half_parts
+from traindx_tools.on_torch.rules import (
+    t331_argument_unused,
+    t341_one_object,
+    t402_term_zero,
+    t404_pull_disparity,
+    t954_half_parts,
+)
 from traindx_tools.on_torch.rules.dependence import Where
-from traindx_tools.on_torch.snapshot.tape import Tape
+from traindx_tools.on_torch.rules.t341_one_object import Shared
 from traindx_tools.on_torch.speed.compilations import compiles, watch_compile
 
 SOURCE = "torch probe: copy of a step"
 KEPT_AT = (2, 8, 30)
-"""Optimizer steps before those that are noted. Terms are asked in each, everything else in the first."""
+"""Optimizer steps before those that are noted: not the ones that the probe of the loss terms traces. Terms are asked in
+each, everything else in the first."""
 
 
 class StepCopyProbe(TorchProbe):
@@ -43,7 +51,7 @@ class StepCopyProbe(TorchProbe):
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
         watch_compile()
-        self._tape = Tape()
+        self._tape = TapeOfAverages()
         self._trace: Any = None
         self._thread = threading.get_ident()
         self._noting = False
@@ -53,6 +61,8 @@ class StepCopyProbe(TorchProbe):
         self._slots: dict[str, int | None] = {}
         self._looks: list[tuple[int, dict[str, TermPull]]] = []
         self._places: dict[str, tuple[str, int]] = {}
+        self._averaged: list[tuple[int, str | None]] = []
+        """Parameters of a noted step that were averaged with themselves, and where."""
         self._first = True
         self.not_asked = ""
         """Why the last step could not be asked."""
@@ -103,10 +113,19 @@ class StepCopyProbe(TorchProbe):
         self._tape.close()
         if not self._noting:
             return
+        self._note_averages()
         self._trace.resting = True
         self._slot = self._tape.slot_of(loss) if loss.numel() == 1 else None
         self._terms = tuple(self._trace.terms(loss))
         self._slots = {t.name: self._tape.slot_of(t.tensor) for t in self._terms}
+
+    def _note_averages(self) -> None:
+        held = {(p.untyped_storage()._cdata, p.storage_offset()) for o in self.scene.optimizers
+                for group in o.param_groups for p in group["params"] if p.layout == torch.strided}
+        count, place = len(held & self._tape.averaged), self._tape.place
+        if count:
+            self._averaged.append((count, f"{place.file}:{place.line}" if place is not None else None))
+        self._tape.reset()
 
     def after_backward(self, loss: torch.Tensor) -> None:
         """Asks, before anything moves."""
@@ -134,6 +153,10 @@ class StepCopyProbe(TorchProbe):
         """Judges the terms over all looks."""
         self._stop()
         rank = self.scene.recorder.rank
+        if self._averaged:
+            count, line = self._averaged[-1]
+            yield from t341_one_object.check([Shared("averaged-with-itself", "the trained model", "", count,
+                                                     len(self._averaged), line, self.scene.step, rank)])
         yield from t402_term_zero.check_pulls(self._looks, self._places, SOURCE, rank)
         yield from t404_pull_disparity.check_pulls(self._looks, self._places, SOURCE, rank)
 

@@ -61,7 +61,7 @@ _TELLS = {
     "view": "{other} and {one} share all of their {parameters} parameters; {other} is evaluated alone",
     "loaded-from-itself": "{one} is given its own {parameters} tensors as a state to load, {times} times: nothing is "
                           "copied",
-    "averaged-with-itself": "parameters of {one} are averaged with themselves ({times} updates): the average is the "
+    "averaged-with-itself": "parameters of {one} are averaged with themselves (in {times} of the looks): the average is the "
                             "trained model",
 }
 _SEVERITY = {"optimizers": Severity.INFO, "view": Severity.INFO, "averaged-with-itself": Severity.HIGH}
@@ -71,7 +71,7 @@ _BEARING = {"optimizers": Bearing.COMPANION, "view": Bearing.COMPANION, "model":
 def check(these: Sequence[Shared]) -> Iterator[Finding]:
     """One finding a pair."""
     for seen in these:
-        if seen.times < (2 if seen.kind == "loaded-from-itself" else TIMES):
+        if seen.times < (2 if seen.kind.endswith("itself") else TIMES):
             continue
         file, _, number = (seen.line or "").rpartition(":")
         where = Location(file=file or None, line=int(number) if number.isdigit() else None,
