@@ -9,11 +9,13 @@ from typing import Any
 import torch
 
 from traindx_tools.on_torch.captured.call import KeptCall, NotKept
+from traindx_tools.on_torch.captured.modes import modes_differ
 from traindx_tools.on_torch.captured.padding import padding
 from traindx_tools.on_torch.captured.questions import affine, future, samples, unused
 from traindx_tools.on_torch.captured.randomness import random_in_evaluation
 from traindx_tools.on_torch.captured.sandbox import unnoticed
 from traindx_tools.on_torch.captured.trial import Trial
+from traindx_tools.on_torch.captured.twice import twice
 from traindx_tools.on_torch.captured.unsaved import plain_state, unsaved
 
 MOST_BYTES = 2**30
@@ -23,6 +25,7 @@ QUESTIONS: dict[str, Callable[[Trial], Any]] = {
     "later positions": future, "other samples": samples, "arguments": unused, "padding": padding, "affine": affine,
     "dropout in evaluation": random_in_evaluation,
     "state outside of the checkpoint": lambda trial: unsaved(trial, trial.call.initial, plain_state(trial.model)),
+    "the mode": modes_differ, "one batch twice": twice,
 }
 
 
