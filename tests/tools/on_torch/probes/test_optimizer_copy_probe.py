@@ -107,7 +107,8 @@ def test_one_that_holds_another_is_left_alone(watching):
 
 
 @pytest.mark.parametrize("make", [lambda p: Momentum(p, "dict"), lambda p: Momentum(p, "counter"), Noisy,
-                                  lambda p: Around(torch.optim.SGD(p, 0.1))], ids=["dict", "counter", "noise", "around"])
+                                  lambda p: Around(torch.optim.SGD(p, 0.1))],
+                         ids=["dict", "counter", "noise", "around"])
 def test_nothing_is_changed(make, watching):
     alone = train(make)
     with watching(OptimizerCopyProbe):

@@ -29,9 +29,10 @@ def two_optimizers(*, apart, clear, steps=8):
     for _ in range(steps):
         x, y = batch()
         if apart:
-            for optimizer, loss in ((a, lambda h: F.cross_entropy(one(h), y)), (b, lambda h: two(h).square().mean())):
+            for optimizer in (a, b):
                 optimizer.zero_grad()
-                loss(trunk(x)).backward()
+                h = trunk(x)
+                (F.cross_entropy(one(h), y) if optimizer is a else two(h).square().mean()).backward()
                 optimizer.step()
             continue
         h = trunk(x)

@@ -1,4 +1,4 @@
-"""One step on copies: what the loss depends on, how its terms pull, half precision, averages; faults and their twins."""
+"""One step on copies: what the loss depends on, how its terms pull, half precision, averages; faults and twins."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from traindx_tools.on_torch.probes.step_copy import StepCopyProbe
 from traindx_tools.on_torch.probes.snapshot import SnapshotProbe
+from traindx_tools.on_torch.probes.step_copy import StepCopyProbe
 
 STEPS = 33
 
@@ -94,9 +94,11 @@ def cropped(model, step, x, condition, y):
 
 
 @pytest.mark.parametrize("training", [
-    lambda: train(TwoHeads(), both_heads), lambda: train(HandsOn(), weighted_by_ones),
-    lambda: train(nn.Sequential(nn.Conv2d(1, 4, 3, 2), nn.ReLU(), nn.Flatten(), nn.Linear(64, 2)), cropped, data=lambda: (
-        torch.randn(12, 1, 10, 10), None, torch.randint(0, 2, (12,))))], ids=["both", "handed on", "stride"])
+    lambda: train(TwoHeads(), both_heads),
+    lambda: train(HandsOn(), weighted_by_ones),
+    lambda: train(nn.Sequential(nn.Conv2d(1, 4, 3, 2), nn.ReLU(), nn.Flatten(), nn.Linear(64, 2)), cropped,
+                  data=lambda: (torch.randn(12, 1, 10, 10), None, torch.randint(0, 2, (12,))))],
+    ids=["both", "handed on", "stride"])
 def test_inputs_by_design(training, watching):
     with watching(StepCopyProbe) as seen:
         training()

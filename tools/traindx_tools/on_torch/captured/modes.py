@@ -26,8 +26,8 @@ class ModesDiffer:
     """The same samples in both modes, without dropout."""
 
     kind: str
-    """"statistics": norm layers make all of it, or a module that keeps statistics of its own; "code": a module looks at `self.training`; "form": and returns an
-    output of another form."""
+    """"statistics": norm layers make all of it, or a module that keeps statistics of its own; "code": a module looks at
+    `self.training`; "form": and returns an output of another form."""
     largest: float
     """The largest change of the output in standard deviations, inf for another form."""
     module: str

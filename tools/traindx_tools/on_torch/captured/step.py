@@ -1,4 +1,4 @@
-"""One training step on copies, up to its loss: run again with an argument changed, a term asked, or in single precision.
+"""One training step on copies, up to its loss: run again with an argument changed or in single precision.
 
 What the tape noted is replayed: calls of models as a whole with the random numbers and buffers that they had, the code
 around them operation by operation. A step whose loss is not met again to the last bit is not asked anything.

@@ -42,8 +42,8 @@ def plain_state(model: torch.nn.Module) -> dict[Place, Any]:
 
 
 def unsaved(trial: Trial, initial: Mapping[Place, Any], now: Mapping[Place, Any]) -> Unsaved | None:
-    """The first attribute that changed since the model was met and that the output depends on: in evaluation, or else in
-    training mode."""
+    """The first attribute that changed since the model was met and that the output depends on: in evaluation, or else
+    in training mode."""
     modules = dict(trial.model.named_modules())
     changed = [p for p, value in now.items() if p in initial and _differs(initial[p], value)]
     asked = [(modules[path], path, name) for path, name in changed[:MOST_ASKED]

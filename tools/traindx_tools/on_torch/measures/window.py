@@ -1,8 +1,8 @@
 """The gradient that an accumulation window adds up, against that of the same rows in one batch.
 
 One large batch gives every element that a loss counts (a token, a sample) the same weight. What each pass of a window
-adds is measured; with the value that its loss returned, the value that backward was called on and the number of elements
-that were counted, the gradient of the mean over all of them follows without another pass:
+adds is measured; with the value that its loss returned, the value that backward was called on and the number of
+elements that were counted, the gradient of the mean over all of them follows without another pass:
 
     G = sum of n_i / N * (value_i / given_i) * g_i
 
@@ -59,7 +59,7 @@ class _Window:
 
 
 class WindowGradients:
-    """Told of losses, passes and steps of a program with one optimizer; measures the first windows of several passes."""
+    """Told of losses, passes and steps of a program with one optimizer; measures its first windows."""
 
     def __init__(self) -> None:
         self._late: Late[tuple[int, str, Any]] = Late()

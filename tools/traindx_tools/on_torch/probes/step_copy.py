@@ -167,9 +167,12 @@ class StepCopyProbe(TorchProbe):
             raise NotKept("its loss was not made by what was seen of the step")
         if compiles():
             raise NotKept("the program compiles")
+        if not self._first and len(self._terms) < 2:
+            return
         models = [m for m in self.scene.models if any(True for _ in m.parameters())]
         for model in models:
             small_enough(model)
+        _room_on_devices(models)
         with contextlib.ExitStack() as stack:
             backs = [stack.enter_context(unnoticed(m)) for m in models]
             step = StepCopy(self._tape, self._slot, loss, lambda: _each(backs))
@@ -216,3 +219,10 @@ class StepCopyProbe(TorchProbe):
 def _each(calls: Iterable[Callable[[], None]]) -> None:
     for call in calls:
         call()
+
+
+def _room_on_devices(models: Iterable[torch.nn.Module]) -> None:
+    """A step on copies takes what a step takes: where that much is not free, the training's memory is not risked."""
+    for device in {p.device for m in models for p in m.parameters() if p.device.type == "cuda"}:
+        if torch.cuda.mem_get_info(device)[0] < torch.cuda.max_memory_allocated(device):
+            raise NotKept("the device has too little free memory")

@@ -8,8 +8,8 @@ several losses of one batch are left alone, and so are gradients that are divide
 optimizer that divides by the gradient's size (Adam) a factor matters little, so that it is a remark there.
 
 The gradient that a window accumulates is compared with that of the same rows in one batch: `kind` "unequal" where
-elements of one pass (tokens of a short micro-batch) weigh more than those of another. To weigh each sequence the same is
-a decision that looks alike.
+elements of one pass (tokens of a short micro-batch) weigh more than those of another. To weigh each sequence the same
+is a decision that looks alike.
 """
 
 from __future__ import annotations
@@ -39,8 +39,10 @@ RULE = Rule(
            "losses that are normalised by tokens"),
     confirm=("print(passes_per_step, (loss_given_to_backward / loss_from_criterion).item())",),
     thresholds={"windows": Threshold(WINDOWS, "windows", "one may be the last of an epoch"),
-                "unequal": Threshold(UNEQUAL, "times the weight of another element", "rounding and a shorter last batch"),
-                "close": Threshold(CLOSE, "cosine with the gradient of one batch", "above it the direction is the same"),
+                "unequal": Threshold(UNEQUAL, "times the weight of another element",
+                                     "rounding and a shorter last batch"),
+                "close": Threshold(CLOSE, "cosine with the gradient of one batch",
+                                   "above it the direction is the same"),
                 "near": Threshold(NEAR, "relative distance of a ratio", "rounding in 16 bits")},
 )
 

@@ -1,9 +1,9 @@
 """The output in training mode is another one than in evaluation mode, with everything random switched off.
 
-One call is repeated on a copy in both modes, dropout off. What remains is made by norm layers (`kind` "statistics": their
-running statistics are judged by T507 and T508, and nothing is said here), or by a module that looks at `self.training`
-("code", or "form" where it returns another kind of output). That is often meant: an auxiliary output, a head that decodes,
-a straight-through estimate. It is a fact for whoever asks why training and evaluation do not agree.
+One call is repeated on a copy in both modes, dropout off. What remains is made by norm layers (`kind` "statistics":
+their running statistics are judged by T507 and T508, and nothing is said here), or by a module that looks at
+`self.training` ("code", or "form" where it returns another kind of output). That is often meant: an auxiliary output, a
+head that decodes, a straight-through estimate. It is a fact for whoever asks why training and evaluation do not agree.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ RULE = Rule(
     name="mode-matters",
     title="A module computes something else in evaluation mode",
     severity=Severity.INFO,
-    sees="the output of a copy of the model for one call in both modes, without dropout, and with one module's mode changed",
+    sees="the output of a copy of the model for one call in both modes, without dropout, and with one module's changed",
     matters="what is evaluated is not what is trained",
     alike=("auxiliary outputs in training", "a decoder that is used in evaluation alone", "norm layers"),
-    confirm=("from traindx_tools.on_torch.comparison import compare_modes; print(compare_modes(model, batch).table())",),
+    confirm=("print(traindx_tools.on_torch.comparison.compare_modes(model, batch).table())",),
     thresholds={"change": Threshold(0.0, "of the output beyond rounding", "one function gives one value")},
 )
 

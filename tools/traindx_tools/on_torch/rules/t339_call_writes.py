@@ -1,11 +1,11 @@
 """The same call a second time gives another output.
 
-One call is made twice on a copy, with the same samples and random numbers. `kind`: "evaluation" where, in evaluation mode,
-the first call wrote state (a buffer, a tensor, a parameter) and the second gives another output: evaluating changes the
-model, as statistics do that are updated without a look at `self.training`; "not-repeatable" where it differs in training
-mode although all that could be set back was: an operation that is not deterministic, or state outside of the model.
-Statistics of norm layers and hidden states with a row for each sample are left alone; what a training call writes besides
-stands among the facts.
+One call is made twice on a copy, with the same samples and random numbers. `kind`: "evaluation" where, in evaluation
+mode, the first call wrote state (a buffer, a tensor, a parameter) and the second gives another output: evaluating
+changes the model, as statistics do that are updated without a look at `self.training`; "not-repeatable" where it
+differs in training mode although all that could be set back was: an operation that is not deterministic, or state
+outside of the model. Statistics of norm layers and hidden states with a row for each sample are left alone; what a
+training call writes besides stands among the facts.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Two things of a program that should be two are one.
 
-`kind`: "same-gradient" where two optimizers hold the same parameters and both step on one gradient, so that it is applied
-twice; "optimizers" where they hold the same parameters and each has a gradient of its own (an encoder that two tasks or
-the phases of an adversarial autoencoder train): a fact. "model" where a second model of the same class, called without
-gradients beside the trained one in most steps, shares all parameters with it (`copy.copy`, a constructor that keeps what
-it is given), "view" where it is evaluated alone. "loaded-from-itself" and "averaged-with-itself" where a state is loaded
-into, or an average is taken with, the very parameters that it comes from: a target network or average that is the trained
-model under another name.
+`kind`: "same-gradient" where two optimizers hold the same parameters and both step on one gradient, so that it is
+applied twice; "optimizers" where they hold the same parameters and each has a gradient of its own (an encoder that two
+tasks or the phases of an adversarial autoencoder train): a fact. "model" where a second model of the same class, called
+without gradients beside the trained one in most steps, shares all parameters with it (`copy.copy`, a constructor that
+keeps what it is given), "view" where it is evaluated alone. "loaded-from-itself" and "averaged-with-itself" where a
+state is loaded into, or an average is taken with, the very parameters that it comes from: a target network or average
+that is the trained model under another name.
 
 Optimizers that step inside of another one's step (SAM, Lookahead), that follow one another (Adam, then L-BFGS), models
 that share a trunk, and models one of which holds the other are left alone.
@@ -52,17 +52,17 @@ class Shared:
 
 
 _TELLS = {
-    "same-gradient": "{one} and {other} hold the same {parameters} parameters and both step on one gradient, without a "
-                     "backward pass or a clearing between: it is applied twice ({times} times)",
-    "optimizers": "{one} and {other} hold the same {parameters} parameters and step them in turns, each after a backward "
-                  "pass of its own ({times} times)",
-    "model": "{other} is called without gradients beside {one} in {times} steps, and all of its {parameters} parameters "
+    "same-gradient": "{one} and {other} hold the same {parameters} parameters and both step on one gradient, without "
+                     "a backward pass or a clearing between: it is applied twice ({times} times)",
+    "optimizers": "{one} and {other} hold the same {parameters} parameters and step them in turns, each after "
+                  "a backward pass of its own ({times} times)",
+    "model": "{other} is called without gradients beside {one} in {times} steps, and all its {parameters} parameters "
              "are those of {one}, which is trained: it changes with every step",
     "view": "{other} and {one} share all of their {parameters} parameters; {other} is evaluated alone",
     "loaded-from-itself": "{one} is given its own {parameters} tensors as a state to load, {times} times: nothing is "
                           "copied",
-    "averaged-with-itself": "parameters of {one} are averaged with themselves (in {times} of the looks): the average is the "
-                            "trained model",
+    "averaged-with-itself": "parameters of {one} are averaged with themselves (in {times} looks): the average is "
+                            "the trained model",
 }
 _SEVERITY = {"optimizers": Severity.INFO, "view": Severity.INFO, "averaged-with-itself": Severity.HIGH}
 _BEARING = {"optimizers": Bearing.COMPANION, "view": Bearing.COMPANION, "model": Bearing.SIGN}

@@ -6,9 +6,9 @@ constant that a sum starts with is no term, and a mask that is empty at every lo
 without a graph (detached, computed under `no_grad`) that changes from look to look changes the number that is printed
 and nothing that is trained; one that never changes is a constant.
 
-A term with a value and a graph is asked on copies of three steps how hard it pulls: `kind` "no-gradient" where its value
-changes and its gradient on everything that is trained is exactly 0 (it passes through a rounding or a comparison, or
-reaches what is frozen alone). One that stays at one value is a floor (free bits, a margin), and a remark.
+A term with a value and a graph is asked on copies of three steps how hard it pulls: `kind` "no-gradient" where its
+value changes and its gradient on everything that is trained is exactly 0 (it passes through a rounding or a comparison,
+or reaches what is frozen alone). One that stays at one value is a floor (free bits, a margin), and a remark.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def check_pulls(looks: Sequence[tuple[int, Mapping[str, TermPull]]], places: Map
         varies = len({t.value for t in seen}) > 1
         still = "" if varies else ", and its value stays the same"
         yield RULE.finding(
-            f"the term {name} (value {seen[-1].value:.3g}) has a gradient of exactly 0 on everything that is trained, at "
+            f"the term {name} (value {seen[-1].value:.3g}) has a gradient of exactly 0 on all that is trained, at "
             f"each of {len(seen)} looks between steps {looks[0][0]} and {looks[-1][0]}{still}",
             Location(file=file or None, line=line or None, step=looks[0][0], end_step=looks[-1][0], rank=rank), source,
             bearing=Bearing.CAUSE if varies else Bearing.COMPANION, severity=None if varies else Severity.INFO,

@@ -32,8 +32,7 @@ RULE = Rule(
     confirm=("scale the weak term by the ratio: its metric moves",),
     thresholds={"factor": Threshold(FACTOR, "x", "one module 100 times another (Systematic Debugging skill)"),
                 "swamped": Threshold(SWAMPED, "x, on copies", "three orders of magnitude at every look"),
-                "alike": Threshold(ALIKE, "of the stronger term's value", "a term that is smaller by its value is meant to "
-                                   "be weak")},
+                "alike": Threshold(ALIKE, "of the stronger term's value", "smaller by its value: meant to be weak")},
 )
 
 

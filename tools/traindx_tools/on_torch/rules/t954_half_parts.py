@@ -1,11 +1,11 @@
 """Half precision changes a step, and this is the first module where it does.
 
-One step of a program that computes in float16 or bfloat16 (autocast, or parameters of that type) is run twice on copies,
-from the same weights, inputs and random numbers: as it is, and in single precision. `kind`: "overflow" where a module's
-output is not finite in half precision alone; "underflow" where at least half of a module's gradients are exactly 0 in it
-and not in single precision (a loss scale, where the program has one, is in both); "parts" where the output of a module
-lies further off than rounding takes it. The difference of loss and gradients as a whole is a fact of the program and
-stands among its facts also where nothing is wrong.
+One step of a program that computes in float16 or bfloat16 (autocast, or parameters of that type) is run twice on
+copies, from the same weights, inputs and random numbers: as it is, and in single precision. `kind`: "overflow" where a
+module's output is not finite in half precision alone; "underflow" where at least half of a module's gradients are
+exactly 0 in it and not in single precision (a loss scale, where the program has one, is in both); "parts" where the
+output of a module lies further off than rounding takes it. The difference of loss and gradients as a whole is a fact of
+the program and stands among its facts also where nothing is wrong.
 """
 
 from __future__ import annotations
@@ -45,9 +45,11 @@ def check(half: Half, where: Where) -> Iterator[Finding]:
     """At most one finding."""
     if half.kind not in _BEARING:
         return
-    what = {"overflow": "gives values that are not finite in half precision and finite ones in single precision",
-            "underflow": f"gets gradients of which {half.difference:.0%} are exactly 0 in half precision alone",
-            "parts": f"gives an output that is {half.difference:.2g} (relative) from that in single precision"}[half.kind]
+    what = {
+        "overflow": "gives values that are not finite in half precision and finite ones in single precision",
+        "underflow": f"gets gradients of which {half.difference:.0%} are exactly 0 in half precision alone",
+        "parts": f"gives an output that is {half.difference:.2g} (relative) from that in single precision",
+    }[half.kind]
     yield RULE.finding(
         f"{half.module} is the first of {half.modules} modules that {what} ({half.dtype}); the loss differs by "
         f"{half.loss:.2g}, the gradient by {half.gradient:.2g} with a cosine of {half.cosine:.3f}",
