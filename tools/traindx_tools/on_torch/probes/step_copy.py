@@ -50,8 +50,8 @@ class StepCopyProbe(TorchProbe):
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
-        watch_compile()
         self._tape = TapeOfAverages()
+        watch_compile(self._tape.close)
         self._trace: Any = None
         self._thread = threading.get_ident()
         self._noting = False
@@ -135,10 +135,10 @@ class StepCopyProbe(TorchProbe):
         try:
             for finding in self._ask(loss.detach()):
                 self.scene.recorder.finding(finding)
-        except NotKept as why:
-            self.not_asked = str(why)
+        except Exception as why:  # noqa: BLE001 - a mode that is on the stack must be taken off in `after_step`
+            self.not_asked = str(why) if isinstance(why, NotKept) else f"{type(why).__name__}: {why}"
             if self._first:
-                self.scene.program.remarks.append(f"no copy of a step was asked: {why}")
+                self.scene.program.remarks.append(f"no copy of a step was asked: {self.not_asked[:200]}")
         finally:
             self._first = False
             self._tape.clear()
