@@ -71,13 +71,19 @@ def _watched(step: StepCopy, paths: Mapping[int, str], *, single: bool) -> tuple
     """A run, and the outputs of its innermost modules in order, by path and number of the call."""
     seen: dict[tuple[str, int], torch.Tensor] = {}
 
+    met: set[int] = set()
+
     def watch(original: torch.nn.Module, copy: torch.nn.Module) -> None:
+        if id(copy) in met:
+            return
+        met.add(id(copy))
         root = paths.get(id(original)) or type(original).__name__
         for path, module in copy.named_modules():
             if not any(True for _ in module.children()):
-                name = path or root
-                module._forward_hooks.clear()
-                module.register_forward_hook(lambda m, a, out, name=name: note(name, out))  # type: ignore[misc]
+                module.register_forward_hook(listen(path or root))
+
+    def listen(name: str) -> Any:
+        return lambda _, given, out: note(name, out)
 
     def note(name: str, out: Any) -> None:
         number = sum(n == name for n, _ in seen)

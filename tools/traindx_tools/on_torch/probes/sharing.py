@@ -118,7 +118,7 @@ class SharingProbe(TorchProbe):
                 continue
             names = [f"optimizer {self.scene.optimizers.index(o)} ({type(o).__name__})" for o in (one, other)]
             same = self._twice[pair] >= t341_one_object.TIMES
-            yield Shared("same-gradient" if same else "optimizers", *names, count,
+            yield Shared("same-gradient" if same else "optimizers", names[0], names[1], count,
                          self._twice[pair] if same else self._turns[pair], None, self.scene.step,
                          self.scene.recorder.rank)
 

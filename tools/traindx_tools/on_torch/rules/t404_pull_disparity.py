@@ -58,9 +58,11 @@ def check(looks: Sequence[tuple[int, Mapping[str, float]]], places: Mapping[str,
 def check_pulls(looks: Sequence[tuple[int, Mapping[str, TermPull]]], places: Mapping[str, tuple[str, int]], source: str,
                 rank: int) -> Iterator[Finding]:
     """`looks`: (step, what each term pulls). One finding a swamped term."""
-    names = set.intersection(*(set(pulls) for _, pulls in looks)) if len(looks) >= LOOKS else set()
-    steady = {n for n in names if len({pulls[n].factor for _, pulls in looks}) == 1}
-    step, last = looks[-1] if looks else (0, {})
+    if len(looks) < LOOKS:
+        return
+    everywhere = [n for n in looks[0][1] if all(n in pulls for _, pulls in looks)]
+    steady = {n for n in everywhere if len({pulls[n].factor for _, pulls in looks}) == 1}
+    step, last = looks[-1]
     for name in sorted(steady):
         strongest = max(steady, key=lambda n: last[n].shared)
         pairs = [(pulls[strongest].shared, pulls[name].shared) for _, pulls in looks]
