@@ -13,10 +13,13 @@ class Notes:
     rank = 0
 
     def __init__(self):
-        self.findings, self.numbers, self.told = [], [], ""
+        self.findings, self.numbers, self.marks, self.told = [], [], [], ""
 
     def facts(self, text):
         self.told = text
+
+    def mark(self, kind, **fields):
+        self.marks.append((kind, fields))
 
     def metrics(self, step, values):
         self.numbers.append((step, dict(values)))

@@ -133,7 +133,96 @@ def resumed():
     run(make)
 
 
+def tokens(weigh, *, lengths=(3, 24, 12, 6), kind=torch.optim.SGD, last=8, steps=8):
+    """A language model whose micro-batches hold more or fewer words that count; `weigh(count, all)` is the factor."""
+    torch.manual_seed(1)
+    model = nn.Sequential(nn.Embedding(20, 8), nn.Linear(8, 20))
+    optimizer = kind(model.parameters(), 0.05)
+    for number in range(steps):
+        now = lengths if number < last else [8] * len(lengths)
+        for length in now:
+            ids = torch.randint(0, 20, (2, 30))
+            target = ids.roll(-1, 1).clone()
+            target[:, length:] = -100
+            loss = F.cross_entropy(model(ids).flatten(0, 1), target.flatten())
+            (loss * weigh(length, sum(now))).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def divided_before_the_step():
+    model = nn.Linear(8, 1)
+    optimizer = torch.optim.SGD(model.parameters(), 0.05)
+    for _ in range(8):
+        for _ in range(4):
+            x = torch.randn(16, 8)
+            F.mse_loss(model(x)[:, 0], x[:, 0]).backward()
+        for p in model.parameters():
+            p.grad /= 4
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def one_window_is_short():
+    """The last batch of an epoch."""
+    tokens(lambda n, whole: 0.25, lengths=(8, 8, 8, 2), last=1)
+
+
+def two_tasks():
+    """Passes of one window with losses of their own."""
+    model = nn.Linear(8, 3)
+    optimizer = torch.optim.SGD(model.parameters(), 0.05)
+    for _ in range(8):
+        x = torch.randn(16, 8)
+        (F.mse_loss(model(x)[:, 0], x[:, 0]) / 2).backward()
+        x = torch.randn(4, 8)
+        (F.cross_entropy(model(x), x.argmax(1) % 3) / 2).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def test_tokens_of_a_short_micro_batch_weigh_more(watching):
+    with watching(ProgramProbe, CourseProbe) as seen:
+        tokens(lambda n, whole: 0.25)
+    finding = seen.one("T213")
+    assert finding.measured["kind"] == "unequal"
+    assert finding.measured["spread"] == pytest.approx(8, rel=0.01)
+    assert seen.loud == []
+
+
+def test_the_gradient_of_one_batch_is_that_of_one_batch(watching):
+    """What the probe derives is what a backward pass over all rows gives."""
+    torch.manual_seed(2)
+    model = nn.Sequential(nn.Embedding(20, 8), nn.Linear(8, 20))
+    optimizer = torch.optim.SGD(model.parameters(), 0.0)
+    batches = []
+    for length in (3, 24, 12, 6):
+        ids = torch.randint(0, 20, (2, 30))
+        target = ids.roll(-1, 1).clone()
+        target[:, length:] = -100
+        batches.append((ids, target))
+    with watching(CourseProbe) as seen:
+        for _ in range(4):
+            optimizer.zero_grad()
+            for ids, target in batches:
+                (F.cross_entropy(model(ids).flatten(0, 1), target.flatten()) / 4).backward()
+            optimizer.step()
+        accumulated = torch.cat([p.grad.flatten() for p in model.parameters()])
+    model.zero_grad()
+    ids, target = (torch.cat(v) for v in zip(*batches, strict=True))
+    F.cross_entropy(model(ids).flatten(0, 1), target.flatten()).backward()
+    one = torch.cat([p.grad.flatten() for p in model.parameters()])
+    assert seen.one("T213").measured["cosine"] == pytest.approx(
+        float(F.cosine_similarity(accumulated, one, dim=0)), abs=1e-3)
+    measured = seen.probes[0]._gradients.measured()
+    assert measured.ratio == pytest.approx(float(accumulated.norm() / one.norm()), rel=1e-3)
+
+
 HEALTHY = {
+    "tokens are counted": lambda: tokens(lambda n, whole: n / whole),
+    "gradients are divided": divided_before_the_step,
+    "one window is short": one_window_is_short,
+    "two tasks": two_tasks,
     "a ramp within the run": lambda: run(ramp(10)),
     "warm-up and decay": lambda: run(huggingface(5, STEPS)),
     "a cosine as long": lambda: run(cosine(STEPS)),

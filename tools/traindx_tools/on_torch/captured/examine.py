@@ -9,11 +9,13 @@ from typing import Any
 import torch
 
 from traindx_tools.on_torch.captured.call import KeptCall, NotKept
+from traindx_tools.on_torch.captured.modes import modes_differ
 from traindx_tools.on_torch.captured.padding import padding
 from traindx_tools.on_torch.captured.questions import affine, future, samples, unused
 from traindx_tools.on_torch.captured.randomness import random_in_evaluation
 from traindx_tools.on_torch.captured.sandbox import unnoticed
 from traindx_tools.on_torch.captured.trial import Trial
+from traindx_tools.on_torch.captured.twice import twice
 from traindx_tools.on_torch.captured.unsaved import plain_state, unsaved
 
 MOST_BYTES = 2**30
@@ -23,6 +25,7 @@ QUESTIONS: dict[str, Callable[[Trial], Any]] = {
     "later positions": future, "other samples": samples, "arguments": unused, "padding": padding, "affine": affine,
     "dropout in evaluation": random_in_evaluation,
     "state outside of the checkpoint": lambda trial: unsaved(trial, trial.call.initial, plain_state(trial.model)),
+    "the mode": modes_differ, "one batch twice": twice,
 }
 
 
@@ -48,7 +51,7 @@ def examine(call: KeptCall) -> Answers:
     """Runs a copy of the model some ten times on a few samples. The program cannot tell afterwards."""
     answers = Answers(call.path)
     try:
-        _small_enough(call.model)
+        small_enough(call.model)
         with unnoticed(call.model) as set_back:
             trial = Trial(call, set_back)
             for question, ask in QUESTIONS.items():
@@ -61,7 +64,8 @@ def examine(call: KeptCall) -> Answers:
     return answers
 
 
-def _small_enough(model: torch.nn.Module) -> None:
+def small_enough(model: torch.nn.Module) -> None:
+    """Raises NotKept for a model that cannot be copied, or not without filling its device."""
     tensors = [*model.parameters(), *model.buffers()]
     size = sum(t.numel() * t.element_size() for t in tensors)
     if size > MOST_BYTES:

@@ -44,17 +44,24 @@ class Trial:
         if len(again) != len(self.base) or not all(map(torch.equal, self.base, again)):
             raise NotKept("its output does not repeat")
 
-    def ask(self, call: KeptCall, *, train: bool = False, seed: int = SEED) -> list[torch.Tensor]:
-        """The tensors of the output on these arguments. Raises NotKept where the model fails or time is up."""
+    def ask(self, call: KeptCall, *, train: bool = False, seed: int = SEED, set_back: bool = True,
+            prepare: Callable[[torch.nn.Module], Any] | None = None) -> list[torch.Tensor]:
+        """The tensors of the output on these arguments. Raises NotKept where the model fails or time is up.
+
+        `set_back`: its own state is that of the first call. `prepare`: called with the copy when its mode is set.
+        """
         if time.monotonic() - self._began + self._longest > SECONDS:
             raise NotKept("time is up")
         began = time.monotonic()
-        self._set_back()
+        if set_back:
+            self._set_back()
         self._set_shared_back()
         torch.manual_seed(seed)
         random.seed(seed)
         np.random.seed(seed)
         self.model.train(train)
+        if prepare is not None:
+            prepare(self.model)
         try:
             with torch.no_grad():
                 output = self.model(*call.args, **call.kwargs)
@@ -66,7 +73,7 @@ class Trial:
         self._longest = max(self._longest, time.monotonic() - began)
         return found
 
-    def ask_with(self, module: torch.nn.Module, name: str, value: Any) -> list[torch.Tensor]:
+    def ask_with(self, module: torch.nn.Module, name: str, value: Any, *, train: bool = False) -> list[torch.Tensor]:
         """The same call with another value of an attribute or a buffer of the copy."""
         path = next((f"{p}.{name}".lstrip(".") for p, m in self.model.named_modules() if m is module), name)
         held: dict[Any, Any] = self._buffers if path in self._buffers else self._plain
@@ -74,7 +81,7 @@ class Trial:
         before = held[key]
         held[key] = value
         try:
-            return self.ask(self.call)
+            return self.ask(self.call, train=train)
         finally:
             held[key] = before
 

@@ -25,6 +25,8 @@ class Unsaved:
     kind: str
     """"tensor", "number" or "buffer" (one that is not persistent)."""
     largest: float
+    training: bool = False
+    """Only the output in training mode changes: the evaluated model is the one that was saved, a resumed run is not."""
 
 
 def plain_state(model: torch.nn.Module) -> dict[Place, Any]:
@@ -40,21 +42,22 @@ def plain_state(model: torch.nn.Module) -> dict[Place, Any]:
 
 
 def unsaved(trial: Trial, initial: Mapping[Place, Any], now: Mapping[Place, Any]) -> Unsaved | None:
-    """The first attribute that changed since the model was met and that the output depends on in evaluation."""
+    """The first attribute that changed since the model was met and that the output depends on: in evaluation, or else
+    in training mode."""
     modules = dict(trial.model.named_modules())
     changed = [p for p, value in now.items() if p in initial and _differs(initial[p], value)]
-    for path, name in changed[:MOST_ASKED]:
-        module, first = modules.get(path), initial[path, name]
-        if module is None or _is_of_the_batch(now[path, name], trial):
-            continue
-        held = now[path, name]
-        after = trial.ask_with(module, name, first)
-        largest = max((float(change_of(a, b).max()) for a, b in zip(trial.base, after, strict=True)
-                       if a.numel() and a.shape == b.shape), default=0.0)
-        if largest > 0:
-            kind = "buffer" if name in dict(_not_persistent(module)) else (
-                "tensor" if isinstance(held, torch.Tensor) else "number")
-            return Unsaved(path or type(trial.model).__name__, name, kind, largest)
+    asked = [(modules[path], path, name) for path, name in changed[:MOST_ASKED]
+             if path in modules and not _is_of_the_batch(now[path, name], trial)]
+    for training in (False, True):
+        base = trial.ask(trial.call, train=True) if training and asked else trial.base
+        for module, path, name in asked:
+            after = trial.ask_with(module, name, initial[path, name], train=training)
+            largest = max((float(change_of(a, b).max()) for a, b in zip(base, after, strict=True)
+                           if a.numel() and a.shape == b.shape), default=0.0)
+            if largest > 0:
+                kind = "buffer" if name in dict(_not_persistent(module)) else (
+                    "tensor" if isinstance(now[path, name], torch.Tensor) else "number")
+                return Unsaved(path or type(trial.model).__name__, name, kind, largest, training)
     return None
 
 

@@ -1,4 +1,4 @@
-"""Keeps one training call of each model and asks a copy what its output depends on (T331 to T337, T903)."""
+"""Keeps one training call of each model and asks a copy what its output depends on (T331 to T339, T903)."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ from traindx_tools.on_torch.rules import (
     t335_dropout_in_evaluation,
     t336_state_not_saved,
     t337_layers_are_one,
+    t338_mode_matters,
+    t339_call_writes,
     t903_batch_leak,
 )
 from traindx_tools.on_torch.rules.dependence import SOURCE, Where
@@ -152,6 +154,10 @@ class CapturedCallProbe(TorchProbe):
         yield from t333_padding_seen.check(found.get("padding"), where)
         yield from t334_affine.check(found.get("affine"), where)
         yield from t335_dropout_in_evaluation.check(found.get("dropout in evaluation"), where)
+        yield from t338_mode_matters.check(found.get("the mode"), where)
+        yield from t339_call_writes.check(found.get("one batch twice"), where)
+        told = t339_call_writes.told(found.get("one batch twice"), where)
+        self.scene.program.remarks += [told] if told else []
         if found.get("state outside of the checkpoint") is not None:
             self._unsaved.append((found["state outside of the checkpoint"], where))
         mixed = found.get("other samples")

@@ -12,6 +12,7 @@ import torch
 
 from traindx_tools.finding import Finding
 from traindx_tools.on_torch.measures.late import Late
+from traindx_tools.on_torch.measures.window import WindowGradients, told
 from traindx_tools.on_torch.nonfinite.places import here
 from traindx_tools.on_torch.probe import Scene, TorchProbe
 from traindx_tools.on_torch.probes.losses import bound
@@ -34,6 +35,7 @@ class CourseProbe(TorchProbe):
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
         self._late: Late[int] = Late()
+        self._gradients = WindowGradients()
         self._ratios: list[float] = []
         self._windows: Counter[int] = Counter()
         self._passes = self._backwards = self._losses = self._forwards = 0
@@ -52,6 +54,10 @@ class CourseProbe(TorchProbe):
             if p.device.type == "cpu" and p.numel():
                 self._start.setdefault(id(p), (p, _mark(p)))
 
+    def optimizer_found(self, optimizer: torch.optim.Optimizer) -> None:
+        """Whose gradients are compared with those of one batch."""
+        self._gradients.found(optimizer)
+
     def before_forward(self, model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._forwards += torch.is_grad_enabled()
 
@@ -61,12 +67,17 @@ class CourseProbe(TorchProbe):
             return
         self._losses += 1
         single = isinstance(value, torch.Tensor) and value.numel() == 1 and type(value) is torch.Tensor
-        self._value = value.detach() if single and bound(name, args, kwargs).get("reduction") == "mean" else None
+        given = bound(name, args, kwargs)
+        self._value = value.detach() if single and given.get("reduction") == "mean" else None
+        if single:
+            place = here()
+            self._gradients.loss(name, given, value, (name, place.file, place.line) if place is not None else name)
 
     def before_backward(self, loss: torch.Tensor) -> None:
         """Sends both values on their way."""
         self._backwards += 1
         self._passes += 1
+        self._gradients.before_backward()
         if self._backwards == 1:
             place = here()
             self._line = f"{place.file}:{place.line}" if place is not None else None
@@ -81,13 +92,15 @@ class CourseProbe(TorchProbe):
         self._value = None
 
     def after_backward(self, loss: torch.Tensor) -> None:
-        """Who could have stepped by now."""
+        """What the pass added; who could have stepped by now."""
+        self._gradients.after_backward(self.scene.loss)
         if self._backwards == t311_never_stepped.BACKWARDS and not self.scene.optimizers:
             self._look_for_optimizers()
 
     def before_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Passes from here to its end are an optimizer's own (L-BFGS evaluates again)."""
         self._stepping = True
+        self._gradients.before_step()
 
     def after_step(self, optimizer: torch.optim.Optimizer) -> None:
         """A window ends."""
@@ -107,10 +120,16 @@ class CourseProbe(TorchProbe):
         return list(self._findings())
 
     def _findings(self) -> Iterator[Finding]:
-        yield from t213_window_divisor.check(self._divisor())
+        self._gradients.read(wait=True)
+        seen = self._gradients.measured() if len(self.scene.optimizers) == 1 else None
+        yield from t213_window_divisor.check(self._divisor(), seen)
+        if seen is not None:
+            self.scene.program.remarks += told(seen)
+            yield from t213_window_divisor.check_weights(seen, self._line, self.scene.step, self.scene.recorder.rank)
         yield from t311_never_stepped.check(self._unstepped())
 
     def _read(self, *, wait: bool = False) -> None:
+        self._gradients.read(wait=wait)
         for _, (given, value) in self._late.arrived(wait=wait):
             if np.isfinite(given) and np.isfinite(value) and abs(value) > 1e-12:
                 self._ratios.append(float(given / value))

@@ -4,20 +4,29 @@
 value that the loss function returned. `kind`: "not-divided" where both are equal: the step is that of a sum, as many
 times as large as that of one large batch; "twice" where it was divided by the square of the window; "other" where it
 was divided by a whole number that is not the window. Sums (`reduction="sum"`), which are normalised elsewhere, and
-several losses of one batch are left alone; with an optimizer that divides by the gradient's size (Adam) a factor
-matters little, so that it is a remark there.
+several losses of one batch are left alone, and so are gradients that are divided by the window before the step; with an
+optimizer that divides by the gradient's size (Adam) a factor matters little, so that it is a remark there.
+
+The gradient that a window accumulates is compared with that of the same rows in one batch: `kind` "unequal" where
+elements of one pass (tokens of a short micro-batch) weigh more than those of another. To weigh each sequence the same
+is a decision that looks alike.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_torch.rules.course import SOURCE, at_line
 from traindx_tools.rules import Rule, Threshold
 
+if TYPE_CHECKING:
+    from traindx_tools.on_torch.measures.window import WindowGradient
+
 WINDOWS, NEAR = 3, 0.01
+UNEQUAL, CLOSE, MATTERS = 1.1, 0.999, 1.5
 
 RULE = Rule(
     id="T213",
@@ -30,6 +39,10 @@ RULE = Rule(
            "losses that are normalised by tokens"),
     confirm=("print(passes_per_step, (loss_given_to_backward / loss_from_criterion).item())",),
     thresholds={"windows": Threshold(WINDOWS, "windows", "one may be the last of an epoch"),
+                "unequal": Threshold(UNEQUAL, "times the weight of another element",
+                                     "rounding and a shorter last batch"),
+                "close": Threshold(CLOSE, "cosine with the gradient of one batch",
+                                   "above it the direction is the same"),
                 "near": Threshold(NEAR, "relative distance of a ratio", "rounding in 16 bits")},
 )
 
@@ -54,8 +67,10 @@ class Divisor:
     rank: int = 0
 
 
-def check(seen: Divisor | None) -> Iterator[Finding]:
-    """At most one finding."""
+def check(seen: Divisor | None, gradient: WindowGradient | None = None) -> Iterator[Finding]:
+    """At most one finding. `gradient`: of the same windows, where it could be measured."""
+    if gradient is not None and seen is not None and abs(gradient.stepped * seen.passes - 1) <= NEAR:
+        return  # it is divided between the last pass and the step
     if seen is None or seen.windows < WINDOWS or seen.passes < 2 or seen.usual < 0.8 or seen.spread > NEAR:
         return
     divisor = 1 / seen.ratio if seen.ratio > 0 else 0.0
@@ -73,3 +88,17 @@ def check(seen: Divisor | None) -> Iterator[Finding]:
         f"{told} ({seen.windows} windows)", at_line(seen.line, seen.step, seen.rank), SOURCE,
         bearing=Bearing.CAUSE if kind == "twice" else Bearing.SIGN, severity=Severity.LOW if low else RULE.severity,
         measured={"kind": kind, "passes": seen.passes, "divisor": round(divisor, 4), "windows": seen.windows})
+
+
+def check_weights(seen: WindowGradient, line: str | None, step: int, rank: int = 0) -> Iterator[Finding]:
+    """At most one finding."""
+    if seen.windows < WINDOWS or seen.spread < UNEQUAL or seen.cosine > CLOSE:
+        return
+    yield RULE.finding(
+        f"within the {seen.passes} passes of a step, elements of one weigh up to {seen.spread:.3g} times those of "
+        f"another: the accumulated gradient has a cosine of {seen.cosine:.3f} with that of one batch of the same rows "
+        f"({seen.windows} windows)", at_line(line, step, rank), SOURCE, bearing=Bearing.SIGN,
+        title="Elements of one micro-batch weigh more than those of another",
+        severity=Severity.LOW if seen.spread >= MATTERS else Severity.INFO,
+        measured={"kind": "unequal", "passes": seen.passes, "spread": round(seen.spread, 3),
+                  "cosine": round(seen.cosine, 4), "windows": seen.windows})

@@ -3,7 +3,9 @@
 An attribute (a tensor that is no buffer, a number, a buffer that is not persistent) changed during the first steps, and
 the output of a copy in evaluation mode changes when it is set back to its first value: running statistics, codes, a
 scale or an annealed temperature. `state_dict` leaves it out, so that a loaded model works with the value it was made
-with. A hidden state that is carried from batch to batch is left alone.
+with. A hidden state that is carried from batch to batch is left alone. Where the output changes in training mode alone
+(`mode` "training": an annealed temperature, a scale that the loss sees), the model that is evaluated is right and a
+resumed run begins with the first value again, unless the program sets it: a remark.
 """
 
 from __future__ import annotations
@@ -36,10 +38,12 @@ def check(seen: Unsaved | None, where: Where, saved: bool) -> Iterator[Finding]:
     """At most one finding. `saved`: the program writes files of states."""
     if seen is None:
         return
+    mode = "training" if seen.training else "evaluation"
+    loud = saved and not seen.training
     yield RULE.finding(
         f"`{seen.name}` of {seen.module} ({seen.kind}) changes in training and is not in the state: with its first "
-        f"value the output in evaluation mode changes by up to {seen.largest:.3g} standard deviations",
-        where.at(), SOURCE, bearing=Bearing.CAUSE if saved and seen.kind != "number" else Bearing.SIGN,
-        severity=RULE.severity if saved else Severity.LOW,
-        measured={"kind": seen.kind, "saved": saved, "module": seen.module, "attribute": seen.name,
+        f"value the output in {mode} mode changes by up to {seen.largest:.3g} standard deviations",
+        where.at(), SOURCE, bearing=Bearing.CAUSE if loud and seen.kind != "number" else Bearing.SIGN,
+        severity=RULE.severity if loud else Severity.LOW,
+        measured={"kind": seen.kind, "saved": saved, "mode": mode, "module": seen.module, "attribute": seen.name,
                   "largest": round(seen.largest, 4)})

@@ -5,14 +5,22 @@ index that never matches. It is dead where its gradient is zero as well. A weigh
 constant that a sum starts with is no term, and a mask that is empty at every look is a remark: it may be meant. A term
 without a graph (detached, computed under `no_grad`) that changes from look to look changes the number that is printed
 and nothing that is trained; one that never changes is a constant.
+
+A term with a value and a graph is asked on copies of three steps how hard it pulls: `kind` "no-gradient" where its
+value changes and its gradient on everything that is trained is exactly 0 (it passes through a rounding or a comparison,
+or reaches what is frozen alone). One that stays at one value is a floor (free bits, a margin), and a remark.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import Rule, Threshold
+
+if TYPE_CHECKING:
+    from traindx_tools.on_torch.captured.term_gradients import TermPull
 
 OFF, MASKED, ALIVE, DEAD, UNKNOWN = "off", "masked", "alive", "dead", "unknown"
 """What `loss_terms.zero.why_zero` says; written out here because rules are read without torch."""
@@ -28,7 +36,8 @@ RULE = Rule(
     alike=("a weight of 0, configured or raised from 0 later by a schedule: the term is switched off",
            "the 0 that a sum starts with, and what stands in for a term that is not used: no term at all",
            "a difference of a value and its own detached copy: 0, and with a gradient",
-           "a hinge that is satisfied: it was positive at earlier looks"),
+           "a hinge that is satisfied: it was positive at earlier looks",
+           "free bits: a divergence below its floor has a value and no gradient"),
     confirm=("print the term's inputs: an empty mask, two equal tensors, a clamp",
              "`torch.autograd.grad(term, model.parameters(), allow_unused=True)` is 0 everywhere"),
     thresholds={"looks": Threshold(LOOKS, "sampled steps", "zero at each of them")},
@@ -73,3 +82,22 @@ def _without_graph(name: str, values: Sequence[float], looks: Sequence[tuple[int
         yield RULE.finding(f"no gradient flows through the term {name} (value {values[-1]:.3g} at step "
                            f"{where.end_step:g}): it is in the loss and trains nothing", where, source,
                            bearing=Bearing.CAUSE, measured={"term": name, "kind": "detached"})
+
+
+def check_pulls(looks: Sequence[tuple[int, Mapping[str, TermPull]]], places: Mapping[str, tuple[str, int]], source: str,
+                rank: int) -> Iterator[Finding]:
+    """`looks`: (step, what each term with a graph pulls on all that is trained)."""
+    if len(looks) < LOOKS:
+        return
+    for name, (file, line) in places.items():
+        seen = [pulls[name] for _, pulls in looks if name in pulls]
+        if len(seen) < LOOKS or any(t.norm != 0 or t.value == 0 for t in seen):
+            continue
+        varies = len({t.value for t in seen}) > 1
+        still = "" if varies else ", and its value stays the same"
+        yield RULE.finding(
+            f"the term {name} (value {seen[-1].value:.3g}) has a gradient of exactly 0 on all that is trained, at "
+            f"each of {len(seen)} looks between steps {looks[0][0]} and {looks[-1][0]}{still}",
+            Location(file=file or None, line=line or None, step=looks[0][0], end_step=looks[-1][0], rank=rank), source,
+            bearing=Bearing.CAUSE if varies else Bearing.COMPANION, severity=None if varies else Severity.INFO,
+            measured={"term": name, "kind": "no-gradient" if varies else "floor"})
