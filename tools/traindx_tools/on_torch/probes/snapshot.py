@@ -16,7 +16,8 @@ from traindx_tools.on_torch.nonfinite.statistics import all_finite, readable, sp
 from traindx_tools.on_torch.probe import Scene, TorchProbe
 from traindx_tools.on_torch.probes.nonfinite_sentinel import plain, witnesses
 from traindx_tools.on_torch.rules import t101_nonfinite_origin, t102_nonfinite_seen
-from traindx_tools.on_torch.snapshot.replay import KeptStep, NotReplayable, Replay, Replayed
+from traindx_tools.on_torch.snapshot.replay import KeptStep, Replay, Replayed
+from traindx_tools.on_torch.snapshot.rerun import NotReplayable
 from traindx_tools.on_torch.snapshot.state import Copies
 from traindx_tools.on_torch.snapshot.tape import Tape
 from traindx_tools.on_torch.speed.compilations import compiles, watch_compile
