@@ -11,6 +11,7 @@ from traindx_tools.errors import BadUsage, CatalogError
 from traindx_tools.experiments.change import parse_change
 from traindx_tools.experiments.interventions import check
 from traindx_tools.experiments.plan import Decision
+from traindx_tools.experiments.replaying.changes import CHANGES
 
 TABLE = shipped("experiments.toml")
 
@@ -19,6 +20,24 @@ TABLE = shipped("experiments.toml")
 def load_decisions() -> tuple[Decision, ...]:
     """What comes with traindx. Raises CatalogError that says what is wrong."""
     return parse_decisions(table(TABLE))
+
+
+@lru_cache(maxsize=1)
+def load_step_decisions() -> Mapping[str, frozenset[str]]:
+    """By change of a single step that no run has: the failure modes that it undoes. Raises CatalogError."""
+    return parse_step_decisions(table(TABLE))
+
+
+def parse_step_decisions(data: Mapping[str, object]) -> dict[str, frozenset[str]]:
+    """The same from parsed TOML."""
+    rows = data.get("step", [])
+    try:
+        told = {str(r["change"]): frozenset(r["removes"]) for r in rows} if isinstance(rows, list) else {}
+    except (KeyError, TypeError) as error:
+        raise CatalogError(f"experiments.toml: {error!r} in a [[step]]") from error
+    if unknown := told.keys() - CHANGES.keys():
+        raise CatalogError(f"experiments.toml: no change of a step is called {', '.join(sorted(unknown))}")
+    return told
 
 
 def parse_decisions(data: Mapping[str, object]) -> tuple[Decision, ...]:

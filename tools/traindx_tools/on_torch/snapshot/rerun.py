@@ -30,7 +30,7 @@ class Rerun:
     def again(self, entry: Op | Call) -> None:
         """Makes an entry once more and keeps what it gives."""
         if isinstance(entry, Op) and entry.drawn is not None:
-            results: list[Any] = list(entry.drawn)
+            results: list[Any] = self.drawn(entry)
         else:
             args, kwargs = (mapped(v, self.filled, (Made, Given)) for v in (entry.args, entry.kwargs))
             run = self.operation if isinstance(entry, Op) else self.call
@@ -40,6 +40,10 @@ class Rerun:
             raise NotReplayable("it took another course")
         for slot, result in zip(entry.results, results, strict=True):
             self.values[slot] = result
+
+    def drawn(self, entry: Op) -> list[Any]:
+        """What a random operation gave: it is taken as it was."""
+        return list(entry.drawn or ())
 
     def operation(self, entry: Any, args: Any, kwargs: Any) -> Any:
         """One operation; casts of autocast were noted as operations of their own."""

@@ -1,0 +1,82 @@
+"""Which rows of a batch carry a symptom: by halving, since a step takes its time.
+
+Nothing is cut out of a batch, whose size the program may have written down: a batch of some rows alone holds these rows
+again and again, one without some rows holds others in their places.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+SHARE = 0.125
+"""Of the batch: where more rows than these carry it, it is not the rows."""
+
+Shown = Callable[[Sequence[int]], bool]
+"""Whether a batch of these rows (as many as the batch has) shows the symptom."""
+
+
+class NoTime(Exception):
+    """More runs are needed than there may be."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows that show the symptom alone, of how many; `gone`: it goes where they are left out."""
+
+    found: tuple[int, ...]
+    of: int
+    gone: bool
+    runs: int
+
+    @property
+    def carry(self) -> bool:
+        """A few rows carry the symptom."""
+        return bool(self.found) and self.gone and len(self.found) <= max(1, int(SHARE * self.of))
+
+
+def find_rows(count: int, shown: Shown, most: int) -> Rows:
+    """The rows of a batch of `count` that show the symptom by themselves. Raises NoTime beyond `most` runs."""
+    runs = 0
+
+    def ask(rows: Sequence[int]) -> bool:
+        nonlocal runs
+        runs += 1
+        if runs > most:
+            raise NoTime(f"more than {most} runs are needed")
+        return shown(rows)
+
+    waiting, found = [range(count)], []
+    limit = max(1, int(SHARE * count))
+    while waiting and len(found) <= limit:
+        part = waiting.pop(0)
+        if len(part) < count and not ask(alone(part, count)):
+            continue
+        if len(part) == 1:
+            found.append(part[0])
+        else:
+            middle = len(part) // 2
+            waiting += [part[:middle], part[middle:]]
+        if len(waiting) > max(2, 2 * limit):  # every part shows it
+            return Rows((), count, False, runs)
+    rest = [i for i in range(count) if i not in set(found)]
+    gone = bool(found) and bool(rest) and not ask(without(found, count))
+    return Rows(tuple(sorted(found)), count, gone, runs)
+
+
+def alone(rows: Sequence[int], count: int) -> list[int]:
+    """These rows again and again, as many as the batch has."""
+    return [rows[i % len(rows)] for i in range(count)]
+
+
+def without(rows: Sequence[int], count: int) -> list[int]:
+    """The batch with others in the places of these rows. Needs a row that is left."""
+    rest = [i for i in range(count) if i not in set(rows)]
+    left_out = set(rows)
+    return [rest[i % len(rest)] if i in left_out else i for i in range(count)]
+
+
+def most_runs(count: int) -> int:
+    """Runs that a few rows of so many take."""
+    return 8 * max(1, math.ceil(math.log2(max(2, count)))) + 8
