@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 
 from traindx_tools.catalog.shipped import shipped, table
@@ -22,18 +23,27 @@ def load_decisions() -> tuple[Decision, ...]:
     return parse_decisions(table(TABLE))
 
 
+@dataclass(frozen=True)
+class StepDecision:
+    """What a change of one kept step decides, where no whole run has it."""
+
+    removes: frozenset[str]
+    why: str
+
+
 @lru_cache(maxsize=1)
-def load_step_decisions() -> Mapping[str, frozenset[str]]:
-    """By change of a single step that no run has: the failure modes that it undoes. Raises CatalogError."""
+def load_step_decisions() -> Mapping[str, StepDecision]:
+    """By the name of the change. Raises CatalogError."""
     return parse_step_decisions(table(TABLE))
 
 
-def parse_step_decisions(data: Mapping[str, object]) -> dict[str, frozenset[str]]:
+def parse_step_decisions(data: Mapping[str, object]) -> dict[str, StepDecision]:
     """The same from parsed TOML."""
     rows = data.get("step", [])
     try:
-        told = {str(r["change"]): frozenset(r["removes"]) for r in rows} if isinstance(rows, list) else {}
-    except (KeyError, TypeError) as error:
+        told = {str(r["change"]): StepDecision(frozenset(r["removes"]), " ".join(r["why"].split()))
+                for r in (rows if isinstance(rows, list) else [])}
+    except (KeyError, TypeError, AttributeError) as error:
         raise CatalogError(f"experiments.toml: {error!r} in a [[step]]") from error
     if unknown := told.keys() - CHANGES.keys():
         raise CatalogError(f"experiments.toml: no change of a step is called {', '.join(sorted(unknown))}")

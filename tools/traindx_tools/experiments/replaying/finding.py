@@ -47,7 +47,8 @@ def decides(study: Study) -> str:
 
     if study.symptom.late:
         return ""
-    known = {**{str(d.change): d.removes for d in load_decisions()}, **load_step_decisions()}
+    known = {**{str(d.change): d.removes for d in load_decisions()},
+             **{change: d.removes for change, d in load_step_decisions().items()}}
     modes = {m for c in study.telling for m in known.get(c, ())}
     return decided(modes if study.specific else modes - {m for c in study.absent for m in known.get(c, ())})
 
@@ -63,7 +64,7 @@ def sentence(study: Study) -> str:
     if study.carries and study.rows is not None:
         rows, few = study.rows.found, len(study.rows.found)
         whose = f"rows {_few([str(r) for r in study.row_numbers])} of the dataset" if study.row_numbers else \
-            f"rows {_few([str(r) for r in rows])} of the batch"
+            f"rows {_few([str(r) for r in rows])} of what the step was given"
         parts.append(f"{few} of {study.rows.of} rows carr{'ies' if few == 1 else 'y'} it "
                      f"({whose if few > 1 else whose.replace('rows', 'row', 1)}): alone they show it, without them "
                      "it goes")

@@ -30,7 +30,7 @@ def page(study: Study) -> str:
         out += [f"- {', '.join(t.change for t in study.of('untried') if t.why == why)}: {why}" for why in reasons]
     if study.carries and study.rows is not None:
         told = f" (of the dataset: {_listed(study.row_numbers)})" if study.row_numbers else ""
-        out += ["", f"Rows of the batch that show it alone: {_listed(study.rows.found)}{told}."]
+        out += ["", f"Rows that show it alone, as the step was given them: {_listed(study.rows.found)}{told}."]
     return "\n".join(out) + "\n"
 
 

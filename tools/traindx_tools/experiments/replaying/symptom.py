@@ -85,7 +85,8 @@ class Course:
         if math.isfinite(value):
             self.signed = self.signed or value <= 0.0
             self.losses.append(value)
-            self.untrained = max(self.untrained, value) if self.seen < FIRST else self.untrained
+            if self.seen < FIRST and found is None:
+                self.untrained = max(self.untrained, value)
             self.seen += 1
         return found
 
@@ -117,7 +118,8 @@ class Course:
             return True
         last = list(self.losses)[-3:]
         usual = symptom.usual if symptom.usual is not None else symptom.most
-        return bool(last) and max(last) <= max(2.0 * usual, self.untrained)
+        before = symptom.most if symptom.kind == "loss-rise" else symptom.sane
+        return bool(last) and max(last) <= max(2.0 * usual, before or 0.0)
 
     @property
     def _jump(self) -> float:

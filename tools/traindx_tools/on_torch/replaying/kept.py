@@ -13,6 +13,9 @@ from traindx_tools.on_torch.snapshot.replay import KeptStep
 from traindx_tools.on_torch.snapshot.rerun import NotReplayable, givens
 from traindx_tools.on_torch.snapshot.tape import Call, Given, Made, Noted, Op, mapped
 
+MOST_BYTES = 2**28
+"""Of what has the rows of a batch, since it is copied for each question: all of the data may lie in one tensor."""
+
 
 @dataclass(frozen=True)
 class Root:
@@ -63,7 +66,10 @@ class Passes:
         sizes = [t.shape[0] for t in read.values() if t.ndim]
         if any(n > count and n % count == 0 for n in sizes):
             raise NotReplayable("some of its tensors hold several entries a row")
-        return count, frozenset(i for i, t in read.items() if t.ndim and t.shape[0] == count)
+        whole = {i: t for i, t in read.items() if t.ndim and t.shape[0] == count}
+        if sum(t.numel() * t.element_size() for t in whole.values()) > MOST_BYTES:
+            raise NotReplayable("the rows are too large to change places")
+        return count, frozenset(whole)
 
 
 @dataclass(frozen=True, eq=False)
