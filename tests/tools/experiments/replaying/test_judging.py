@@ -84,8 +84,9 @@ def test_a_change_removes_moves_or_does_nothing(symptom: Symptom, control: Measu
 
 
 def made(**words: str) -> Study:
-    tried = tuple(Tried(c.replace("_", "-") if c != "rate" else "learning-rate:times=0.1", "about", w,  # type: ignore[arg-type]
-                        "there are no gradients of earlier steps" if w == "untried" else "why") for c, w in words.items())
+    named = {"rate": "learning-rate:times=0.1", **{c: c.replace("_", "-") for c in words if c != "rate"}}
+    why = {"untried": "there are no gradients of earlier steps"}
+    tried = tuple(Tried(named[c], "about", w, why.get(w, "why")) for c, w in words.items())  # type: ignore[arg-type]
     return Study(JUMP, Measured(1.0, 50.0, update_norm=3.0), UPDATE, tried, True)
 
 

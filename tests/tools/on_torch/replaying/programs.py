@@ -72,7 +72,7 @@ def half_resolution() -> list[str]:
     torch.manual_seed(0)
     model = net()
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-    x, y = regression()
+    x, _ = regression()
     for step in range(16):
         rows = slice(8 * step, 8 * step + 8)
         with torch.autocast("cpu", dtype=torch.bfloat16):

@@ -16,7 +16,7 @@ from traindx_tools.on_torch.monitor import Monitor
 
 @dataclass(frozen=True)
 class Case:
-    """What is to be found: the kind of symptom, where it comes from, what takes it away, and a mode that this is for."""
+    """What is to be found: the kind of symptom, where it comes from, what takes it away, a mode that this is for."""
 
     run: Program
     symptom: str

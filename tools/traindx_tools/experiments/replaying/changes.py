@@ -24,7 +24,9 @@ class StepChange:
     broad: bool = False
 
 
-NO_UPDATE, ROWS = "last-update-left-out", "rows-left-out"
+NO_UPDATE, ROWS, ZEROED = "last-update-left-out", "rows-left-out", "inputs-zeroed"
+PLACING = frozenset({NO_UPDATE, ZEROED})
+"""They tell where a symptom comes from, the update or the batch, and nothing of why."""
 _ALL = (
     StepChange(NO_UPDATE, "the parameters before the last update", "update", broad=True),
     StepChange("float32", "everything of less precision in float32", "pass"),
@@ -32,7 +34,7 @@ _ALL = (
     StepChange("float64", "everything in float64", "pass", broad=True),
     StepChange("no-dropout", "without dropout", "pass", broad=True),
     StepChange("batch-norm-eval", "BatchNorm with its running statistics", "pass"),
-    StepChange("inputs-zeroed", "the model's inputs are zeros", "pass", broad=True),
+    StepChange(ZEROED, "the model's inputs are zeros", "pass", broad=True),
     StepChange("deterministic", "deterministic kernels", "pass"),
     StepChange("clear-gradients", "without gradients of earlier steps", "update"),
     StepChange("learning-rate:times=0.1", "a tenth of the learning rate", "update", broad=True),
@@ -50,7 +52,7 @@ NOWHERE: Mapping[str, str] = {
     "no-autocast": "there is no autocast around the model's call",
     "no-dropout": "nothing is dropped out",
     "batch-norm-eval": "no BatchNorm uses the statistics of this batch",
-    "inputs-zeroed": "the model is given no numbers that could be zero",
+    ZEROED: "the model is given no numbers that could be zero",
     "deterministic": "it has no part on a GPU",
     "clear-gradients": "there are no gradients of earlier steps",
     "no-clipping": "the gradients were not clipped",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from traindx_tools.experiments.replaying.changes import CHANGES, NO_UPDATE, ROWS
+from traindx_tools.experiments.replaying.changes import CHANGES, NO_UPDATE, PLACING, ROWS
 from traindx_tools.experiments.replaying.judging import SAID
 from traindx_tools.experiments.replaying.study import PASS, Study
 from traindx_tools.finding import Bearing, Finding, Location, Severity, Value
@@ -73,8 +73,11 @@ def sentence(study: Study) -> str:
         parts.append(f"it goes with {_few(others)}")
     elif not study.removing:
         parts.append("none of the changes takes it away")
-    if any(t.change != NO_UPDATE for t in study.of("no-effect")):
-        parts.append(f"it stays with {_few([t.change for t in study.of('no-effect') if t.change != NO_UPDATE])}")
+    if study.of_the_batch:
+        parts.append("inputs of zeros do not show it: the batch takes part")
+    stays = [t.change for t in study.of("no-effect") if t.change not in PLACING]
+    if stays:
+        parts.append(f"it stays with {_few(stays)}")
     return "; ".join(p for p in parts if p)
 
 

@@ -47,19 +47,14 @@ def find_rows(count: int, shown: Shown, most: int) -> Rows:
             raise NoTime(f"more than {most} runs are needed")
         return shown(rows)
 
-    waiting, found = [range(count)], []
     limit = max(1, int(SHARE * count))
-    while waiting and len(found) <= limit:
-        part = waiting.pop(0)
-        if len(part) < count and not ask(alone(part, count)):
-            continue
-        if len(part) == 1:
-            found.append(part[0])
-        else:
-            middle = len(part) // 2
-            waiting += [part[:middle], part[middle:]]
-        if len(waiting) > max(2, 2 * limit):  # every part shows it
+    showing: list[range] = [range(count)]
+    while any(len(part) > 1 for part in showing):
+        halves = [half for part in showing for half in (part[:len(part) // 2], part[len(part) // 2:]) if len(half)]
+        showing = [half for half in halves if ask(alone(half, count))]
+        if len(showing) > limit:  # each holds one at the least
             return Rows((), count, False, runs)
+    found = [part[0] for part in showing]
     rest = [i for i in range(count) if i not in set(found)]
     gone = bool(found) and bool(rest) and not ask(without(found, count))
     return Rows(tuple(sorted(found)), count, gone, runs)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from traindx_tools.experiments.replaying.changes import CHANGES, NO_UPDATE, NOWHERE, ROWS
+from traindx_tools.experiments.replaying.changes import CHANGES, NOWHERE, PLACING, ROWS, ZEROED
 from traindx_tools.experiments.replaying.judging import Measured, Tried
 from traindx_tools.experiments.replaying.rows import Rows
 from traindx_tools.experiments.replaying.symptom import Symptom
@@ -40,14 +40,19 @@ class Study:
 
     @property
     def removing(self) -> tuple[str, ...]:
-        """Changes with which the symptom goes; leaving the update out is none: it names the place."""
-        return tuple(t.change for t in self.of("removes") if t.change != NO_UPDATE)
+        """Changes with which the symptom goes, without those that only tell where it comes from."""
+        return tuple(t.change for t in self.of("removes") if t.change not in PLACING)
+
+    @property
+    def of_the_batch(self) -> bool:
+        """Inputs of zeros do not show it: what the model is given takes part."""
+        return any(t.change == ZEROED for t in self.of("removes"))
 
     @property
     def telling(self) -> tuple[str, ...]:
         """Of these the ones that undo one thing; all of them where there is none such.
 
-        A tenth of the rate, double precision or zeros hide what they do not cause. A state that is too large or a draw
+        A tenth of the rate or double precision hide what they do not cause. A state that is too large or a draw
         of dropout cannot be told from a rate that is too high by one step: they stay beside each other.
         """
         narrow = tuple(c for c in self.removing if not CHANGES[c].broad)

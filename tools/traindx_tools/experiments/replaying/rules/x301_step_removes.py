@@ -27,7 +27,7 @@ RULE = Rule(
     severity=Severity.HIGH,
     sees="One kept step, run again on copies: as it is, and with one change at a time.",
     matters="It decides between causes where running the program again is too dear: step 80,000 fails here and now.",
-    alike=("a change that hides the symptom: a tenth of the rate, double precision, inputs of zeros",
+    alike=("a change that hides the symptom: a tenth of the rate, double precision",
            "a jump that comes back within a few steps: a hard batch, said as a remark",
            "a step that ends what began earlier: then nothing is decided"),
     confirm=("`traindx experiment PATH --run CMD --change NAME` from a checkpoint before the step",
