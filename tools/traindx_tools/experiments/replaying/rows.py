@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-SHARE = 0.125
-"""Of the batch: where more rows than these carry it, it is not the rows."""
+SHARE, MOST = 0.125, 4
+"""Of the batch, and rows: where more than these carry it, it is not a few rows."""
 
 Shown = Callable[[Sequence[int]], bool]
 """Whether a batch of these rows (as many as the batch has) shows the symptom."""
@@ -33,7 +33,7 @@ class Rows:
     @property
     def carry(self) -> bool:
         """A few rows carry the symptom."""
-        return bool(self.found) and self.gone and len(self.found) <= max(1, int(SHARE * self.of))
+        return bool(self.found) and self.gone and len(self.found) <= _few(self.of)
 
 
 def find_rows(count: int, shown: Shown, most: int) -> Rows:
@@ -47,7 +47,7 @@ def find_rows(count: int, shown: Shown, most: int) -> Rows:
             raise NoTime(f"more than {most} runs are needed")
         return shown(rows)
 
-    limit = max(1, int(SHARE * count))
+    limit = _few(count)
     showing: list[range] = [range(count)]
     while any(len(part) > 1 for part in showing):
         halves = [half for part in showing for half in (part[:len(part) // 2], part[len(part) // 2:]) if len(half)]
@@ -75,3 +75,7 @@ def without(rows: Sequence[int], count: int) -> list[int]:
 def most_runs(count: int) -> int:
     """Runs that a few rows of so many take."""
     return 8 * max(1, math.ceil(math.log2(max(2, count)))) + 8
+
+
+def _few(count: int) -> int:
+    return min(MOST, max(1, int(SHARE * count)))
