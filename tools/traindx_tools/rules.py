@@ -93,7 +93,8 @@ ROOMS = (
 """Packages that hold one rule a module."""
 
 
-VERDICTS = ("traindx_tools.experiments.rules", "traindx_tools.experiments.isolating.rules")
+VERDICTS = ("traindx_tools.experiments.rules", "traindx_tools.experiments.isolating.rules",
+            "traindx_tools.experiments.replaying.rules")
 """Packages of rules that say what experiments showed."""
 
 

@@ -31,8 +31,9 @@ Findings do not change it; `traindx diagnose RUNDIR` exits 1 where they prove a 
 @click.option("--second-pass", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True,
               help="Run the command again with tracing where a value stopped being finite; auto: after runs of up to "
                    "10 minutes.")
-@click.option("--snapshot", is_flag=True, help="Keep each step, so that a NaN is traced at once instead of in a second "
-                                               "pass: costs a copy of parameters and optimizer state.")
+@click.option("--snapshot", is_flag=True, help="Keep each step, so that one that fails or jumps is run again at once: "
+                                               "traced, and with one change at a time. Costs a copy of parameters, "
+                                               "gradients and optimizer state.")
 @click.option("--origin", type=str, metavar="RUNDIR", help="Only that second pass, for a run that has ended.")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 def command(probes: tuple[str, ...], only: bool, listed: bool, out: str | None, second_pass: str, snapshot: bool,

@@ -9,7 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from traindx_tools.catalog.catalog import load_catalog
-from traindx_tools.catalog.decisions import load_decisions, parse_decisions
+from traindx_tools.catalog.decisions import (
+    load_decisions,
+    load_step_decisions,
+    parse_decisions,
+    parse_step_decisions,
+)
 from traindx_tools.errors import CatalogError
 from traindx_tools.experiments.change import Change, parse_change
 from traindx_tools.experiments.plan import Decision, beliefs_of, choose, information
@@ -74,6 +79,20 @@ def test_every_mode_that_an_experiment_decides_exists_and_no_change_stands_twice
     assert {m for d in told for m in d.removes} <= load_catalog().keys()
     assert len({str(d.change) for d in told}) == len(told)
     assert all(d.why.endswith(".") for d in told)
+
+
+def test_every_mode_that_a_change_of_a_step_decides_exists() -> None:
+    told = load_step_decisions()
+    assert {m for d in told.values() for m in d.removes} <= load_catalog().keys()
+    assert not {str(d.change) for d in load_decisions()} & told.keys()
+    assert all(d.why.endswith(".") for d in told.values())
+
+
+@pytest.mark.parametrize("rows", [[{"change": "fresh-state"}], [{"change": "no-such", "removes": [], "why": "x."}],
+                                  [{"change": "fresh-state", "removes": [], "why": 3}], ["fresh-state"]])
+def test_a_broken_table_of_steps_says_what_is_wrong(rows: list[object]) -> None:
+    with pytest.raises(CatalogError, match=r"experiments\.toml"):
+        parse_step_decisions({"step": rows})
 
 
 @pytest.mark.parametrize("data", [

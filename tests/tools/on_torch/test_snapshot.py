@@ -169,7 +169,7 @@ def test_what_it_holds_is_recorded_and_let_go(tmp_path: Path) -> None:
     records = [json.loads(line) for line in (tmp_path / "rank00000.jsonl").read_text().splitlines()]
     (told,) = [r for r in records if r["kind"] == "snapshot"]
     assert told["parameters"] == 4 * 10_100
-    assert told["bytes"] == 3 * told["parameters"] + 2 * 4  # two moments each, and two step counts
+    assert told["bytes"] == 4 * told["parameters"] + 2 * 4  # gradients, two moments each, and two step counts
 
 
 def test_modes_of_the_program_stay_on_their_stack(tmp_path: Path) -> None:

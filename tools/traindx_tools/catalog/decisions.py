@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 
 from traindx_tools.catalog.shipped import shipped, table
@@ -11,6 +12,7 @@ from traindx_tools.errors import BadUsage, CatalogError
 from traindx_tools.experiments.change import parse_change
 from traindx_tools.experiments.interventions import check
 from traindx_tools.experiments.plan import Decision
+from traindx_tools.experiments.replaying.changes import CHANGES
 
 TABLE = shipped("experiments.toml")
 
@@ -19,6 +21,33 @@ TABLE = shipped("experiments.toml")
 def load_decisions() -> tuple[Decision, ...]:
     """What comes with traindx. Raises CatalogError that says what is wrong."""
     return parse_decisions(table(TABLE))
+
+
+@dataclass(frozen=True)
+class StepDecision:
+    """What a change of one kept step decides, where no whole run has it."""
+
+    removes: frozenset[str]
+    why: str
+
+
+@lru_cache(maxsize=1)
+def load_step_decisions() -> Mapping[str, StepDecision]:
+    """By the name of the change. Raises CatalogError."""
+    return parse_step_decisions(table(TABLE))
+
+
+def parse_step_decisions(data: Mapping[str, object]) -> dict[str, StepDecision]:
+    """The same from parsed TOML."""
+    rows = data.get("step", [])
+    try:
+        told = {str(r["change"]): StepDecision(frozenset(r["removes"]), " ".join(r["why"].split()))
+                for r in (rows if isinstance(rows, list) else [])}
+    except (KeyError, TypeError, AttributeError) as error:
+        raise CatalogError(f"experiments.toml: {error!r} in a [[step]]") from error
+    if unknown := told.keys() - CHANGES.keys():
+        raise CatalogError(f"experiments.toml: no change of a step is called {', '.join(sorted(unknown))}")
+    return told
 
 
 def parse_decisions(data: Mapping[str, object]) -> tuple[Decision, ...]:

@@ -17,6 +17,8 @@ from traindx_tools.finding import Bearing
 
 REMOVES, MOVES, NOTHING = "X101", "X102", "X103"
 """The rules of verdicts that say something of a cause; an inconclusive one says nothing."""
+IN_A_STEP = "X301"
+"""The rule of a single step that a change heals: it shows less than a run, and rules nothing out."""
 
 
 @lru_cache(maxsize=1024)
@@ -26,7 +28,9 @@ def experiment_entries(mode: str) -> tuple[tuple[Speaks, ...], tuple[Speaks, ...
     better, specific = Condition("better", True), Condition("specific", True)
     pro = (Speaks(REMOVES, "cause", (named, specific), note="undoing it takes the symptom away"),
            Speaks(REMOVES, "sign", (named,), Bearing.SIGN, "the symptom goes with a change that takes it away"),
-           Speaks(MOVES, "companion", (named, better), Bearing.SIGN, "the symptom weakens with a change against it"))
+           Speaks(MOVES, "companion", (named, better), Bearing.SIGN, "the symptom weakens with a change against it"),
+           Speaks(IN_A_STEP, "companion", (named,), note="the step that failed is sound with a change that takes it "
+                                                         "away; one step shows less than a run"))
     con = (Speaks(NOTHING, "contradicts", (named,), note="the symptom stays with a change that takes it away"),)
     return pro, con
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from traindx_tools.catalog.catalog import FailureMode, FixPlan, Source, Speaks, Step, Variant, load_catalog
 from traindx_tools.catalog.condition import Condition
-from traindx_tools.catalog.decisions import load_decisions
+from traindx_tools.catalog.decisions import load_decisions, load_step_decisions
 from traindx_tools.catalog.precision import COUNTER_ROLES, PRIOR, ROLES, load_precision
 from traindx_tools.finding import Bearing
 from traindx_tools.rules import RuleModule
@@ -68,6 +68,8 @@ def _experiments(mode: FailureMode) -> tuple[str, ...]:
     """The changes that decide the mode: the symptom goes with them where it is the cause, and else stays."""
     told = [f"`traindx experiment PATH --run CMD --change {d.change}`: {d.why}" for d in load_decisions()
             if mode.id in d.removes]  # fmt: skip
+    told += [f"`traindx run --snapshot -- CMD`, `{change}` in the step that fails: {d.why}"
+             for change, d in load_step_decisions().items() if mode.id in d.removes]
     return ("## Experiments that decide it", _bullets(told)) if told else ()
 
 

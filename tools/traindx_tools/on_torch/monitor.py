@@ -26,7 +26,8 @@ class Monitor:
     `model` and `optimizer` may be left out: they are found when they are used. `out`: folder for the files, by default
     `traindx-run/TIME`. `trace_from`: instead of watching, trace every operation from this backward pass on (slow, ten
     times or more) until a value is not finite, and name what made it: for a notebook, where nothing can be run again.
-    `snapshot`: keep each step (copies of parameters and optimizer state, the batch) and name that operation at once.
+    `snapshot`: keep each step (copies of parameters, gradients and optimizer state, the batch); name that operation at
+    once, and try on copies what would have changed the step that failed or jumped (X301, `replays/` in the folder).
     Inside `traindx run` (or another Monitor) it adds nothing and leaves what is attached alone.
     """
 

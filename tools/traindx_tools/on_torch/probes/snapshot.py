@@ -1,4 +1,8 @@
-"""On request: keeps each step, and names the operation of one that goes wrong by running it again at once (T101)."""
+"""On request: keeps each step, and runs one that goes wrong again at once.
+
+Once with every operation traced, which names the origin of what is not finite (T101), and with one change at a time,
+which tells what takes part in it (X301, X302).
+"""
 
 from __future__ import annotations
 
@@ -15,8 +19,11 @@ from traindx_tools.on_torch.nonfinite.reasons import reason_of
 from traindx_tools.on_torch.nonfinite.statistics import all_finite, readable, span
 from traindx_tools.on_torch.probe import Scene, TorchProbe
 from traindx_tools.on_torch.probes.nonfinite_sentinel import plain, witnesses
+from traindx_tools.on_torch.replaying.kept import Scenario
+from traindx_tools.on_torch.replaying.replays import Replays
 from traindx_tools.on_torch.rules import t101_nonfinite_origin, t102_nonfinite_seen
-from traindx_tools.on_torch.snapshot.replay import KeptStep, NotReplayable, Replay, Replayed
+from traindx_tools.on_torch.snapshot.replay import KeptStep, Replay, Replayed
+from traindx_tools.on_torch.snapshot.rerun import NotReplayable
 from traindx_tools.on_torch.snapshot.state import Copies
 from traindx_tools.on_torch.snapshot.tape import Tape
 from traindx_tools.on_torch.speed.compilations import compiles, watch_compile
@@ -41,6 +48,7 @@ class SnapshotProbe(TorchProbe):
         self._skipped = 0
         self._copies: dict[int, tuple[KeptStep, Copies]] = {}
         self._done = self._told = False
+        self._replays = Replays(scene, self._tape)
         watch_compile(self._tape.close)
 
     # ---- what is kept
@@ -49,6 +57,7 @@ class SnapshotProbe(TorchProbe):
         """A new step; what a DataLoader computes in this process is none of it."""
         self._tape.close()
         self._tape.clear()
+        self._replays.keeper.cleared()
 
     def batch_given(self, batch: Any) -> None:
         """From here the loop's own operations are noted."""
@@ -73,12 +82,17 @@ class SnapshotProbe(TorchProbe):
         if self._done or self.scene.loss is None:
             return
         self._root = loss
+        scenario = self._replays.loss(loss) if _world() == 1 else None
         if not _finite([self.scene.loss]):
-            self._search(lambda r: r.forward(self._tape, loss))
+            self._search(lambda r: r.forward(self._tape, loss), scenario=scenario)
 
     def after_backward(self, loss: torch.Tensor) -> None:
         """Counts. Gradients are judged where the optimizer takes them: a scaler, or the program, may discard them."""
         self.backwards += 1
+
+    def clipped(self) -> None:
+        """Gradients were made smaller by the program."""
+        self._replays.keeper.clipped()
 
     def before_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Judges the gradients, and keeps parameters and state."""
@@ -92,7 +106,7 @@ class SnapshotProbe(TorchProbe):
         """Judges the parameters. A new step begins."""
         kept = self._copies.get(id(optimizer))
         if kept is not None and not self._done and not _finite(kept[0].parameters):
-            self._search(lambda r: r.step(kept[0]), before=-1)
+            self._search(lambda r: r.step(kept[0]), before=-1, scenario=self._replays.seen("parameters"))
         self._skipped = 0
         self._end_of_step()
 
@@ -101,16 +115,23 @@ class SnapshotProbe(TorchProbe):
         self._skipped += 1
         root = self._root
         if self._skipped > t102_nonfinite_seen.SKIPPED and root is not None and not self._done:
-            self._search(lambda r: r.backward(self._tape, root))
+            self._search(lambda r: r.backward(self._tape, root), scenario=self._replays.seen("gradient"))
         self._end_of_step()
+
+    def failed(self, error: BaseException) -> Iterable[Finding]:
+        """What waits to be said of a jump is said: the run did not go on from it."""
+        self._replays.finish(failed=True)
+        return ()
 
     def finish(self) -> Iterable[Finding]:
         """Takes the mode off the stack."""
+        self._replays.finish(failed=False)
         self._stop()
         return ()
 
     def _end_of_step(self) -> None:
         self._root = None
+        self._replays.keeper.stepped()
         self._tape.clear()
         self._note()
 
@@ -126,10 +147,13 @@ class SnapshotProbe(TorchProbe):
         for (index, key), value in zip(places, taken[len(held):], strict=True):
             state[index][key] = value
         groups = [dict(g) for g in optimizer.param_groups]
-        self._copies[id(optimizer)] = KeptStep(optimizer, groups, held, taken[: len(held)], state), copies
+        kept = KeptStep(optimizer, groups, held, taken[: len(held)], state)
+        self._copies[id(optimizer)] = kept, copies
+        self._replays.keeper.kept(kept)
         if not self._told and self.scene.step == 1:
             self._told = True
-            self.scene.recorder.mark("snapshot", bytes=sum(c.bytes for _, c in self._copies.values()),
+            held_bytes = sum(c.bytes for _, c in self._copies.values()) + self._replays.keeper.bytes
+            self.scene.recorder.mark("snapshot", bytes=held_bytes,
                                      parameters=sum(p.numel() * p.element_size() for p in held))
 
     # ---- what went wrong
@@ -138,10 +162,12 @@ class SnapshotProbe(TorchProbe):
         root = self._root
         if self._done or root is None:
             return
-        if not _finite([p.grad for p in parameters if p.grad is not None]):
-            self._search(lambda r: r.backward(self._tape, root))
+        held = [p.grad for p in parameters if p.grad is not None]
+        scenario = self._replays.gradients([plain(g.detach()) for g in held]) if _world() == 1 else None
+        if not _finite(held):
+            self._search(lambda r: r.backward(self._tape, root), scenario=scenario)
 
-    def _search(self, attempt: Callable[[Replay], Replayed], before: int = 0) -> None:
+    def _search(self, attempt: Callable[[Replay], Replayed], before: int = 0, scenario: Scenario | None = None) -> None:
         """Names the origin, or says why the step cannot be run again; in either case this was the only time."""
         try:
             if _world() > 1:
@@ -163,6 +189,7 @@ class SnapshotProbe(TorchProbe):
             say(f"step {self.scene.step + 1 + before} cannot be run again from its snapshot: {why}")
         finally:
             self._stop()
+        self._replays.study(scenario)
 
     def _was_there(self, event: Event) -> bool:
         return event.kind in (PARAMETER, BUFFER) or (event.kind == OUTSIDE and self.scene.step == 0)
@@ -172,6 +199,7 @@ class SnapshotProbe(TorchProbe):
         self._tape.close()
         self._tape.clear()
         self._copies.clear()
+        self._replays.keeper.let_go()
         self._root = self._returned = None
 
 

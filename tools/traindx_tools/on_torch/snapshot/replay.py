@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,17 +16,14 @@ from traindx_tools.on_torch.nonfinite.places import Place, on_behalf_of
 from traindx_tools.on_torch.nonfinite.statistics import all_finite, readable, span
 from traindx_tools.on_torch.nonfinite.tracer import Tracer
 from traindx_tools.on_torch.probe import Scene
-from traindx_tools.on_torch.snapshot.copying import Copier, optimizer_on
+from traindx_tools.on_torch.snapshot.copying import optimizer_on
+from traindx_tools.on_torch.snapshot.rerun import NotReplayable, Rerun, givens
 from traindx_tools.on_torch.snapshot.state import RandomState, without_autocast
-from traindx_tools.on_torch.snapshot.tape import Call, Given, Made, Op, Tape, mapped, tensors_of, versions_of
+from traindx_tools.on_torch.snapshot.tape import Call, Op, Tape, versions_of
 from traindx_tools.on_torch.speed.compilations import compiles
 
 Watched = tuple[str, torch.Tensor]
 """What a value is called, and the value."""
-
-
-class NotReplayable(Exception):
-    """The step cannot be run again, or took another course; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -50,16 +46,15 @@ class KeptStep:
     state: Sequence[dict[str, Any]]
 
 
-class Replay:
+class Replay(Rerun):
     """One attempt. Neither the program's tensors nor its random numbers are changed."""
 
     def __init__(self, scene: Scene, batch_place: Place | None = None) -> None:
+        super().__init__()
         self._scene, self._batch_place = scene, batch_place
-        self._copier = Copier()
         self._phase = "forward"
         self._modules: list[str] = []
         self._paths: dict[int, str] = {}
-        self._values: list[Any] = []
         self.tracer = Tracer(lambda: self._modules[-1] if self._modules else None, lambda: self._phase)
 
     # ---- forward and backward
@@ -82,13 +77,13 @@ class Replay:
             raise NotReplayable("the loss was not made by what was seen of the step")
         needed = tape.leading_to(slot)
         self._copy(needed)
-        self._values = [None] * tape.slots
+        self.values = [None] * tape.slots
         with self._watching():
             if self._batch_place is not None:
                 on_behalf_of(self._batch_place, self._look_at_batch)
             for entry in needed:
-                self._again(entry)
-            value = self._values[slot]
+                self.again(entry)
+            value = self.values[slot]
             if value is None:
                 raise NotReplayable("the loss was not made again")
             return self._judged(then(value))
@@ -97,49 +92,10 @@ class Replay:
         for path, tensor in named_parts(self._scene.batch, "batch"):
             self.tracer.met(tensor, BATCH, path)
 
-    def _again(self, entry: Op | Call) -> None:
-        if isinstance(entry, Op) and entry.drawn is not None:
-            results: list[Any] = list(entry.drawn)
-        else:
-            args, kwargs = (mapped(v, self._filled, (Made, Given)) for v in (entry.args, entry.kwargs))
-            run = self._operation if isinstance(entry, Op) else self._call
-            with torch.set_grad_enabled(entry.gradients):
-                results = list(tensors_of(on_behalf_of(entry.place, lambda: run(entry, args, kwargs))))
-        if len(results) != len(entry.results):
-            raise NotReplayable("it took another course")
-        for slot, result in zip(entry.results, results, strict=True):
-            self._values[slot] = result
-
-    def _operation(self, entry: Any, args: Any, kwargs: Any) -> Any:
-        with without_autocast():
-            return entry.func(*args, **kwargs)
-
-    def _call(self, entry: Any, args: Any, kwargs: Any) -> Any:
-        module = self._copier.module(entry.module)
-        buffers = dict(module.named_buffers())
-        for name, values in entry.buffers.items():
-            if name in buffers:
-                buffers[name].data.copy_(values)  # unseen by the version counter: an earlier call's graph may hold it
-        for part, numbers in entry.numbers:
-            vars(self._copier.module(part)).update(numbers)
-        with entry.surroundings.again(), contextlib.redirect_stdout(io.StringIO()):
-            return module(*args, **kwargs)
-
-    def _filled(self, stand_in: Made | Given) -> Any:
-        if isinstance(stand_in, Made):
-            value = self._values[stand_in.slot]
-            if value is None:
-                raise NotReplayable("it reads what was not made again")
-            return value
-        if not stand_in.unchanged:
-            raise NotReplayable("what the step was given was changed in place since")
-        tensor = stand_in.tensor
-        return self._copier.tensor(tensor) if tensor.is_leaf and tensor.requires_grad else tensor
-
     def _gradients(self, loss: torch.Tensor) -> list[Watched]:
         if loss.numel() != 1 or not loss.requires_grad:
             raise NotReplayable("the loss has no gradient when it is made again")
-        leaves = [(o, c) for o, c in self._copier.pairs(torch.Tensor) if c.is_leaf and c.requires_grad]
+        leaves = self.leaves()
         self._phase = "backward"
         with torch.enable_grad(), without_autocast():
             found = torch.autograd.grad(loss, [c for _, c in leaves], allow_unused=True)
@@ -179,11 +135,11 @@ class Replay:
             if isinstance(entry, Call):
                 if versions_of(entry.module) != entry.versions:
                     raise NotReplayable("parameters were changed since")
-                self._copier.module(entry.module)
-            for stand_in in _given((entry.args, entry.kwargs)):
-                self._filled(stand_in)
+                self.copier.module(entry.module)
+            for stand_in in givens((entry,)):
+                self.filled(stand_in)
         self._paths = {id(c): self._scene.module_paths.get(id(o)) or type(o).__name__
-                       for o, c in self._copier.pairs(torch.nn.Module)}
+                       for o, c in self.copier.pairs(torch.nn.Module)}
 
     @contextlib.contextmanager
     def _watching(self) -> Iterator[None]:
@@ -206,8 +162,8 @@ class Replay:
             before.restore()
 
     def _name_copies(self) -> None:
-        buffers = {id(b): n for _, m in self._copier.pairs(torch.nn.Module) for n, b in m.named_buffers()}
-        for original, copy in self._copier.pairs(torch.Tensor):
+        buffers = {id(b): n for _, m in self.copier.pairs(torch.nn.Module) for n, b in m.named_buffers()}
+        for original, copy in self.copier.pairs(torch.Tensor):
             values = readable(copy)
             if values is not None:
                 kind, name = (BUFFER, buffers[id(copy)]) if id(copy) in buffers else (PARAMETER, self._path(original))
@@ -235,8 +191,3 @@ class Replay:
         if self._modules:
             self._modules.pop()
 
-
-def _given(value: Any) -> Iterator[Given]:
-    found: list[Given] = []
-    mapped(value, found.append, Given)
-    yield from found

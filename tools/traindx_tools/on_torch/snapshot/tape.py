@@ -8,7 +8,7 @@ kept until the next step begins.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,6 +78,28 @@ class Call:
     """Of its parameters."""
     numbers: tuple[tuple[torch.nn.Module, Mapping[str, Any]], ...] = ()
     """Plain numbers that hang on the program's own modules, such as a counter of calls."""
+
+
+@dataclass(frozen=True, eq=False)
+class Noted:
+    """What was noted of one step; a new step's notes do not reach it."""
+
+    entries: list[Op | Call]
+    slots: int
+    memory_of: list[int]
+    """The storage that each number looks at."""
+
+    def leading_to(self, slots: Iterable[int]) -> list[Op | Call]:
+        """The entries that tensors were made from, in order; views and what is written in place belong together."""
+        needed = {self.memory_of[s] for s in slots}
+        found: list[Op | Call] = []
+        for entry in reversed(self.entries):
+            if any(self.memory_of[s] in needed for s in entry.results):
+                found.append(entry)
+                read: list[Made] = []
+                mapped((entry.args, entry.kwargs), read.append, Made)
+                needed.update(self.memory_of[m.slot] for m in read)
+        return found[::-1]
 
 
 @dataclass
@@ -222,16 +244,12 @@ class Tape(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return self._known.slot_of(tensor)
 
     def leading_to(self, slot: int) -> list[Op | Call]:
-        """The entries that a tensor was made from, in order; views and what is written in place belong together."""
-        needed = {self._memory_of[slot]}
-        found: list[Op | Call] = []
-        for entry in reversed(self.entries):
-            if any(self._memory_of[s] in needed for s in entry.results):
-                found.append(entry)
-                read: list[Made] = []
-                mapped((entry.args, entry.kwargs), read.append, Made)
-                needed.update(self._memory_of[m.slot] for m in read)
-        return found[::-1]
+        """The entries that a tensor was made from, in order."""
+        return self.noted().leading_to((slot,))
+
+    def noted(self) -> Noted:
+        """What was noted up to here; a step that goes on is added to it, one that begins is not."""
+        return Noted(self.entries, self.slots, self._memory_of)
 
     def kept(self, value: Any) -> Any:
         """A value with its tensors replaced by what stands for them."""

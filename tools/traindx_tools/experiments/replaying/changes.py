@@ -1,0 +1,62 @@
+"""What is changed of a step: named like the changes of whole runs where there is one of the kind.
+
+`part` says where it takes hold: in the forward and backward pass ("pass"), or in what the optimizer makes of a gradient
+("update"). `broad` ones take many a symptom away that they are not the cause of: a tenth of a wrong step does a tenth
+of the harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Part = Literal["pass", "update"]
+
+
+@dataclass(frozen=True)
+class StepChange:
+    """One of them, by name."""
+
+    name: str
+    about: str
+    part: Part
+    broad: bool = False
+
+
+NO_UPDATE, ROWS, ZEROED = "last-update-left-out", "rows-left-out", "inputs-zeroed"
+PLACING = frozenset({NO_UPDATE, ZEROED})
+"""They tell where a symptom comes from, the update or the batch, and nothing of why."""
+_ALL = (
+    StepChange(NO_UPDATE, "the parameters before the last update", "update", broad=True),
+    StepChange("float32", "everything of less precision in float32", "pass"),
+    StepChange("no-autocast", "without autocast", "pass"),
+    StepChange("float64", "everything in float64", "pass", broad=True),
+    StepChange("no-dropout", "without dropout", "pass", broad=True),
+    StepChange("batch-norm-eval", "BatchNorm with its running statistics", "pass"),
+    StepChange(ZEROED, "the model's inputs are zeros", "pass", broad=True),
+    StepChange("deterministic", "deterministic kernels", "pass"),
+    StepChange("clear-gradients", "without gradients of earlier steps", "update"),
+    StepChange("learning-rate:times=0.1", "a tenth of the learning rate", "update", broad=True),
+    StepChange("learning-rate:times=10", "ten times the learning rate", "update", broad=True),
+    StepChange("no-clipping", "without clipping", "update"),
+    StepChange("no-decay", "without weight decay", "update"),
+    StepChange("fresh-state", "the optimizer without its state", "update", broad=True),
+    StepChange(ROWS, "the worst rows of the batch left out", "pass"),
+)
+CHANGES: Mapping[str, StepChange] = {c.name: c for c in _ALL}
+"""In the order in which they are tried: what tells most comes first, where time is short."""
+
+NOWHERE: Mapping[str, str] = {
+    "float32": "nothing is of less precision",
+    "no-autocast": "there is no autocast around the model's call",
+    "no-dropout": "nothing is dropped out",
+    "batch-norm-eval": "no BatchNorm uses the statistics of this batch",
+    ZEROED: "the model is given no numbers that could be zero",
+    "deterministic": "it has no part on a GPU",
+    "clear-gradients": "there are no gradients of earlier steps",
+    "no-clipping": "the gradients were not clipped",
+    "no-decay": "there is no weight decay",
+    "fresh-state": "the optimizer has no state",
+}
+"""Why a change has nothing to take hold of."""

@@ -1,0 +1,1 @@
+"""What a step that was run again with changes came to, as findings."""
