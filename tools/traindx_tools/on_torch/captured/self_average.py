@@ -15,7 +15,7 @@ from traindx_tools.on_torch.nonfinite.places import Place, here
 from traindx_tools.on_torch.snapshot.tape import Tape
 
 
-class TapeOfAverages(Tape):
+class TapeOfAverages(Tape):  # type: ignore[no-untyped-call]  # torch does not type its modes
     """Notes a step, and which tensors are averaged with themselves meanwhile."""
 
     def clear(self) -> None:
@@ -58,4 +58,4 @@ def _several(value: Any) -> list[Any]:
 
 
 def _memory(tensor: torch.Tensor) -> tuple[int, int]:
-    return tensor.untyped_storage()._cdata, tensor.storage_offset()
+    return int(tensor.untyped_storage()._cdata), int(tensor.storage_offset())

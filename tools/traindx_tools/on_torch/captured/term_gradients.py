@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -62,4 +63,4 @@ def _pulls(ran: Ran, able: Sequence[Term], tensors: Mapping[str, torch.Tensor | 
 
 def _norm(gradients: Sequence[torch.Tensor | None], of: range | set[int]) -> float:
     squares = [float(g.double().square().sum()) for i in of for g in [gradients[i]] if g is not None]
-    return float(sum(squares)) ** 0.5
+    return math.sqrt(sum(squares))

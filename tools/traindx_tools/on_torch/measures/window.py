@@ -122,7 +122,8 @@ class WindowGradients:
                 window.total, window.expected = vector, tag
             else:
                 key, mean = tag
-                window.passes.append(_Pass(*(float(v) for v in vector[:3]), mean, vector[3:], key))
+                given, value, count = (float(v) for v in vector[:3])
+                window.passes.append(_Pass(given, value, count, mean, vector[3:], key))
 
     def measured(self) -> WindowGradient | None:
         """None where no window could be measured."""
@@ -156,7 +157,8 @@ def _counted(name: str, given: Mapping[str, Any]) -> torch.Tensor | None:
     if name in ("cross_entropy", "nll_loss"):
         if target.is_floating_point():
             return torch.tensor(float(source.numel() // max(1, source.shape[min(1, source.ndim - 1)])))
-        return (target != given.get("ignore_index", -100)).sum().float()
+        counted: torch.Tensor = (target != given.get("ignore_index", -100)).sum().float()
+        return counted
     if name in ("kl_div", "ctc_loss", "gaussian_nll_loss"):
         return None
     return torch.tensor(float(source.numel()))

@@ -166,4 +166,4 @@ def _parameters(model: torch.nn.Module) -> dict[str, tuple[int, int]]:
 def _memory(tensor: torch.Tensor) -> tuple[int, int]:
     if tensor.layout != torch.strided:
         return id(tensor), -1
-    return tensor.untyped_storage()._cdata, tensor.storage_offset()
+    return int(tensor.untyped_storage()._cdata), int(tensor.storage_offset())
