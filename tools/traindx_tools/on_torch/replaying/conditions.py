@@ -100,8 +100,9 @@ def set_modes(module: torch.nn.Module, conditions: Conditions, took: Callable[[]
             took()
         if not conditions.dropout and part.training:
             several = isinstance(part, torch.nn.RNNBase) and part.num_layers > 1
-            if (several or isinstance(part, torch.nn.MultiheadAttention)) and part.dropout > 0:
-                part.dropout = 0.0
+            held: Any = part
+            if (several or isinstance(part, torch.nn.MultiheadAttention)) and held.dropout > 0:
+                held.dropout = 0.0
                 took()
 
 
