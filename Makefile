@@ -28,7 +28,7 @@ test: lint ## lint and the tests that take less than ten minutes
 	$(BIN)/pytest -n 2
 
 test-slow: $(VENV)/.dev ## what takes longer
-	$(BIN)/pytest -n 2 -m slow
+	$(BIN)/pytest -n 2 -m slow $(ARGS)
 
 skills: $(VENV)/.base ## render the skills' reference pages from the catalog, and the archive of the instruments
 	$(BIN)/python -m traindx_tools.catalog.references skills

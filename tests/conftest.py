@@ -1,10 +1,14 @@
 """Each test begins as a new program would: nothing was said yet, nothing was compiled yet.
 
 Both are facts of a whole process, and many tests share one. `within` bounds work that hostile input could make endless.
+With `--time-budget SECONDS` no test begins later than that: what is left over is skipped and counted, and where the run
+begins among the tests is drawn from the commit, so that each of them has its turn.
 """
 
 from __future__ import annotations
 
+import hashlib
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +18,28 @@ import pytest
 
 USUAL = 0.045
 """CPU seconds of `_reference` on a machine at rest; how much longer it takes is how slow this one is now."""
+
+BEGAN = time.monotonic()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--time-budget", type=float, default=None, metavar="SECONDS",
+                     help="begin no test later than this; what is left over is skipped and counted")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Lets the tests begin at another place for each commit where not all may have the time to run."""
+    if config.getoption("--time-budget") is not None and items:
+        commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=config.rootpath, capture_output=True, check=False)
+        first = int(hashlib.sha256(commit.stdout).hexdigest(), 16) % len(items)
+        items[:] = [*items[first:], *items[:first]]
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skips what would begin after the budget."""
+    budget = item.config.getoption("--time-budget")
+    if budget is not None and time.monotonic() - BEGAN > budget:
+        pytest.skip(f"the time budget of {budget:.0f} s was spent")
 
 
 @pytest.fixture(autouse=True)

@@ -14,6 +14,8 @@ from torch.nn import functional as F
 from traindx_tools.on_torch.probes.snapshot import SnapshotProbe
 from traindx_tools.on_torch.probes.step_copy import StepCopyProbe
 
+pytestmark = pytest.mark.slow
+
 STEPS = 33
 
 

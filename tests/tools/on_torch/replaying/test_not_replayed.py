@@ -17,6 +17,8 @@ from traindx_tools.on_torch.monitor import Monitor
 from traindx_tools.on_torch.replaying import study, trials
 from traindx_tools.on_torch.replaying.passing import Pass
 
+pytestmark = pytest.mark.slow
+
 
 def records(folder: Path) -> list[dict[str, Any]]:
     lines = (folder / "rank00000.jsonl").read_text().splitlines()
@@ -110,7 +112,7 @@ def test_gradients_that_the_program_changes_are_taken_as_they_are(tmp_path: Path
             loss.backward()
             for p in model.parameters():
                 assert p.grad is not None
-                p.grad.mul_(18.0 if step == 30 else 0.9).add_(1e-3)
+                p.grad.mul_(60.0 if step == 30 else 0.9).add_(1e-3)
             optimizer.step()
     finding = next(f for f in monitor.findings if f.measured.get("symptom") == "loss-jump")
     table = {row[0]: row[1:] for row in finding.measured["table"]}  # type: ignore[union-attr, index, misc]

@@ -13,6 +13,8 @@ from programs import Program
 from traindx_tools.finding import Finding, Severity
 from traindx_tools.on_torch.monitor import Monitor
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass(frozen=True)
 class Case:
