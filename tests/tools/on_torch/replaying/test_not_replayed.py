@@ -112,7 +112,7 @@ def test_gradients_that_the_program_changes_are_taken_as_they_are(tmp_path: Path
             loss.backward()
             for p in model.parameters():
                 assert p.grad is not None
-                p.grad.mul_(60.0 if step == 30 else 0.9).add_(1e-3)
+                p.grad.mul_(200.0 if step == 30 else 0.9).add_(1e-3)
             optimizer.step()
     finding = next(f for f in monitor.findings if f.measured.get("symptom") == "loss-jump")
     table = {row[0]: row[1:] for row in finding.measured["table"]}  # type: ignore[union-attr, index, misc]
