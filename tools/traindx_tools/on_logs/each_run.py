@@ -129,7 +129,7 @@ def _piece(source: Source, segment: Segment) -> tuple[Source, Run]:
     body, shift = lines[segment.start - 1 : segment.end], segment.start - 1
     if segment.start > 1 and _is_header(lines[0], lines[1:2], body):
         body, shift = [lines[0], *body], shift - 1
-    alone = Source(source.name, data=b"\n".join(body))
+    alone = Source(source.name, data=b"\n".join(body), above=shift)
     return alone, shifted(read_source(alone), shift)
 
 
