@@ -130,7 +130,8 @@ def _text(log: Log, rng: np.random.Generator, loss: np.ndarray, events: np.ndarr
             out.append(f"{say}heartbeat sent to coordinator")
         if "rare" in log.decoys and t in rare:
             out.append(f"{say}dns lookup took {int(rng.integers(20, 90))} ms")
-        out.append(f"{say}step {t} loss {loss[t]:.4f} lr {3e-4 * (1 - t / n):.3e} tokens {int(rng.integers(4000, 4100))}")
+        tokens = int(rng.integers(4000, 4100))
+        out.append(f"{say}step {t} loss {loss[t]:.4f} lr {3e-4 * (1 - t / n):.3e} tokens {tokens}")
         if "effect" in log.decoys and t in jumps and rng.random() < 0.7:
             out.append(f"{say}gradient clipped from {rng.uniform(5, 60):.2f}")
     return "\n".join(out) + "\n"
@@ -154,12 +155,15 @@ def _table(log: Log, rng: np.random.Generator, loss: np.ndarray, events: np.ndar
 
 
 def judged(path: Path) -> tuple[list[str], float]:
-    """What is told for each set of anomalies, the event that is told first; and the seconds that it took."""
-    from traindx_tools.examine import examine
+    """What is told for each set of anomalies; and the seconds of the processor, without those of reading the values."""
+    from traindx_tools.on_logs.judge import judge_events
+    from traindx_tools.on_logs.reading import joined, read_parts
 
-    start = time.perf_counter()
-    found = [f for f in examine([path]).findings if f.rule == "L801"]
-    return [f.statement for f in found], time.perf_counter() - start
+    reading = read_parts([path])
+    run = joined(reading)
+    start = time.process_time()
+    found = judge_events(run, reading.sources)
+    return [f.statement for f in found if f.rule == "L801"], time.process_time() - start
 
 
 def main() -> int:

@@ -5,20 +5,23 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traindx_tools.on_logs.anomalies.anomaly import FALSE_ALARMS, Anomaly, Kind
 from traindx_tools.on_logs.curves.shapes import runs_of
-from traindx_tools.on_logs.run import Floats
+from traindx_tools.on_logs.run import Floats, Ints
 
 TIES = 0.2
 """Share of records equal to the one before from which a series is one of levels: then standing still says nothing."""
 LONGEST = 2_000_000
+_FACTOR, _ADDED = np.uint64(6364136223846793005), np.uint64(1442695040888963407)
+"""Of the linear congruential generator of Knuth's MMIX."""
 
 
 def flat(y: Floats) -> Anomaly | None:
     """The longest stretch of one value, where chance repeats a value so seldom that nowhere it would be that long."""
     same = np.diff(y) == 0
-    runs = [(a, b) for a, b in runs_of(same)]
+    runs = list(runs_of(same))
     if not runs:
         return None
     start, end = max(runs, key=lambda r: r[1] - r[0])
@@ -49,16 +52,17 @@ def copied(y: Floats) -> Anomaly | None:
     size = length
     while start + size < len(y) and of + size < start and codes[start + size] == codes[of + size]:
         size += 1
-    moving = float(np.mean(np.diff(codes[start: start + size]) != 0)) > 1 - TIES
-    return Anomaly(Kind.COPIED, start, start + size - 1, float(size), len(y) ** 2 * meet**size, of=of) if moving else None
+    if float(np.mean(np.diff(codes[start: start + size]) != 0)) < 1 - TIES:
+        return None
+    return Anomaly(Kind.COPIED, start, start + size - 1, float(size), len(y) ** 2 * meet**size, of=of)
 
 
-def _repeats(codes: np.ndarray[tuple[int, ...], np.dtype[np.uint64]], length: int) -> tuple[Floats, Floats]:
+def _repeats(codes: NDArray[np.uint64], length: int) -> tuple[Ints, Ints]:
     """Where windows of `length` codes stood first and stand again, in order (hashes; overlapping ones left out)."""
     hashed = np.zeros(len(codes) - length + 1, dtype=np.uint64)
     with np.errstate(over="ignore"):
         for k in range(length):
-            hashed = hashed * np.uint64(6364136223846793005) + codes[k: k + len(hashed)] + np.uint64(1442695040888963407)
+            hashed = hashed * _FACTOR + codes[k: k + len(hashed)] + _ADDED
     _, where, inverse = np.unique(hashed, return_index=True, return_inverse=True)
     first = where[inverse]
     again = np.flatnonzero(first <= np.arange(len(hashed)) - length)

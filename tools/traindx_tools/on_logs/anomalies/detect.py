@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx_tools.on_logs.anomalies.anomaly import FALSE_ALARMS, Anomaly, Kind
+from traindx_tools.on_logs.anomalies.anomaly import Anomaly, Kind
 from traindx_tools.on_logs.anomalies.copies import copied, flat
 from traindx_tools.on_logs.anomalies.courses import drift, oscillation
 from traindx_tools.on_logs.anomalies.spikes import spikes
@@ -23,7 +23,7 @@ def anomalies_of(series: Series) -> tuple[Anomaly, ...]:
     """What stands out in a series, in the order of `Kind`, indices counted in the whole series.
 
     The name is asked for one thing: which values its definition excludes. The chance that a series without structure
-    shows an anomaly of a kind is at most `FALSE_ALARMS`, over its whole length.
+    shows an anomaly of a kind is at most `anomaly.FALSE_ALARMS`, over its whole length.
     """
     index = np.flatnonzero(series.finite)
     y = np.clip(series.values[index], -LARGEST, LARGEST)
@@ -57,6 +57,3 @@ def _impossible(series: Series) -> Iterator[Anomaly]:
     for start, end in zip(edges[::2].tolist(), (edges[1::2] - 1).tolist(), strict=True):
         value = float(series.values[start])
         yield Anomaly(Kind.IMPOSSIBLE, start, end, value, 0.0, up=not value < low)
-
-
-__all__ = ["FALSE_ALARMS", "anomalies_of"]

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traindx_tools.on_logs.curves.shapes import printed_unit, runs_of, running_median
-from traindx_tools.on_logs.run import Floats
+from traindx_tools.on_logs.curves.shapes import printed_unit, running_median, runs_of
+from traindx_tools.on_logs.run import Floats, Ints
 
 BLOCK = 50
 """Records over which the course is taken: medians of blocks of so many, joined by lines."""
@@ -57,14 +57,14 @@ def _block_medians(y: Floats, size: int) -> tuple[Floats, Floats]:
     return medians, np.arange(len(medians)) * size + (size - 1) / 2
 
 
-def episodes(rest: Floats, above: float, apart: int) -> tuple[Floats, Floats, Floats]:
+def episodes(rest: Floats, above: float, apart: int) -> tuple[Ints, Ints, Floats]:
     """Where `rest` stands above a level, stretches less than `apart` records from each other as one.
 
     First and last index of each, and its highest value: independent of each other where single records are not.
     """
     found = list(runs_of(rest > above))
     if not found:
-        return np.zeros(0), np.zeros(0), np.zeros(0)
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
     starts, ends = (np.array(column, dtype=np.int64) for column in zip(*found, strict=True))
     new = np.concatenate([[True], starts[1:] - ends[:-1] >= apart])
     first = np.flatnonzero(new)

@@ -31,7 +31,7 @@ def steps(y: Floats) -> Iterator[Anomaly]:
     if found is None:
         return
     scale = float(np.median(found.scale))
-    values = np.clip(y, *_bounds(y, found.course, found.scale))
+    values = np.clip(y, *_bounds(found.course, found.scale))
     told: list[int] = []
     for width in WIDTHS:
         for at, size, chance in _shifts(values, width):
@@ -40,11 +40,10 @@ def steps(y: Floats) -> Iterator[Anomaly]:
                 yield Anomaly(Kind.STEP, at, at, abs(size) / scale, chance, size > 0)
 
 
-def _bounds(y: Floats, course: Floats, scale: Floats) -> tuple[Floats, Floats]:
+def _bounds(course: Floats, scale: Floats) -> tuple[Floats, Floats]:
     """What single records are cut to; a shift itself is not cut, as both levels near it are allowed."""
     around = np.stack([np.roll(course, 40), course, np.roll(course, -40)])
     around[0, :40], around[2, -40:] = course[:40], course[-40:]
-    del y
     return around.min(axis=0) - CUT * scale, around.max(axis=0) + CUT * scale
 
 
@@ -55,7 +54,7 @@ def _shifts(values: Floats, width: int) -> Iterator[tuple[int, float, float]]:
     middle = total[width:-width]
     apart = (total[2 * width:] - 2 * middle + total[: -2 * width]) / width
     size = np.abs(apart)
-    _, _, peaks = starts, ends, peaks = episodes(size, float(np.quantile(size, 0.5)), width // 2)
+    starts, ends, peaks = episodes(size, float(np.quantile(size, 0.5)), width // 2)
     gap = outlying(peaks, 60 + int(4 * (len(values) / width) ** 0.5))
     if gap is None or gap.chance > FALSE_ALARMS / len(WIDTHS) or gap.count > MOST:
         return

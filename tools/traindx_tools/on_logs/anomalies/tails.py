@@ -69,6 +69,7 @@ def _of_tail(scaled: Floats, tried: int) -> tuple[Floats, Floats, Floats]:
     rest = len(spacings) - i
     half = i + rest // 2
     below = np.maximum((total[-1] - total[i]) / rest, 1e-300)
-    growth = ((total[half] - total[i]) / (rest // 2)) / np.maximum((total[-1] - total[half]) / (rest - rest // 2), 1e-300)
+    lower = np.maximum((total[-1] - total[half]) / (rest - rest // 2), 1e-300)
+    growth = (total[half] - total[i]) / (rest // 2) / lower
     chances = (1.0 + spacings[:tried] / below / rest) ** -rest
     return np.where(scaled[:tried] > scaled[1:tried + 1] * (1 + 1e-9), chances, 1.0), growth, rest

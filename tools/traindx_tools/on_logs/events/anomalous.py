@@ -81,7 +81,8 @@ def _skipped(run: Run) -> Iterator[AnomalySet]:
     loss = run.loss
     if loss is None:
         return
-    lines = np.array([n.line for n in run.notes if n.kind == "step_skipped" and n.source == loss.source], dtype=np.int64)
+    skipped = [n.line for n in run.notes if n.kind == "step_skipped" and n.source == loss.source]
+    lines = np.array(skipped, dtype=np.int64)
     every = _set(loss, Kind.IMPOSSIBLE, True, np.zeros(0, dtype=np.int64), "skipped steps")
     at = every.records_of(lines) if len(lines) else lines
     if len(at) >= FEWEST:

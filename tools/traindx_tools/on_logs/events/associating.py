@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from traindx_tools.on_logs.events.anomalous import FEWEST, AnomalySet
 from traindx_tools.on_logs.events.candidates import Candidate
-from traindx_tools.on_logs.events.chance import Scanned, bound, displaced, followed, scan
+from traindx_tools.on_logs.events.chance import Anomalies, Scanned, bound, displaced, followed, scan, scores_displaced
 from traindx_tools.on_logs.run import Ints
 
 LEVEL = 0.01
@@ -19,7 +19,7 @@ MOST_TOLD, MOST_RULED_OUT = 3, 4
 LEAST_SHARE = 0.25
 """Share of the anomalies that an event goes ahead of at least."""
 EARLIER = 0.8
-"""Of two events that explain as much, to this share of the score, the earlier one comes first: it may cause the other."""
+"""Share of the score to which two events explain as much: the earlier one comes first, it may cause the other."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,23 +52,22 @@ class Along:
     told: tuple[Association, ...]
     ruled_out: tuple[tuple[str, str], ...] = ()
     comparisons: int = 0
-    explained: tuple[bool, ...] = field(default=())
 
 
 def associate(anomalies: AnomalySet, every: Sequence[Candidate], sets: int) -> Along:
     """What goes along with the anomalies. `sets`: how many sets of anomalies are asked about, for the comparisons."""
     n = len(anomalies.lines)
-    placed = displaced(anomalies.at, n)
+    placed, fewest = displaced(anomalies.at, n), max(3.0, LEAST_SHARE * len(anomalies.at) / 2)
     found: list[tuple[Candidate, Ints, Scanned]] = []
     for candidate in every:
         times = anomalies.records_of(candidate.lines)
-        scanned = scan(placed, times) if len(times) else None
+        scanned = scan(placed, times) if len(times) >= fewest else None
         if scanned is not None:
             found.append((candidate, times, scanned))
     if not found:
         return Along(anomalies, ())
-    highest = np.max([s.moved for _, _, s in found], axis=0)
     compared = len(found) * sets
+    highest = _highest(placed, found, math.log(compared / LEVEL))
     sure = sorted((_association(anomalies.at, c, t, s, highest, compared) for c, t, s in found if s.score > 0),
                   key=lambda a: (-a.score, a.near, len(a.event.text)))
     surviving = _once([a for a in sure if a.chance <= LEVEL and a.hits >= max(3, LEAST_SHARE * len(anomalies.at))])
@@ -77,8 +76,16 @@ def associate(anomalies: AnomalySet, every: Sequence[Candidate], sets: int) -> A
     return Along(anomalies, tuple(told), tuple(ruled_out[:MOST_RULED_OUT]), compared)
 
 
-def _association(at: Ints, event: Candidate, times: Ints, s: Scanned, highest: np.ndarray[tuple[int, ...],
-                 np.dtype[np.float64]], compared: int) -> Association:
+def _highest(placed: Anomalies, found: Sequence[tuple[Candidate, Ints, Scanned]], least: float
+             ) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    """The best score of all candidates under each displacement; not asked where none is above the bound."""
+    if all(s.score < least for _, _, s in found):
+        return np.full(1, np.inf)
+    return np.asarray(np.max([scores_displaced(placed, times) for _, times, _ in found], axis=0))
+
+
+def _association(at: Ints, event: Candidate, times: Ints, s: Scanned,
+                 highest: np.ndarray[tuple[int, ...], np.dtype[np.float64]], compared: int) -> Association:
     hit = followed(at, times, s.near, s.far)
     led = np.searchsorted(at, times + s.far, side="right") > np.searchsorted(at, times + s.near, side="left")
     moved = (1.0 + float((highest >= s.score).sum())) / (1.0 + len(highest))
@@ -104,7 +111,8 @@ def _once(found: Sequence[Association]) -> list[Association]:
             kept.append(one)
     if kept and kept[0].far == 0:
         first = kept[0]
-        earlier = [a for a in kept[1:] if a.near > 0 and a.score >= EARLIER * first.score and a.hits >= 0.9 * first.hits]
+        earlier = [a for a in kept[1:]
+                   if a.near > 0 and a.score >= EARLIER * first.score and a.hits >= 0.9 * first.hits]
         if earlier:
             kept.remove(earlier[0])
             kept.insert(0, earlier[0])
@@ -120,7 +128,8 @@ def _apart(at: Ints, found: Sequence[Association], compared: int) -> tuple[list[
         mine = followed(at, one.times, one.near, one.far)
         hits, left = int((mine & open_).sum()), int(open_.sum())
         share = min(0.999, one.expected / len(at))
-        new = left >= FEWEST and hits > share * left and bound(hits, left, share) + math.log(compared) <= math.log(LEVEL)
+        rare = bound(hits, left, share) + math.log(compared) <= math.log(LEVEL)
+        new = left >= FEWEST and hits > share * left and rare
         if (new or not told) and len(told) < MOST_TOLD:
             told.append(one)
             open_ &= ~mine

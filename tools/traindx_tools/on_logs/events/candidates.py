@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,6 +21,7 @@ MOST_VALUES = 3_000
 """Values of one variable that are looked at, the most frequent ones."""
 LONG = 90
 """Characters of a line from which only the variable is told, with the word before it."""
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _SHARES = (0.9, 0.95, 0.98)
 
 
@@ -32,11 +35,13 @@ class Candidate:
     template: int = -1
 
 
-def candidates(log: EventLog, series: Sequence[Series]) -> Iterator[Candidate]:
-    """Everything in a log that occurs often enough. `series`: numbers of the same log whose high and low values count."""
+def candidates(log: EventLog, series: Sequence[Series] = (), fewest: int = FEWEST) -> Iterator[Candidate]:
+    """Everything in a log that occurs at least `fewest` times.
+
+    `series`: numbers of the same log whose high and low values count as events.
+    """
     by_mask = _lines_of(log.of_masks(), len(log.masks))
-    yield from _values(log)
-    yield from _words_and_templates(log, by_mask)
+    yield from (c for c in (*_values(log), *_words_and_templates(log, by_mask)) if len(c.lines) >= fewest)
     for s in series:
         yield from _extremes(s)
 
@@ -44,19 +49,17 @@ def candidates(log: EventLog, series: Sequence[Series]) -> Iterator[Candidate]:
 def _lines_of(ids: np.ndarray[tuple[int, ...], np.dtype[np.int32]], masks: int) -> list[Ints]:
     order = np.argsort(ids, kind="stable")
     edges = np.searchsorted(ids[order], np.arange(masks + 1))
-    return [order[a:b] + 1 for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return [order[a:b] + 1 for a, b in itertools.pairwise(edges)]
 
 
 def _values(log: EventLog) -> Iterator[Candidate]:
     example = {m.template: m for m in reversed(log.masks)}
+    variables = {(m.template, v.number, v.mask): v for m in log.masks for v in m.variables}
     found: dict[tuple[int, int, str], list[Ints]] = defaultdict(list)
     for (template, token, mask), kept in log.kept.items():
         if kept.dropped or kept.count < 1:
             continue
-        variable = next((v for m in log.masks if m.template == template for v in m.variables
-                         if v.number == token and v.mask == mask), None)
-        if variable is None:
-            continue
+        variable = variables[template, token, mask]
         values, lines = np.concatenate(kept.values), np.concatenate(kept.lines)
         order = np.argsort(values, kind="stable")
         distinct, starts, counts = np.unique(values[order], return_index=True, return_counts=True)
@@ -65,8 +68,7 @@ def _values(log: EventLog) -> Iterator[Candidate]:
             found[template, token, text].append(lines[order[starts[i]: starts[i] + counts[i]]])
     for (template, token, text), parts in found.items():
         lines = np.sort(np.concatenate(parts))
-        if len(lines) >= FEWEST:
-            yield Candidate(_told(log, example[template], {token: text}), lines, "value", template)
+        yield Candidate(_told(log, example[template], {token: text}), lines, "value", template)
 
 
 def _words_and_templates(log: EventLog, by_mask: Sequence[Ints]) -> Iterator[Candidate]:
@@ -76,15 +78,14 @@ def _words_and_templates(log: EventLog, by_mask: Sequence[Ints]) -> Iterator[Can
     for template, masks in members.items():
         first = log.masks[masks[0]]
         every = np.sort(np.concatenate([by_mask[i] for i in masks]))
-        if len(every) >= FEWEST:
-            yield Candidate(_told(log, first, {}, log.templates.found[template].tokens), every, "template", template)
+        yield Candidate(_told(log, first, {}, log.templates.found[template].tokens), every, "template", template)
         for token, held in enumerate(log.templates.found[template].tokens):
             words = defaultdict(list)
             for i in masks if held is None else ():
                 words[log.masks[i].tokens[token]].append(i)
             for word, having in words.items() if len(words) <= MOST_VALUES else ():
                 lines = np.sort(np.concatenate([by_mask[i] for i in having]))
-                if "0" not in word and FEWEST <= len(lines):
+                if "0" not in word:
                     yield Candidate(_told(log, log.masks[having[0]], {token: word}), lines, "word", template)
 
 
@@ -109,9 +110,8 @@ def _told(log: EventLog, mask: Mask, fixed: dict[int, str], held: Sequence[str |
     spans = [m.span() for m in TOKEN.finditer(text)]
     shift = len(mask.tokens) - len(spans)  # tokens of the prefix
     for n, (a, b) in enumerate(spans, start=shift):
-        varies = any(v.number == n for v in mask.variables) or any(c.isdigit() for c in text[a:b])
-        varies = varies or (held is not None and n < len(held) and held[n] is None)
-        out += [text[at:a], fixed.get(n, "*" if varies else text[a:b])]
+        varies = held is not None and 0 <= n < len(held) and held[n] is None
+        out += [text[at:a], fixed.get(n, "*" if varies else _NUMBER.sub("*", text[a:b]))]
         at = b
     whole = "".join([*out, text[at:]]).strip()
     if fixed and (len(whole) > LONG or whole.count("*") > 4 or min(fixed) < shift):

@@ -29,7 +29,9 @@ BURST = 20
 """Records between anomalies of one burst."""
 DENSE = 0.4
 """Share of records with an occurrence from which a candidate cannot tell anything."""
-DISPLACED = 199
+USELESS = 0.8
+"""Chance of one anomaly to have it by which nothing can be told."""
+DISPLACED = 119
 NARROW, BACK = 2.0 * len(WIDTHS) * (MOST_LAG + 1), 2.0 * len(REACHES)
 """Windows of each of the two sorts, each sort with half of the chance."""
 
@@ -50,14 +52,13 @@ class Anomalies:
 
 @dataclass(frozen=True, eq=False)
 class Scanned:
-    """The best window of a candidate: `near` to `far` records before the anomaly. `moved`: its best score under each
-    displacement. `score`: minus the logarithm of the bound, less that of the windows looked at."""
+    """The best window of a candidate: `near` to `far` records before the anomaly. `score`: minus the logarithm of the
+    bound, less that of the windows looked at. `share`: the chance of one anomaly to have it."""
 
     score: float
     near: int
     far: int
     share: float
-    moved: Floats
 
 
 def displaced(at: Ints, records: int, seed: int = 0) -> Anomalies:
@@ -71,28 +72,39 @@ def displaced(at: Ints, records: int, seed: int = 0) -> Anomalies:
 
 
 def scan(anomalies: Anomalies, times: Ints) -> Scanned | None:
-    """The best window of something that occurs at these records (each once, ascending)."""
-    k = len(anomalies.at)
+    """The best window of something that occurs at these records (each once, ascending); None of what is everywhere."""
     if len(times) > DENSE * anomalies.records or not len(times):
         return None
-    every = np.concatenate([anomalies.at[None, :], anomalies.moved])
-    narrow = _lagged(every, times)
+    shares = _shares(anomalies, times)
+    scores = _scores_by_window(anomalies, anomalies.at[None, :], times, shares)[:, 0]
+    best = int(scores.argmax())
+    sort, at = divmod(best - len(REACHES), MOST_LAG + 1)
+    if best < len(REACHES):
+        return Scanned(float(scores[best]), 0, REACHES[best], float(shares[best]))
+    return Scanned(float(scores[best]), at, at + WIDTHS[sort] - 1, float(shares[len(REACHES) + sort]))
+
+
+def scores_displaced(anomalies: Anomalies, times: Ints) -> Floats:
+    """The best score of the same under each displacement."""
+    shares = _shares(anomalies, times)
+    return np.asarray(_scores_by_window(anomalies, anomalies.moved, times, shares).max(axis=0))
+
+
+def _scores_by_window(anomalies: Anomalies, every: Ints, times: Ints, shares: Floats) -> Floats:
+    """The score of each window, those from the anomaly back first, then each lag of each width, by row of anomalies."""
+    k = len(anomalies.at)
+    tables = _tables(k, shares)
     last = np.searchsorted(times, every, side="right") - 1
     back = np.where(last >= 0, every - times[np.maximum(last, 0)], MOST_LAG + 1)
-    best = np.zeros(len(every))
-    chosen = (0, 0, 1.0)
-    for far in REACHES:
-        p = _share(anomalies, times, far + 1)
-        score = _scores(k, p, BACK)[(back <= far).sum(axis=1)]
-        chosen = (0, far, p) if score[0] > best[0] else chosen
-        best = np.maximum(best, score)
-    for width in WIDTHS:
-        p = _share(anomalies, times, width)
-        score = _scores(k, p, NARROW)[_windows(narrow, width).clip(max=k)]
-        at = int(score[0].argmax())
-        chosen = (at, at + width - 1, p) if score[0, at] > best[0] else chosen
-        best = np.maximum(best, score.max(axis=1))
-    return Scanned(float(best[0]), chosen[0], chosen[1], chosen[2], best[1:])
+    hits = (back[None] <= np.array(REACHES)[:, None, None]).sum(axis=2)
+    out = [np.take_along_axis(tables[: len(REACHES)], hits, axis=1)]
+    lags = _lagged(every, times)
+    total = np.zeros((len(every), lags.shape[1] + 1), dtype=np.int64)
+    np.cumsum(lags, axis=1, out=total[:, 1:])
+    for sort, width in enumerate(WIDTHS):
+        pairs = total[:, width: width + MOST_LAG + 1] - total[:, : MOST_LAG + 1]
+        out.append(tables[len(REACHES) + sort][np.minimum(pairs, k)].T)
+    return np.concatenate(out)
 
 
 def followed(at: Ints, times: Ints, near: int, far: int) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
@@ -102,27 +114,35 @@ def followed(at: Ints, times: Ints, near: int, far: int) -> np.ndarray[tuple[int
 
 def bound(hits: int, k: int, p: float) -> float:
     """The logarithm of the bound on the chance of `hits` or more of `k`."""
-    return -float(_scores(k, p, 1.0)[hits])
+    return -float(_divergences(k, np.array([p]))[0, hits])
 
 
-def _scores(k: int, p: float, windows: float) -> Floats:
-    x = np.arange(k + 1) / k
-    with np.errstate(divide="ignore", invalid="ignore"):
-        kl = np.where(x > 0, x * np.log(x / p), 0.0) + np.where(x < 1, (1 - x) * np.log((1 - x) / (1 - p)), 0.0)
-    return np.maximum(np.where(x > p, k * kl, 0.0) - np.log(windows), 0.0)
+def _tables(k: int, shares: Floats) -> Floats:
+    """The score of each number of hits for each sort of window."""
+    looked = np.log([BACK] * len(REACHES) + [NARROW] * len(WIDTHS))
+    found = np.maximum(_divergences(k, np.minimum(shares, 0.999)) - looked[:, None], 0.0)
+    found[shares >= USELESS] = 0.0
+    return found
 
 
-def _share(anomalies: Anomalies, times: Ints, width: int) -> float:
-    """The share of records near the anomalies that have an occurrence in a window of so many lags."""
-    n = anomalies.records
-    steps = np.zeros(n + width + 1)
-    np.add.at(steps, times, 1.0)
-    np.add.at(steps, times + width, -1.0)
-    covered = np.concatenate([[0.0], np.cumsum(np.cumsum(steps)[:n] > 0)])
+def _divergences(k: int, p: Floats) -> Floats:
+    """k KL(x/k, p) for x of 0 to k, 0 where it is no more than expected."""
+    x, p = (np.arange(k + 1) / k)[None, :], p[:, None]
+    odds = x * np.log(np.maximum(x, 1e-12) / p) + (1 - x) * np.log(np.maximum(1 - x, 1e-12) / (1 - p))
+    return np.where(x > p, k * odds, 0.0)
+
+
+def _shares(anomalies: Anomalies, times: Ints) -> Floats:
+    """The share of records near the anomalies that have an occurrence in a window, at most, for each sort of window.
+
+    Occurrences nearby times the width: exact where windows do not overlap, and too much where they do.
+    """
+    width = np.array([far + 1 for far in REACHES] + list(WIDTHS))[:, None]
     reach = anomalies.nearby
-    low, high = (anomalies.at - reach).clip(0), (anomalies.at + reach + 1).clip(max=n)
-    shares = (covered[high] - covered[low] + 1.0) / (high - low + 2.0)
-    return float(shares.mean())
+    low, high = np.maximum(anomalies.at - reach, 0), np.minimum(anomalies.at + reach + 1, anomalies.records)
+    before = np.searchsorted(times, low[None, :] - width + 1, side="left")
+    count = np.searchsorted(times, high, side="left")[None, :] - before
+    return np.asarray(np.minimum((count * width + 1.0) / (high - low + 2.0), 1.0).mean(axis=1))
 
 
 def _lagged(every: Ints, times: Ints) -> Ints:
@@ -135,9 +155,3 @@ def _lagged(every: Ints, times: Ints) -> Ints:
     lag = np.repeat(every.ravel(), flat) - times[np.repeat(starts, flat) + inner]
     size = MOST_LAG + WIDTHS[-1] + 1
     return np.bincount(rows * size + lag, minlength=len(every) * size).reshape(len(every), size)
-
-
-def _windows(lags: Ints, width: int) -> Ints:
-    """Pairs in the window that begins at each lag."""
-    total = np.concatenate([np.zeros((len(lags), 1), dtype=np.int64), np.cumsum(lags, axis=1)], axis=1)
-    return total[:, width: width + MOST_LAG + 1] - total[:, : MOST_LAG + 1]

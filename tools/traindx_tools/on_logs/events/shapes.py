@@ -15,12 +15,12 @@ from traindx_tools.on_logs.readers.prefixes import parse_prefix
 
 TOKEN = re.compile(r"[^\s,;=()\[\]{}\"'|<>]+")
 ALIKE = 0.6
-"""Share of equal tokens from which shapes are one template; he et al. use 0.4 to 0.6."""
+"""Share of equal tokens from which shapes are one template; the authors use 0.4 to 0.6."""
 MOST_DIGITS = 18
 """Digits of a variable that a 64-bit integer holds."""
 LONGEST = 2000
 """Characters of a line that are looked at."""
-_MEASURED = re.compile(r"[-+~$]?0+(?:\.0+)?(?:[eE][-+]?0+)(?:%|[a-zA-Z/]{0,8})?|[-+~$]?0+\.0+(?:%|[a-zA-Z/]{0,8})?|\.0+")
+_MEASURED = re.compile(r"[-+~$]?(?:0+(?:\.0+)?[eE][-+]?0+|0+\.0+)(?:%|[a-zA-Z/]{0,8})?|\.0+")
 """A measured number: no name of anything."""
 _MOMENT = re.compile(r".*(?:0000[-/]00[-/]00|00:00:00|00:00).*")
 _RUN = re.compile(r"0+")

@@ -10,6 +10,7 @@ out of a run.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -36,7 +37,7 @@ RULE = Rule(
            "A message that reports the anomaly itself: it stands in the same record and never before.",
            "What is only more frequent while anomalies are: compared with its own stretch, and ruled out."),
     confirm=("Leave that file, host, worker or bucket out and run again: traindx experiment PATH --run CMD --change "
-             "drop-shard (or set:KEY=VALUE).",
+             "'files-left-out:files=*NAME*' (or set:KEY=VALUE).",
              "Look at what was read there: traindx data PATH names odd shards and rows."),
     thresholds={
         "level": Threshold(LEVEL, "chance of any association in a log without one", "after all comparisons"),
@@ -63,13 +64,20 @@ def _finding(along: Along) -> Finding:
         ". ".join(said), anomalies.series.at(int(anomalies.at[0])), anomalies.series.source,
         bearing=Bearing.COMPANION, severity=_severity(anomalies, first),
         measured={"metric": anomalies.series.name, "anomalies": anomalies.what, "event": first.event.text,
-                  "kind": first.event.kind, "near": first.near, "far": first.far, "hits": first.hits,
+                  "kind": first.event.kind, "file": file_in(first.event.text), "near": first.near,
+                  "far": first.far, "hits": first.hits,
                   "count": len(anomalies.at), "otherwise": first.otherwise, "expected": round(first.expected, 2),
                   "chance": first.chance, "comparisons": along.comparisons,
                   "also": tuple(a.event.text for a in along.told[1:]),
                   "ruled_out": tuple(text for text, _ in along.ruled_out),
                   "anomaly_lines": tuple(int(lines[i]) for i in anomalies.at[:5]),
                   "event_lines": tuple(int(i) for i in first.event.lines[:5])})
+
+
+def file_in(text: str) -> str | None:
+    """The file that an event names, by its last part."""
+    named = re.search(r"[\w./:-]*[\w-]*\d[\w-]*\.(?!\d+\b)\w{2,10}\b|[\w.:-]*/[\w./-]*\d[\w.-]*", text)
+    return named.group().rpartition("/")[2] if named else None
 
 
 def sentence(along: Along, one: Association) -> str:
