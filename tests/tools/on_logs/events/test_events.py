@@ -24,7 +24,8 @@ def log(*, lag: int = 2, bad: int | None = 41, decoy: bool = True, seed: int = 0
     """
     rng = np.random.default_rng(seed)
     loss = 3.0 * np.exp(-2 * np.arange(steps) / steps) + 1 + 0.03 * rng.standard_normal(steps)
-    events = np.unique(np.concatenate([rng.integers(500, 900, 12), rng.integers(100, steps - 20, 10)]))
+    busy = (steps * 4 // 10, steps * 11 // 20)
+    events = np.unique(np.concatenate([rng.integers(*busy, 16), rng.integers(steps // 10, steps - 140, 8)]))
     spikes = events + lag if bad is not None else events
     loss[spikes] += 1.5
     shards = rng.integers(0, 40, steps)
@@ -34,7 +35,7 @@ def log(*, lag: int = 2, bad: int | None = 41, decoy: bool = True, seed: int = 0
     for t in range(steps):
         out.append(f"2026-01-01 12:{t // 60 % 60:02d}:{t % 60:02d} INFO rank-{t % 4} read from /data/shard_"
                    f"{shards[t]:04d}.npz")
-        if decoy and 450 <= t < 950 and rng.random() < 0.2:
+        if decoy and busy[0] <= t < busy[1] and rng.random() < 0.5:
             out.append(f"2026-01-01 12:00:00 INFO compacting cache, {rng.integers(100)} entries")
         if t % 50 == 0:
             out.append("evaluation done")

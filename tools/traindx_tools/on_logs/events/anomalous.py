@@ -12,13 +12,13 @@ from traindx_tools.on_logs.run import Ints, Run, Series
 
 FEWEST = 5
 """Anomalies of one kind from which it is asked what they have in common."""
-MOST_SERIES, MOST_SETS, MOST_ANOMALIES = 60, 6, 400
+MOST_SERIES, MOST_SETS, MOST_ANOMALIES = 60, 6, 200
 SAME = 0.6
 """Share of anomalies at the same places from which two series show the same thing."""
 NEAR = 2
 """Records between anomalies at the same place."""
-_COUNTED = ("count/", "learning_rate", "epoch", "elapsed", "step", "progress")
-"""Canonical names of what a program sets or counts: their course is no surprise."""
+_COUNTED = frozenset({"count", "learning_rate", "epoch", "elapsed", "step", "progress"})
+"""Canonical names, up to a slash, of what a program sets or counts: their course is no surprise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,7 @@ class AnomalySet:
 
 def anomaly_sets(run: Run) -> tuple[AnomalySet, ...]:
     """At most `MOST_SETS`, the main loss first, then those with the most anomalies."""
-    judged = [s for s in (*run.series, *_durations(run)) if not s.name.startswith(_COUNTED) and len(s) >= FEWEST]
+    judged = [s for s in (*run.series, *_durations(run)) if len(s) >= FEWEST and s.name.split("/")[0] not in _COUNTED]
     judged = sorted(judged, key=len, reverse=True)[:MOST_SERIES]
     found = [a for s in judged for a in _sets(s, anomalies_of(s))] + list(_skipped(run))
     loss = run.loss

@@ -18,6 +18,8 @@ LEVEL = 0.01
 MOST_TOLD, MOST_RULED_OUT = 3, 4
 LEAST_SHARE = 0.25
 """Share of the anomalies that an event goes ahead of at least."""
+TEMPTING = 1e-3
+"""Chance by a count over the whole log from which something is listed as ruled out."""
 EARLIER = 0.8
 """Share of the score to which two events explain as much: the earlier one comes first, it may cause the other."""
 
@@ -139,6 +141,12 @@ def _apart(at: Ints, found: Sequence[Association], compared: int) -> tuple[list[
     return told, companions
 
 
+def _counted(at: Ints, n: int, times: Ints, far: int) -> tuple[float, int, int]:
+    """The logarithm of the chance that a count over the whole log gives, the hits, and the window."""
+    hits, share = int(followed(at, times, 0, far).sum()), min(0.999, (len(times) * (far + 1) + 1) / (n + 1))
+    return bound(hits, len(at), share) if hits > share * len(at) else 0.0, hits, far
+
+
 def _tempting(at: Ints, n: int, found: Sequence[tuple[Candidate, Ints, Scanned]], taken: set[int]
               ) -> list[tuple[str, str]]:
     """What a count over the whole log would take for an association, and the period or the number explains."""
@@ -146,10 +154,9 @@ def _tempting(at: Ints, n: int, found: Sequence[tuple[Candidate, Ints, Scanned]]
     for event, times, _ in found:
         if id(event) in taken:
             continue
-        hits = int(followed(at, times, 0, 10).sum())
-        share = min(0.999, (len(times) * 11 + 1) / (n + 1))
-        naive = bound(hits, len(at), share) if hits > share * len(at) else 0.0
-        if naive < math.log(1e-3):
-            out.append((naive, event.text, f"ahead of {hits} of {len(at)}, but no more than near other records of the "
-                                           "same period, or than the best of all compared reaches by chance"))
+        naive, hits, far = min(_counted(at, n, times, far) for far in (0, 1, 3, 10))
+        if naive < math.log(TEMPTING):
+            out.append((naive, event.text, f"within {far} records ahead of {hits} of {len(at)}, but no more than near "
+                                           "other records of the same period, or than the best of all compared "
+                                           "reaches by chance"))
     return [(text, why) for _, text, why in sorted(out)]

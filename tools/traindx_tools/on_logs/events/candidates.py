@@ -68,7 +68,8 @@ def _values(log: EventLog) -> Iterator[Candidate]:
             found[template, token, text].append(lines[order[starts[i]: starts[i] + counts[i]]])
     for (template, token, text), parts in found.items():
         lines = np.sort(np.concatenate(parts))
-        yield Candidate(_told(log, example[template], {token: text}), lines, "value", template)
+        yield Candidate(_told(log, example[template], {token: text}, log.templates.found[template].tokens), lines,
+                        "value", template)
 
 
 def _words_and_templates(log: EventLog, by_mask: Sequence[Ints]) -> Iterator[Candidate]:
@@ -86,7 +87,8 @@ def _words_and_templates(log: EventLog, by_mask: Sequence[Ints]) -> Iterator[Can
             for word, having in words.items() if len(words) <= MOST_VALUES else ():
                 lines = np.sort(np.concatenate([by_mask[i] for i in having]))
                 if "0" not in word:
-                    yield Candidate(_told(log, log.masks[having[0]], {token: word}), lines, "word", template)
+                    text = _told(log, log.masks[having[0]], {token: word}, log.templates.found[template].tokens)
+                    yield Candidate(text, lines, "word", template)
 
 
 def _extremes(series: Series) -> Iterator[Candidate]:

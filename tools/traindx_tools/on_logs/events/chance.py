@@ -27,7 +27,7 @@ NEARBY, PART = 300, 20
 """Records, or a 20th of the series where that is more, over which chance is taken and anomalies are displaced."""
 BURST = 20
 """Records between anomalies of one burst."""
-DENSE = 0.4
+DENSE = 0.25
 """Share of records with an occurrence from which a candidate cannot tell anything."""
 USELESS = 0.8
 """Chance of one anomaly to have it by which nothing can be told."""

@@ -14,7 +14,7 @@ from traindx_tools.on_logs.events.candidates import Candidate, candidates
 from traindx_tools.on_logs.events.collecting import collect
 from traindx_tools.on_logs.run import Run
 
-MOST_CANDIDATES = 4_000
+MOST_CANDIDATES = 2_500
 """Templates and values that are compared; beyond, those that occur most seldom are left out."""
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from traindx_tools.on_logs.readers.prefixes import parse_prefix
+from traindx_tools.on_logs.readers.prefixes import Prefix, parse_prefix
 
 TOKEN = re.compile(r"[^\s,;=()\[\]{}\"'|<>]+")
 ALIKE = 0.6
@@ -69,12 +69,12 @@ class Templates:
 
     def learn(self, mask: str, example: str) -> Mask:
         """A mask that was not seen before; `example` is a line of it."""
-        start = parse_prefix(example).end
+        prefix = parse_prefix(example)
         spans = [m.span() for m in TOKEN.finditer(mask[:LONGEST])]
         tokens = tuple(_RUN.sub("0", mask[a:b]) for a, b in spans)
         shape, template = self._placed(tokens)
-        variables = tuple(v for n, (a, b) in enumerate(spans) if (v := _variable(n, a, mask[a:b], start)) is not None)
-        return Mask(shape, template, tokens, variables, example[start:LONGEST])
+        variables = tuple(v for n, (a, b) in enumerate(spans) if (v := _variable(n, a, mask[a:b], prefix)) is not None)
+        return Mask(shape, template, tokens, variables, example[prefix.end:LONGEST])
 
     def _placed(self, tokens: tuple[str, ...]) -> tuple[int, int]:
         key = "\0".join(tokens)
@@ -102,9 +102,10 @@ def _alike(held: list[str | None], tokens: tuple[str, ...]) -> float:
     return sum(a == b for a, b in zip(held, tokens, strict=True)) / max(1, len(tokens))
 
 
-def _variable(number: int, at: int, mask: str, start: int) -> Variable | None:
+def _variable(number: int, at: int, mask: str, prefix: Prefix) -> Variable | None:
     digits = tuple(at + i for i, c in enumerate(mask) if c == "0")
-    in_time = at < start and _MOMENT.fullmatch(mask) is not None
-    if not 1 <= len(digits) <= MOST_DIGITS or in_time or _MEASURED.fullmatch(mask) or _MOMENT.fullmatch(mask):
+    ranked = prefix.rank_at is not None and at <= prefix.rank_at[0] < at + len(mask)
+    dated = at < prefix.end and not ranked and not any(c.isalpha() for c in mask)
+    if not 1 <= len(digits) <= MOST_DIGITS or dated or _MEASURED.fullmatch(mask) or _MOMENT.fullmatch(mask):
         return None
     return Variable(number, mask, digits)
