@@ -52,8 +52,6 @@ def copied(y: Floats) -> Anomaly | None:
     size = length
     while start + size < len(y) and of + size < start and codes[start + size] == codes[of + size]:
         size += 1
-    if float(np.mean(np.diff(codes[start: start + size]) != 0)) < 1 - TIES:
-        return None
     return Anomaly(Kind.COPIED, start, start + size - 1, float(size), len(y) ** 2 * meet**size, of=of)
 
 
@@ -65,5 +63,7 @@ def _repeats(codes: NDArray[np.uint64], length: int) -> tuple[Ints, Ints]:
             hashed = hashed * _FACTOR + codes[k: k + len(hashed)] + _ADDED
     _, where, inverse = np.unique(hashed, return_index=True, return_inverse=True)
     first = where[inverse]
-    again = np.flatnonzero(first <= np.arange(len(hashed)) - length)
+    still = np.concatenate([[0], np.cumsum(np.diff(codes) == 0)])  # what stands still is another kind
+    moves = still[length - 1:] == still[: len(hashed)]
+    again = np.flatnonzero((first <= np.arange(len(hashed)) - length) & moves)
     return first[again], again

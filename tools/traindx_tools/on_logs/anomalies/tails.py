@@ -2,8 +2,8 @@
 
 Peaks are sorted, X1 >= X2 >= ... >= XK. In a tail of Pareto form the scaled gaps i (log Xi - log Xi+1) are independent
 and exponential with the tail's index as mean (Renyi 1953); the index is estimated from the peaks below the gap (Hill
-1975), so that outliers cannot hide each other. Where the peaks fall off faster than an exponential, as those of
-Gaussian noise do, X^theta takes the place of log X: theta is the largest
+1975), so that outliers cannot hide each other. Where the peaks fall off as an exponential of a power does, as
+those of Gaussian noise do, X^theta takes the place of log X: theta is the largest
 power whose gaps below do not grow with height, by two standard errors. A gap of g times the mean over N peaks
 has chance (1 + g/N)^-N; times the gaps looked at, it bounds the false alarms of a whole series whatever its length.
 """
@@ -22,8 +22,8 @@ OUTLYING = 0.4
 """Share of the peaks that may stand above the gap."""
 SURE = 4.0
 """Two standard errors of the ratio of two means of half of the gaps each, times the root of their number."""
-_POWERS = (3.0, 2.5, 2.0, 1.75, 1.5, 1.25)
-"""Powers that are tried, the lightest tail first: Gaussian noise has 2."""
+_POWERS = (3.0, 2.5, 2.0, 1.75, 1.5, 1.25, 1.0, 0.75)
+"""Powers that are tried, the lightest tail first: Gaussian noise has 2, Laplace noise 1."""
 
 
 @dataclass(frozen=True)
