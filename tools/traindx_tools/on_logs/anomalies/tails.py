@@ -2,10 +2,10 @@
 
 Peaks are sorted, X1 >= X2 >= ... >= XK. In a tail of Pareto form the scaled gaps i (log Xi - log Xi+1) are independent
 and exponential with the tail's index as mean (Renyi 1953); the index is estimated from the peaks below the gap (Hill
-1975), so that outliers cannot hide each other. Where the peaks fall off as an exponential of a power does, as
-those of Gaussian noise do, X^theta takes the place of log X: theta is the largest
-power whose gaps below do not grow with height, by two standard errors. A gap of g times the mean over N peaks
-has chance (1 + g/N)^-N; times the gaps looked at, it bounds the false alarms of a whole series whatever its length.
+1975), so that outliers cannot hide each other. Where the peaks fall off as an exponential of a power does, as those of
+Gaussian noise do, X^theta takes the place of log X: theta is the largest power whose gaps below do not grow with
+height, by two standard errors. A gap of g times the mean over N peaks has chance (1 + g/N)^-N. Gap i counts i (i + 1)
+times, which is 1 over all of them: so it bounds the false alarms of a whole series whatever its length.
 """
 
 from __future__ import annotations
@@ -41,9 +41,10 @@ def outlying(peaks: Floats, most: int) -> Gap | None:
     tried = min(int(OUTLYING * len(x)), len(x) - FEWEST - 1)
     if tried < 1:
         return None
-    chances = _chances(np.minimum(x / x[-1], 1e60), tried)
+    looked = np.arange(1, tried + 1)
+    chances = _chances(np.minimum(x / x[-1], 1e60), tried) * looked * (looked + 1)
     best = int(chances.argmin())
-    return Gap(float(x[best]), best + 1, min(1.0, float(chances[best]) * tried))
+    return Gap(float(x[best]), best + 1, min(1.0, float(chances[best])))
 
 
 def _chances(x: Floats, tried: int) -> Floats:
