@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import numpy as np
 
@@ -19,24 +19,25 @@ FEWEST = 40
 """Records below which nothing is said of a series, but for values that cannot be."""
 
 
-def anomalies_of(series: Series) -> tuple[Anomaly, ...]:
-    """What stands out in a series, in the order of `Kind`, indices counted in the whole series.
+def anomalies_of(series: Series, kinds: Collection[Kind] = tuple(Kind)) -> tuple[Anomaly, ...]:
+    """What stands out in a series, of these kinds, indices counted in the whole series.
 
     The name is asked for one thing: which values its definition excludes. The chance that a series without structure
     shows an anomaly of a kind is at most `anomaly.FALSE_ALARMS`, over its whole length.
     """
     index = np.flatnonzero(series.finite)
     y = np.clip(series.values[index], -LARGEST, LARGEST)
-    found = [*_in_values(y)] if len(y) >= FEWEST else []
-    return (*(_placed(a, index) for a in found), *_impossible(series))
+    found = [*_in_values(y, kinds)] if len(y) >= FEWEST else []
+    return (*(_placed(a, index) for a in found), *(_impossible(series) if Kind.IMPOSSIBLE in kinds else ()))
 
 
-def _in_values(y: Floats) -> Iterator[Anomaly]:
+def _in_values(y: Floats, kinds: Collection[Kind]) -> Iterator[Anomaly]:
     with np.errstate(all="ignore"):
-        yield from spikes(y)
-        yield from steps(y)
-        for one in (drift, oscillation, flat, copied):
-            if (found := one(y)) is not None:
+        for kind, every in ((Kind.SPIKE, spikes), (Kind.STEP, steps)):
+            yield from every(y) if kind in kinds else ()
+        for kind, one in ((Kind.DRIFT, drift), (Kind.OSCILLATION, oscillation), (Kind.FLAT, flat),
+                          (Kind.COPIED, copied)):
+            if kind in kinds and (found := one(y)) is not None:
                 yield found
 
 

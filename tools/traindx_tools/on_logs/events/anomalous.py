@@ -13,6 +13,8 @@ from traindx_tools.on_logs.run import Ints, Run, Series
 FEWEST = 5
 """Anomalies of one kind from which it is asked what they have in common."""
 MOST_SERIES, MOST_SETS, MOST_ANOMALIES = 60, 6, 200
+ASKED = {Kind.SPIKE: "spikes", Kind.STEP: "level shifts", Kind.IMPOSSIBLE: "impossible values"}
+"""Kinds that stand at definite places."""
 SAME = 0.6
 """Share of anomalies at the same places from which two series show the same thing."""
 NEAR = 2
@@ -44,7 +46,7 @@ def anomaly_sets(run: Run) -> tuple[AnomalySet, ...]:
     """At most `MOST_SETS`, the main loss first, then those with the most anomalies."""
     judged = [s for s in (*run.series, *_durations(run)) if len(s) >= FEWEST and s.name.split("/")[0] not in _COUNTED]
     judged = sorted(judged, key=len, reverse=True)[:MOST_SERIES]
-    found = [a for s in judged for a in _sets(s, anomalies_of(s))] + list(_skipped(run))
+    found = [a for s in judged for a in _sets(s, anomalies_of(s, ASKED))] + list(_skipped(run))
     loss = run.loss
     found.sort(key=lambda a: (a.series is not loss, a.series.group != "train", -len(a.at)))
     told: list[AnomalySet] = []
@@ -58,7 +60,7 @@ def anomaly_sets(run: Run) -> tuple[AnomalySet, ...]:
 
 
 def _sets(series: Series, found: Sequence[Anomaly]) -> Iterator[AnomalySet]:
-    for kind, words in ((Kind.SPIKE, "spikes"), (Kind.IMPOSSIBLE, "impossible values"), (Kind.STEP, "level shifts")):
+    for kind, words in ASKED.items():
         for up in (True, False):
             at = np.array([a.start for a in found if a.kind is kind and a.up is up], dtype=np.int64)
             if len(at) >= FEWEST:

@@ -115,14 +115,21 @@ def _told(log: EventLog, mask: Mask, fixed: dict[int, str], held: Sequence[str |
         varies = held is not None and 0 <= n < len(held) and held[n] is None
         out += [text[at:a], fixed.get(n, "*" if varies else _NUMBER.sub("*", text[a:b]))]
         at = b
-    whole = "".join([*out, text[at:]]).strip()
+    whole = _shown("".join([*out, text[at:]]))
     if fixed and (len(whole) > LONG or whole.count("*") > 4 or min(fixed) < shift):
         return _named(log, mask, *next(iter(fixed.items())))
     return f"`{whole[:LONG]}`"
 
 
+def _shown(text: str) -> str:
+    """The text of bytes, without what would reach a terminal as a command."""
+    plain = text.encode("latin-1", "replace").decode("utf-8", "replace")
+    return " ".join("".join(c if c.isprintable() else " " for c in plain).split())
+
+
 def _named(log: EventLog, mask: Mask, token: int, value: str) -> str:
     """A variable of a long line by the word before it, or by the column of the table that it stands in."""
+    value = _shown(value)
     columns = log.header.split(",")
     if len(columns) > 2 and len(columns) == mask.example.count(",") + 1 and token < len(columns):
         return f"`{columns[token].strip()}={value}`"

@@ -6,14 +6,15 @@ once. Memory is bounded: `MOST_KEPT` values, `MOST_MASKS` masks; what is beyond 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from traindx_tools.on_logs.artifacts import Source, encoding_of
+from traindx_tools.on_logs.artifacts import Source, encoding_of, is_binary
 from traindx_tools.on_logs.events.shapes import LONGEST, Mask, Templates
-from traindx_tools.on_logs.readers.lines import _ESCAPE
+from traindx_tools.on_logs.readers.lines import ESCAPE
 from traindx_tools.on_logs.run import Ints
 
 CHUNK = 8 << 20
@@ -24,7 +25,7 @@ SAMPLE = 4_000
 DISTINCT = 0.7
 """Share of distinct values from which a variable counts or measures and names nothing."""
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
-_ESCAPED = _ESCAPE.pattern.encode()
+_ESCAPED = re.compile(ESCAPE.pattern.encode())
 
 Key = tuple[int, int, str]
 """Template, token, and the token's mask."""
@@ -121,9 +122,6 @@ class EventLog:
 
 
 def _whole_lines(source: Source) -> Iterator[bytes]:
-    import re
-
-    escape = re.compile(_ESCAPED)
     rest = b""
     with source.open() as stream:
         while data := stream.read(CHUNK):
@@ -131,7 +129,7 @@ def _whole_lines(source: Source) -> Iterator[bytes]:
             at = data.rfind(b"\n")
             rest, data = data[at + 1:], data[: max(at, 0)]
             if at >= 0:
-                data = escape.sub(b"", data) if b"\x1b" in data else data
+                data = _ESCAPED.sub(b"", data) if b"\x1b" in data else data
                 yield data.replace(b"\r\n", b"\n") if b"\r" in data else data
             if len(rest) > CHUNK:
                 rest = rest[:LONGEST]
@@ -140,8 +138,8 @@ def _whole_lines(source: Source) -> Iterator[bytes]:
 
 
 def collect(source: Source) -> EventLog | None:
-    """The events of a text; None where it is no text in UTF-8 or Latin-1. Raises OSError."""
-    if encoding_of(source.head) != "utf-8-sig":
+    """The events of a text; None where it is none in UTF-8 or Latin-1. Raises OSError."""
+    if encoding_of(source.head) != "utf-8-sig" or is_binary(source.head):
         return None
     log = EventLog(source.name)
     for data in _whole_lines(source):

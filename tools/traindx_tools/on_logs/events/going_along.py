@@ -8,6 +8,7 @@ from contextlib import suppress
 import numpy as np
 
 from traindx_tools.on_logs.artifacts import Source
+from traindx_tools.on_logs.each_run import WHOLE
 from traindx_tools.on_logs.events.anomalous import anomaly_sets
 from traindx_tools.on_logs.events.associating import Along, associate
 from traindx_tools.on_logs.events.candidates import Candidate, candidates
@@ -21,11 +22,12 @@ MOST_CANDIDATES = 2_500
 def what_goes_along(run: Run, sources: Sequence[Source]) -> tuple[Along, ...]:
     """For each set of anomalies of the run what occurs with it, in the file in which it was logged.
 
-    A file that cannot be read again, or is no text, tells nothing.
+    A file that cannot be read again, or whose records are no lines, tells nothing.
     """
     sets = anomaly_sets(run)
     out: list[Along] = []
-    for name in dict.fromkeys(a.series.source for a in sets):
+    numbered = {a.path for a in run.artifacts if a.format not in WHOLE}
+    for name in dict.fromkeys(a.series.source for a in sets if a.series.source in numbered):
         source = next((s for s in sources if s.name == name), None)
         every = _candidates(source, run) if source is not None else []
         out += [associate(a, every, len(sets)) for a in sets if a.series.source == name]
