@@ -73,4 +73,5 @@ def _of_tail(scaled: Floats, tried: int) -> tuple[Floats, Floats, Floats]:
     lower = np.maximum((total[-1] - total[half]) / (rest - rest // 2), 1e-300)
     growth = (total[half] - total[i]) / (rest // 2) / lower
     chances = (1.0 + spacings[:tried] / below / rest) ** -rest
-    return np.where(scaled[:tried] > scaled[1:tried + 1] * (1 + 1e-9), chances, 1.0), growth, rest
+    real = scaled[:tried] > scaled[1:tried + 1] * (1 + 1e-9)
+    return np.asarray(np.where(real, chances, 1.0)), np.asarray(growth), np.asarray(rest, dtype=np.float64)

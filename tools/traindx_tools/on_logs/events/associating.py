@@ -130,8 +130,8 @@ def _apart(at: Ints, found: Sequence[Association], compared: int) -> tuple[list[
         mine = followed(at, one.times, one.near, one.far)
         hits, left = int((mine & open_).sum()), int(open_.sum())
         share = min(0.999, one.expected / len(at))
-        rare = bound(hits, left, share) + math.log(compared) <= math.log(LEVEL)
-        new = left >= FEWEST and hits > share * left and rare
+        new = left >= FEWEST and hits > share * left and (
+            bound(hits, left, share) + math.log(compared) <= math.log(LEVEL))
         if (new or not told) and len(told) < MOST_TOLD:
             told.append(one)
             open_ &= ~mine
