@@ -88,4 +88,5 @@ def _comparison(comparison: dict[str, Any]) -> dict[str, Any]:
     ranked = comparison["ranked"][:12]
     return {"parted": [m["statement"] for m in comparison["metrics"] if m["step"] is not None][:8],
             "differences": [f"{e['kind']}: {e['statement']} ({'; '.join(e['why'])})" for e in ranked],
+            "events": [e["statement"] for e in comparison["events"]],
             "remarks": comparison["remarks"]}

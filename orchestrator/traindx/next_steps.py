@@ -26,6 +26,9 @@ UNLIKELY = 0.03
 MOST = 8
 """Commands that are named at most."""
 
+GOES_ALONG = "L801"
+"""The rule of events that go along with anomalies."""
+
 MOST_EXPERIMENTS = 2
 """Experiments among them."""
 
@@ -47,7 +50,7 @@ def commands(report: Report, without: Collection[str] = ()) -> tuple[str, ...]:
     left = _left(report, without)
     stands = bool(left) and left[0] is report.seen.verdict.hypotheses[0]
     first = _code(report) if _codeless(report) else _session(report) if stands else ()
-    tried = list(islice(_experiments(report, without), MOST_EXPERIMENTS))
+    tried = list(islice((*_associated(report), *_experiments(report, without)), MOST_EXPERIMENTS))
     found = [*report.extra_checks, *first, *tried, *_checks(report, without), *_instruments(report), *_code(report)]
     if report.status != "diagnosis_complete" or not stands:
         read = any(command.startswith("traindx log ") for command in found)
@@ -111,6 +114,18 @@ def _experiments(report: Report, without: Collection[str]) -> Iterator[str]:
     likely = [h.mode.id for h in _left(report, without)[:2] if h.speaks_for and h.confidence >= UNLIKELY]
     if report.status == "needs_more_data" and target is not None and training and likely:
         yield from of_experiments(report, likely, typed([training]), target)
+
+
+def _associated(report: Report) -> Iterator[str]:
+    """The run without the file that goes along with its anomalies: an association decides nothing, this does."""
+    from traindx.diagnose import typed
+
+    target, training = _one_path(report), _training(report)
+    files = [f.measured.get("file") for f in report.seen.findings if f.rule == GOES_ALONG]
+    for name in dict.fromkeys(str(f) for f in files if f):
+        if target is not None and training:
+            change = typed([f"files-left-out:files=*{name}"])
+            yield f"traindx experiment {target} --run {typed([training])} --change {change}"
 
 
 def _training(report: Report) -> str | None:

@@ -26,6 +26,7 @@ def comparison_lines(comparison: Mapping[str, Any] | None, page: Page) -> Iterat
         return
     yield page.heading("Beside the run that works", line(", ".join(comparison["there"])))
     yield from _metrics(comparison, page)
+    yield from _events(comparison.get("events", ()), page)
     yield from _ranked(comparison["ranked"], page)
     yield from _code(comparison["code"], page)
     for remark in comparison["remarks"]:
@@ -44,6 +45,13 @@ def _metrics(comparison: Mapping[str, Any], page: Page) -> Iterator[str]:
                          ("logged by the working run only", comparison["only_there"])):
         if names:
             yield from page.wrap(f"{words}: {_names(names)}", "      ", "  ")
+
+
+def _events(events: Sequence[Mapping[str, Any]], page: Page) -> Iterator[str]:
+    if events:
+        yield "  " + page.paint("What only the log of the broken run says, the earliest first", "bold")
+    for event in events[:_MOST_DIFFERENCES]:
+        yield from page.wrap(event["statement"], "       ", "     ")
 
 
 def _names(names: Any, most: int = 10) -> str:

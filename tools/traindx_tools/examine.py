@@ -23,7 +23,7 @@ from traindx_tools.on_code.source import NOT_PARSED
 from traindx_tools.on_logs.artifacts import WEIGHTS
 from traindx_tools.on_logs.curves.outcomes import main_loss
 from traindx_tools.on_logs.each_run import OneRun, each_run, run_of_each_file
-from traindx_tools.on_logs.judge import judge_run
+from traindx_tools.on_logs.judge import judge_events, judge_run
 from traindx_tools.on_logs.readers.live_records import FORMAT as LIVE
 from traindx_tools.on_logs.reading import MEMORY_SNAPSHOT, Reading, joined, read_parts
 from traindx_tools.on_logs.roles import is_known
@@ -285,7 +285,8 @@ class _EveryRun:
         run = _each_error_once(joined(one.reading, self.code))
         live = frozenset(a.path for a in run.artifacts if a.format == LIVE)
         on_logs = (f for f in judge_run(run, self.failures) if f.source not in live or not _of_the_course(f.rule))
-        findings = tuple(_short(f, self.prefixes) for f in (*on_logs, *self.seen))
+        events = judge_events(run, one.reading.sources, self.failures)
+        findings = tuple(_short(f, self.prefixes) for f in (*on_logs, *events, *self.seen))
         run = replace(run, artifacts=tuple(replace(a, note=self.unread.get(a.path, a.note)) for a in run.artifacts))
         findings = without_effect(findings, load_catalog(), _refuted(run, self.symptom))
         verdict = _verdict(findings, run, self.code, self.symptom, sum(len(s) for s in run.series), self.blind)

@@ -83,6 +83,7 @@ class RuleModule:
 ROOMS = (
     "traindx_tools.on_logs.curves",
     "traindx_tools.on_logs.tracebacks",
+    "traindx_tools.on_logs.events.rules",
     "traindx_tools.on_code.torch_rules",
     "traindx_tools.on_code.jax_rules",
     "traindx_tools.on_torch.rules",

@@ -13,10 +13,13 @@ from traindx_tools.errors import UnreadableInput
 @click.command("log")
 @click.argument("paths", nargs=-1, required=True)
 @click.option("--format", "form", default="table", show_default=True, type=click.Choice(["table", "csv", "json"]))
+@click.option("--anomalies", is_flag=True, help="What stands out in each series, whatever its name, in place of the "
+              "values: spikes, steps, drifts, periods, copies.")
 @name_option
-def command(paths: tuple[str, ...], form: str, own_names: tuple[str, ...]) -> None:
+def command(paths: tuple[str, ...], form: str, anomalies: bool, own_names: tuple[str, ...]) -> None:
     """Print the metrics of the run in PATHS: step, epoch, time, canonical and original names, line numbers."""
     from traindx_tools.on_logs import read_run, table_of
+    from traindx_tools.on_logs.anomalies.listing import listed
 
     stdin = sys.stdin.buffer.read() if "-" in paths else None
     run = read_run(paths, stdin=stdin, names=names_of(own_names))
@@ -28,4 +31,4 @@ def command(paths: tuple[str, ...], form: str, own_names: tuple[str, ...]) -> No
     for artifact in run.artifacts:
         if artifact.note:
             click.echo(f"traindx: {artifact.path}: {artifact.note}", err=True)
-    click.echo(table.render(form), nl=False)
+    click.echo(listed(run).render(form) if anomalies else table.render(form), nl=False)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from traindx_tools.against.code import CodeDifference, code_differences
+from traindx_tools.against.events import EventDifference, event_differences
 from traindx_tools.against.metrics import MetricDifference, metric_differences
 from traindx_tools.against.settings import SettingDifference, setting_differences
 from traindx_tools.against.versions import versions_in
@@ -37,6 +38,8 @@ class Comparison:
     """What limits the comparison: findings that the working run shows too, nothing in common, the same everywhere."""
     runs: tuple[Run, Run]
     """Both runs as they were read, the broken one first."""
+    events: tuple[EventDifference, ...] = ()
+    """What the log of the broken run says and that of the other never, the earliest first."""
 
     @property
     def parting(self) -> MetricDifference | None:
@@ -54,6 +57,7 @@ class Comparison:
             "settings": [{**vars(d), "family": d.family.name, "statement": d.statement()} for d in self.settings],
             "versions": [{**vars(d), "statement": d.statement()} for d in self.versions],
             "code": [{"statement": d.statement(), **_plain(vars(d))} for d in self.code],
+            "events": [{"statement": e.statement(), **vars(e)} for e in self.events],
             "ranked": [{**vars(e), "weight": round(e.weight, 2), "why": list(e.why)} for e in self.ranked],
             "remarks": list(self.remarks),
         }
@@ -72,7 +76,8 @@ def compare(here: Examination, there: Examination) -> Comparison:
     code.sort(key=lambda d: order.index(d.statement()))
     remarks = tuple(_remarks(here, there, metrics, bool(ranked)))
     return Comparison(here.paths, there.paths, tuple(metrics), tuple(only_here), tuple(only_there), tuple(settings),
-                      tuple(versions), tuple(code), tuple(ranked), remarks, (here.run, there.run))
+                      tuple(versions), tuple(code), tuple(ranked), remarks, (here.run, there.run),
+                      tuple(event_differences(here.run, there.run)))
 
 
 def _once(settings: Sequence[SettingDifference]) -> list[SettingDifference]:

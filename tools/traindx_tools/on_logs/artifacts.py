@@ -48,6 +48,8 @@ class Source:
     local: Path | None = None
     data: bytes | None = None
     filesystem: Any = None
+    above: int = 0
+    """Lines of its file before the first one here: not 0 where it is one of several runs."""
     _opened: list[_Bounded] = field(default_factory=list, repr=False, compare=False)
     _cut: list[str] = field(default_factory=list, repr=False, compare=False)
 

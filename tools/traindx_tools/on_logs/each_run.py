@@ -20,7 +20,7 @@ from traindx_tools.on_logs.run import ErrorEvent, Run, Series
 
 MOST_BYTES = 256 * 2**20
 """Bytes of a file that is cut apart; a larger one is read as one run."""
-_WHOLE = frozenset({"tensorboard", "hf_trainer_state", "traindx_live"})
+WHOLE = frozenset({"tensorboard", "hf_trainer_state", "traindx_live"})
 """Formats whose files hold one run, or numbers that are no lines."""
 
 
@@ -95,7 +95,7 @@ def read_last_run(paths: Sequence[str | Path] | str | Path, *, names: Mapping[st
 
 
 def _cut(source: Source, part: Run) -> tuple[Segment, ...]:
-    if not part.series or (part.artifacts and part.artifacts[0].format in _WHOLE):
+    if not part.series or (part.artifacts and part.artifacts[0].format in WHOLE):
         return (Segment(1, None),)
     with suppress(OSError):
         if not is_binary(source.head) and encoding_of(source.head) == "utf-8-sig":
@@ -129,7 +129,7 @@ def _piece(source: Source, segment: Segment) -> tuple[Source, Run]:
     body, shift = lines[segment.start - 1 : segment.end], segment.start - 1
     if segment.start > 1 and _is_header(lines[0], lines[1:2], body):
         body, shift = [lines[0], *body], shift - 1
-    alone = Source(source.name, data=b"\n".join(body))
+    alone = Source(source.name, data=b"\n".join(body), above=shift)
     return alone, shifted(read_source(alone), shift)
 
 

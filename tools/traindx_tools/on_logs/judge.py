@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_logs.artifacts import Source
+from traindx_tools.on_logs.events.going_along import what_goes_along
 from traindx_tools.on_logs.run import Run
 from traindx_tools.rules import RuleModule, rules_in
 
 _log = logging.getLogger(__name__)
 
+EVENT_ROOM = "traindx_tools.on_logs.events.rules"
 LOG_ROOMS = ("traindx_tools.on_logs.curves", "traindx_tools.on_logs.tracebacks")
 
 
@@ -43,3 +46,16 @@ def _as_pattern(finding: Finding) -> Finding:
     severity = finding.severity if finding.severity.rank <= Severity.MEDIUM.rank else Severity.MEDIUM
     return replace(finding, bearing=Bearing.COMPANION, severity=severity,
                    statement=f"{finding.statement} (what the metric is was guessed from its course)")
+
+
+def judge_events(run: Run, sources: Sequence[Source], failures: list[str] | None = None) -> tuple[Finding, ...]:
+    """What goes along with the anomalies of a run. `sources`: the files that it was read from, which are read again
+    where a series has anomalies. Failures as of `judge_run`."""
+    try:
+        along = what_goes_along(run, sources)
+        return tuple(f for module in rules_in(EVENT_ROOM) for f in module.check(along))
+    except Exception as error:  # noqa: BLE001 - as above: what else was seen stays
+        _log.debug("events failed", exc_info=True)
+        if failures is not None:
+            failures.append(f"the events of the log were not compared ({type(error).__name__}: {error})")
+        return ()

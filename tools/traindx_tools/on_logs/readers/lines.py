@@ -11,7 +11,7 @@ from typing import BinaryIO
 MAX_LINE = 64 * 1024
 """Characters kept of one line; the rest of a longer one is passed over."""
 _CHUNK = 1 << 20
-_ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]{0,512}(?:\x07|\x1b\\)|[@-Z\\-_]|\(B)")
+ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]{0,512}(?:\x07|\x1b\\)|[@-Z\\-_]|\(B)")
 _REDRAW = re.compile(r"\x08{2,}\r?|\r\x08*")
 _ERASED = re.compile(r"[^\x08]\x08")
 
@@ -69,7 +69,7 @@ def _partial(number: int, text: str, stats: LineStats) -> Generator[tuple[int, s
 
 def _drawings(number: int, text: str, stats: LineStats, counted: bool = False) -> Iterator[tuple[int, str]]:
     if "\x1b" in text:
-        text = _ESCAPE.sub("", text)
+        text = ESCAPE.sub("", text)
     if "\r" in text or "\x08" in text:
         for part in _REDRAW.split(text):
             while "\x08" in part and _ERASED.search(part):

@@ -1,0 +1,155 @@
+"""Events of a log: templates, values, and what goes along with anomalies after all comparisons."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_logs.artifacts import Source
+from traindx_tools.on_logs.events.candidates import candidates
+from traindx_tools.on_logs.events.collecting import EventLog, collect
+from traindx_tools.on_logs.judge import judge_events
+from traindx_tools.on_logs.reading import joined, read_parts
+
+STEPS = 1500
+
+
+def log(*, lag: int = 2, bad: int | None = 41, decoy: bool = True, seed: int = 0, steps: int = STEPS) -> str:
+    """A log in which shard `bad` is read `lag` steps before most spikes; None: spikes have no reason in it.
+
+    The decoy is busy while spikes are frequent, and no more often ahead of them than otherwise.
+    """
+    rng = np.random.default_rng(seed)
+    loss = 3.0 * np.exp(-2 * np.arange(steps) / steps) + 1 + 0.03 * rng.standard_normal(steps)
+    busy = (steps * 4 // 10, steps * 11 // 20)
+    events = np.unique(np.concatenate([rng.integers(*busy, 16), rng.integers(steps // 10, steps - 140, 8)]))
+    spikes = events + lag if bad is not None else events
+    loss[spikes] += 1.5
+    shards = rng.integers(0, 40, steps)
+    if bad is not None:
+        shards[events] = bad
+    out = []
+    for t in range(steps):
+        out.append(f"2026-01-01 12:{t // 60 % 60:02d}:{t % 60:02d} INFO rank-{t % 4} read from /data/shard_"
+                   f"{shards[t]:04d}.npz")
+        if decoy and busy[0] <= t < busy[1] and rng.random() < 0.5:
+            out.append(f"2026-01-01 12:00:00 INFO compacting cache, {rng.integers(100)} entries")
+        if t % 50 == 0:
+            out.append("evaluation done")
+        out.append(f"step {t} loss {loss[t]:.4f} lr 3.0e-04")
+    return "\n".join(out) + "\n"
+
+
+def seen(text: str, tmp_path: Path, name: str = "train.log") -> tuple[Finding, ...]:
+    path = tmp_path / name
+    path.write_text(text)
+    reading = read_parts([path])
+    failures: list[str] = []
+    found = judge_events(joined(reading), reading.sources, failures)
+    assert failures == []
+    return found
+
+
+def read(text: str) -> EventLog:
+    found = collect(Source("x", data=text.encode()))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("lag", [0, 2, 120])
+def test_the_file_ahead_of_the_spikes_is_named_with_its_lag(lag: int, tmp_path: Path) -> None:
+    (one,) = seen(log(lag=lag), tmp_path)
+    where = "at the same record as" if lag == 0 else f"{lag} steps before"
+    assert one.statement.startswith(f"`rank-* read from /data/shard_0041.npz` occurs {where}")
+    assert "otherwise" in one.statement
+    assert one.measured["file"] == "shard_0041.npz"
+    assert one.measured["chance"] < 1e-6
+    assert (one.severity, one.bearing) == (Severity.MEDIUM, Bearing.COMPANION)
+    assert len(one.measured["event_lines"]) == 5
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_spikes_without_a_reason_get_none(seed: int, tmp_path: Path) -> None:
+    """The healthy twin: as many spikes, more of them in one part of the run, an event that is busy there alone."""
+    assert seen(log(bad=None, seed=seed), tmp_path) == ()
+
+
+def test_what_is_only_frequent_in_the_same_period_is_ruled_out(tmp_path: Path) -> None:
+    (one,) = seen(log(), tmp_path)
+    assert not any("compacting" in text for text in one.measured["also"])
+    assert "compacting cache" in one.statement.partition("ruled out: ")[2]
+
+
+def test_a_log_without_anomalies_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(source: Source) -> EventLog:
+        raise AssertionError(source.name)
+
+    monkeypatch.setattr("traindx_tools.on_logs.events.going_along.collect", never)
+    loss = [2 - t / 2000 + 0.01 * (t * 7919 % 13) for t in range(400)]
+    quiet = "".join(f"read shard_{t % 9}\nstep {t} loss {loss[t]:.4f}\n" for t in range(400))
+    assert seen(quiet, tmp_path) == ()
+
+
+def test_a_column_of_a_table_goes_along(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    source = rng.choice(["wiki", "web", "code"], 1200).astype(object)
+    at = rng.choice(np.arange(100, 1150), 20, replace=False)
+    source[at] = "books"
+    loss = 2 + 0.02 * rng.standard_normal(1200)
+    loss[at] += 1.0
+    rows = [f"{t},{loss[t]:.5f},{source[t]},{rng.integers(9)}" for t in range(1200)]
+    (one,) = seen("\n".join(["step,loss,source,worker", *rows]) + "\n", tmp_path, "metrics.csv")
+    assert "books" in str(one.measured["event"])
+    assert one.measured["far"] == 0
+
+
+def test_slow_steps_after_a_checkpoint_are_a_remark(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    out = []
+    for t in range(1200):
+        if t % 60 == 30:
+            out.append(f"saved checkpoint-{t}")
+        slow = 3.0 if t % 60 == 31 else 0.0
+        loss, took = 2 + 0.02 * rng.standard_normal(), 0.5 + slow + 0.01 * rng.random()
+        out.append(f"step {t} loss {loss:.4f} step_time {took:.4f}")
+    found = [f for f in seen("\n".join(out) + "\n", tmp_path) if "step_time" in f.statement]
+    assert [f.severity for f in found] == [Severity.INFO]
+    assert "saved checkpoint" in found[0].statement
+
+
+def test_values_keep_their_zeros_and_words_are_variables() -> None:
+    text = "".join(f"host {h} took shard-{n:03d} of 16\n" for n in range(4) for h in ("alpha", "beta", "gamma") * 2)
+    told = {c.text: len(c.lines) for c in candidates(read(text))}
+    assert told["`host * took shard-002 of *`"] == 6
+    assert told["`host beta took shard-* of *`"] == 8
+
+
+def test_counters_and_measures_name_nothing() -> None:
+    text = "".join(f"step {n} took 0.{n:05d} s at 12:00:{n % 60:02d}\n" for n in range(9000))
+    assert {c.kind for c in candidates(read(text))} == {"template"}
+
+
+def test_broken_input_is_counted_and_no_error(tmp_path: Path) -> None:
+    noise = bytes(np.random.default_rng(0).integers(32, 256, 20_000, dtype=np.uint8))
+    found = collect(Source("x", data=b"\n".join([noise, b"", b"a" * 100_000, b"last line without an end"])))
+    assert found is not None
+    assert found.unread >= 1
+    assert found.lines >= 4
+    assert collect(Source("x", data="utf-16 text of some length".encode("utf-16"))) is None
+
+
+def test_a_run_cut_from_a_file_keeps_the_files_lines(tmp_path: Path) -> None:
+    path = tmp_path / "two.log"
+    path.write_text(log(bad=None, steps=300) + log(seed=4))
+    reading = read_parts([path])
+    from traindx_tools.on_logs.each_run import each_run
+
+    runs = each_run(reading)
+    last = runs[-1].reading
+    found = judge_events(joined(last), last.sources)
+    lines = path.read_text().splitlines()
+    assert len(runs) == 2
+    assert all("shard_0041" in lines[n - 1] for n in found[0].measured["event_lines"])

@@ -1,0 +1,60 @@
+"""Every kind of anomaly that a series shows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+import numpy as np
+
+from traindx_tools.on_logs.anomalies.anomaly import Anomaly, Kind
+from traindx_tools.on_logs.anomalies.copies import copied, flat
+from traindx_tools.on_logs.anomalies.courses import drift, oscillation
+from traindx_tools.on_logs.anomalies.spikes import spikes
+from traindx_tools.on_logs.anomalies.steps import steps
+from traindx_tools.on_logs.curves.metric_ranges import range_of
+from traindx_tools.on_logs.curves.shapes import LARGEST
+from traindx_tools.on_logs.run import Floats, Ints, Series
+
+FEWEST = 40
+"""Records below which nothing is said of a series, but for values that cannot be."""
+
+
+def anomalies_of(series: Series, kinds: Collection[Kind] = tuple(Kind)) -> tuple[Anomaly, ...]:
+    """What stands out in a series, of these kinds, indices counted in the whole series.
+
+    The name is asked for one thing: which values its definition excludes. The chance that a series without structure
+    shows an anomaly of a kind is at most `anomaly.FALSE_ALARMS`, over its whole length.
+    """
+    index = np.flatnonzero(series.finite)
+    y = np.clip(series.values[index], -LARGEST, LARGEST)
+    found = [*_in_values(y, kinds)] if len(y) >= FEWEST else []
+    return (*(_placed(a, index) for a in found), *(_impossible(series) if Kind.IMPOSSIBLE in kinds else ()))
+
+
+def _in_values(y: Floats, kinds: Collection[Kind]) -> Iterator[Anomaly]:
+    with np.errstate(all="ignore"):
+        for kind, every in ((Kind.SPIKE, spikes), (Kind.STEP, steps)):
+            yield from every(y) if kind in kinds else ()
+        for kind, one in ((Kind.DRIFT, drift), (Kind.OSCILLATION, oscillation), (Kind.FLAT, flat),
+                          (Kind.COPIED, copied)):
+            if kind in kinds and (found := one(y)) is not None:
+                yield found
+
+
+def _placed(found: Anomaly, index: Ints) -> Anomaly:
+    of = None if found.of is None else int(index[found.of])
+    return Anomaly(found.kind, int(index[found.start]), int(index[found.end]), found.size, found.chance, found.up, of)
+
+
+def _impossible(series: Series) -> Iterator[Anomaly]:
+    """Stretches of values that are no numbers, or that the definition of the metric excludes."""
+    bound = range_of(series)
+    high = np.inf if bound is None else 100.0 if bound.share else bound.high
+    low = -np.inf if bound is None else bound.low
+    slack = 1e-3 * max(1.0, abs(low) if np.isfinite(low) else 0.0, high if np.isfinite(high) else 0.0)
+    with np.errstate(invalid="ignore"):
+        wrong = ~series.finite | (series.values < low - slack) | (series.values > high + slack)
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], wrong, [False]]).astype(np.int8)))
+    for start, end in zip(edges[::2].tolist(), (edges[1::2] - 1).tolist(), strict=True):
+        value = float(series.values[start])
+        yield Anomaly(Kind.IMPOSSIBLE, start, end, value, 0.0, up=not value < low)

@@ -1,0 +1,59 @@
+"""The anomalies of a run as a table: text for a person, CSV and JSON for programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from dataclasses import dataclass
+
+from traindx_tools.on_logs.anomalies.anomaly import Anomaly, Kind
+from traindx_tools.on_logs.anomalies.detect import anomalies_of
+from traindx_tools.on_logs.curves.shapes import number, place
+from traindx_tools.on_logs.run import Run, Series
+
+COLUMNS = ("metric", "original", "group", "kind", "up", "unit", "start", "end", "line", "size", "chance", "source")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_SIZES = {Kind.SPIKE: "{} times its scatter", Kind.STEP: "by {} times its scatter", Kind.DRIFT: "by {} in all",
+          Kind.OSCILLATION: "every {} records", Kind.FLAT: "{} records of one value",
+          Kind.COPIED: "{} records that stood before", Kind.IMPOSSIBLE: "is {}"}
+
+
+@dataclass(frozen=True, eq=False)
+class AnomalyTable:
+    """What stands out in each series, in the order of the series."""
+
+    rows: tuple[tuple[Series, Anomaly], ...]
+
+    def render(self, form: str = "table") -> str:
+        """ "table", "csv" or "json": a row an anomaly."""
+        cells = [_cells(s, a) for s, a in self.rows]
+        if form == "json":
+            return json.dumps([dict(zip(COLUMNS, c, strict=True)) for c in cells], ensure_ascii=False, indent=1) + "\n"
+        if form == "csv":
+            out = io.StringIO()
+            csv.writer(out, lineterminator="\n").writerows([COLUMNS, *cells])
+            return out.getvalue()
+        return "".join(f"{sentence(s, a)}\n" for s, a in self.rows) or "nothing stands out in any series\n"
+
+
+def listed(run: Run) -> AnomalyTable:
+    """What stands out in each series of a run."""
+    return AnomalyTable(tuple((s, a) for s in run.series for a in anomalies_of(s)))
+
+
+def sentence(series: Series, found: Anomaly) -> str:
+    """An anomaly in words, with its place."""
+    way = "" if found.kind not in (Kind.SPIKE, Kind.STEP, Kind.DRIFT) else " up" if found.up else " down"
+    until = "" if found.end == found.start else f" to {place(series, found.end)}"
+    text = (f"{series} ({series.original}): {found.kind.value}{way} at {place(series, found.start)}{until}, "
+            f"{_SIZES[found.kind].format(number(found.size))} ({series.source}:{int(series.line[found.start])})")
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def _cells(series: Series, found: Anomaly) -> tuple[str | float | int | bool, ...]:
+    size = found.size if abs(found.size) < float("inf") else str(found.size)
+    return (series.name, series.original, series.group, found.kind.value, found.up, series.unit,
+            float(series.position[found.start]), float(series.position[found.end]), int(series.line[found.start]), size,
+            found.chance, series.source)

@@ -1,0 +1,111 @@
+"""The anomalies of a run as sets of like ones, each told once: what is asked of the events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from traindx_tools.on_logs.anomalies import Anomaly, Kind, anomalies_of
+from traindx_tools.on_logs.run import Ints, Run, Series
+
+FEWEST = 5
+"""Anomalies of one kind from which it is asked what they have in common."""
+MOST_SERIES, MOST_SETS, MOST_ANOMALIES = 60, 6, 200
+ASKED = {Kind.SPIKE: "spikes", Kind.STEP: "level shifts", Kind.IMPOSSIBLE: "impossible values"}
+"""Kinds that stand at definite places."""
+SAME = 0.6
+"""Share of anomalies at the same places from which two series show the same thing."""
+NEAR = 2
+"""Records between anomalies at the same place."""
+_COUNTED = frozenset({"count", "learning_rate", "epoch", "elapsed", "step", "progress"})
+"""Canonical names, up to a slash, of what a program sets or counts: their course is no surprise."""
+
+
+@dataclass(frozen=True, eq=False)
+class AnomalySet:
+    """`at`: records of `series`, ascending. `what`: in words, plural. `lines`: of each record, never going back."""
+
+    series: Series
+    kind: Kind
+    up: bool
+    at: Ints
+    what: str
+    lines: Ints
+    also: tuple[str, ...] = ()
+    """Other series that show the same at the same places."""
+
+    def records_of(self, lines: Ints) -> Ints:
+        """The record to which each line leads: the first at or after it; lines after the last record are left out."""
+        found = np.unique(np.searchsorted(self.lines, lines, side="left"))
+        return found[found < len(self.lines)]
+
+
+def anomaly_sets(run: Run) -> tuple[AnomalySet, ...]:
+    """At most `MOST_SETS`, the main loss first, then those with the most anomalies."""
+    judged = [s for s in (*run.series, *_durations(run)) if len(s) >= FEWEST and s.name.split("/")[0] not in _COUNTED]
+    judged = sorted(judged, key=len, reverse=True)[:MOST_SERIES]
+    found = [a for s in judged for a in _sets(s, anomalies_of(s, ASKED))] + list(_skipped(run))
+    loss = run.loss
+    found.sort(key=lambda a: (a.series is not loss, a.series.group != "train", -len(a.at)))
+    told: list[AnomalySet] = []
+    for one in found:
+        same = next((i for i, other in enumerate(told) if _same(one, other)), None)
+        if same is None and len(told) < MOST_SETS:
+            told.append(one)
+        elif same is not None and str(one.series) not in (str(told[same].series), *told[same].also):
+            told[same] = replace(told[same], also=(*told[same].also, str(one.series)))
+    return tuple(told)
+
+
+def _sets(series: Series, found: Sequence[Anomaly]) -> Iterator[AnomalySet]:
+    for kind, words in ASKED.items():
+        for up in (True, False):
+            at = np.array([a.start for a in found if a.kind is kind and a.up is up], dtype=np.int64)
+            if len(at) >= FEWEST:
+                yield _set(series, kind, up, np.sort(at), _words(series, kind, up, words))
+
+
+def _words(series: Series, kind: Kind, up: bool, words: str) -> str:
+    way = "" if kind is Kind.IMPOSSIBLE else "upward " if up else "downward "
+    return f"{way}{words} of {series if not series.name.startswith('other') else series.original}"
+
+
+def _set(series: Series, kind: Kind, up: bool, at: Ints, what: str) -> AnomalySet:
+    if len(at) > MOST_ANOMALIES:
+        at = np.sort(np.random.default_rng(0).choice(at, MOST_ANOMALIES, replace=False))
+    return AnomalySet(series, kind, up, at, what, np.maximum.accumulate(series.line))
+
+
+def _skipped(run: Run) -> Iterator[AnomalySet]:
+    """Steps that the log says were skipped, as records of the main loss."""
+    loss = run.loss
+    if loss is None:
+        return
+    skipped = [n.line for n in run.notes if n.kind == "step_skipped" and n.source == loss.source]
+    lines = np.array(skipped, dtype=np.int64)
+    every = _set(loss, Kind.IMPOSSIBLE, True, np.zeros(0, dtype=np.int64), "skipped steps")
+    at = every.records_of(lines) if len(lines) else lines
+    if len(at) >= FEWEST:
+        yield _set(loss, Kind.IMPOSSIBLE, True, at, "skipped steps")
+
+
+def _durations(run: Run) -> Iterator[Series]:
+    """The time between records where the lines are dated and no duration is logged."""
+    loss = run.loss
+    if loss is None or next(run.find("step_time", "throughput", "tokens_per_second"), None) is not None:
+        return
+    passed = np.diff(loss.time, prepend=np.nan)
+    if len(loss) > 2 and np.isfinite(passed[1:]).all() and float(np.median(passed[1:])) > 0:
+        passed[0] = passed[1]
+        yield replace(loss, name="time between records", original="time between records", values=passed)
+
+
+def _same(one: AnomalySet, other: AnomalySet) -> bool:
+    if one.series.source != other.series.source:
+        return False
+    here, there = one.lines[one.at], other.lines[other.at]
+    reach = NEAR * max(1, int(np.median(np.diff(other.lines))))
+    near = np.searchsorted(there, here + reach, side="right") > np.searchsorted(there, here - reach, side="left")
+    return bool(near.mean() >= SAME)

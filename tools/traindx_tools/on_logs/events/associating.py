@@ -1,0 +1,162 @@
+"""Which candidates go along with a set of anomalies, which only seem to, and why."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from traindx_tools.on_logs.events.anomalous import FEWEST, AnomalySet
+from traindx_tools.on_logs.events.candidates import Candidate
+from traindx_tools.on_logs.events.chance import Anomalies, Scanned, bound, displaced, followed, scan, scores_displaced
+from traindx_tools.on_logs.run import Ints
+
+LEVEL = 0.01
+"""Chance of any association at all in a log that has none."""
+MOST_TOLD, MOST_RULED_OUT = 3, 4
+LEAST_SHARE = 0.25
+"""Share of the anomalies that an event goes ahead of at least."""
+TEMPTING = 1e-3
+"""Chance by a count over the whole log from which something is listed as ruled out."""
+EARLIER = 0.8
+"""Share of the score to which two events explain as much: the earlier one comes first, it may cause the other."""
+
+
+@dataclass(frozen=True, eq=False)
+class Association:
+    """`hits` of the anomalies have the event `near` to `far` records before; `otherwise`: occurrences without one."""
+
+    event: Candidate
+    times: Ints
+    near: int
+    far: int
+    hits: int
+    otherwise: int
+    expected: float
+    """Anomalies that would have it by chance."""
+    chance: float
+    """After all comparisons."""
+    score: float
+
+    @property
+    def precision(self) -> float:
+        """The share of its occurrences that an anomaly follows."""
+        return 1.0 - self.otherwise / max(1, len(self.times))
+
+
+@dataclass(frozen=True, eq=False)
+class Along:
+    """What goes along with one set of anomalies: the surest first. `ruled_out`: what seemed to, with the reason."""
+
+    anomalies: AnomalySet
+    told: tuple[Association, ...]
+    ruled_out: tuple[tuple[str, str], ...] = ()
+    comparisons: int = 0
+
+
+def associate(anomalies: AnomalySet, every: Sequence[Candidate], sets: int) -> Along:
+    """What goes along with the anomalies. `sets`: how many sets of anomalies are asked about, for the comparisons."""
+    n = len(anomalies.lines)
+    placed, fewest = displaced(anomalies.at, n), max(3.0, LEAST_SHARE * len(anomalies.at) / 2)
+    found: list[tuple[Candidate, Ints, Scanned]] = []
+    for candidate in every:
+        times = anomalies.records_of(candidate.lines)
+        scanned = scan(placed, times) if len(times) >= fewest else None
+        if scanned is not None:
+            found.append((candidate, times, scanned))
+    if not found:
+        return Along(anomalies, ())
+    compared = len(found) * sets
+    highest = _highest(placed, found, math.log(compared / LEVEL))
+    sure = sorted((_association(anomalies.at, c, t, s, highest, compared) for c, t, s in found if s.score > 0),
+                  key=lambda a: (-a.score, a.near, len(a.event.text)))
+    surviving = _once([a for a in sure if a.chance <= LEVEL and a.hits >= max(3, LEAST_SHARE * len(anomalies.at))])
+    told, companions = _apart(anomalies.at, surviving, compared)
+    ruled_out = [*companions, *_tempting(anomalies.at, n, found, {id(a.event) for a in surviving})]
+    return Along(anomalies, tuple(told), tuple(ruled_out[:MOST_RULED_OUT]), compared)
+
+
+def _highest(placed: Anomalies, found: Sequence[tuple[Candidate, Ints, Scanned]], least: float
+             ) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    """The best score of all candidates under each displacement; not asked where none is above the bound."""
+    if all(s.score < least for _, _, s in found):
+        return np.full(1, np.inf)
+    return np.asarray(np.max([scores_displaced(placed, times) for _, times, _ in found], axis=0))
+
+
+def _association(at: Ints, event: Candidate, times: Ints, s: Scanned,
+                 highest: np.ndarray[tuple[int, ...], np.dtype[np.float64]], compared: int) -> Association:
+    hit = followed(at, times, s.near, s.far)
+    led = np.searchsorted(at, times + s.far, side="right") > np.searchsorted(at, times + s.near, side="left")
+    moved = (1.0 + float((highest >= s.score).sum())) / (1.0 + len(highest))
+    chance = max(min(1.0, math.exp(-s.score) * compared), moved if moved > LEVEL else 0.0)
+    near, far = _lags(at, times, s)
+    return Association(event, times, near, far, int(hit.sum()), int((~led).sum()), s.share * len(at), chance, s.score)
+
+
+def _lags(at: Ints, times: Ints, s: Scanned) -> tuple[int, int]:
+    """The least and the largest lag of the middle nine tenths within the window."""
+    last = np.searchsorted(times, at - s.near, side="right") - 1
+    lag = (at - times[np.maximum(last, 0)])[last >= 0]
+    lag = np.sort(lag[(lag >= s.near) & (lag <= s.far)])
+    cut = len(lag) // 20
+    return (int(lag[cut]), int(lag[len(lag) - 1 - cut])) if len(lag) else (s.near, s.far)
+
+
+def _once(found: Sequence[Association]) -> list[Association]:
+    """Each set of places once; of two that explain the same, the earlier first."""
+    kept: list[Association] = []
+    for one in found:
+        if not any(len(one.times) == len(k.times) and bool((one.times == k.times).all()) for k in kept):
+            kept.append(one)
+    if kept and kept[0].far == 0:
+        first = kept[0]
+        earlier = [a for a in kept[1:]
+                   if a.near > 0 and a.score >= EARLIER * first.score and a.hits >= 0.9 * first.hits]
+        if earlier:
+            kept.remove(earlier[0])
+            kept.insert(0, earlier[0])
+    return kept
+
+
+def _apart(at: Ints, found: Sequence[Association], compared: int) -> tuple[list[Association], list[tuple[str, str]]]:
+    """Those that explain anomalies which none before them does, and those that only come with them."""
+    told: list[Association] = []
+    companions: list[tuple[str, str]] = []
+    open_ = np.ones(len(at), dtype=bool)
+    for one in found:
+        mine = followed(at, one.times, one.near, one.far)
+        hits, left = int((mine & open_).sum()), int(open_.sum())
+        share = min(0.999, one.expected / len(at))
+        new = left >= FEWEST and hits > share * left and (
+            bound(hits, left, share) + math.log(compared) <= math.log(LEVEL))
+        if (new or not told) and len(told) < MOST_TOLD:
+            told.append(one)
+            open_ &= ~mine
+        elif told:
+            companions.append((one.event.text, f"comes with {told[0].event.text}: of the {left} without that, {hits} "
+                                               "have it"))
+    return told, companions
+
+
+def _counted(at: Ints, n: int, times: Ints, far: int) -> tuple[float, int, int]:
+    """The logarithm of the chance that a count over the whole log gives, the hits, and the window."""
+    hits, share = int(followed(at, times, 0, far).sum()), min(0.999, (len(times) * (far + 1) + 1) / (n + 1))
+    return bound(hits, len(at), share) if hits > share * len(at) else 0.0, hits, far
+
+
+def _tempting(at: Ints, n: int, found: Sequence[tuple[Candidate, Ints, Scanned]], taken: set[int]
+              ) -> list[tuple[str, str]]:
+    """What a count over the whole log would take for an association, and the period or the number explains."""
+    out: list[tuple[float, str, str]] = []
+    for event, times, _ in found:
+        if id(event) in taken:
+            continue
+        naive, hits, far = min(_counted(at, n, times, far) for far in (0, 1, 3, 10))
+        if naive < math.log(TEMPTING):
+            out.append((naive, event.text, f"within {far} records ahead of {hits} of {len(at)}, but no more than near "
+                                           "other records of the same period, or than the best of all compared "
+                                           "reaches by chance"))
+    return [(text, why) for _, text, why in sorted(out)]

@@ -1,0 +1,149 @@
+"""One pass over a log that keeps where each template and each value of its variables stands.
+
+Chunks are masked and split by the interpreter's own string operations; variables are read for all lines of a mask at
+once. Memory is bounded: `MOST_KEPT` values, `MOST_MASKS` masks; what is beyond is counted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from traindx_tools.on_logs.artifacts import Source, encoding_of, is_binary
+from traindx_tools.on_logs.events.shapes import LONGEST, Mask, Templates
+from traindx_tools.on_logs.readers.lines import ESCAPE
+from traindx_tools.on_logs.run import Ints
+
+CHUNK = 8 << 20
+MOST_MASKS = 60_000
+MOST_KEPT = 12_000_000
+SAMPLE = 4_000
+"""Values of a variable after which it is asked whether it repeats at all."""
+DISTINCT = 0.7
+"""Share of distinct values from which a variable counts or measures and names nothing."""
+_DIGITS = bytes.maketrans(b"123456789", b"000000000")
+_ESCAPED = re.compile(ESCAPE.pattern.encode())
+
+Key = tuple[int, int, str]
+"""Template, token, and the token's mask."""
+
+
+@dataclass
+class _Kept:
+    values: list[Ints] = field(default_factory=list)
+    lines: list[Ints] = field(default_factory=list)
+    count: int = 0
+    asked: bool = False
+    dropped: bool = False
+
+    def add(self, values: Ints, lines: Ints) -> int:
+        self.values.append(values)
+        self.lines.append(lines)
+        self.count += len(values)
+        if not self.asked and self.count >= SAMPLE:
+            self.asked = True
+            seen = np.concatenate(self.values)
+            if len(np.unique(seen)) > DISTINCT * len(seen):
+                self.drop()
+        return len(values)
+
+    def drop(self) -> None:
+        self.dropped, self.values, self.lines = True, [], []
+
+
+@dataclass(eq=False)
+class EventLog:
+    """The lines of one source as events. `lines`: how many; `unread`: those of no mask that is kept."""
+
+    source: str
+    templates: Templates = field(default_factory=Templates)
+    masks: list[Mask] = field(default_factory=list)
+    lines: int = 0
+    unread: int = 0
+    kept: dict[Key, _Kept] = field(default_factory=dict)
+    header: str = ""
+    """The first line: it names the columns of a table."""
+    _ids: list[np.ndarray[tuple[int, ...], np.dtype[np.int32]]] = field(default_factory=list)
+    _table: dict[bytes, int] = field(default_factory=dict)
+    _total: int = 0
+
+    def of_masks(self) -> np.ndarray[tuple[int, ...], np.dtype[np.int32]]:
+        """The mask of each line, -1 for those that are not kept and for empty lines."""
+        return np.concatenate(self._ids) if self._ids else np.zeros(0, dtype=np.int32)
+
+    def take(self, data: bytes) -> None:
+        """Whole lines, one after another."""
+        lines = data.split(b"\n")
+        masks = data.translate(_DIGITS).split(b"\n")
+        known = list(map(self._table.get, masks))
+        if None in known:
+            for i, (found, mask) in enumerate(zip(known, masks, strict=True)):
+                if found is None:
+                    known[i] = self._new(mask, lines[i])
+        ids = np.array(known, dtype=np.int32)
+        self.unread += int((ids == -1).sum())
+        self._variables(ids, lines)
+        self._ids.append(ids)
+        self.lines += len(lines)
+
+    def _new(self, mask: bytes, line: bytes) -> int:
+        known = self._table.get(mask)
+        if known is not None:
+            return known
+        if not mask.strip() or len(mask) > LONGEST or len(self.masks) >= MOST_MASKS:
+            return -2 if not mask.strip() else -1
+        found = self.templates.learn(mask.decode("latin-1"), line.decode("latin-1"))
+        self.masks.append(found)
+        self._table[mask] = len(self.masks) - 1
+        return len(self.masks) - 1
+
+    def _variables(self, ids: np.ndarray[tuple[int, ...], np.dtype[np.int32]], lines: list[bytes]) -> None:
+        order = np.argsort(ids, kind="stable")
+        edges = np.flatnonzero(np.diff(ids[order])) + 1
+        for group in np.split(order, edges):
+            mask = int(ids[group[0]]) if len(group) else -1
+            if mask < 0 or not self.masks[mask].variables or self._total >= MOST_KEPT:
+                continue
+            wanted = [v for v in self.masks[mask].variables if not self._of(mask, v.number, v.mask).dropped]
+            if wanted:
+                rows = np.frombuffer(b"".join([lines[i] for i in group]), dtype=np.uint8).reshape(len(group), -1)
+                for v in wanted:
+                    value = np.zeros(len(group), dtype=np.int64)
+                    for at in v.digits:
+                        value = value * 10 + (rows[:, at] - 48)
+                    kept = self._of(mask, v.number, v.mask)
+                    self._total += kept.add(value, group + (self.lines + 1))
+
+    def _of(self, mask: int, token: int, text: str) -> _Kept:
+        return self.kept.setdefault((self.masks[mask].template, token, text), _Kept())
+
+
+def _whole_lines(source: Source) -> Iterator[bytes]:
+    rest = b""
+    with source.open() as stream:
+        while data := stream.read(CHUNK):
+            data = rest + data
+            at = data.rfind(b"\n")
+            rest, data = data[at + 1:], data[: max(at, 0)]
+            if at >= 0:
+                data = _ESCAPED.sub(b"", data) if b"\x1b" in data else data
+                yield data.replace(b"\r\n", b"\n") if b"\r" in data else data
+            if len(rest) > CHUNK:
+                rest = rest[:LONGEST]
+    if rest:
+        yield rest
+
+
+def collect(source: Source) -> EventLog | None:
+    """The events of a text; None where it is none in UTF-8 or Latin-1. Raises OSError."""
+    if encoding_of(source.head) != "utf-8-sig" or is_binary(source.head):
+        return None
+    log = EventLog(source.name)
+    for data in _whole_lines(source):
+        if not log.lines:
+            log.header = data[:LONGEST].split(b"\n", 1)[0].decode("latin-1")
+        log.take(data)
+    return log

@@ -1,0 +1,48 @@
+"""What goes along with the anomalies of a run: they are found first; only a log that has some is passed over again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+import numpy as np
+
+from traindx_tools.on_logs.artifacts import Source
+from traindx_tools.on_logs.each_run import WHOLE
+from traindx_tools.on_logs.events.anomalous import anomaly_sets
+from traindx_tools.on_logs.events.associating import Along, associate
+from traindx_tools.on_logs.events.candidates import Candidate, candidates
+from traindx_tools.on_logs.events.collecting import collect
+from traindx_tools.on_logs.run import Run
+
+MOST_CANDIDATES = 2_500
+"""Templates and values that are compared; beyond, those that occur most seldom are left out."""
+
+
+def what_goes_along(run: Run, sources: Sequence[Source]) -> tuple[Along, ...]:
+    """For each set of anomalies of the run what occurs with it, in the file in which it was logged.
+
+    A file that cannot be read again, or whose records are no lines, tells nothing.
+    """
+    sets = anomaly_sets(run)
+    out: list[Along] = []
+    numbered = {a.path for a in run.artifacts if a.format not in WHOLE}
+    for name in dict.fromkeys(a.series.source for a in sets if a.series.source in numbered):
+        source = next((s for s in sources if s.name == name), None)
+        every = _candidates(source, run) if source is not None else []
+        out += [associate(a, every, len(sets)) for a in sets if a.series.source == name]
+    return tuple(out)
+
+
+def _candidates(source: Source, run: Run) -> list[Candidate]:
+    log = None
+    with suppress(OSError):
+        log = collect(source)
+    if log is None:
+        return []
+    mine = [s for s in run.series if s.source == source.name and s.rank is None]
+    found = list(candidates(log, mine))
+    if len(found) > MOST_CANDIDATES:
+        found = [found[i] for i in np.sort(np.argsort([-len(c.lines) for c in found], kind="stable")[:MOST_CANDIDATES])]
+    return [c if not source.above else Candidate(c.text, c.lines + (source.above if c.kind != "column" else 0), c.kind,
+                                                 c.template) for c in found]

@@ -1,0 +1,1 @@
+"""What the events of a log say, one rule a file."""
