@@ -76,7 +76,10 @@ def _named(option: Option, place: Place) -> str:
     path, first, last = place
     where = f"{path} (new)" if last < first else f"{path}:{first}" if first == last else f"{path}:{first}-{last}"
     shown = [line for b in option.bound if (b.path, b.first, b.last) == place for line in b.lines]
-    return f"{where} (to {' | '.join(shown)[:200]})" if shown else where
+    if shown:
+        return f"{where} (to {' | '.join(shown)[:200]})"
+    deleted = any((b.path, b.first, b.last) == place for b in option.bound)
+    return f"{where} (deleted)" if deleted else f"{where} (no new text was shown: each edit is put to the person)"
 
 
 def _commands(option: Option) -> str:
