@@ -29,6 +29,7 @@ from traindx_tools.experiments.place import Enough, Prepared
 from traindx_tools.experiments.trace import Trace
 from traindx_tools.experiments.watch import AppliedIn, Watch
 from traindx_tools.live.settings import Settings, environment_for
+from traindx_tools.unlinked import made
 
 POLL_SECONDS = 0.1
 ALWAYS = "always"
@@ -160,8 +161,7 @@ def _content(path: Path, size: int) -> bytes:
 
 
 def _made(folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder.resolve()
+    return made(folder).resolve()
 
 
 def _stamps(root: Path) -> dict[Path, tuple[int, int]]:

@@ -100,12 +100,6 @@ def default_folder() -> Path:
     return Path("scratch") / "debug" / f"diagnose-{datetime.now():%Y%m%d-%H%M%S-%f}"
 
 
-def _keep_out_of_git(folder: Path) -> None:
-    ignore = folder.parent / ".gitignore"
-    if folder.parent == Path("scratch") / "debug" and not ignore.exists():
-        ignore.write_text("*\n", encoding="utf-8")
-
-
 def _write(report: Report, out: str | None, as_json: bool) -> dict[str, str]:
     """The files of the report. With --json only where --out asks for them; without a writable folder none."""
     if out is None and as_json:
@@ -113,7 +107,6 @@ def _write(report: Report, out: str | None, as_json: bool) -> dict[str, str]:
     folder = Path(out) if out is not None else default_folder()
     try:
         files = report.write(folder)
-        _keep_out_of_git(folder)
     except OSError as error:
         if out is not None:
             raise UnreadableInput(f"cannot write to {error.filename or folder}: {error.strerror}. Name another with "
