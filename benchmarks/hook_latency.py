@@ -3,9 +3,10 @@
     python benchmarks/hook_latency.py [RUNS]
 
 Prints the median and the 90th percentile of RUNS (default 25) calls of the launcher as Claude Code makes them, and the
-median of the processor time, beside an empty Python of the same machine in the same run. The limit is 60 ms of processor
-time a call while a session is open; the start of Python is most of it. The time that passed is printed and not judged:
-it is the machine's other work as well.
+median of the processor time, beside an empty Python of the same machine in the same run. The limit is 60 ms of
+processor time a call while a session is open; the start of Python is most of it. The time that passed is printed and
+not judged: it is the machine's other work as well. That slows the processor too: where an empty Python takes more than
+12 ms of it, a limit that is exceeded is said, and not judged.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from pathlib import Path
 
 LAUNCHER = Path(__file__).resolve().parents[1] / "tools" / "hooks" / "gate.sh"
 LIMIT_MS = 60.0
+SLOWED_MS = 12.0
+"""Of processor time for an empty Python; it takes 7 on the machine that the limit is about."""
 SHOWN = ("# Diagnosis (Gate 4)\n## Symptom\nThe loss is NaN from step 1175.\n## Root Cause\ntrain.py:1 makes it zero.\n"
          "## Why This Happens\nIt is below the resolution.\n## Proposed Fix\nA: train.py:1: x = 2.\n"
          "## What This Fix Will Change\nValues near 1.\n## What This Fix Will NOT Fix\nA high learning rate.\n")
@@ -38,11 +41,15 @@ def milliseconds(command: list[str], text: str, environment: dict[str, str]) -> 
     return passed * 1e3, (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime) * 1e3
 
 
-def judged(worked: Sequence[float]) -> tuple[str, int]:
-    """What is said of the processor times (ms) of the kinds of calls, and the exit code."""
+def judged(worked: Sequence[float], empty: float) -> tuple[str, int]:
+    """What is said of the processor times (ms) of the kinds of calls and of an empty Python, and the exit code."""
     slowest = max(worked)
-    kept = slowest < LIMIT_MS
-    return f"limit {LIMIT_MS:.0f} ms of processor time: {'kept' if kept else 'EXCEEDED'} ({slowest:.1f})", int(not kept)
+    head = f"limit {LIMIT_MS:.0f} ms of processor time"
+    if slowest < LIMIT_MS:
+        return f"{head}: kept ({slowest:.1f})", 0
+    if empty > SLOWED_MS:
+        return f"{head}: {slowest:.1f}, not judged: an empty Python takes {empty:.1f} on this machine now", 0
+    return f"{head}: EXCEEDED ({slowest:.1f})", 1
 
 
 def main() -> int:
@@ -71,7 +78,7 @@ def main() -> int:
             return worked
 
         print(f"{'ms a call':40}{'median':>10}{'90 %':>10}{'processor':>12}")
-        measure("python -I -S -c pass", ([python, "-I", "-S", "-c", "pass"], ""))
+        empty = measure("python -I -S -c pass", ([python, "-I", "-S", "-c", "pass"], ""))
         for name, call in (("no session: Edit", edit), ("no session: Bash", shell), ("no session: a prompt", typed)):
             measure(name, call)
         milliseconds(*event("UserPromptSubmit", prompt="open a debug session"), environment)
@@ -83,7 +90,7 @@ def main() -> int:
             command, text = event(name, **fields)
             milliseconds(command, text, environment)
         slowest.append(measure("approved: Edit, judged line by line", edit))
-        said, code = judged(slowest)
+        said, code = judged(slowest, empty)
         print(said)
         return code
 

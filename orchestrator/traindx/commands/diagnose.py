@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from traindx.abandoned import temporary
 from traindx.naming import name_option, names_of
 from traindx.scoping import asked_of, scope_options, which_option
 from traindx_tools.errors import BadUsage, UnreadableInput
@@ -152,8 +152,8 @@ def command(paths: tuple[str, ...], symptom: str, context: str | None, run_comma
         raise BadUsage("--run needs a command, and --timeout a number of seconds above 0")
     if not paths and context is None:
         raise BadUsage("give a log file, a folder, a glob or - for standard input; `traindx diagnose --help` shows how")
-    with tempfile.TemporaryDirectory() as scratch:
-        asked = request(paths, symptom, context, Path(scratch) / "context")
+    with temporary("traindx-diagnose-") as scratch:
+        asked = request(paths, symptom, context, scratch / "context")
         if not asked.paths:
             raise UnreadableInput(f"nothing that {context} names could be found: {', '.join(asked.missing)}. Give "
                                   "paths from the folder of the context package, or the text itself")
@@ -162,11 +162,11 @@ def command(paths: tuple[str, ...], symptom: str, context: str | None, run_comma
                           names=names_of(own_names), asked=asked_of(entry, everything, run_command, which=which))
         missing = tuple(m for m in asked.missing if m != "model_code" or not report.places.code)
         subject = report.subject if asked.subject is None else asked.subject
-        report = replace(report, subject=subject, missing=missing, unnamed=Path(scratch) / "context")
+        report = replace(report, subject=subject, missing=missing, unnamed=scratch / "context")
         if run_command is not None:
             from traindx.rerun import with_rerun
 
-            report = with_rerun(report, run_command, report.places.root, Path(scratch) / "rerun", timeout, budget,
+            report = with_rerun(report, run_command, report.places.root, scratch / "rerun", timeout, budget,
                                 _say if sys.stderr.isatty() else lambda _: None)
         if against:
             from traindx.against import with_comparison

@@ -72,7 +72,7 @@ def _command(arguments: Mapping[str, Any], state: State, cwd: str, plugin: str) 
 
 def _mcp(tool: str, event: Mapping[str, Any]) -> Ruling:
     """Our own server is known; another one's tools are what they declare."""
-    reads = True if is_ours(tool, OUR_TOOLS) else declared(event)
+    reads = True if is_ours(tool, OUR_TOOLS, event) else declared(event)
     if reads:
         return Ruling(True)
     if reads is None:

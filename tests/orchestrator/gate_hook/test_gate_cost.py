@@ -46,8 +46,8 @@ EVENTS = {
         "file_path": str(work / "scratch" / "debug" / "p.py"), "content": "x"}}),
     "a command": ("PreToolUse", lambda work: {"tool_name": "Bash", "tool_input": {
         "command": f"grep -rn EPS {work} . | head && python train.py --steps 1300"}}),
-    "a failed command": ("PostToolUseFailure", lambda work: {"tool_name": "Bash", "error": "Exit code 1", "tool_input": {
-        "command": "true"}}),
+    "a failed command": ("PostToolUseFailure", lambda work: {
+        "tool_name": "Bash", "error": "Exit code 1", "tool_input": {"command": "true"}}),
     "a prompt": ("UserPromptSubmit", lambda work: {"prompt": "why is the loss NaN?"}),
     "a turn's end": ("Stop", lambda work: {"last_assistant_message": "I am still looking."}),
     "a subagent": ("SubagentStart", lambda work: {"agent_id": "a", "agent_type": "x"}),
@@ -95,10 +95,11 @@ def benchmark() -> ModuleType:
     return made
 
 
-@pytest.mark.parametrize(("worked", "said", "code"), [([25.0, 59.9], "kept (59.9)", 0), ([25.0, 60.0], "EXCEEDED", 1)])
-def test_the_benchmark_judges_the_processor_time(benchmark: ModuleType, worked: list[float], said: str,
+@pytest.mark.parametrize(("worked", "empty", "said", "code"), [
+    ([25.0, 59.9], 7.0, "kept (59.9)", 0), ([25.0, 60.0], 7.0, "EXCEEDED", 1), ([60.0], 13.0, "not judged", 0)])
+def test_the_benchmark_judges_the_processor_time(benchmark: ModuleType, worked: list[float], empty: float, said: str,
                                                  code: int) -> None:
-    text, exit_code = benchmark.judged(worked)
+    text, exit_code = benchmark.judged(worked, empty)
     assert exit_code == code
     assert said in text
     assert "processor" in text

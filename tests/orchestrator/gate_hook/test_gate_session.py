@@ -314,15 +314,40 @@ def test_any_other_end_is_a_strike(fixed, code: int) -> None:
     assert len(fixed.state.strikes) == 1
 
 
-@pytest.mark.parametrize("command", [
-    "echo python train.py --steps 1300", "sh -c 'python train.py --steps 1300 || true'",
-    "python ./train.py --steps 1300", "python train.py --steps 1300 || true", "python train.py --steps 1300; true",
-    "python train.py --steps 13000", "true", "python train.py --steps 1300 | cat", "X=1 python train.py --steps 1300"])
+ALIKE = [
+    "python ./train.py --steps 1300", "python3 train.py --steps 1300", "/usr/bin/python3.11 train.py --steps 1300",
+    "sh -c 'python train.py --steps 1300'", "X=1 python train.py --steps 1300", "python train.py --steps 1300 2>&1",
+    "cd scratch && python ../train.py; python train.py --steps 1300", "python train.py --steps 1300 | cat",
+    "python train.py --steps 1300 || true", "time python train.py --steps 1300 > out"]
+OTHERS = [
+    "python train.py --steps 13000", "true", "python train.py --steps 1300 --lr 1", "python other.py --steps 1300",
+    "python train.py", "grep -n steps train.py", "python train.py --steps 1300 7"]
+
+
+@pytest.mark.parametrize("command", [*ALIKE, *OTHERS])
 @pytest.mark.parametrize("code", [0, 1])
 def test_another_command_verifies_nothing_and_is_no_strike(fixed, command: str, code: int) -> None:
-    assert fixed.verifies(command, code=code) == ""
+    """One that is spelled otherwise and failed is a question: it is neither a strike nor passed over."""
+    said = fixed.verifies(command, code=code)
+    assert ("run exactly `python train.py --steps 1300`" in said) == (code == 1 and command in ALIKE), said
+    assert ('"the fix failed" or "the fix works"' in said) == (said != "")
     assert fixed.state.strikes == ()
     assert not fixed.state.approval.passed
+
+
+@pytest.mark.parametrize("code", [126, 127, 130])
+def test_another_spelling_that_never_ran_says_nothing(fixed, code: int) -> None:
+    assert fixed.verifies("python3 ./train.py --steps 1300", code=code) == ""
+
+
+def test_another_spelling_of_pytest_is_one_as_well() -> None:
+    from traindx.gate_hook.state import State
+    from traindx.gate_hook.verification import resembled
+
+    state = State("/w", "s", "now")
+    assert resembled("pytest tests -x; echo $?", ("python -m pytest tests -x",), state, "/p") is not None
+    assert resembled("python3 -m pytest tests -x", ("pytest tests -x",), state, "/p") is not None
+    assert resembled("pytest tests", ("pytest tests -x",), state, "/p") is None
 
 
 def test_the_agreed_command_counts_as_it_is_written_and_in_a_copy(fixed) -> None:
