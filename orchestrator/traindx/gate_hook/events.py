@@ -117,7 +117,8 @@ _HOW_IT_WORKS = (
     "{copy}. A command's background jobs end with it. Edits to the project are refused until the person approved a "
     "diagnosis that you showed in Gate 4 form: six sections; the cause with path:line; each option A, B begins with "
     "its place and new text (`A: train.py:3: EPS = 1e-6`) and states each further place on a line `change: path:line: "
-    "text` or `change: path (new)`, or shows a diff; the command that verifies in backticks after the word Verify. The "
+    "text` or `change: path (new)`, or shows a diff (a place without its new text: each edit there is put to the "
+    "person); the command that verifies in backticks after the word Verify. The "
     'person types "approve A" or "approve B" and nothing else, and "close the debug session" to end.')
 
 
