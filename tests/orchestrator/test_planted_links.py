@@ -23,6 +23,8 @@ from traindx_tools.errors import TraindxError
 from traindx_tools.experiments.isolating.oracle import Trial
 from traindx_tools.experiments.isolating.outcomes import Shown
 from traindx_tools.experiments.journal import Journal
+from traindx_tools.experiments.kept import Kept as KeptRuns
+from traindx_tools.experiments.trace import Trace
 
 LOG = "".join(f"step {i} loss {2.0 - i / 100:.3f}\n" for i in range(40))
 
@@ -108,6 +110,16 @@ def test_the_journal_of_experiments_follows_none(work: Path) -> None:
     with pytest.raises(OSError, match="leads to"):
         Journal(work / "scratch" / "debug" / "experiments").add("experiment", id="X001")
     assert (work / "train.py").read_text() == "x = 1\n"
+
+
+def test_kept_runs_remove_nothing_through_a_link(work: Path, tmp_path: Path) -> None:
+    (work / "src" / "key").mkdir(parents=True)
+    (work / "src" / "key" / "model.py").write_text("x = 1\n")
+    planted(work, "experiments/runs", "src")
+    kept = KeptRuns(work / "scratch" / "debug" / "experiments" / "runs")
+    with pytest.raises(OSError, match="leads to"):
+        kept.put("key", Trace(tmp_path / "run", {}, ended=True))
+    assert (work / "src" / "key" / "model.py").exists()
 
 
 def test_a_scratch_that_leads_into_the_project_gets_no_diagnosis_and_no_session(

@@ -55,8 +55,8 @@ class Kept:
     def put(self, key: str, trace: Trace) -> Trace:
         """Keeps a run, with its output and records, which are moved here. Raises OSError."""
         home = self.path(key)
+        made(home.parent)  # a link on the way is found before anything is removed
         shutil.rmtree(home, ignore_errors=True)
-        made(home.parent)
         if (trace.folder / OUTPUT).is_file():
             shutil.move(trace.folder, home)
         home.mkdir(exist_ok=True)
