@@ -102,3 +102,4 @@ def test_elsewhere_a_path_means_what_it_always_means(tmp_path: Path) -> None:
     write(tmp_path / "link", "y")
     assert (tmp_path / "real" / "file").read_text() == "y"
     assert (tmp_path / "real" / "x").is_dir()
+    assert write(tmp_path / "new" / "file", "y").read_text() == "y"

@@ -56,11 +56,14 @@ def made(folder: Path) -> Path:
 
 
 def opened(path: Path, mode: str = "w") -> IO[Any]:
-    """The file, open for writing: `w`, `a` or `x`, with `b` for bytes; text is UTF-8. Raises OSError."""
+    """The file in a folder that is made, open for writing: `w`, `a` or `x`, with `b` for bytes; text is UTF-8.
+
+    Raises OSError.
+    """
     text: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8"}
+    made(path.parent)
     if below_scratch(path) is None:
         return open(path, mode, **text)
-    made(path.parent)
     flags = os.O_WRONLY | os.O_CREAT | _NO_LINK | getattr(os, "O_CLOEXEC", 0) | _FLAGS[mode[0]]
     if os.path.lexists(path) and mode[0] != "x" and not _own(os.lstat(path)):
         raise LeadsElsewhere(path)
