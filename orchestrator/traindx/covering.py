@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 
 class Placed(Protocol):
@@ -43,22 +43,78 @@ class Bounded(Protocol):
     def lines(self) -> tuple[str, ...]: ...
 
 
-def content_fits(bounds: Sequence[Bounded], path: str, line: int, end_line: int, old: Sequence[str],
-                 new: Sequence[str]) -> bool:
-    """True where `new`, in place of the lines `line`..`end_line` that hold `old`, is what was shown.
+class Edited(Protocol):
+    """One edit of an approved option: the file and the text that it replaces."""
 
-    Of a place whose new text was shown, each new line must be a shown one, in the order shown, or the old line with a
-    shown text put into it. A place without a shown text is bound by its lines alone.
+    @property
+    def path(self) -> str: ...
+    @property
+    def original(self) -> str: ...
+
+
+class Approved(Placed, Protocol):
+    """An approved option: `model.Fix`, or what the plugin's hook keeps of the diagnosis that a person was shown."""
+
+    @property
+    def option(self) -> str: ...
+    @property
+    def edits(self) -> Sequence[Edited]: ...
+    @property
+    def bound(self) -> Sequence[Bounded]: ...
+
+
+class Change(NamedTuple):
+    """Lines that are replaced: `old` begins at `line`, and `new` comes in its place."""
+
+    line: int
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+
+    @property
+    def end_line(self) -> int:
+        """The last line that goes; `line` - 1 for an insertion."""
+        return self.line + len(self.old) - 1
+
+
+SHOWN, DESCRIBED, OUTSIDE = "shown", "described", "outside"
+"""What an approved option says of a change: its text was shown, its place was named in words alone, or neither."""
+
+
+def said_of(fix: Approved, path: str, change: Change, before: Sequence[str]) -> str:
+    """What the option says of this change of a file that held the lines `before`.
+
+    A place whose new text was shown may get that text and no other. A place without one was approved in words: which
+    text fits them is nothing that can be checked, so a person has to see it.
     """
-    here = [b for b in bounds if posixpath.normpath(b.path) == posixpath.normpath(path)
-            and b.first <= max(end_line, line) and line <= max(b.last, b.first)]
-    if not here:
-        return True
-    shown = [text for b in here for text in b.lines]
-    if not new:
-        return any(not b.lines for b in here)
-    left = iter(shown)
-    return all(any(_is_shown(text, one, old) for text in left) for one in new)
+    places = [p for p in fix.places if _within(p, (posixpath.normpath(path), change.line, change.end_line))]
+    places = places or _moved(fix, path, change.old, before)
+    bound = {place: [b for b in fix.bound if (b.path, b.first, b.last) == place] for place in places}
+    if _fits([b for shown in bound.values() for b in shown], change):
+        return SHOWN
+    return DESCRIBED if any(not shown for shown in bound.values()) else OUTSIDE
+
+
+def _moved(fix: Approved, path: str, old: Sequence[str], before: Sequence[str]) -> list[tuple[str, int, int]]:
+    """Lines move while several edits are made: text that an edit names is recognized where it stands now."""
+    changed = "\n".join(old)
+    once = f"\n{chr(10).join(before)}\n".count(f"\n{changed}\n") == 1
+    if not (changed.strip() and once):
+        return []
+    return [place for place, e in zip(fix.places, fix.edits, strict=False)
+            if e.path == path and f"\n{changed}\n" in f"\n{e.original}\n"]
+
+
+def _fits(bounds: Sequence[Bounded], change: Change) -> bool:
+    """True where the new lines are shown ones, in the order shown, or the old line with a shown text put into it."""
+    if not change.new:
+        return any(not b.lines or _without(b, change.old) for b in bounds)
+    left = iter([text for b in bounds for text in b.lines])
+    return bool(bounds) and all(any(_is_shown(text, one, change.old) for text in left) for one in change.new)
+
+
+def _without(bound: Bounded, old: Sequence[str]) -> bool:
+    """True where several lines were shown for the place, and none of these is among them."""
+    return len(bound.lines) > 1 and not {line.strip() for line in old} & {line.strip() for line in bound.lines}
 
 
 def _is_shown(text: str, line: str, old: Sequence[str]) -> bool:

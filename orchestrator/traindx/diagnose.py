@@ -23,7 +23,7 @@ from traindx.offers import Offer
 from traindx.places import Places, common_root
 from traindx.recorded import recorded_command
 from traindx.trial_run import TrialRun
-from traindx_tools import triage
+from traindx_tools import triage, unlinked
 from traindx_tools.against import Comparison
 from traindx_tools.artifact import Artifact
 from traindx_tools.examine import Examination, examine
@@ -212,20 +212,20 @@ class Report:
         from traindx.render import render_diagnosis, render_report_html
         from traindx_tools.plots import draw_pictures
 
-        folder.mkdir(parents=True, exist_ok=True)
+        unlinked.made(folder)
         pictures = {**draw_pictures(self.seen.run, self.seen.findings, folder / "plots"),
                     **self._beside(folder / "plots" / "comparison.png"),
                     **self._samples(folder / "plots" / "samples.png")}
         files = {name: str(path) for name, path in pictures.items()}
         if self.diagnosis is not None:
             files["diagnosis"] = str(folder / "diagnosis.md")
-            Path(files["diagnosis"]).write_text(render_diagnosis(self.diagnosis), encoding="utf-8")
+            unlinked.write(Path(files["diagnosis"]), render_diagnosis(self.diagnosis))
         files |= {"report": str(folder / "report.html"), "result": str(folder / "diagnosis.json")}
         page = render_report_html(self.to_json(files), pictures, run=self.run, diagnosis=self.diagnosis,
                                   reason=self._shown(self.seen.verdict.reason), notes=self.notes, files=files,
                                   subject=self.subject)
-        Path(files["report"]).write_text(page, encoding="utf-8")
-        Path(files["result"]).write_text(json.dumps(self.to_json(files), indent=1) + "\n", encoding="utf-8")
+        unlinked.write(Path(files["report"]), page)
+        unlinked.write(Path(files["result"]), json.dumps(self.to_json(files), indent=1) + "\n")
         return files
 
     def _beside(self, out: Path) -> dict[str, Path]:

@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 from traindx_tools.errors import TraindxError
+from traindx_tools.unlinked import made
 
 
 class StateNotWritable(TraindxError):
@@ -64,7 +65,7 @@ def _keep_owner(path: Path, descriptor: int) -> None:
 def write_state(path: Path, content: bytes) -> None:
     """`write_durably` for the session's own files. Raises StateNotWritable."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        made(path.parent)
         write_durably(path, content, mode=0o644)
     except OSError as error:
         raise StateNotWritable(path, error) from error

@@ -20,6 +20,7 @@ from typing import Literal
 
 from traindx.durable import write_state
 from traindx.hindrances import Change
+from traindx_tools import unlinked
 
 VARIABLE = "TRAINDX_LINES"
 WATCH = Path(__file__).with_name("line_watch")
@@ -89,7 +90,7 @@ def watching(folder: Path, lines: Mapping[str, Sequence[int]], environment: Mapp
     """The environment of a command whose executed lines are noted in `folder`, which is made."""
     if not lines:
         return dict(environment)
-    folder.mkdir(parents=True, exist_ok=True)
+    unlinked.made(folder)
     told = {"folder": str(folder.resolve()), "lines": {p: list(n) for p, n in lines.items()}}
     write_state(folder / "lines.json", json.dumps(told).encode())
     given = environment.get("PYTHONPATH", "")

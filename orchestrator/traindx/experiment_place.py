@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from traindx.abandoned import in_use, remove_abandoned
 from traindx.model import Verify
 from traindx.protected_copy import copy_into, in_copy, workspace_files
 from traindx.sandbox import Sandbox, find_sandbox
@@ -29,8 +30,10 @@ from traindx_tools.experiments.place import Enough, Prepared
 from traindx_tools.experiments.trace import Trace
 from traindx_tools.experiments.watch import AppliedIn, Watch
 from traindx_tools.live.settings import Settings, environment_for
+from traindx_tools.unlinked import made
 
 POLL_SECONDS = 0.1
+RUN = "run-"
 ALWAYS = "always"
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 WHOLE_FILES = 16 * 2**20
@@ -82,13 +85,21 @@ class ProtectedPlace:
 
     def run(self, prepared: Prepared, enough: Enough, *, seconds: float) -> Trace:
         """One run from its start to its end, to `enough`, or to the limit. Raises CopyRefused for a huge workspace."""
-        folder = Path(tempfile.mkdtemp(prefix="run-", dir=_made(self.scratch)))
+        folder = Path(tempfile.mkdtemp(prefix=RUN, dir=self._ready))
         copy = folder / "copy"
-        try:
-            copy_into(self.workspace, copy, prepared.files, links=self.sandbox.program is not None)
-            return self._run(folder, copy.resolve(), prepared, enough, seconds)
-        finally:
-            shutil.rmtree(copy, ignore_errors=True)
+        with in_use(folder):
+            try:
+                copy_into(self.workspace, copy, prepared.files, links=self.sandbox.program is not None)
+                return self._run(folder, copy.resolve(), prepared, enough, seconds)
+            finally:
+                shutil.rmtree(copy, ignore_errors=True)
+
+    @cached_property
+    def _ready(self) -> Path:
+        """The folder of the copies, without those of a process that was killed."""
+        scratch = _made(self.scratch)
+        remove_abandoned(scratch, f"{RUN}*")
+        return scratch
 
     def _run(self, folder: Path, copy: Path, prepared: Prepared, enough: Enough, seconds: float) -> Trace:
         live = _made(folder / "live")
@@ -105,7 +116,7 @@ class ProtectedPlace:
     async def _watched(self, folder: Path, spec: Mapping[str, object], environment: Mapping[str, str], watch: Watch,
                        enough: Enough) -> tuple[Outcome, str, float]:
         start = time.monotonic()
-        running = asyncio.ensure_future(supervised(folder, spec, environment))
+        running = asyncio.ensure_future(supervised(folder, spec, environment, outlives=False))
         decided = False
         while not running.done():
             await asyncio.wait([running], timeout=POLL_SECONDS)
@@ -160,8 +171,7 @@ def _content(path: Path, size: int) -> bytes:
 
 
 def _made(folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder.resolve()
+    return made(folder).resolve()
 
 
 def _stamps(root: Path) -> dict[Path, tuple[int, int]]:

@@ -18,6 +18,7 @@ from traindx.durable import write_state
 from traindx.experiment_place import ProtectedPlace
 from traindx.model import Verify
 from traindx.scratch import SCRATCH
+from traindx_tools import unlinked
 from traindx_tools.errors import BadUsage, UnreadableInput
 from traindx_tools.experiments.arms import MOST_REPEATS
 from traindx_tools.experiments.budget import Budget
@@ -129,10 +130,7 @@ def reads_log(outcome: Outcome) -> bool:
 
 def _made(folder: Path) -> Path:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        ignore = folder.parent / ".gitignore"
-        if folder.parts[-len(FOLDER.parts):] == FOLDER.parts and not ignore.exists():
-            ignore.write_text("*\n", encoding="utf-8")
+        unlinked.made(folder)
     except OSError as error:
         raise UnreadableInput(f"cannot write to {folder}: {error.strerror}. Name another folder with --out") from error
     return folder.resolve()

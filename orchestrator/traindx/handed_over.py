@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from traindx.model import Artifacts
+from traindx_tools import unlinked
 
 ROLE_WORDS = {
     "training_logs": "the training log",
@@ -79,8 +80,8 @@ def hand_over(artifacts: Artifacts, root: Path, scratch: Path) -> HandedOver:
             elif role == "paths" or (_looks_like_path(entry) and role != "error_messages"):
                 missing.append(f"{role}: {entry}")
             elif entry.strip():
-                scratch.mkdir(parents=True, exist_ok=True)
                 target = scratch / f"{role}-{number}{_SUFFIX.get(role, '.txt')}"
-                target.write_text(entry, encoding="utf-8")
+                unlinked.made(scratch)
+                unlinked.write(target, entry)
                 paths.append(target)
     return HandedOver(tuple(dict.fromkeys(paths)), tuple(missing))

@@ -7,7 +7,6 @@ nothing can protect it, nothing is run.
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -15,6 +14,7 @@ from pathlib import Path
 from traindx import probing
 from traindx.mcp_arguments import RunProbe
 from traindx.mcp_paths import Reach
+from traindx_tools import unlinked
 from traindx_tools.errors import UnreadableInput
 
 _NAMES_AT_MOST = 100_000
@@ -36,17 +36,13 @@ def run_probe(reach: Reach, given: RunProbe) -> str:
 
 def _kept(folder: Path, text: str) -> Path:
     """The output in a file of its own, under the next id that is free; a link is never written through."""
-    folder.mkdir(parents=True, exist_ok=True)
-    ignore = folder.parent / ".gitignore"
-    if not os.path.lexists(ignore):
-        ignore.write_text("*\n", encoding="utf-8")
     for number in range(1, _NAMES_AT_MOST):
         path = folder / f"P{number:03d}.txt"
         try:
-            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o644)
+            out = unlinked.opened(path, "x")
         except FileExistsError:
             continue
-        with os.fdopen(file, "w", encoding="utf-8", errors="replace") as out:
-            out.write(text)
+        with out:
+            out.write(text.encode("utf-8", "replace").decode())
         return path
     raise UnreadableInput(f"{folder} holds {_NAMES_AT_MOST:,} outputs: remove some")

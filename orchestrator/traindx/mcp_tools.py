@@ -291,10 +291,6 @@ def plot_run(reach: Reach, given: asked.PlotRun, say: Say) -> str:
     run = read_last_run(admitted.files)
     findings = judge_run(run)
     say("drawing")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    ignore = target.parents[1] / ".gitignore"
-    if not ignore.exists():
-        ignore.write_text("*\n", encoding="utf-8")
     draw(run, findings, target)
     marked = "".join(f"\nmarked: {f.rule} {f.statement}" for f in findings)
     return f"{target} ({target.stat().st_size:,} bytes, PNG)" + marked

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-from traindx.covering import Bounded, Placed, content_fits, covers
+from traindx.covering import DESCRIBED, OUTSIDE, SHOWN, Approved, Change, covers, said_of
 from traindx.phases import PHASES
 from traindx.runner.disarming import NAMES
 from traindx.scratch import SCRATCH
@@ -42,26 +42,8 @@ class Verdict(NamedTuple):
     allow: bool
     reason: str
     next_step: str = ""
-
-
-class Edited(Protocol):
-    """One edit of an approved option: the file and the text that it replaces."""
-
-    @property
-    def path(self) -> str: ...
-    @property
-    def original(self) -> str: ...
-
-
-class Approved(Placed, Protocol):
-    """An approved option: `model.Fix`, or what the plugin's hook keeps of the diagnosis that a person was shown."""
-
-    @property
-    def option(self) -> str: ...
-    @property
-    def edits(self) -> Sequence[Edited]: ...
-    @property
-    def bound(self) -> Sequence[Bounded]: ...
+    ask: bool = False
+    """Not allowed by itself; a person who reads the reason may allow it."""
 
 
 class Scope(NamedTuple):
@@ -277,53 +259,64 @@ def _writable_now(path: str, real: Path, phase: str, scope: Scope) -> Verdict | 
 
 
 def _covered(path: str, old: str, new: str, scope: Scope) -> Verdict:
-    """Are all changed lines within the approved option?"""
+    """Is all that changes within the approved option? What stands there already is no change of this edit."""
     assert scope.fix is not None, "_writable_now refuses without a fix"
     relative = resolve(path, scope.workspace).relative_to(scope.workspace.resolve()).as_posix()
-    before, after = scope.baseline.get(relative, old).split("\n"), new.split("\n")
+    before, now, after = scope.baseline.get(relative, old).split("\n"), old.split("\n"), new.split("\n")
     within = Verdict(True, f"within option {scope.fix.option} of the approved diagnosis")
-    start, stop, last = _differing(before, after)
-    if start == stop == last or _place_covered(scope.fix, relative, start, stop, before, after[start:last]):
+    whole = _differing(before, after)
+    if whole is None or said_of(scope.fix, relative, whole, before) == SHOWN:
         return within
-    if len(before) * len(after) > 10**8:
+    if len(before) * max(len(now), len(after)) > 10**8:
         return _no(f"{path} is too large to compare", "let the session apply the approved patch")
-    import difflib  # slow to import, and seldom reached
+    there = frozenset(_changes(before, now))
+    made = [c for c in _changes(before, after) if c not in there]
+    said = [said_of(scope.fix, relative, change, before) for change in made]
+    if OUTSIDE in said:
+        return _outside(scope.fix, relative, path, made[said.index(OUTSIDE)])
+    return _in_words(scope.fix, relative, _changes(now, after)) if DESCRIBED in said else within
 
-    for kind, start, stop, first, last in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
-        if kind != "equal" and not _place_covered(scope.fix, relative, start, stop, before, after[first:last]):
-            return _outside(scope.fix, relative, path, start, stop)
-    return within
+
+def _in_words(fix: Approved, path: str, changes: Sequence[Change]) -> Verdict:
+    """The question about text that nobody was shown, with that text."""
+    texts = "\n".join(line for c in changes for line in (f"{path}:{c.line}", *(f"-{o}" for o in c.old),
+                                                         *(f"+{n}" for n in c.new)))
+    shown = "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in texts)
+    return Verdict(False, f"option {fix.option} was approved in words, without the new text of {path}. This would be "
+                   f"written:\n{shown}\n", "show that text as a diff in the diagnosis, and have it approved", ask=True)
 
 
-def _outside(fix: Approved, relative: str, path: str, start: int, stop: int) -> Verdict:
+def _outside(fix: Approved, relative: str, path: str, change: Change) -> Verdict:
     """The refusal, which names what was shown where the lines are right and the text is another one."""
-    what = f"{path}:{start + 1}-{max(stop, start + 1)} is outside the approved change"
-    if covers(fix, relative, start + 1, stop):
+    what = f"{path}:{change.line}-{max(change.end_line, change.line)} is outside the approved change"
+    if covers(fix, relative, change.line, change.end_line):
         shown = [line for b in fix.bound if b.path == relative for line in b.lines]
         what += f": the text that was shown and approved is {' | '.join(shown)[:300]!r}"
     return _no(what, "change only the approved lines, to the text that was shown; for more, present a new diagnosis")
 
 
-def _differing(before: Sequence[str], after: Sequence[str]) -> tuple[int, int, int]:
-    """The lines between the common beginning and end: where they start, and where they stop in each text."""
+def _differing(before: Sequence[str], after: Sequence[str]) -> Change | None:
+    """What lies between the common beginning and end; None for equal texts. An empty file has no line."""
     start, stop, last = 0, len(before), len(after)
     while start < min(stop, last) and before[start] == after[start]:
         start += 1
     while stop > start and last > start and before[stop - 1] == after[last - 1]:
         stop, last = stop - 1, last - 1
-    return start, stop, last
+    if start == stop == last:
+        return None
+    return Change(start + 1, () if before == [""] else tuple(before[start:stop]), tuple(after[start:last]))
 
 
-def _place_covered(fix: Approved, path: str, start: int, stop: int, before: list[str], new: list[str]) -> bool:
-    """Lines move while several edits are made: text that an edit names is recognized where it stands now."""
-    if covers(fix, path, start + 1, stop):
-        return content_fits(fix.bound, path, start + 1, stop, before[start:stop], new)
-    if before == [""]:
-        return covers(fix, path, 1, 0)
-    changed = "\n".join(before[start:stop])
-    once = f"\n{chr(10).join(before)}\n".count(f"\n{changed}\n") == 1
-    return bool(changed.strip()) and once and any(
-        e.path == path and f"\n{changed}\n" in f"\n{e.original}\n" for e in fix.edits)
+def _changes(before: Sequence[str], after: Sequence[str]) -> list[Change]:
+    """The blocks of lines that differ."""
+    whole = _differing(before, after)
+    if whole is None or before == [""]:
+        return [] if whole is None else [whole]
+    import difflib  # slow to import, and seldom reached
+
+    blocks = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    return [Change(start + 1, tuple(before[start:stop]), tuple(after[first:last]))
+            for kind, start, stop, first, last in blocks if kind != "equal"]
 
 
 def _helper(arguments: Mapping[str, Any], scope: Scope) -> Verdict:

@@ -73,7 +73,7 @@ async def run(probe: Probe, workspace: Path, folder: Path) -> Ran:
     environment = {**clean_environment(os.environ), "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        outcome = await supervised(folder, spec, environment)
+        outcome = await supervised(folder, spec, environment, outlives=False)
         return _told(outcome)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

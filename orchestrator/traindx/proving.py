@@ -17,7 +17,7 @@ from traindx.diffs import diff_of_edits
 from traindx.experiment_place import ProtectedPlace
 from traindx.experiments import reads_log, written
 from traindx.proposal import edits_of
-from traindx_tools import triage
+from traindx_tools import triage, unlinked
 from traindx_tools.catalog.catalog import FailureMode, load_catalog
 from traindx_tools.catalog.experiment_entries import decided
 from traindx_tools.errors import BadUsage
@@ -77,7 +77,7 @@ def with_experiments(report: Report, command: str, workspace: Path, folder: Path
     if not measurable(outcome, report):
         note = f"no experiment was made: the record of this run shows no value of {outcome.said}"
         return replace(report, remarks=(*report.remarks, note))
-    folder.mkdir(parents=True, exist_ok=True)
+    unlinked.made(folder)
     kept, journal = paths(folder)
     place = ProtectedPlace(workspace, folder / "copies", reads_log=reads_log(outcome))
     engine = Engine(place, preparing(command, workspace), kept, journal, say=say)
@@ -183,7 +183,7 @@ def own_decisions(report: Report, folder: Path) -> Iterator[Decision]:
         diff = _patch(report, h)
         if diff:
             path = folder / f"{h.mode.id}-{hashlib.sha256(diff.encode()).hexdigest()[:8]}.diff"
-            path.write_text(diff, encoding="utf-8")
+            unlinked.write(path, diff)
             yield Decision(Change("patch", {"file": str(path)}), frozenset({h.mode.id}),
                            "The proposed change applied, and nothing else.", specific=True)
         for finding in (w.finding for w in h.speaks_for if w.finding.rule[0] == "D"):

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from traindx_tools.live.folders import PARENT, PROBES
 from traindx_tools.live.reading import RUN_FILE
 
 MOST_BYTES = 64 * 2**10
@@ -28,10 +29,12 @@ _CODE = ("-c", "-e", "--command")
 def recorded_command(root: Path, paths: Iterable[str | Path] = ()) -> str | None:
     """The command of the last run that started in this folder, as it is typed there; None where there is none.
 
-    Looked for among the paths that were given (run folders, or folders of them) and in `traindx-run` of the root.
+    Looked for among the paths that were given (run folders, or folders of them) and in `traindx-run` of the root and of
+    its probes.
     """
     folders = [Path(p) for p in paths if str(p) != "-" and "://" not in str(p)]
-    records = [r for r in map(_record, _files([*folders, root / "traindx-run"])) if r is not None]
+    of_root = (root / PARENT, root / PROBES / PARENT)
+    records = [r for r in map(_record, _files([*folders, *of_root])) if r is not None]
     for record in sorted(records, key=_started, reverse=True):
         command = _offered(record, root)
         if command is not None:

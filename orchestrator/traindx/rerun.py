@@ -143,7 +143,7 @@ async def _attached(command: str, copy: Path, run: Path, timeout: float, setting
     environment = {**environment_for(settings, clean_environment(os.environ)), "PYTHONUNBUFFERED": "1",
                    **(EAGER if tracing else {})}
     spec = specification(how, copy, find_sandbox(), [run.parent])
-    running = asyncio.ensure_future(supervised(run, spec, environment))
+    running = asyncio.ensure_future(supervised(run, spec, environment, outlives=False))
     enough = Enough(Path(settings.folder))
     while tracing and not running.done():
         await asyncio.wait([running], timeout=POLL_SECONDS)

@@ -25,6 +25,7 @@ from traindx.model import Artifacts, Budget, Model, Symptom, Verify, now
 from traindx.patching import Store
 from traindx.runner.folders import command_runs
 from traindx.workspace import SCRATCH, Fingerprint
+from traindx_tools import unlinked
 from traindx_tools.errors import TraindxError
 
 JOURNAL = "journal.jsonl"
@@ -137,11 +138,10 @@ def new_folder(workspace: Path, opening: Mapping[str, Any]) -> SessionFolder:
         raise SessionBusy(f"a coding agent's command runs in {workspace} that may write below {SCRATCH}: wait for it "
                           "to end, or end it")
     try:
+        unlinked.made(folder.path)
         for part in ("evidence", "plots", "backup", "verify"):
-            (folder.path / part).mkdir(parents=True)
+            (folder.path / part).mkdir()
         folder.path.chmod(stat.S_IMODE(folder.path.stat().st_mode) | stat.S_ISVTX)
-        if not (scratch / ".gitignore").exists():
-            write_state(scratch / ".gitignore", b"*\n")
     except OSError as error:
         raise StateNotWritable(folder.path, error) from error
     first = Opening.model_validate({**opening, "id": name, "workspace": str(workspace)})

@@ -23,6 +23,7 @@ from traindx.durable import StateNotWritable, sync
 from traindx.model import Approach, Attempt, Diagnosis, Fix, Model, now
 from traindx.scratch import LEDGER as LEDGER
 from traindx.strike_levels import STRIKES_OUT
+from traindx_tools import unlinked
 from traindx_tools.errors import TraindxError
 
 
@@ -90,7 +91,8 @@ class Ledger:
 
     def __init__(self, workspace: Path) -> None:
         self.path = workspace / LEDGER
-        self._lock = FileLock(str(self.path) + ".lock")
+        self._lock_path = self.path.with_name(f"{self.path.name}.lock")
+        self._lock = FileLock(self._lock_path)
 
     def entries(self) -> list[Strike | Reopening]:
         """All entries in order. A torn last line is not one. Raises LedgerDamaged."""
@@ -152,7 +154,7 @@ class Ledger:
 
     def _append(self, entry: Strike | Reopening, unless: Callable[[Strike | Reopening], bool]) -> bool:
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            unlinked.append(self._lock_path, "")
             with self._lock.acquire(timeout=10):
                 if any(unless(e) for e in self._read()):
                     return False
@@ -166,7 +168,8 @@ class Ledger:
 
 def append_line(path: Path, line: bytes) -> None:
     """Append durably; a torn last line of an earlier crash is cut off first."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    unlinked.append(path, "")
+    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     try:
         content = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
         end = content.rfind(b"\n") + 1

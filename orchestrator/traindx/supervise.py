@@ -4,8 +4,9 @@
 
 FOLDER/spec.json says what to run, in the environment of this process; FOLDER/result.json is written once, when it
 ended. The supervisor outlives the session that started it: a session that is killed finds the result later instead of
-running the command twice. Two supervisors of one folder run it once, the second waits for the first. Sent SIGTERM, it
-kills what it started and reports "cancelled".
+running the command twice. Where the spec names a process as `ends_with`, the command ends with that one instead. Two
+supervisors of one folder run it once, the second waits for the first. Sent SIGTERM, it kills what it started and
+reports "cancelled".
 """
 
 from __future__ import annotations
@@ -38,6 +39,12 @@ class _Stop:
     being started, and leave it running."""
 
     told = False
+    parent: int | None = None
+    """The process that the command ends with, where the spec names one: its own end, a kill too, ends the command."""
+
+    @classmethod
+    def now(cls) -> bool:
+        return cls.told or (cls.parent is not None and os.getppid() != cls.parent)
 
 
 def _cancel(_signal: int, _frame: object) -> None:
@@ -211,7 +218,7 @@ def _watch(child: subprocess.Popen[bytes], spec: dict[str, Any], output: Output,
         code = child.poll()
         if code is not None and not (open_pipe and ready):
             return {"exit_code": code}
-        if _Stop.told:
+        if _Stop.now():
             return {"cancelled": True}
         now = time.monotonic()
         if now >= deadline:
@@ -259,6 +266,7 @@ def main(folder: Path) -> None:
             return
         spec = json.loads((folder / "spec.json").read_text())
         signal.signal(signal.SIGTERM, _cancel)
+        _Stop.parent = spec.get("ends_with")
         adopt_orphans()
         (folder / "started").touch()
         write_result(folder, run(spec, folder))

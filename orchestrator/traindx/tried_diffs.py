@@ -23,6 +23,7 @@ from traindx.hindrances import Change
 from traindx.model import Model, Quoted, VerificationResult, now
 from traindx.scratch import SCRATCH
 from traindx.strikes import append_line
+from traindx_tools import unlinked
 
 FILE = SCRATCH / "tried_diffs.jsonl"
 
@@ -81,7 +82,8 @@ class TriedDiffs:
 
     def __init__(self, workspace: Path) -> None:
         self.path = workspace / FILE
-        self._lock = FileLock(str(self.path) + ".lock")
+        self._lock_path = self.path.with_name(f"{self.path.name}.lock")
+        self._lock = FileLock(self._lock_path)
 
     def entries(self) -> tuple[TriedDiff, ...]:
         """All of them, the oldest first. A line that is none is passed over: what it would say is only a warning."""
@@ -94,7 +96,7 @@ class TriedDiffs:
     def add(self, entry: TriedDiff) -> None:
         """Note a trial, once. Raises StateNotWritable."""
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            unlinked.append(self._lock_path, "")
             with self._lock.acquire(timeout=10):
                 if not any(e.key == entry.key for e in self._read()):
                     append_line(self.path, (json.dumps(entry.to_json(), sort_keys=True) + "\n").encode())

@@ -151,13 +151,16 @@ def verify_from(given: Verify | Mapping[str, Any] | str | Sequence[str] | None) 
     return made
 
 
-async def supervised(folder: Path, spec: Mapping[str, Any], environment: Mapping[str, str]) -> Outcome:
+async def supervised(folder: Path, spec: Mapping[str, Any], environment: Mapping[str, str], *,
+                     outlives: bool = True) -> Outcome:
     """Run a command once in this folder, or wait for (or read) the run that is already there.
 
-    Cancelled, it ends the command and everything the command started.
+    Cancelled, it ends the command and everything the command started. `outlives`: a run that somebody comes back for
+    goes on where this process is killed; any other ends with it.
     """
     if not (folder / "spec.json").exists():
-        write_state(folder / "spec.json", json.dumps(spec).encode())
+        told = spec if outlives else {**spec, "ends_with": os.getpid()}
+        write_state(folder / "spec.json", json.dumps(told).encode())
     if not (folder / "result.json").exists():
         script = Path(__file__).with_name("supervise.py")
         process = await asyncio.create_subprocess_exec(

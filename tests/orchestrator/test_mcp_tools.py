@@ -298,7 +298,7 @@ def test_a_probe_that_cannot_be_protected_or_read_is_not_run(root: Path, monkeyp
         ask(root, "run_probe", code="print(1)")
     (root / "scratch" / "debug" / "probes").unlink()
 
-    async def unprotected(folder: Path, spec: object, environment: object) -> Outcome:
+    async def unprotected(folder: Path, spec: object, environment: object, **how: object) -> Outcome:
         (folder / "output.log").write_text("protected: not run, the project could not be protected (no Landlock)")
         return Outcome(folder, 75, False, False, False, 0.1)
 

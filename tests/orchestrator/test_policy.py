@@ -125,7 +125,7 @@ BY_HAND = fix(instructions=[Instruction(path="train.py", line=4, end_line=5, tex
     (APPROVED, "seed = 0\n", "", False),
     (APPROVED, "not there", "x", False),
     (APPROVED, "step", "x", False),
-    (BY_HAND, "weight = 1.0", "weight = 0.0", True),
+    (BY_HAND, "weight = 1.0", "weight = 0.0", False),
     (BY_HAND, "seed = 0", "seed = 1", False),
 ])
 def test_an_edit_in_the_fix_phase_stays_within_the_approved_lines(root: Path, option: Fix, old: str, new: str,
@@ -138,6 +138,30 @@ def test_an_edit_in_the_fix_phase_stays_within_the_approved_lines(root: Path, op
     if TRAIN.count(old) == 1:
         whole = {"file_path": "train.py", "content": TRAIN.replace(old, new)}
         assert ask(root, "Write", whole, "fix", fix=option).allow is allow
+
+
+def test_where_no_text_was_shown_a_person_has_to_see_it(root: Path):
+    def verdict(old: str, new: str) -> Verdict:
+        return ask(root, "Edit", {"file_path": "train.py", "old_string": old, "new_string": new}, "fix", fix=BY_HAND)
+
+    asked = verdict("weight = 1.0", "weight = 0.0\nprint('\x1b[2K\u202e')")
+    assert (asked.allow, asked.ask) == (False, True)
+    assert "train.py:5\n-weight = 1.0\n+weight = 0.0\n+print('\\x1b[2K\\u202e')\n" in asked.reason
+    assert not verdict("seed = 0", "seed = 1").ask, "another place is no question"
+
+
+def test_a_line_put_beside_the_shown_one_is_none_that_was_shown(root: Path):
+    for new in ("learning_rate = 10.0\nimport os", "import os\nlearning_rate = 10.0",
+                "learning_rate = 10.0\nlearning_rate = 0.1\nimport os"):
+        edit = {"file_path": "train.py", "old_string": "learning_rate = 10.0", "new_string": new}
+        verdict = ask(root, "Edit", edit, "fix", fix=APPROVED)
+        assert (verdict.allow, verdict.ask) == (False, False), new
+
+
+def test_a_moved_line_may_become_what_was_shown_and_nothing_else(root: Path):
+    (root / "train.py").write_text("import os\n" * 3 + TRAIN)
+    edit = {"file_path": "train.py", "old_string": "learning_rate = 10.0", "new_string": "os.remove('x')"}
+    assert not ask(root, "Edit", edit, "fix", fix=APPROVED).allow
 
 
 def test_an_approved_edit_is_recognized_after_an_earlier_one_moved_it(root: Path):

@@ -50,6 +50,48 @@ def test_where_no_records_can_be_kept_nothing_is_started_and_out_is_named(
     assert re.search(r"cannot be kept in .*traindx-run.*--out FOLDER", capfd.readouterr().err)
 
 
+def closed(project: Path, monkeypatch: pytest.MonkeyPatch, number: int = errno.EACCES) -> None:
+    """The project may not be written outside of scratch/debug: rights alone would not stop root."""
+    from traindx.commands import run
+    from traindx_tools.unlinked import made
+
+    def held(folder: Path) -> Path:
+        if not folder.is_relative_to(project / "scratch" / "debug"):
+            raise OSError(number, os.strerror(number), str(folder))
+        return made(folder)
+
+    monkeypatch.setattr(run, "made", held)
+
+
+@pytest.mark.parametrize("below", ["", "src"])
+def test_where_the_project_is_held_the_records_go_to_its_probes(
+        below: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    project = tmp_path.resolve()
+    for folder in ("scratch/debug", "src"):
+        (project / folder).mkdir(parents=True)
+    closed(project, monkeypatch)
+    monkeypatch.chdir(project / below)
+    assert traindx(["run", "--", sys.executable, "-c", "print('trained')"]) == 0
+    (folder,) = (project / "scratch" / "debug" / "probes" / "traindx-run").iterdir()
+    assert str(folder) in capfd.readouterr().err
+    assert json.loads((folder / "run.json").read_text())["exit_code"] == 0
+
+
+@pytest.mark.parametrize(("there", "number", "words"), [
+    (False, errno.EACCES, ()), (True, errno.ENOSPC, ()), (True, errno.EACCES, ("--out", "here"))],
+    ids=["no scratch", "a full disk", "a folder that is named"])
+def test_another_place_is_taken_only_where_the_default_one_is_held(
+        there: bool, number: int, words: tuple[str, ...], tmp_path: Path, capfd: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    if there:
+        (tmp_path / "scratch" / "debug").mkdir(parents=True)
+    closed(tmp_path.resolve(), monkeypatch, number)
+    assert traindx(["run", *words, "--", sys.executable, "-c", "open('started', 'w')"]) == 2
+    assert not (tmp_path / "started").exists()
+    assert "cannot be kept in" in capfd.readouterr().err
+
+
 def test_a_jax_program_without_numbers_is_not_called_clean_without_reserve(
         tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("jax")

@@ -9,17 +9,17 @@ import sys
 from pathlib import Path
 
 import pytest
+from bubblewrap_here import needs_bubblewrap
 from scripted import Scripted, approve, diagnosis, examined
 
 from traindx import sandbox as module
 from traindx.model import Verify
-from traindx.runner import landlock
+from traindx.runner import bubblewrap, landlock
 from traindx.sandbox import Sandbox, find_sandbox, refused_a_write
 from traindx.session import run_debug_session_sync
 
 REAL = find_sandbox()
 needs_one = pytest.mark.skipif(REAL.program is None, reason=REAL.why)
-needs_bubblewrap = pytest.mark.skipif(REAL.program != "bubblewrap", reason="bubblewrap is not here or not permitted")
 
 
 @pytest.fixture
@@ -64,6 +64,7 @@ def test_really_nothing_but_the_workspace_changes(way: str, home: Path, workspac
 
 def test_without_either_the_command_stays_as_it_is_and_that_is_said(monkeypatch: pytest.MonkeyPatch,
                                                                    tmp_path: Path) -> None:
+    monkeypatch.delenv("TRAINDX_BUBBLEWRAP", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(landlock, "version", lambda: 0)
     found = find_sandbox()
@@ -76,10 +77,38 @@ def test_a_bubblewrap_that_is_not_permitted_is_left_aside(monkeypatch: pytest.Mo
     made = tmp_path / "bwrap"
     made.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2; exit 1\n")
     made.chmod(0o755)
+    monkeypatch.delenv("TRAINDX_BUBBLEWRAP", raising=False)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     assert find_sandbox().program != "bubblewrap"
     monkeypatch.setattr(landlock, "version", lambda: 0)
     assert "bubblewrap is not permitted here" in find_sandbox().said
+
+
+def test_bubblewrap_is_named_by_a_variable_found_in_path_or_left_aside(tmp_path: Path) -> None:
+    for name in ("a", "b", "work"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "bwrap").write_text("#!/bin/sh\n")
+        (tmp_path / name / "bwrap").chmod(0o755)
+    work, a, b = (str(tmp_path / n) for n in ("work", "a", "b"))
+
+    def found(named: str) -> str | None:
+        return bubblewrap.find({"PATH": f"{work}:relative:{a}", "TRAINDX_BUBBLEWRAP": named}, work)
+
+    assert found("") == f"{a}/bwrap"
+    assert found(f"{b}/bwrap") == f"{b}/bwrap"
+    assert found("relative/bwrap") == f"{a}/bwrap"
+    assert found("off") is found(f"{work}/bwrap") is found(f"{b}/none") is None
+
+
+def test_what_was_not_run_of_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    from types import SimpleNamespace
+
+    import bubblewrap_here as here
+
+    monkeypatch.setattr(here, "WHY_NOT", "bubblewrap is not installed")
+    skipped = [SimpleNamespace(longrepr=("f", 1, f"Skipped: {why}")) for why in (here.WHY_NOT, here.WHY_NOT, "no GPU")]
+    assert here.not_run(skipped) == "2 tests of the sandbox with bubblewrap were not run: bubblewrap is not installed"
+    assert here.not_run(skipped[2:]) == ""
 
 
 @needs_one

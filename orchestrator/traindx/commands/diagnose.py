@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from traindx.abandoned import temporary
 from traindx.naming import name_option, names_of
 from traindx.scoping import asked_of, scope_options, which_option
 from traindx_tools.errors import BadUsage, UnreadableInput
@@ -100,12 +100,6 @@ def default_folder() -> Path:
     return Path("scratch") / "debug" / f"diagnose-{datetime.now():%Y%m%d-%H%M%S-%f}"
 
 
-def _keep_out_of_git(folder: Path) -> None:
-    ignore = folder.parent / ".gitignore"
-    if folder.parent == Path("scratch") / "debug" and not ignore.exists():
-        ignore.write_text("*\n", encoding="utf-8")
-
-
 def _write(report: Report, out: str | None, as_json: bool) -> dict[str, str]:
     """The files of the report. With --json only where --out asks for them; without a writable folder none."""
     if out is None and as_json:
@@ -113,7 +107,6 @@ def _write(report: Report, out: str | None, as_json: bool) -> dict[str, str]:
     folder = Path(out) if out is not None else default_folder()
     try:
         files = report.write(folder)
-        _keep_out_of_git(folder)
     except OSError as error:
         if out is not None:
             raise UnreadableInput(f"cannot write to {error.filename or folder}: {error.strerror}. Name another with "
@@ -159,8 +152,8 @@ def command(paths: tuple[str, ...], symptom: str, context: str | None, run_comma
         raise BadUsage("--run needs a command, and --timeout a number of seconds above 0")
     if not paths and context is None:
         raise BadUsage("give a log file, a folder, a glob or - for standard input; `traindx diagnose --help` shows how")
-    with tempfile.TemporaryDirectory() as scratch:
-        asked = request(paths, symptom, context, Path(scratch) / "context")
+    with temporary("traindx-diagnose-") as scratch:
+        asked = request(paths, symptom, context, scratch / "context")
         if not asked.paths:
             raise UnreadableInput(f"nothing that {context} names could be found: {', '.join(asked.missing)}. Give "
                                   "paths from the folder of the context package, or the text itself")
@@ -169,11 +162,11 @@ def command(paths: tuple[str, ...], symptom: str, context: str | None, run_comma
                           names=names_of(own_names), asked=asked_of(entry, everything, run_command, which=which))
         missing = tuple(m for m in asked.missing if m != "model_code" or not report.places.code)
         subject = report.subject if asked.subject is None else asked.subject
-        report = replace(report, subject=subject, missing=missing, unnamed=Path(scratch) / "context")
+        report = replace(report, subject=subject, missing=missing, unnamed=scratch / "context")
         if run_command is not None:
             from traindx.rerun import with_rerun
 
-            report = with_rerun(report, run_command, report.places.root, Path(scratch) / "rerun", timeout, budget,
+            report = with_rerun(report, run_command, report.places.root, scratch / "rerun", timeout, budget,
                                 _say if sys.stderr.isatty() else lambda _: None)
         if against:
             from traindx.against import with_comparison

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shlex
 import shutil
 from pathlib import Path
@@ -10,12 +11,16 @@ from typing import TYPE_CHECKING
 import click
 
 from traindx_tools.errors import BadUsage, UnreadableInput
+from traindx_tools.unlinked import made
 
 if TYPE_CHECKING:
     from traindx_tools.live.reading import LiveRun
 
 _KILLED = range(129, 256)
 """Exit codes of a command that a signal ended."""
+
+_CLOSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+"""A folder that may not be written."""
 
 HELP_OF_CODES = """\b
 The exit code is the command's own (128 + N where signal N ended it), 127 where it cannot be started.
@@ -27,7 +32,8 @@ Findings do not change it; `traindx diagnose RUNDIR` exits 1 where they prove a 
 @click.option("--probe", "probes", multiple=True, help="A probe beside the always-on ones (several times; 'all').")
 @click.option("--only", is_flag=True, help="Only the probes that are named, without the always-on ones.")
 @click.option("--list", "listed", is_flag=True, help="List the probes and exit.")
-@click.option("--out", type=str, help="Folder for the files (default: traindx-run/TIME).")
+@click.option("--out", type=str, help="Folder for the files (default: traindx-run/TIME; below "
+              "scratch/debug/probes where the project may not be written).")
 @click.option("--second-pass", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True,
               help="Run the command again with tracing where a value stopped being finite; auto: after runs of up to "
                    "10 minutes.")
@@ -48,15 +54,13 @@ def command(probes: tuple[str, ...], only: bool, listed: bool, out: str | None, 
         return _origin(Path(origin))
     if not words:
         raise BadUsage("give the training command after --, such as: traindx run -- python train.py")
-    from traindx_tools.live.folders import new_run_folder
     from traindx_tools.live.runner import Job, run
 
-    folder = Path(out) if out is not None else new_run_folder()
-    if out is not None and folder.is_dir() and any(folder.iterdir()):
+    if out is not None and Path(out).is_dir() and any(Path(out).iterdir()):
         raise BadUsage(f"{out} is not empty: name another folder with --out, so that two runs do not mix")
     names = (*(() if only else ("always",)), *probes, *(("snapshot",) if snapshot else ()))
     _check(names)
-    _make(folder)
+    folder = _made(Path(out)) if out is not None else _default()
     try:
         result = run(Job(words, folder, names, second_pass))
     except OSError as error:
@@ -71,12 +75,25 @@ def _started(program: str, code: int) -> bool:
     return code not in (126, 127) or shutil.which(program) is not None
 
 
-def _make(folder: Path) -> None:
+def _made(folder: Path) -> Path:
     """The folder of the records, made before the command starts. Raises BadUsage where it cannot be."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        return made(folder)
     except OSError as error:
-        raise _no_room(folder, error) from None
+        raise _no_room(folder, error) from error
+
+
+def _default() -> Path:
+    """`traindx-run/TIME`; below scratch/debug/probes where the project may not be written, as behind a closed gate."""
+    from traindx_tools.live.folders import new_run_folder, probes_folder
+
+    try:
+        return _made(new_run_folder())
+    except BadUsage as refused:
+        aside = probes_folder(Path.cwd())
+        if not isinstance(refused.__cause__, OSError) or refused.__cause__.errno not in _CLOSED or aside is None:
+            raise
+        return _made(new_run_folder(aside))
 
 
 def _no_room(folder: Path, error: OSError) -> BadUsage:

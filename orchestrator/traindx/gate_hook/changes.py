@@ -51,7 +51,7 @@ def changes_in(option: str, workspace: str) -> Changes:
             in_diffs |= {one.path for one in blocks}
             bound += blocks
         elif kind == "code":
-            bound += [Bound(*place, tuple(text.split("\n"))) for place in last if place[2] >= place[1]]
+            bound += [Bound(*place, tuple(text.split("\n"))) for place in last]
         else:
             last, said = _leading(text, workspace)
             found |= dict.fromkeys(last)
@@ -150,7 +150,7 @@ def _of_diff(body: str, last: list[Place], workspace: str) -> list[Bound]:
     """
     made: list[Bound] = []
     path, line = last[0][:2] if last else (None, 0)
-    gone, come = 0, []
+    gone, come, is_new = 0, [], False
     for text in [*body.split("\n"), " "]:
         hunk = _HUNK.match(text)
         if text[:1] in "-+" and text[:4] not in ("--- ", "+++ "):
@@ -162,8 +162,11 @@ def _of_diff(body: str, last: list[Place], workspace: str) -> list[Bound]:
         line, gone, come = line + gone, 0, []
         if text.startswith("+++ "):
             path = inside(text[4:].split("\t")[0].strip().removeprefix("b/"), workspace)
+            path = None if is_new and path is not None and os.path.lexists(os.path.join(workspace, path)) else path
         elif hunk is not None:
-            line = int(hunk["line"])
-        elif not text.startswith("--- "):
+            line = int(hunk["line"]) or int(is_new)
+        elif text.startswith("--- "):
+            is_new = text[4:].split("\t")[0].strip() == "/dev/null"
+        else:
             line += 1
     return made

@@ -76,7 +76,10 @@ def _named(option: Option, place: Place) -> str:
     path, first, last = place
     where = f"{path} (new)" if last < first else f"{path}:{first}" if first == last else f"{path}:{first}-{last}"
     shown = [line for b in option.bound if (b.path, b.first, b.last) == place for line in b.lines]
-    return f"{where} (to {' | '.join(shown)[:200]})" if shown else where
+    if shown:
+        return f"{where} (to {' | '.join(shown)[:200]})"
+    deleted = any((b.path, b.first, b.last) == place for b in option.bound)
+    return f"{where} (deleted)" if deleted else f"{where} (no new text was shown: each edit is put to the person)"
 
 
 def _commands(option: Option) -> str:
@@ -164,13 +167,10 @@ def _into_ledger(workspace: str, one: Strike, approval: Approval) -> None:
     entry = {"kind": "strike", "key": one.key, "summary": one.cause[:200], "places": one.places,
              "approach": {"failure_mode": one.cause[:120] or "unnamed", "component": ", ".join(approval.option.files)},
              "originals": [e.original for e in approval.option.edits], "learned": [one.learned], "at": now()}
-    path = Path(workspace) / LEDGER
+    from traindx_tools import unlinked  # a strike is seldom, and what the package imports takes its time
+
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if not (path.parent / ".gitignore").exists():
-            (path.parent / ".gitignore").write_text("*\n", encoding="utf-8")
-        with path.open("a", encoding="utf-8") as ledger:
-            ledger.write(json.dumps(entry, sort_keys=True) + "\n")
+        unlinked.append(Path(workspace) / LEDGER, json.dumps(entry, sort_keys=True) + "\n")
     except OSError:
         return  # the gate's own state counts; the ledger is the other face's view of it
 

@@ -117,7 +117,8 @@ _HOW_IT_WORKS = (
     "{copy}. A command's background jobs end with it. Edits to the project are refused until the person approved a "
     "diagnosis that you showed in Gate 4 form: six sections; the cause with path:line; each option A, B begins with "
     "its place and new text (`A: train.py:3: EPS = 1e-6`) and states each further place on a line `change: path:line: "
-    "text` or `change: path (new)`, or shows a diff; the command that verifies in backticks after the word Verify. The "
+    "text` or `change: path (new)`, or shows a diff (a place without its new text: each edit there is put to the "
+    "person); the command that verifies in backticks after the word Verify. The "
     'person types "approve A" or "approve B" and nothing else, and "close the debug session" to end.')
 
 
@@ -184,8 +185,9 @@ def _after_command(event: Event, state: State, at: Place) -> tuple[State, str] |
     given = event.get("tool_input")
     arguments = given if isinstance(given, Mapping) else {}
     cwd = str(event.get("cwd") or state.workspace)
-    if not is_agreed(str(arguments.get("command") or ""), approval.option.verify, cwd, state, at.plugin):
-        return None
+    command = str(arguments.get("command") or "")
+    if not is_agreed(command, approval.option.verify, cwd, state, at.plugin):
+        return _after_another(event, command, state, at)
     ran = approval.option.verify[0]
     if event.get("hook_event_name") == "PostToolUse":
         if in_background(arguments, event.get("tool_response")):
@@ -197,6 +199,21 @@ def _after_command(event: Event, state: State, at: Place) -> tuple[State, str] |
         return state, (f"`{ran[:160]}` {how}: that verifies nothing. Make it run, or show the output and ask the "
                        'person, who decides: "the fix failed" or "the fix works"')
     return deciding.strike(state, f"`{ran[:160]}` ended with exit code {code}")
+
+
+def _after_another(event: Event, command: str, state: State, at: Place) -> tuple[State, str] | None:
+    """Another spelling of the agreed command failed: no strike, and nothing to pass over either. It is a question."""
+    from traindx.gate_hook.verification import NEVER_RAN, exit_code, resembled
+
+    code = exit_code(str(event.get("error") or ""))
+    if event.get("hook_event_name") == "PostToolUse" or code is None or code in NEVER_RAN or state.approval is None:
+        return None
+    agreed = resembled(command, state.approval.option.verify, state, at.plugin)
+    if agreed is None:
+        return None
+    return state, (f"a command like the agreed one ended with exit code {code}. It verifies nothing, and counts no "
+                   f"strike: run exactly `{agreed[:160]}` in the workspace. Where that is impossible, the person "
+                   'decides: "the fix failed" or "the fix works"')
 
 
 _AFTER: Mapping[str, Callable[[Event, State, Place], tuple[State, str] | None]] = {

@@ -21,6 +21,9 @@ HARMLESS = frozenset({
     "StructuredOutput", "ReportFindings", "ListAgents", "SendMessage", "CronList", "CronDelete", "ExitWorktree"})
 """Tools that change no file of the project and type nothing in the person's name. What is not known is refused."""
 
+ASKS_NOBODY = frozenset({"bypassPermissions", "dontAsk"})
+"""Modes of the host in which no question of a hook is sure to reach a person."""
+
 _TO_THE_PERSON = ('The person decides: "approve A" or "approve B" after a complete diagnosis was shown, "close the '
                   'debug session" to end it.')
 
@@ -46,7 +49,7 @@ def judge(tool: str, event: Mapping[str, Any], state: State, cwd: str, plugin: s
     if tool == "Bash":
         return _command(arguments, state, cwd, plugin)
     if tool in _WRITERS:
-        return _written(tool, arguments, state, cwd)
+        return _written(tool, arguments, state, cwd, str(event.get("permission_mode") or ""))
     return Ruling(False, f"the tool {tool!r} is not known to be harmless", "use Read, Grep, Glob or Bash")
 
 
@@ -69,7 +72,7 @@ def _command(arguments: Mapping[str, Any], state: State, cwd: str, plugin: str) 
 
 def _mcp(tool: str, event: Mapping[str, Any]) -> Ruling:
     """Our own server is known; another one's tools are what they declare."""
-    reads = True if is_ours(tool, OUR_TOOLS) else declared(event)
+    reads = True if is_ours(tool, OUR_TOOLS, event) else declared(event)
     if reads:
         return Ruling(True)
     if reads is None:
@@ -88,12 +91,13 @@ def scope_of(state: State) -> Scope:
                  baseline={path: (text or "").replace("\r\n", "\n") for path, text in approval.baseline.items()})
 
 
-def _written(tool: str, arguments: Mapping[str, Any], state: State, cwd: str) -> Ruling:
+def _written(tool: str, arguments: Mapping[str, Any], state: State, cwd: str, mode: str) -> Ruling:
     as_tool, given = _WRITERS[tool](arguments, cwd)
     verdict = allowed(as_tool, given, "fix" if state.phase == "fix" else "gather", scope_of(state))
     if verdict.allow:
         return Ruling(True)
-    return Ruling(False, _why(verdict.reason, state), f"{verdict.next_step}. {_TO_THE_PERSON}")
+    asks = verdict.ask and mode not in ASKS_NOBODY
+    return Ruling(False, _why(verdict.reason, state), f"{verdict.next_step}. {_TO_THE_PERSON}", ask=asks)
 
 
 def _why(reason: str, state: State) -> str:

@@ -1,7 +1,8 @@
 """MCP tools of a coding agent's servers: judged by what they declare, never by what they are called.
 
 Our own server is known. Of another one the host may hand on the annotations (readOnlyHint, destructiveHint); a tool
-that declares nothing is asked about, and the person says.
+that declares nothing is asked about, and the person says. Claude Code 2.1.332 hands none on: it says of a tool's server
+what it is called and where it comes from (`mcp_server`), so that there each tool of another server is asked about.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ started it with that consent."""
 _OURS_WITHOUT_PLUGIN = "mcp__traindx__"
 
 
-def is_ours(tool: str, known: frozenset[str]) -> bool:
-    """True for the tools of this project's server."""
+def is_ours(tool: str, known: frozenset[str], event: Mapping[str, Any]) -> bool:
+    """True for the tools of this project's server; a server of another origin that took the plugin's name is not ours.
+    """
     if _OURS.fullmatch(tool):
-        return True
+        server = event.get("mcp_server")
+        return not isinstance(server, Mapping) or server.get("source") == "plugin"
     return tool.startswith(_OURS_WITHOUT_PLUGIN) and tool.removeprefix(_OURS_WITHOUT_PLUGIN) in known
 
 

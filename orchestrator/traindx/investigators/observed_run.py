@@ -17,6 +17,7 @@ from traindx.diagnose import Report
 from traindx.investigators.base import Case
 from traindx.rerun import DEFAULT_TIMEOUT, joined, with_rerun
 from traindx.verify import shown
+from traindx_tools import unlinked
 from traindx_tools.errors import TraindxError
 from traindx_tools.experiments.budget import MOST_SECONDS
 from traindx_tools.finding import Finding
@@ -60,10 +61,10 @@ def _observed(report: Report, case: Case, folder: Path) -> tuple[Sequence[Findin
 
 
 def _keep(folder: Path, seen: Sequence[Finding], note: str) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
+    unlinked.made(folder)
     text = json.dumps({"note": note, "findings": [f.to_json() for f in seen]}, allow_nan=False)
     half = folder / f"{KEPT}.part"
-    half.write_text(text, encoding="utf-8")
+    unlinked.write(half, text)
     half.replace(folder / KEPT)
 
 

@@ -12,6 +12,7 @@ from traindx.experiment_place import ProtectedPlace
 from traindx.isolation.kept import Kept
 from traindx.isolation.place import place_for, to_its_end
 from traindx.isolation.request import Request
+from traindx_tools import unlinked
 from traindx_tools.errors import BadUsage
 from traindx_tools.experiments.isolating.outcomes import Items, OutOfRuns
 from traindx_tools.experiments.isolating.parting.equal_runs import Arm, EqualRuns, Ran, compare_runs
@@ -74,6 +75,7 @@ class _Runs:
             if self.made >= self.request.runs:
                 raise OutOfRuns(f"{self.made} runs were made, as many as were allowed")
             self.made += 1
+            unlinked.made(kept.parent)  # a link on the way is found before anything is removed
             shutil.rmtree(kept, ignore_errors=True)
             prepared = recorded(part, self.request.command, self.request.workspace, self.steps)
             problem = self._keep(self.place.run(prepared, to_its_end, seconds=self.request.seconds), kept)
@@ -84,7 +86,7 @@ class _Runs:
         return Ran(read_recordings(kept), output, "", applied)
 
     def _keep(self, trace: Trace, kept: Path) -> str:
-        kept.mkdir(parents=True)
+        unlinked.made(kept)
         for path in (trace.folder / "live").glob("digests-rank*.jsonl"):
             shutil.copy2(path, kept / path.name)
         (kept / "output.log").write_text(output_of(trace), encoding="utf-8")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from traindx_tools import unlinked
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.experiments.isolating.oracle import Trial
 from traindx_tools.experiments.isolating.outcomes import Shown
@@ -27,14 +27,10 @@ class Kept:
     def of(cls, folder: Path) -> Kept:
         """Reads what is there; a last line that was cut off is left out. Raises UnreadableInput."""
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            ignore = folder.parent / ".gitignore"
-            if folder.parent.name == "debug" and not ignore.exists():
-                ignore.write_text("*\n", encoding="utf-8")
+            unlinked.made(folder)
             text = (folder / NAME).read_text(encoding="utf-8") if (folder / NAME).is_file() else ""
             if text and not text.endswith("\n"):  # a line that was cut off: the next one begins anew
-                with (folder / NAME).open("a", encoding="utf-8") as file:
-                    file.write("\n")
+                unlinked.append(folder / NAME, "\n")
         except OSError as error:
             raise UnreadableInput(f"{folder}: outcomes cannot be kept there: {error.strerror}; name another folder "
                                   "with --out") from error
@@ -60,9 +56,6 @@ class Kept:
                "with": list(what)[:20]}
         self._known[key] = row
         try:
-            with (self.folder / NAME).open("a", encoding="utf-8") as file:
-                file.write(json.dumps(row) + "\n")
-                file.flush()
-                os.fsync(file.fileno())
+            unlinked.append(self.folder / NAME, json.dumps(row) + "\n", lasting=True)
         except OSError as error:
             raise UnreadableInput(f"{self.folder}: outcomes cannot be kept there: {error.strerror}") from error

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from traindx.abandoned import temporary
 from traindx.experiment_place import ProtectedPlace
 from traindx_tools.experiments.trace import Trace
 
@@ -19,5 +19,5 @@ def to_its_end(trace: Trace) -> bool:
 @contextlib.contextmanager
 def place_for(workspace: Path) -> Iterator[ProtectedPlace]:
     """A place for runs of this workspace."""
-    with tempfile.TemporaryDirectory(prefix="traindx-isolate-") as scratch:
-        yield ProtectedPlace(workspace.resolve(), Path(scratch), reads_log=False)
+    with temporary("traindx-isolate-") as scratch:
+        yield ProtectedPlace(workspace.resolve(), scratch, reads_log=False)

@@ -19,18 +19,18 @@ _AS_ROOT = ("--cap-drop", "ALL", "--cap-add", "CAP_DAC_OVERRIDE", "--cap-add", "
 
 
 SWITCH = "TRAINDX_BUBBLEWRAP"
-"""Set to `off`, it leaves bubblewrap aside: Landlock and seccomp hold alone."""
+"""Set to `off`, it leaves bubblewrap aside: Landlock and seccomp hold alone. An absolute path names the program."""
 
 
 def find(environment: Mapping[str, str], workspace: str) -> str | None:
-    """The program, from an absolute folder of PATH outside of the workspace."""
-    if environment.get(SWITCH) == "off":
+    """The program that is named, else that of an absolute folder of PATH; never one of the workspace."""
+    named = environment.get(SWITCH, "")
+    if named == "off":
         return None
-    for folder in environment.get("PATH", os.defpath).split(os.pathsep):
-        program = os.path.join(folder, PROGRAM)
-        if os.path.isabs(folder) and os.access(program, os.X_OK) and not within(os.path.realpath(program), workspace):
-            return program
-    return None
+    folders = environment.get("PATH", os.defpath).split(os.pathsep)
+    programs = [named] if os.path.isabs(named) else [os.path.join(f, PROGRAM) for f in folders if os.path.isabs(f)]
+    fitting = (p for p in programs if os.access(p, os.X_OK) and not within(os.path.realpath(p), workspace))
+    return next(fitting, None)
 
 
 def works(program: str) -> bool:

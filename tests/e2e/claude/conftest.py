@@ -44,6 +44,15 @@ def work(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def project(work: Path) -> Path:
+    """The example's run; its verification fails until EPS is 1e-4."""
+    lines = (work / "train.py").read_text().split("\n")
+    assert lines[19].startswith("EPS = 1e-12"), "the diagnosis names this line"
+    (work / "check.py").write_text("import sys\nsys.exit('EPS = 1e-4' not in open('train.py').read())\n")
+    return work
+
+
+@pytest.fixture
 def settings(tmp_path: Path) -> Callable[..., Settings]:
     """Settings for a session against the API at this address."""
 

@@ -14,48 +14,12 @@ from typing import Any
 
 import pytest
 from plugin_session import ROOT, environment, talking
+from plugin_words import DIAGNOSIS, EPS, OPEN, bash, edit, eps
 from scripted_api import Both, Text, Use, scripted
 
 pytestmark = pytest.mark.slow
 
 RUNNER = ROOT / "tools" / "hooks" / "protected.py"
-OPEN = Use("Skill", {"skill": "traindx:ml-debug", "args": "the loss is NaN"})
-DIAGNOSIS = """# Diagnosis (Gate 4)
-## Symptom
-The loss is NaN from step 1175 on.
-## Root Cause
-np.log(1.0 - prob) at train.py:46 reaches 0: EPS vanishes in float32 (E1, prob = 1.0).
-## Why This Happens
-1e-12 is below the resolution of float32 near 1.
-## Proposed Fix
-A (targeted): train.py:20: EPS = 1e-6. The loss stays finite. Verify: `python3 check.py`.
-B (broader): train.py:40-50: work with logits. Verify: `python3 check.py`.
-## What This Fix Will Change
-Probabilities are clipped at 1e-6.
-## What This Fix Will NOT Fix
-A learning rate that is too high.
-"""
-EPS = "EPS = 1e-12"
-
-
-@pytest.fixture
-def project(work: Path) -> Path:
-    """The example's run; its verification fails until EPS is 1e-4."""
-    lines = (work / "train.py").read_text().split("\n")
-    assert lines[19].startswith(EPS), "the diagnosis names this line"
-    (work / "check.py").write_text("import sys\nsys.exit('EPS = 1e-4' not in open('train.py').read())\n")
-    return work
-
-
-def edit(work: Path, new: str = "EPS = 1e-6", old: str = EPS) -> Use:
-    return Use("Edit", {"file_path": str(work / "train.py"), "old_string": old, "new_string": new,
-                        "replace_all": False})
-
-
-def bash(command: str) -> Use:
-    return Use("Bash", {"command": command, "description": "run"})
-
-
 HELD = re.compile("Permission denied|Read-only file system|Operation not permitted")
 """What the kernel says."""
 
@@ -67,10 +31,6 @@ QUESTION = {"questions": [{"question": "Which fix?", "header": "Gate 4", "multiS
 def shown(value: str) -> str:
     """The diagnosis with another new value."""
     return DIAGNOSIS.replace("EPS = 1e-6", f"EPS = {value}")
-
-
-def eps(work: Path) -> str:
-    return (work / "train.py").read_text().split("\n")[19].split("#")[0].strip()
 
 
 @pytest.mark.parametrize("installed", [False, True], ids=["without-traindx", "with-traindx"])

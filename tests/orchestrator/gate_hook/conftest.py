@@ -68,12 +68,15 @@ class Conversation:
     def opens(self) -> None:
         assert self.call("Skill", skill="traindx:ml-debug") == ""
 
-    def edit(self, path: str = "train.py", old: str = "EPS = 1e-12", new: str = "EPS = 1e-6") -> str:
-        """An edit, which is made where it is not refused."""
+    def edit(self, path: str = "train.py", old: str = "EPS = 1e-12", new: str = "EPS = 1e-6", *,
+             agreed: bool = False) -> str:
+        """An edit, which is made where it is not refused, or where the person is asked and has `agreed`."""
         file = self.work / path
         arguments = {"file_path": str(file), "old_string": old, "new_string": new}
-        refused = self.call("Edit", **arguments)
-        if not refused:
+        said = self.event("PreToolUse", tool_name="Edit", tool_input=arguments)
+        refused = str(said.get("permissionDecisionReason", ""))
+        if not refused or (agreed and said["permissionDecision"] == "ask"):
+            refused = ""
             file.parent.mkdir(parents=True, exist_ok=True)
             text = file.read_text() if file.exists() else ""
             file.write_text(text.replace(old, new, 1) if old else new + text)

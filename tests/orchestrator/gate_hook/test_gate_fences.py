@@ -138,6 +138,20 @@ def test_a_tool_of_another_server_that_declares_nothing_is_asked_about(opened: A
     assert tool in said["permissionDecisionReason"]
 
 
+def test_what_the_host_says_of_a_server_declares_nothing(opened: Any) -> None:
+    """As Claude Code 2.1.332 calls the hook: the server's name and where it comes from, no annotations."""
+    server = {"name": "x", "source": "user"}
+    said = opened.event("PreToolUse", tool_name="mcp__x__get", tool_input={}, mcp_server=server)
+    assert said["permissionDecision"] == "ask"
+
+
+@pytest.mark.parametrize(("source", "decision"), [("plugin", None), ("project", "ask"), ("sdk", "ask")])
+def test_a_server_that_took_our_plugins_name_is_another_one(opened: Any, source: str, decision: str | None) -> None:
+    said = opened.event("PreToolUse", tool_name="mcp__plugin_traindx_traindx__explain", tool_input={},
+                        mcp_server={"name": "plugin:traindx:traindx", "source": source})
+    assert said.get("permissionDecision") == decision
+
+
 @pytest.mark.parametrize(("hints", "decision"), [
     ({"readOnlyHint": True}, None), ({"readOnlyHint": False}, "deny"), ({"destructiveHint": True}, "deny"),
     ({"readOnlyHint": True, "destructiveHint": True}, "deny"), ({"title": "x"}, "ask"),

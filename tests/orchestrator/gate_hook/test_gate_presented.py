@@ -160,3 +160,12 @@ def test_an_option_that_states_no_change_cannot_be_approved(option: str, tmp_pat
 ])
 def test_the_text_that_is_shown_binds(option: str, lines: list[tuple[str, ...]], tmp_path: Path) -> None:
     assert [b.lines for b in fix(option, tmp_path).options[0].bound] == lines
+
+
+@pytest.mark.parametrize("option", [
+    "A: x/new.py (new):\n```python\na = 1\n```",
+    "A: see the diff\n```diff\n--- /dev/null\n+++ b/x/new.py\n@@ -0,0 +1,1 @@\n+a = 1\n```"])
+def test_the_text_of_a_new_file_binds_as_well(option: str, tmp_path: Path) -> None:
+    read = fix(option, tmp_path).options[0]
+    assert read.places == (("x/new.py", 1, 0),)
+    assert [b.lines for b in read.bound] == [("a = 1",)]

@@ -70,14 +70,64 @@ def test_approval_opens_the_lines_that_were_shown_and_nothing_else(talk, work: P
 
 def test_several_edits_are_judged_together_by_the_lines_that_were_shown(talk, work: Path) -> None:
     talk.opens()
+    talk.shows(DIAGNOSIS.replace(" with a finite logarithm. Verify: `python -m pytest tests`.\nchange", """:
+```python
+def loss(p):
+    \"""The log loss, finite for p = 1.\"""
+    p = float(p)
+    return -math.log1p(-p)
+```
+Verify: `python -m pytest tests`.
+change""").replace("(new)", "(new)\n```python\ndef test_loss():\n    assert True\n```"))
+    talk.prompt("approve B")
+    assert talk.edit(old="def loss(p):\n", new='def loss(p):\n    """The log loss, finite for p = 1."""\n') == ""
+    assert talk.edit(old="-math.log(1.0 - p + EPS)", new="-math.log1p(-p)") == ""
+    assert talk.edit(old="    return", new="    p = float(p)\n    return") == ""
+    assert "the text that was shown" in talk.edit(old="    return", new="    import os\n    return")
+    assert "outside the approved change" in talk.edit()
+    assert "the text that was shown" in talk.edit("tests/test_loss.py", "", "import os\n")
+    assert talk.edit("tests/test_loss.py", "", "def test_loss():\n    assert True\n") == ""
+
+
+def test_where_a_change_was_described_in_words_each_edit_is_put_to_the_person(talk, work: Path) -> None:
+    talk.opens()
+    talk.shows()
+    assert "train.py:6-7 (no new text was shown: each edit is put to the person)" in talk.prompt("approve B")
+    many = "".join(f"    os.remove('{n}')\n" for n in range(54))
+    said = talk.edit(old="    return", new=f"{many}    return")
+    assert "was approved in words" in said
+    assert "+    os.remove('53')" in said, "all of it is shown"
+    assert "os.remove" not in (work / "train.py").read_text()
+    assert talk.edit(old="-math.log(1.0 - p + EPS)", new="-math.log1p(-p)", agreed=True) == ""
+    asked = talk.edit(old="def loss(p):\n", new='def loss(p):\n    """Log loss."""\n')
+    assert "Log loss" in asked
+    assert "log1p" not in asked, "what the person has agreed to is not asked again"
+    assert "outside the approved change" in talk.edit(agreed=True), "another place is no question"
+    assert "in words" in talk.edit("tests/test_loss.py", "", "def test_loss():\n    pass\n")
+
+
+@pytest.mark.parametrize("mode", ["bypassPermissions", "dontAsk"])
+def test_where_the_host_asks_nobody_an_edit_in_words_is_refused(talk, work: Path, mode: str) -> None:
+    talk.opens()
     talk.shows()
     talk.prompt("approve B")
-    assert talk.edit(old="def loss(p):\n", new='def loss(p):\n    """Log loss."""\n    p = float(p)\n') == ""
-    assert talk.edit(old='    """Log loss."""\n', new='    """The log loss, finite for p = 1."""\n') == ""
-    assert talk.edit(old="-math.log(1.0 - p + EPS)", new="-math.log1p(-p)") == ""
-    assert "outside the approved change" in talk.edit()
-    assert talk.edit("tests/test_loss.py", "", "def test_loss():\n    pass\n") == ""
-    assert talk.edit("tests/test_loss.py", "pass", "assert True") == ""
+    given = {"file_path": str(work / "train.py"), "old_string": "-math.log(1.0 - p + EPS)", "new_string": "0.0"}
+    said = talk.event("PreToolUse", tool_name="Edit", tool_input=given, permission_mode=mode)
+    assert said["permissionDecision"] == "deny"
+    assert "show that text as a diff" in said["permissionDecisionReason"]
+    assert talk.event("PreToolUse", tool_name="Edit", tool_input=given)["permissionDecision"] == "ask"
+
+
+def test_several_changes_in_one_call_are_asked_about_where_one_was_not_shown(talk, work: Path) -> None:
+    talk.opens()
+    talk.shows(DIAGNOSIS.replace("change: tests", "change: train.py:3: EPS = 1e-6\nchange: tests"))
+    talk.prompt("approve B")
+    shown, described = {"old_string": "1e-12", "new_string": "1e-6"}, {"old_string": "1.0 - p + EPS", "new_string": "p"}
+    for edits, decision in (([shown], None), ([shown, described], "ask"),
+                            ([shown, described, {"old_string": "import math", "new_string": "import os"}], "deny")):
+        said = talk.event("PreToolUse", tool_name="MultiEdit", tool_input={"file_path": str(work / "train.py"),
+                                                                           "edits": edits})
+        assert said.get("permissionDecision") == decision, edits
 
 
 def test_a_task_given_before_the_diagnosis_approves_nothing(talk) -> None:
@@ -219,8 +269,8 @@ def test_a_failed_verification_takes_the_fix_back_and_counts_a_strike(talk, work
     talk.opens()
     talk.shows()
     talk.prompt("approve B")
-    talk.edit(old="1.0 - p + EPS", new="max(1.0 - p, EPS)")
-    talk.edit("tests/test_loss.py", "", "def test_loss():\n    pass\n")
+    talk.edit(old="1.0 - p + EPS", new="max(1.0 - p, EPS)", agreed=True)
+    talk.edit("tests/test_loss.py", "", "def test_loss():\n    pass\n", agreed=True)
     said = talk.verifies("python -m pytest tests")
     assert "Strike 1: more evidence" in said
     assert (work / "train.py").read_text() == before
@@ -264,15 +314,40 @@ def test_any_other_end_is_a_strike(fixed, code: int) -> None:
     assert len(fixed.state.strikes) == 1
 
 
-@pytest.mark.parametrize("command", [
-    "echo python train.py --steps 1300", "sh -c 'python train.py --steps 1300 || true'",
-    "python ./train.py --steps 1300", "python train.py --steps 1300 || true", "python train.py --steps 1300; true",
-    "python train.py --steps 13000", "true", "python train.py --steps 1300 | cat", "X=1 python train.py --steps 1300"])
+ALIKE = [
+    "python ./train.py --steps 1300", "python3 train.py --steps 1300", "/usr/bin/python3.11 train.py --steps 1300",
+    "sh -c 'python train.py --steps 1300'", "X=1 python train.py --steps 1300", "python train.py --steps 1300 2>&1",
+    "cd scratch && python ../train.py; python train.py --steps 1300", "python train.py --steps 1300 | cat",
+    "python train.py --steps 1300 || true", "time python train.py --steps 1300 > out"]
+OTHERS = [
+    "python train.py --steps 13000", "true", "python train.py --steps 1300 --lr 1", "python other.py --steps 1300",
+    "python train.py", "grep -n steps train.py", "python train.py --steps 1300 7"]
+
+
+@pytest.mark.parametrize("command", [*ALIKE, *OTHERS])
 @pytest.mark.parametrize("code", [0, 1])
 def test_another_command_verifies_nothing_and_is_no_strike(fixed, command: str, code: int) -> None:
-    assert fixed.verifies(command, code=code) == ""
+    """One that is spelled otherwise and failed is a question: it is neither a strike nor passed over."""
+    said = fixed.verifies(command, code=code)
+    assert ("run exactly `python train.py --steps 1300`" in said) == (code == 1 and command in ALIKE), said
+    assert ('"the fix failed" or "the fix works"' in said) == (said != "")
     assert fixed.state.strikes == ()
     assert not fixed.state.approval.passed
+
+
+@pytest.mark.parametrize("code", [126, 127, 130])
+def test_another_spelling_that_never_ran_says_nothing(fixed, code: int) -> None:
+    assert fixed.verifies("python3 ./train.py --steps 1300", code=code) == ""
+
+
+def test_another_spelling_of_pytest_is_one_as_well() -> None:
+    from traindx.gate_hook.state import State
+    from traindx.gate_hook.verification import resembled
+
+    state = State("/w", "s", "now")
+    assert resembled("pytest tests -x; echo $?", ("python -m pytest tests -x",), state, "/p") is not None
+    assert resembled("python3 -m pytest tests -x", ("pytest tests -x",), state, "/p") is not None
+    assert resembled("pytest tests", ("pytest tests -x",), state, "/p") is None
 
 
 def test_the_agreed_command_counts_as_it_is_written_and_in_a_copy(fixed) -> None:
@@ -407,7 +482,7 @@ def test_three_failed_fixes_close_the_gate_until_the_person_decides(talk) -> Non
     talk.prompt("try a different approach")
     talk.shows()
     assert "is approved" in talk.prompt("approve B"), "other lines are another approach"
-    assert talk.edit(old="1.0 - p + EPS", new="max(1.0 - p, EPS)") == ""
+    assert talk.edit(old="1.0 - p + EPS", new="max(1.0 - p, EPS)", agreed=True) == ""
 
 
 def test_strikes_outlive_the_session_and_are_reopened_with_a_reason(talk) -> None:

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bubblewrap_here import ENVIRONMENT, needs_bubblewrap
 from closed_gate import RUNNER, SYSTEM_PYTHON, ClosedGate, commands, differences
 
-from traindx.runner import bubblewrap, landlock
+from traindx.runner import landlock
 
 NOBODY = 65_534
 LONG = {"npm", "pip install", "pytest plugin", "a session of the orchestrator", "traindx --run", "traindx --out",
@@ -31,14 +32,6 @@ ALONE = {"TRAINDX_BUBBLEWRAP": "off"}
 
 pytestmark = [pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the runner needs Linux")]
 needs_landlock = pytest.mark.skipif(landlock.version() == 0, reason="this kernel has no Landlock")
-
-
-def bubblewrap_is_there() -> bool:
-    program = bubblewrap.find(os.environ, "/nowhere")
-    return program is not None and bubblewrap.works(program)
-
-
-needs_bubblewrap = pytest.mark.skipif(not bubblewrap_is_there(), reason="bubblewrap is not here or not permitted")
 
 
 def why_not_nobody() -> str:
@@ -86,7 +79,7 @@ def as_nobody(folder: Path) -> Iterator[ClosedGate]:
 
 @pytest.fixture(scope="module")
 def wrapped(folder: Path) -> Iterator[ClosedGate]:
-    yield from closed(folder, "wrapped")
+    yield from closed(folder, "wrapped", extra=ENVIRONMENT)
 
 
 def attacked(gate: ClosedGate, attack: dict[str, str]) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from traindx_tools.unlinked import append
 
 NAME = "journal.jsonl"
 FIRST = "X001"
@@ -26,11 +27,7 @@ class Journal:
 
     def add(self, kind: str, **fields: Any) -> None:
         """Appends a record and forces it to the disk. Raises OSError."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"kind": kind, **fields}, default=str) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+        append(self.path, json.dumps({"kind": kind, **fields}, default=str) + "\n", lasting=True)
 
     def records(self) -> Iterator[Mapping[str, Any]]:
         """What was written; a last line that was cut off is passed over."""

@@ -21,6 +21,7 @@ import numpy as np
 from traindx_tools.experiments.place import Prepared
 from traindx_tools.experiments.trace import Applied, Curve, Trace
 from traindx_tools.finding import Finding
+from traindx_tools.unlinked import made, opened
 
 TRACE_FILE, OUTPUT = "trace.json", "output.log"
 VERSION = 2
@@ -54,13 +55,13 @@ class Kept:
     def put(self, key: str, trace: Trace) -> Trace:
         """Keeps a run, with its output and records, which are moved here. Raises OSError."""
         home = self.path(key)
+        made(home.parent)  # a link on the way is found before anything is removed
         shutil.rmtree(home, ignore_errors=True)
-        home.parent.mkdir(parents=True, exist_ok=True)
         if (trace.folder / OUTPUT).is_file():
             shutil.move(trace.folder, home)
         home.mkdir(exist_ok=True)
         part = home / f"{TRACE_FILE}.part"
-        with part.open("w", encoding="utf-8") as file:
+        with opened(part) as file:
             json.dump(to_json(trace), file)
             file.flush()
             os.fsync(file.fileno())

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traindx_tools.errors import UnreadableInput
+from traindx_tools.unlinked import opened
 
 CHECKS = "checks"
 MOST_BYTES = 256 * 2**20
@@ -64,9 +65,8 @@ def write_batch(path: Path, arrays: Mapping[str, NDArray[Any]], checks: Iterable
         return False
     held: dict[str, Any] = {f"array:{k}": a for k, a in arrays.items()}
     held[CHECKS] = np.array(json.dumps([asdict(c) for c in checks]))
-    path.parent.mkdir(parents=True, exist_ok=True)
     half = path.with_suffix(".part")
-    with half.open("wb") as file:
+    with opened(half, "wb") as file:
         np.savez_compressed(file, **held)
     os.replace(half, path)
     return True

@@ -6,6 +6,14 @@ import time
 from pathlib import Path
 
 PARENT = "traindx-run"
+PROBES = Path("scratch") / "debug" / "probes"
+"""Of a project that may not be written otherwise, as behind a closed gate."""
+
+
+def probes_folder(here: Path) -> Path | None:
+    """The folder for probes of the project that `here` lies in: the nearest with a scratch/debug."""
+    root = next((p for p in (here, *here.parents) if (p / PROBES.parent).is_dir()), None)
+    return None if root is None else root / PROBES
 
 
 def new_run_folder(here: Path | None = None) -> Path:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from traindx_tools.finding import Severity
+from traindx_tools.unlinked import made, opened
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,8 +39,8 @@ def plain(text: str, most: int) -> str:
 
 def save(figure: Figure, out: Path) -> Path:
     """Writes the PNG; letters that the font lacks are drawn as boxes, which is no reason to warn."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with warnings.catch_warnings():
+    made(out.parent)
+    with warnings.catch_warnings(), opened(out, "wb") as file:
         warnings.simplefilter("ignore")
-        figure.savefig(out, format="png", dpi=DPI, facecolor=PAPER)
+        figure.savefig(file, format="png", dpi=DPI, facecolor=PAPER)
     return out

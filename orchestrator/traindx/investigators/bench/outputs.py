@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from traindx.durable import StateNotWritable, write_state
+from traindx_tools import unlinked
 
 FOLDER = Path("evidence", "outputs")
 LEDGER = Path("conversation", "outputs.jsonl")
@@ -102,9 +103,7 @@ class Outputs:
     def _note(self, entry: dict[str, str]) -> None:
         path = self.scratch / LEDGER
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("a", encoding="ascii") as file:
-                file.write(json.dumps(entry) + "\n")
+            unlinked.append(path, json.dumps(entry) + "\n")
         except OSError as error:
             raise StateNotWritable(path, error) from error
 

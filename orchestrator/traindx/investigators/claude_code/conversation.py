@@ -19,6 +19,7 @@ from typing import Any
 from traindx.durable import StateNotWritable, write_state
 from traindx.investigators.claude_code.redaction import redacted_json
 from traindx.settings import Settings
+from traindx_tools import unlinked
 
 FOLDER = "conversation"
 """Below the session's folder."""
@@ -117,9 +118,7 @@ class Conversations:
         plain = dataclasses.asdict(body) if dataclasses.is_dataclass(body) and not isinstance(body, type) else body
         text = json.dumps({"kind": kind, "body": redacted_json(plain)}, ensure_ascii=True, allow_nan=True)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("a", encoding="ascii") as file:
-                file.write(text + "\n")
+            unlinked.append(path, text + "\n")
         except OSError as error:
             raise StateNotWritable(path, error) from error
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from traindx.durable import StateNotWritable
+from traindx_tools import unlinked
 
 Unit = Literal["dollars", "tokens"]
 
@@ -78,9 +79,7 @@ class Purse:
 
     def _write(self, number: int, what: str, amount: float) -> None:
         try:
-            self.ledger.parent.mkdir(parents=True, exist_ok=True)
-            with self.ledger.open("a", encoding="ascii") as file:
-                file.write(json.dumps({"n": number, "what": what, self.unit: amount}) + "\n")
+            unlinked.append(self.ledger, json.dumps({"n": number, "what": what, self.unit: amount}) + "\n")
         except OSError as error:
             raise StateNotWritable(self.ledger, error) from error
 

@@ -18,6 +18,7 @@ from traindx.investigators.claude_code.checking import Checker, Dropped, Proven
 from traindx.investigators.claude_code.conversation import FOLDER
 from traindx.investigators.claude_code.redaction import redacted_json
 from traindx.safe_text import block, line
+from traindx_tools import unlinked
 
 NAME = "reports.jsonl"
 READ_AT_MOST = 200
@@ -72,9 +73,7 @@ def keep(scratch: Path, who: str, report: Report, fetched: Iterable[str] = ()) -
     path = scratch / FOLDER / NAME
     entry = redacted_json({"who": who, "report": report.model_dump(mode="json"), "fetched": list(fetched)}, 20_000)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a", encoding="ascii") as file:
-            file.write(json.dumps(entry) + "\n")
+        unlinked.append(path, json.dumps(entry) + "\n")
     except OSError as error:
         raise StateNotWritable(path, error) from error
 

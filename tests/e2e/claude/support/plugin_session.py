@@ -15,6 +15,10 @@ from scripted_api import Api, scripted
 
 ROOT = Path(__file__).resolve().parents[4]
 
+Answers = Callable[[dict[str, Any]], dict[str, str]]
+Agrees = Callable[[str, str], bool]
+"""Of the tool's name and the reason that the host gives."""
+
 
 def environment(home: Path, url: str) -> dict[str, str]:
     """Nothing of this machine but its programs."""
@@ -58,22 +62,24 @@ class Talk:
 
 
 @asynccontextmanager
-async def talking(work: Path, home: Path, script: Any, answers: Callable[[dict[str, Any]], dict[str,
-                                                                                                str]] | None = None,
-                  plugin: Path = ROOT, path: str = "") -> AsyncIterator[Talk]:
-    """A conversation in this workspace. `answers`: what the person answers to the question tool. `path`: its PATH."""
-    from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, PermissionResultAllow
+async def talking(work: Path, home: Path, script: Any, answers: Answers | None = None, plugin: Path = ROOT,
+                  path: str = "", agrees: Agrees = lambda tool, why: True, **more: Any) -> AsyncIterator[Talk]:
+    """A conversation in this workspace. `answers`: what the person answers to the question tool. `agrees`: whether the
+    person lets a call pass that the host asks about. `path`: its PATH; `more`: further options of the host."""
+    from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, PermissionResultAllow, PermissionResultDeny
 
     async def allow(tool: str, arguments: dict[str, Any], context: Any) -> Any:
-        """The person lets everything pass: only the gate is left."""
+        """The person lets everything pass, unless the test says otherwise: only the gate is left."""
         if tool == "AskUserQuestion" and answers is not None:
             return PermissionResultAllow(updated_input={**arguments, "answers": answers(arguments)})
+        if not agrees(tool, str(context.decision_reason or "")):
+            return PermissionResultDeny(message="the person says no")
         return PermissionResultAllow(updated_input=arguments)
 
     with scripted({"": script}) as api:
         settings = environment(home, api.url) | ({"PATH": path} if path else {})
         options = ClaudeAgentOptions(cwd=str(work), env=settings, setting_sources=[],
                                      plugins=[{"type": "local", "path": str(plugin)}], can_use_tool=allow,
-                                     permission_mode="acceptEdits")
+                                     **{"permission_mode": "acceptEdits", **more})
         async with ClaudeSDKClient(options) as client:
             yield Talk(client, api)
