@@ -54,7 +54,7 @@ def _scale(distance: Floats) -> Floats:
 def _block_medians(y: Floats, size: int) -> tuple[Floats, Floats]:
     whole = len(y) // size * size
     medians = np.asarray(np.median(y[:whole].reshape(-1, size), axis=1), dtype=np.float64)
-    return medians, np.arange(len(medians)) * size + (size - 1) / 2
+    return medians, np.arange(len(medians), dtype=np.float64) * size + (size - 1) / 2
 
 
 def episodes(rest: Floats, above: float, apart: int) -> tuple[Ints, Ints, Floats]:
