@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from traindx.diagnose import Report
 from traindx.durable import write_state
 from traindx.gate import CONFIDENT
-from traindx.investigators.base import Case, Conclusion
+from traindx.investigators.base import ENGINE, UNCHALLENGED, Case, Conclusion
 from traindx.investigators.bench.outputs import Outputs
 from traindx.investigators.claude_code import adversary, concluding, evidence, facts, prompts, reports, triangulation
 from traindx.investigators.claude_code.adversary import Challenge
@@ -31,10 +31,7 @@ from traindx.investigators.claude_code.team import Team, assignments
 from traindx.model import Diagnosis, Evidence, Healthy, NeedsData
 from traindx.notices import Notice
 from traindx_tools.catalog.catalog import load_catalog
-from traindx_tools.finding import Strength
 
-UNCHALLENGED = Strength.DERIVED.cap
-"""The most that is claimed where nobody tried to disprove it: as for what was read and not run."""
 ROUNDS = 4
 """Challenges at most: the lead's cause, what it answers an objection with, the engine's, and one to spare."""
 KEPT = "conclusion.json"
@@ -63,7 +60,7 @@ class Deliberation:
     """Claims of the adversary."""
     _degraded: list[str] = field(default_factory=list)
     _challenged: dict[tuple[str, str], Challenge] = field(default_factory=dict)
-    _who: set[str] = field(default_factory=lambda: {"engine"})
+    _who: set[str] = field(default_factory=lambda: {ENGINE})
 
     async def concluded(self, offline: Conclusion) -> Conclusion:
         """What is presented. `offline`: the engine's own conclusion."""
@@ -186,7 +183,7 @@ class Deliberation:
 
     def _named(self, conclusion: Conclusion) -> Conclusion:
         """The conclusion with who worked on it, and who should have and did not."""
-        order = ("engine", "lead", *sorted(self._who - {"engine", "lead", adversary.WHO}), adversary.WHO)
+        order = (ENGINE, "lead", *sorted(self._who - {ENGINE, "lead", adversary.WHO}), adversary.WHO)
         return conclusion.model_copy(update={"investigators": tuple(w for w in order if w in self._who),
                                              "degraded": tuple(dict.fromkeys(self._degraded))})
 
