@@ -68,8 +68,8 @@ class SessionResult(Model):
     has_verify: bool = False
     """Whether the session has a command that verifies a fix."""
     investigators: tuple[str, ...] = ()
-    """Who worked on what is presented: "engine" (the instruments and triage), "lead", specialists, "adversary"; () while
-    nothing is presented."""
+    """Who worked on what is presented: "engine" (instruments and triage), "lead", specialists, "adversary"; () while
+    nothing is."""
     degraded: tuple[str, ...] = ()
     """Who should have worked on it and did not, each with its state and why; () where nothing is missing."""
     notes: tuple[str, ...] = ()

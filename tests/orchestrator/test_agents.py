@@ -1,5 +1,6 @@
 """The specialists' prompts: complete, bounded, read-only, and their examples are what the orchestrator reads."""
 
+import ast
 import json
 import re
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from traindx.agents import (
     load_agents,
 )
 from traindx.answer_schema import schema_from_example
+from traindx.investigators import claude_code
 from traindx.investigators.claude_code.answers import Answer, Lead, Patch, Report, Review, schema
 from traindx.mcp_tools import PREFIXES, TOOLS, read_only_names
 from traindx.model import Fix, ProposedEdit
@@ -101,11 +103,33 @@ def keys(value: Any) -> set[str]:
     return set(value) | {k for inner in value.values() for k in keys(inner)} if isinstance(value, dict) else set()
 
 
-@pytest.mark.parametrize("name", [n for n in ALL if n != "fix-author"])
+_OF_SPECIALISTS = ("reports", "checking", "triangulation")
+READERS: dict[str, tuple[str, ...]] = {
+    LEAD: ("deliberating", "concluding", "checking", "leading", "weighing"),
+    "fix-author": ("fixing",), "fix-reviewer": ("fixing",), **dict.fromkeys(SPECIALISTS, _OF_SPECIALISTS)}
+"""The modules of `claude_code` that read an answer of each."""
+WHOLE = frozenset(ProposedEdit.model_fields)
+"""Of an edit every field is taken over at once (`concluding.edits_of`)."""
+
+
+def attributes_read(modules: tuple[str, ...]) -> set[str]:
+    """Every attribute that code of these modules reads."""
+    trees = [ast.parse((Path(claude_code.__path__[0]) / f"{m}.py").read_text(encoding="utf-8")) for m in modules]
+    return {node.attr for tree in trees for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)}
+
+
+@pytest.mark.parametrize("name", ALL)
 def test_nothing_is_asked_for_that_nothing_reads(name: str) -> None:
-    """The author's words about an option are read by whoever presents it in Claude Code."""
-    read = keys_of_schema(schema(FORMS[name]))
-    assert keys(AGENTS[name].example) <= read
+    asked = keys(AGENTS[name].example)
+    assert asked <= keys_of_schema(schema(FORMS[name])), "what the form does not have is dropped unread"
+    assert asked - attributes_read(READERS[name]) - WHOLE == set()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_field_of_a_form_is_read(name: str) -> None:
+    """Also the forms hold nothing that is for nobody."""
+    assert keys_of_schema(schema(FORMS[name])) - attributes_read(READERS[name]) - WHOLE == set()
 
 
 def keys_of_schema(node: Any) -> set[str]:
@@ -119,9 +143,10 @@ def keys_of_schema(node: Any) -> set[str]:
 
 def test_the_author_writes_options_as_a_session_takes_them() -> None:
     option = AGENTS["fix-author"].example["options"][0]
-    assert set(option) == set(Fix.model_fields) - {"change"}  # words for where no line is known: an author knows it
+    assert set(option) == {"option", "edits"}, "the words about an option were approved: the author cannot change them"
     assert set(option["edits"][0]) == set(ProposedEdit.model_fields)
-    made = {**option, "option": "A", "edits": [{**option["edits"][0], "original": "x", "replacement": "y"}]}
+    made = {"summary": "as approved", "option": "A",
+            "edits": [{**option["edits"][0], "original": "x", "replacement": "y"}]}
     assert Fix.model_validate(made).places[0] == ("relative/path.py", 1, 1)
 
 

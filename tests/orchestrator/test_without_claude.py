@@ -1,5 +1,4 @@
-"""Who investigated, and who was asked for and could not be reached: in the result, first at the gate, in the confidence.
-"""
+"""Who investigated, and who was asked for and could not be reached: in the result, at the gate, in the confidence."""
 
 from __future__ import annotations
 
@@ -96,7 +95,7 @@ def test_a_degraded_session_stays_degraded_in_another_process(work: Path) -> Non
     assert opening_of(read_journal(Path(waiting.folder) / "journal.jsonl")).degraded == ()
 
 
-def test_a_session_of_claude_whose_package_is_gone_goes_on_degraded(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_of_claude_whose_package_is_gone_is_degraded(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from traindx.investigators.claude_code.conversation import keep_settings
 
     begun = run_debug_session_sync("loss is nan", work, report=False)

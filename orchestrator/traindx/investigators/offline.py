@@ -26,7 +26,6 @@ from traindx_tools.catalog.catalog import load_catalog
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.finding import Severity
 
-
 NOBODY = "unchallenged: no adversary could be reached"
 
 

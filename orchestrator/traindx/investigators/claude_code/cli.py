@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -18,6 +19,7 @@ from traindx.investigators.claude_code.asking import Asker, Heard
 from traindx.investigators.claude_code.conversation import Question, Thread
 from traindx.investigators.claude_code.guard import SECONDS, after, guard, hooks
 from traindx.investigators.claude_code.launching import cli_path
+from traindx.investigators.claude_code.retrying import hopeless
 from traindx.investigators.claude_code.sdk import sdk
 from traindx.notices import Notice, working
 from traindx.policy import Verdict
@@ -63,8 +65,15 @@ class CliAsker(Asker):
         try:
             await client.connect()
             await client.query(prompt)
+            answered = False
             async for message in client.receive_response():
                 self.listen(question, message, heard)
+                answered = answered or type(message).__name__ == "AssistantMessage"
+                failure = await hopeless(message, {**os.environ, **self.settings.environment})
+                if failure is not None:
+                    heard.over, heard.failure = True, failure
+                    heard.spent = None if answered else 0.0
+                    return
         finally:
             with contextlib.suppress(Exception):  # the conversation is over; how its process ends changes nothing
                 await client.disconnect()
