@@ -46,11 +46,10 @@ def _properties(**named: Any) -> dict[str, Any]:
 
 DEFINITIONS: dict[str, dict[str, Any]] = {
     SEARCH: {
-        "description": "Lines of the workspace's files that match a regular expression; with `names` the files whose "
-                       "path matches a pattern (**/*.py).",
+        "description": "Lines of files that match a regular expression; with `names`, files whose path matches "
+                       "(**/*.py).",
         "inputSchema": {"type": "object", "required": ["pattern"], "properties": _properties(
-            pattern="string", path="string", glob={"type": "string", "description": "only *.py"}, context="integer",
-            names="boolean")}},
+            pattern="string", path="string", glob="string", context="integer", names="boolean")}},
     PROBE: {
         "description": "Runs Python, or with `shell` a command, in a protected copy of the workspace: load data and "
                        "weights, count, compare, train some steps. The output is kept as P001 ..., lines numbered: "

@@ -7,6 +7,7 @@ What was concluded is kept in the session's folder, where no tool can write: `di
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import json
 from collections.abc import Callable, Sequence
@@ -68,7 +69,7 @@ class Deliberation:
         objected = False
         for _ in range(ROUNDS):
             ground, dropped = self._ground()
-            found = concluding.candidates(ground)
+            found = await asyncio.to_thread(concluding.candidates, ground)  # a change that is offered is tried first
             if not found:
                 break
             first = found[0]
@@ -79,7 +80,8 @@ class Deliberation:
             if result.contested and not objected and self.lead.last is not None:
                 objected = await self._objection(result)
         ground, dropped = self._ground()
-        found = tuple(c for c in concluding.candidates(ground) if c.key in self._challenged)
+        all_found = await asyncio.to_thread(concluding.candidates, ground)
+        found = tuple(c for c in all_found if c.key in self._challenged)
         if found:
             return self._named(self._presented(found[0], ground, self._challenged[found[0].key], dropped))
         return self._named(concluding.nothing_sure(ground, offline, len(dropped)))

@@ -22,7 +22,7 @@ FIRST_OF_A_SPECIALIST = 3_500
 PARTS_OF_THE_CLI = ("Agent", "Read", "DeferredToolPlaceholder")
 """Tools whose texts are the CLI's own; the rest of a request is ours, but for the environment that it describes."""
 FRAME = "You work for traindx"
-QUESTION = """Rows {n}: does every batch that reaches the loss in train.py hold labels that belong to the same rows as its
+QUESTION = """Rows {n}: does every batch that reaches the loss in train.py hold labels that belong to the rows of its
 inputs, and are both finite and in the range that the loss expects? The log turns to nan at step 1200, after the
 warmup ended at step 1000; gradient norms rise from step 1150 on. Look at make_rows and at the clip before the
 logarithm, count, and cite what you measured."""
