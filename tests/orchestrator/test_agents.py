@@ -1,8 +1,9 @@
 """The specialists' prompts: complete, bounded, read-only, and their examples are what the orchestrator reads."""
 
 import ast
-import json
+import importlib.util
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -47,11 +48,21 @@ def test_a_prompt_is_short_and_its_frontmatter_too(name: str) -> None:
     assert "\n\n" not in AGENTS[name].description
 
 
-def test_the_prompts_of_a_usual_session_fit_the_budget() -> None:
-    """Lead, four specialists, author and reviewer, and the definitions of the tools, which are sent once."""
-    usual = [LEAD, *sorted(SPECIALISTS, key=lambda n: -AGENTS[n].tokens)[:4], *AFTER_APPROVAL]
-    tools = estimate_tokens(json.dumps([t.definition for t in TOOLS.values()]))
-    assert sum(AGENTS[n].tokens for n in usual) + tools < 12_000
+_spec = importlib.util.spec_from_file_location(
+    "session_prompts", Path(__file__).parents[2] / "benchmarks" / "session_prompts.py")
+assert _spec is not None
+assert _spec.loader is not None
+session_prompts = importlib.util.module_from_spec(_spec)
+sys.modules["session_prompts"] = session_prompts
+_spec.loader.exec_module(session_prompts)
+
+
+@pytest.mark.parametrize("way", session_prompts.WAYS)
+def test_the_fixed_prompts_of_a_whole_session_fit_the_budget(way: str) -> None:
+    """From the first request to an approved and verified fix; the same is counted on real requests in tests/e2e."""
+    counted = session_prompts.counted(way)
+    assert set(counted) == {LEAD, *session_prompts.TYPICAL, "adversary", *AFTER_APPROVAL}
+    assert sum(counted.values()) < session_prompts.MOST == 12_000, counted
 
 
 @pytest.mark.parametrize("name", ALL)

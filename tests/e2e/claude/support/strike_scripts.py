@@ -71,8 +71,9 @@ def probing_specialist(work: Path) -> dict[str, Any]:
 def check_probe(result: SessionResult) -> None:
     """Its probe is direct evidence, under its name."""
     assert result.diagnosis is not None, result.reason
-    ours = [e for e in result.diagnosis.evidence if e.source.startswith("run by data-flow-tracer")]
-    assert [(e.place.partition(":")[0], e.strength, e.bearing) for e in ours] == [("P001", "ran", "cause")]
+    ours = [e for e in result.diagnosis.evidence if e.source == "run by data-flow-tracer, P001"]
+    assert [(e.place, e.strength, e.bearing) for e in ours] == [("evidence/outputs/P001.txt:1", "ran", "cause")]
+    assert CLIPPED in (Path(result.folder) / ours[0].place.partition(":")[0]).read_text()
     assert ours[0].id in result.diagnosis.cites
     assert "data-flow-tracer" in result.investigators
     assert not [e for e in result.diagnosis.evidence if e.source.startswith("run by lead")]
