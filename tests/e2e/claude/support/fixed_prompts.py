@@ -26,6 +26,7 @@ QUESTION = """Rows {n}: does every batch that reaches the loss in train.py hold 
 inputs, and are both finite and in the range that the loss expects? The log turns to nan at step 1200, after the
 warmup ended at step 1000; gradient norms rise from step 1150 on. Look at make_rows and at the clip before the
 logarithm, count, and cite what you measured."""
+_PLACE = re.compile(r"relative to /\S+\.(?=\s)")
 _DATA = re.compile(r"<data>.*?</data>", re.DOTALL)
 
 
@@ -43,8 +44,7 @@ def _said(role: str, asked: Sequence[Asked]) -> str:
 
 
 def _ours(body: Mapping[str, Any], said: str, cli: bool) -> int:
-    if not cli:
-        return tokens_of({"system": body["system"], "tools": body["tools"], "messages": said})
     system = FRAME + system_text(body).partition(FRAME)[2].partition("\n\nMessages from the agent")[0]
-    tools = [t for t in body["tools"] if t["name"] not in PARTS_OF_THE_CLI]
+    system = _PLACE.sub("relative to /home/person/project.", system)  # a test's folder has a longer name
+    tools = [t for t in body["tools"] if not cli or t["name"] not in PARTS_OF_THE_CLI]
     return tokens_of({"system": system, "tools": tools, "messages": said})
