@@ -21,7 +21,7 @@ from traindx.agents import (
     load_agent,
     load_agents,
 )
-from traindx.answer_schema import schema_from_example
+from traindx.answer_schema import schema_from_example, shape
 from traindx.investigators import claude_code
 from traindx.investigators.claude_code.answers import Answer, Lead, Patch, Report, Review, schema
 from traindx.mcp_tools import PREFIXES, TOOLS, read_only_names
@@ -191,6 +191,16 @@ def test_an_example_becomes_a_schema() -> None:
     for wrong in ({"a": None}, {"a": []}, {"a": [1, 2]}):
         with pytest.raises(ValueError, match="expected"):
             schema_from_example(wrong)
+
+
+def test_a_schema_is_shown_in_short_with_every_key_and_choice() -> None:
+    made = shape(schema_from_example({"a": "x | y z", "b": "name or null", "c": 1, "e": True, "f": [{"g": ""}]}))
+    assert made == "{a: x | y z, b: name or null, c: integer, e: boolean, f: [{g: text}]}"
+    for name, form in FORMS.items():
+        told = shape(AGENTS[name].output_schema)
+        assert all(f"{key}: " in told for key in keys(AGENTS[name].example)), name
+        assert len(told) < len(str(AGENTS[name].output_schema)) / 2
+        assert "None" not in shape(schema(form))
 
 
 GOOD = (pack_folder("agents") / "data-flow-tracer.md").read_text(encoding="utf-8")
