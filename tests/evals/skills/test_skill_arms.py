@@ -28,6 +28,11 @@ hard = pytest.mark.parametrize("case", HARD, ids=lambda c: c.name)
 Run = Callable[[str], str]
 
 
+@pytest.fixture(autouse=True)
+def _a_slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(skill_arms, "SECONDS", 600.0)
+
+
 def made(folder: Path, *, with_pack: bool) -> tuple[str, Run, Path]:
     """System text, shell and project of an arm."""
     work = folder / "work"

@@ -7,6 +7,7 @@ disconnected whatever happens. A thread is resumed by the CLI's own id of it.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
@@ -30,6 +31,8 @@ KINDS_OF_THE_CLI = ("claude", "Explore", "Plan", "general-purpose", "fork", "sta
 """Its own kinds of subagents: refused by the policy, and taken from the list that the model reads."""
 LOST = "no conversation found"
 """What the CLI says of a thread whose transcript is gone."""
+
+INTERRUPT_SECONDS = 5.0
 
 BUFFER = 32 * 2**20
 """Bytes of one message from the CLI; the SDK's default of 1 MiB is less than a long file."""
@@ -73,6 +76,8 @@ class CliAsker(Asker):
                 if failure is not None:
                     heard.over, heard.failure = True, failure
                     heard.spent = None if answered else 0.0
+                    with contextlib.suppress(Exception):  # its next request waits for half a second only
+                        await asyncio.wait_for(client.interrupt(), INTERRUPT_SECONDS)
                     return
         finally:
             with contextlib.suppress(Exception):  # the conversation is over; how its process ends changes nothing
