@@ -16,6 +16,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import eval_skills
+import skill_arms
 from skill_arms import LANDS, environment, interpreter
 from skill_asking import PLAIN, Asker
 from skill_cases import ROOT, skills
