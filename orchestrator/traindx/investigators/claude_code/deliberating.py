@@ -26,7 +26,7 @@ from traindx.investigators.claude_code.answers import Lead
 from traindx.investigators.claude_code.checking import Checker, Dropped, Proven
 from traindx.investigators.claude_code.concluding import Candidate, Ground
 from traindx.investigators.claude_code.conversation import FOLDER
-from traindx.investigators.claude_code.leading import FACTS, GUESS, LOOK, LeadThread, key_of
+from traindx.investigators.claude_code.leading import FACTS, GUESS, LOOK, LeadThread, key_of, keyed
 from traindx.investigators.claude_code.redaction import redacted_json
 from traindx.investigators.claude_code.team import Team, assignments
 from traindx.model import Diagnosis, Evidence, Healthy, NeedsData
@@ -90,7 +90,7 @@ class Deliberation:
 
     async def _led(self) -> None:
         """Everything that was not said to it yet, in its order."""
-        news = [n for n in self.case.feedback if not self.lead.knows(key_of(n))]
+        news = {key: n for key, n in keyed(self.case.feedback).items() if not self.lead.knows(key)}
         fresh = not self.lead.begun
         measured = [e for e in self.case.evidence if e.finding is not None and not self.lead.knows(e.id)]
         steps: list[tuple[tuple[str, ...], str]] = [
@@ -98,12 +98,12 @@ class Deliberation:
             ((FACTS,), prompts.with_facts(facts.facts(self.report), assignments(self.report.seen, self.case))),
             ((GUESS,), prompts.with_guess(facts.guess(self.report)))]
         if news and not fresh:
-            steps.append((tuple(map(key_of, news)), prompts.with_news(news, measured[-_NEW_SHOWN:])))
+            steps.append((tuple(news), prompts.with_news(tuple(news.values()), measured[-_NEW_SHOWN:])))
         for keys, prompt in steps:
             if not await self.lead.say(keys, prompt, self._seconds_of_lead(), self._most()):
                 break
         if self.lead.failure is None:  # the facts held what was measured, and the first message what was said
-            self.lead.mark((*map(key_of, news), *(e.id for e in measured)))
+            self.lead.mark((*news, *(e.id for e in measured)))
         else:
             self._degraded.append(f"lead: {self.lead.failure}")
         if self.lead.last is not None:
