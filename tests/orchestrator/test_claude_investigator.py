@@ -472,6 +472,7 @@ def test_the_same_words_said_again_are_news_again():
     """Two fixes of different causes may fail with the same words: the lead hears of both, and of each once."""
     names = list(keyed(("strike 1: it failed", "look closer", "strike 1: it failed")))
     assert len(set(names)) == 3
+    assert len(set(keyed(("look closer", "look closer")).values())) == 2, "an equal question is answered from memory"
     assert names == list(keyed(("strike 1: it failed", "look closer", "strike 1: it failed", "more")))[:3]
 
 

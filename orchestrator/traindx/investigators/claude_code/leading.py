@@ -37,12 +37,13 @@ def key_of(news: str) -> str:
 
 
 def keyed(news: Iterable[str]) -> dict[str, str]:
-    """Each by its name, in order. The same words said again (a second fix that failed alike) are news again."""
+    """Each by its name, in order. The same words said again (a second fix that failed alike) are news again, and say
+    so: an equal question would be answered by what was answered before."""
     said: dict[str, str] = {}
     for text in news:
         name = key_of(text)
         again = sum(key == name or key.startswith(f"{name}-") for key in said)
-        said[f"{name}-{again + 1}" if again else name] = text
+        said[f"{name}-{again + 1}" if again else name] = f"{text} (said again: {again + 1})" if again else text
     return said
 
 
