@@ -39,11 +39,12 @@ eval: $(VENV)/.dev ## diagnose every case of CASES and print the score; LEVEL='r
 eval-skills: $(VENV)/.dev ## the skills on a model, with and without: needs your key in the environment, and MODEL=
 	$(BIN)/python tests/evals/skills/eval_skills.py --model "$(MODEL)" --runs $(RUNS) $(ARGS)
 
-bench: $(VENV)/.dev ## start-up and reading speed, as ratios; what the skills cost in tokens
+bench: $(VENV)/.dev ## start-up and reading speed, as ratios; what the skills and a session cost in tokens
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/read_speed.py
 	$(BIN)/python benchmarks/hook_latency.py
 	$(BIN)/python benchmarks/skill_cost.py
+	$(BIN)/python benchmarks/session_prompts.py
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

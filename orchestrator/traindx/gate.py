@@ -119,3 +119,9 @@ def _refusal(fix: Fix, edit: ProposedEdit) -> str:
                for path, first, last in fix.places if posixpath.normpath(path) == posixpath.normpath(edit.path)]
     scope = f"only lines {', '.join(covered)} of it" if covered else "nothing in that file"
     return f"{edit.path}:{edit.line}-{edit.end_line} is outside the approval, which covers {scope}"
+
+
+def looked_at_by(d: Diagnosis) -> str:
+    """Who worked on it, in words, and whether anybody who did not make it attacked it; "" where nobody is named."""
+    who = ", ".join(d.investigators)
+    return who if not who or "adversary" in d.investigators else f"{who} (nobody challenged it)"

@@ -209,7 +209,8 @@ def _struck(s: Session, e: ev.Struck) -> Session:
     if not last.reverted:
         raise IllegalTransition("a failed fix is reverted before its strike is settled")
     showed = "; ".join(last.verification.reasons) if last.verification is not None else ""
-    told = f"{level(e.level).title}. {last.summary.rstrip('.')} failed: {showed}. {level(e.level).rule}"
+    tried = f"{last.approach}: {last.summary.rstrip('.')}"
+    told = f"{level(e.level).title}. {tried} failed: {showed}. {level(e.level).rule}"
     after = s.but(phase="gather", quick=False, strike_level=e.level, diagnosis=None, decision=None,
                   feedback=(*s.feedback, told))
     if e.level < STRIKES_OUT:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from traindx import safe_text
 from traindx.diffs import diff_of
+from traindx.gate import looked_at_by
 from traindx.model import Attempt, Diagnosis
 from traindx.pack import pack_folder
 from traindx.terminal import render_terminal
@@ -36,7 +37,7 @@ _CODE = re.compile(r"`([^`\n]+)`")
 
 def render_diagnosis(diagnosis: Diagnosis) -> str:
     """The Gate 4 diagnosis as Markdown: its six sections and the three questions."""
-    return _environment().get_template("diagnosis.md.j2").render(d=diagnosis)
+    return _environment().get_template("diagnosis.md.j2").render(d=diagnosis, looked=looked_at_by(diagnosis))
 
 
 def render_strike_report(session: Session, learned: Sequence[str] = ()) -> str:

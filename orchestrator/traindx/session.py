@@ -13,7 +13,7 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from traindx import documents, events, gate
 from traindx.characterize import read_symptom
@@ -43,6 +43,9 @@ from traindx.workspace import SCRATCH
 from traindx_tools.errors import BadUsage, TraindxError
 from traindx_tools.scope.find import entry_file
 
+if TYPE_CHECKING:
+    from traindx.investigators.choose import Chosen
+
 __all__ = ["SessionResult", "confirm_fix", "decide", "direct", "give_data", "list_sessions", "read_result",
            "record_knowledge", "reopen_approach", "resume_session", "resume_session_sync", "run_debug_session",
            "run_debug_session_sync"]
@@ -61,7 +64,7 @@ async def run_debug_session(
     artifacts: Artifacts | Mapping[str, Any] | Sequence[str | Path] | None = None,
     verify: Verify | Mapping[str, Any] | str | Sequence[str] | None = None,
     approve: Approve | None = None,
-    investigator: Investigator | str | None = None,
+    investigator: Investigator | Chosen | str | None = None,
     budget: Budget | None = None,
     allow_run: bool = False,
     fixer: Fixer | None = None,
@@ -86,7 +89,8 @@ async def run_debug_session(
         approve: called with the `Diagnosis`, plain or async; returns a `Decision`, or None for "not now". Without it
             the session waits on disk for `decide`.
         investigator: who looks and thinks; by default the offline one: deterministic, no model, no network. "claude",
-            "api" or "auto" take Claude with the settings of the environment, and its fixer where none is given.
+            "api" or "auto" take Claude with the settings of the environment, and its fixer where none is given. Where
+            "auto" reaches nobody the offline one looks, and `degraded` of the result says who was missing and why.
         budget: time for looking (verification has its own limit) and how many fixes may be tried.
         allow_run: the user agrees that `verify` is run.
         fixer: turns the instructions of an approved option into edits, which must lie within it.
@@ -113,7 +117,8 @@ async def run_debug_session(
     folder = new_folder(root, {
         "symptom": read_symptom(symptom), "artifacts": artifacts_from(artifacts), "verify": check,
         "budget": budget or Budget(), "allow_run": allow_run, "good_commit": good_commit,
-        "unwatched": tuple(unwatched), "entry": entry_of(entry, root), "everything": everything})
+        "unwatched": tuple(unwatched), "entry": entry_of(entry, root), "everything": everything,
+        "degraded": taken.degraded})
     with folder.locked() as lock:
         turn = Turn(folder, taken.investigator, lock=lock, approve=approve, fixer=fixer or taken.fixer, examine=examine,
                     clock=clock, report=report, hear=hear)
@@ -127,7 +132,7 @@ async def resume_session(
     workspace: str | Path | None = None,
     verify: Verify | Mapping[str, Any] | str | Sequence[str] | None = None,
     approve: Approve | None = None,
-    investigator: Investigator | str | None = None,
+    investigator: Investigator | Chosen | str | None = None,
     budget: Budget | None = None,
     allow_run: bool | None = None,
     accept_changes: bool = False,
@@ -148,7 +153,8 @@ async def resume_session(
 
     taken = await choose.named(investigator, folder.workspace, hear)
     with folder.locked() as lock:
-        terms = {"verify": verify_from(verify), "budget": budget, "allow_run": allow_run}
+        terms = {"verify": verify_from(verify), "budget": budget, "allow_run": allow_run,
+                 "degraded": taken.degraded if investigator is not None else None}
         _wake(folder, {k: v for k, v in terms.items() if v is not None}, accept_changes)
         turn = Turn(folder, taken.investigator, lock=lock, approve=approve, fixer=fixer or taken.fixer, examine=examine,
                     clock=clock, report=report, hear=hear)

@@ -21,7 +21,7 @@ from traindx.durable import StateNotWritable, write_state
 from traindx.events import EVENTS, Event
 from traindx.journal import Journal, JournalDamaged, Record, read_journal
 from traindx.machine import Session, advance
-from traindx.model import Artifacts, Budget, Model, Symptom, Verify, now
+from traindx.model import Artifacts, Budget, Model, Quoted, Symptom, Verify, now
 from traindx.patching import Store
 from traindx.runner.folders import command_runs
 from traindx.workspace import SCRATCH, Fingerprint
@@ -65,6 +65,8 @@ class Opening(Model):
     """Files that the person calls the entry point of the run."""
     everything: bool = False
     """Judge all code of the workspace, also what the run does not use."""
+    degraded: tuple[Quoted, ...] = ()
+    """Who was asked for as investigator and could not be reached, and why."""
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,8 @@ class SessionResult(Model):
     has_verify: bool = False
     """Whether the session has a command that verifies a fix."""
     investigators: tuple[str, ...] = ()
-    """Who worked on what is presented: "engine", "lead", specialists, "adversary"; () for the instruments alone."""
+    """Who worked on what is presented: "engine" (instruments and triage), "lead", specialists, "adversary"; () while
+    nothing is."""
     degraded: tuple[str, ...] = ()
     """Who should have worked on it and did not, each with its state and why; () where nothing is missing."""
     notes: tuple[str, ...] = ()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from traindx.diffs import diff_of
+from traindx.gate import looked_at_by
 from traindx.model import Diagnosis, Fix
 from traindx.safe_text import block, line
 from traindx.terminal_against import comparison_lines
@@ -212,7 +213,7 @@ def _gate(d: Diagnosis, page: _Page, told: Mapping[str, str]) -> Iterator[str]:
     if d.dissent:
         yield from _section("Dissent", d.dissent, page)
     if d.investigators:
-        yield from page.wrap(f"looked at by: {', '.join(d.investigators)}", "    ", "    ")
+        yield from page.wrap(f"looked at by: {looked_at_by(d)}", "    ", "    ")
     yield from _section("Why This Happens", d.why_this_happens, page)
     yield from _section("Proposed Fix", "" if d.options else d.proposed_fix, page)
     for fix in d.options:

@@ -188,7 +188,7 @@ class Turn:
             feedback=s.feedback, rejected=tuple(map(str, s.rejected)),
             refused=tuple(dict.fromkeys(map(str, (*s.struck_out, *self.ledger.struck_out())))),
             knowledge=self._knowledge, quick=s.quick, seconds_left=self.seconds_left, allow_run=self.allow_run,
-            verify=self.verify,
+            verify=self.verify, degraded=self.opening.degraded,
             asked=asked_of(self.opening.entry, self.opening.everything, self.verify.command if self.verify else None))
 
     async def look(self, call: Callable[[Case], Awaitable[T]]) -> T:

@@ -27,6 +27,7 @@ SMALL = {
     "nonfinite_origins.py": (["--only", "log_of_zero"], "exact operation and line: 1/1", (0,)),
     "public_programs.py": ([], "", (0,)),
     "read_speed.py": (["0.02"], "diagnose", (0,)),
+    "session_prompts.py": ([], "whole session (limit 12,000)", (0,)),
     "skill_cost.py": ([], "tokens in", (0, 1)),
     "startup.py": (["1"], "traindx --help", (0,)),
     "symptoms_understood.py": (["{cases}"], "1", (0,)),

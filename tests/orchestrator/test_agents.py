@@ -1,7 +1,9 @@
 """The specialists' prompts: complete, bounded, read-only, and their examples are what the orchestrator reads."""
 
-import json
+import ast
+import importlib.util
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,8 @@ from traindx.agents import (
     load_agent,
     load_agents,
 )
-from traindx.answer_schema import schema_from_example
+from traindx.answer_schema import schema_from_example, shape
+from traindx.investigators import claude_code
 from traindx.investigators.claude_code.answers import Answer, Lead, Patch, Report, Review, schema
 from traindx.mcp_tools import PREFIXES, TOOLS, read_only_names
 from traindx.model import Fix, ProposedEdit
@@ -45,11 +48,21 @@ def test_a_prompt_is_short_and_its_frontmatter_too(name: str) -> None:
     assert "\n\n" not in AGENTS[name].description
 
 
-def test_the_prompts_of_a_usual_session_fit_the_budget() -> None:
-    """Lead, four specialists, author and reviewer, and the definitions of the tools, which are sent once."""
-    usual = [LEAD, *sorted(SPECIALISTS, key=lambda n: -AGENTS[n].tokens)[:4], *AFTER_APPROVAL]
-    tools = estimate_tokens(json.dumps([t.definition for t in TOOLS.values()]))
-    assert sum(AGENTS[n].tokens for n in usual) + tools < 12_000
+_spec = importlib.util.spec_from_file_location(
+    "session_prompts", Path(__file__).parents[2] / "benchmarks" / "session_prompts.py")
+assert _spec is not None
+assert _spec.loader is not None
+session_prompts = importlib.util.module_from_spec(_spec)
+sys.modules["session_prompts"] = session_prompts
+_spec.loader.exec_module(session_prompts)
+
+
+@pytest.mark.parametrize("way", session_prompts.WAYS)
+def test_the_fixed_prompts_of_a_whole_session_fit_the_budget(way: str) -> None:
+    """From the first request to an approved and verified fix; the same is counted on real requests in tests/e2e."""
+    counted = session_prompts.counted(way)
+    assert set(counted) == {LEAD, *session_prompts.TYPICAL, "adversary", *AFTER_APPROVAL}
+    assert sum(counted.values()) < session_prompts.MOST == 12_000, counted
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -101,11 +114,33 @@ def keys(value: Any) -> set[str]:
     return set(value) | {k for inner in value.values() for k in keys(inner)} if isinstance(value, dict) else set()
 
 
-@pytest.mark.parametrize("name", [n for n in ALL if n != "fix-author"])
+_OF_SPECIALISTS = ("reports", "checking", "triangulation")
+READERS: dict[str, tuple[str, ...]] = {
+    LEAD: ("deliberating", "concluding", "checking", "leading", "weighing"),
+    "fix-author": ("fixing",), "fix-reviewer": ("fixing",), **dict.fromkeys(SPECIALISTS, _OF_SPECIALISTS)}
+"""The modules of `claude_code` that read an answer of each."""
+WHOLE = frozenset(ProposedEdit.model_fields)
+"""Of an edit every field is taken over at once (`concluding.edits_of`)."""
+
+
+def attributes_read(modules: tuple[str, ...]) -> set[str]:
+    """Every attribute that code of these modules reads."""
+    trees = [ast.parse((Path(claude_code.__path__[0]) / f"{m}.py").read_text(encoding="utf-8")) for m in modules]
+    return {node.attr for tree in trees for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)}
+
+
+@pytest.mark.parametrize("name", ALL)
 def test_nothing_is_asked_for_that_nothing_reads(name: str) -> None:
-    """The author's words about an option are read by whoever presents it in Claude Code."""
-    read = keys_of_schema(schema(FORMS[name]))
-    assert keys(AGENTS[name].example) <= read
+    asked = keys(AGENTS[name].example)
+    assert asked <= keys_of_schema(schema(FORMS[name])), "what the form does not have is dropped unread"
+    assert asked - attributes_read(READERS[name]) - WHOLE == set()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_field_of_a_form_is_read(name: str) -> None:
+    """Also the forms hold nothing that is for nobody."""
+    assert keys_of_schema(schema(FORMS[name])) - attributes_read(READERS[name]) - WHOLE == set()
 
 
 def keys_of_schema(node: Any) -> set[str]:
@@ -119,9 +154,10 @@ def keys_of_schema(node: Any) -> set[str]:
 
 def test_the_author_writes_options_as_a_session_takes_them() -> None:
     option = AGENTS["fix-author"].example["options"][0]
-    assert set(option) == set(Fix.model_fields) - {"change"}  # words for where no line is known: an author knows it
+    assert set(option) == {"option", "edits"}, "the words about an option were approved: the author cannot change them"
     assert set(option["edits"][0]) == set(ProposedEdit.model_fields)
-    made = {**option, "option": "A", "edits": [{**option["edits"][0], "original": "x", "replacement": "y"}]}
+    made = {"summary": "as approved", "option": "A",
+            "edits": [{**option["edits"][0], "original": "x", "replacement": "y"}]}
     assert Fix.model_validate(made).places[0] == ("relative/path.py", 1, 1)
 
 
@@ -155,6 +191,16 @@ def test_an_example_becomes_a_schema() -> None:
     for wrong in ({"a": None}, {"a": []}, {"a": [1, 2]}):
         with pytest.raises(ValueError, match="expected"):
             schema_from_example(wrong)
+
+
+def test_a_schema_is_shown_in_short_with_every_key_and_choice() -> None:
+    made = shape(schema_from_example({"a": "x | y z", "b": "name or null", "c": 1, "e": True, "f": [{"g": ""}]}))
+    assert made == "{a: x | y z, b: name or null, c: integer, e: boolean, f: [{g: text}]}"
+    for name, form in FORMS.items():
+        told = shape(AGENTS[name].output_schema)
+        assert all(f"{key}: " in told for key in keys(AGENTS[name].example)), name
+        assert len(told) < len(str(AGENTS[name].output_schema)) / 2
+        assert "None" not in shape(schema(form))
 
 
 GOOD = (pack_folder("agents") / "data-flow-tracer.md").read_text(encoding="utf-8")

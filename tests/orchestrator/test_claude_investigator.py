@@ -25,6 +25,7 @@ from traindx.investigators.claude_code.cli import CliAsker
 from traindx.investigators.claude_code.conversation import Conversations, Kept, Question
 from traindx.investigators.claude_code.failures import ADVICE, AGAIN, HOPELESS, Failure
 from traindx.investigators.claude_code.fixing import ClaudeFixer
+from traindx.investigators.claude_code.leading import keyed
 from traindx.investigators.claude_code.purse import Purse
 from traindx.investigators.offline import OfflineInvestigator
 from traindx.model import Decision, Diagnosis
@@ -465,6 +466,14 @@ def test_a_session_goes_on_with_its_models_and_never_with_another_program(work: 
     offline = run_debug_session_sync("accuracy stays at chance", work, report=False)
     monkeypatch.delenv("TRAINDX_BACKEND")
     assert choose.going_on(offline.folder) == {}
+
+
+def test_the_same_words_said_again_are_news_again():
+    """Two fixes of different causes may fail with the same words: the lead hears of both, and of each once."""
+    names = list(keyed(("strike 1: it failed", "look closer", "strike 1: it failed")))
+    assert len(set(names)) == 3
+    assert len(set(keyed(("look closer", "look closer")).values())) == 2, "an equal question is answered from memory"
+    assert names == list(keyed(("strike 1: it failed", "look closer", "strike 1: it failed", "more")))[:3]
 
 
 # The fixer

@@ -107,9 +107,13 @@ def test_what_lands_in_a_project_is_small_and_holds_no_link() -> None:
 
 @every_skill
 def test_running_things_needs_no_approval_and_editing_does(skill: Path) -> None:
-    front = body(skill).split("## Find the cause")[0]
-    assert re.search(r"[Ee]xperiments in the protected runner[^.]* need no approval", front)
-    assert "never run" not in front
+    front = body(skill).split("## Core rule")[0]
+    first = next(row for row in front.splitlines() if row.startswith("**") and not row.startswith("**Subagents"))
+    assert first.startswith("**Experiments in the protected runner need no approval:**"), "before any rule that slows"
+    assert "tools/hooks/protected.py" in first
+    assert "a copy below `scratch/debug/`" in first
+    assert first.endswith("The host asks where it must.")
+    assert "never run" not in body(skill).split("## Find the cause")[0]
 
 
 @every_skill

@@ -8,6 +8,8 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -90,6 +92,41 @@ def test_a_skill_that_was_added_without_the_archive_says_what_to_add(packages: P
     assert done.returncode == 2
     assert "add the skill ml-debug" in done.stderr
     assert "pip install traindx" in done.stderr
+
+
+def _cut(archive: Path) -> None:
+    archive.write_bytes(archive.read_bytes()[:-1000])
+
+
+def _another_page(archive: Path) -> None:
+    """The same archive, with one more line in one file: its own checksums are right, its digest is the old one."""
+    changed = archive.with_suffix(".new")
+    with zipfile.ZipFile(archive) as old, zipfile.ZipFile(changed, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            more = b"print('ran')\n" if name == "traindx_tools/__init__.py" else b""
+            new.writestr(name, old.read(name) + more)
+        new.comment = old.comment
+    changed.replace(archive)
+
+
+def _no_digest(archive: Path) -> None:
+    with zipfile.ZipFile(archive, "a") as stored:
+        stored.comment = b""
+
+
+@pytest.mark.parametrize("damage", [_cut, _another_page, _no_digest], ids=lambda d: d.__name__)
+def test_an_archive_that_is_not_as_it_was_built_is_not_run(damage: Callable[[Path], None], packages: Path,
+                                                          tmp_path: Path) -> None:
+    for name in ("ml-debug", "jax-debugging"):
+        bare.copy_dereferenced(ROOT / "skills" / name, tmp_path / "skills" / name)
+    shutil.copy(ROOT / "skills" / SCRIPT, tmp_path / "skills" / "jax-debugging" / "scripts")
+    damage(tmp_path / "skills" / "ml-debug" / "scripts" / "traindx.zip")
+    done = bare.run_bare(packages, tmp_path / "skills" / "jax-debugging" / "scripts" / "traindx_run.py", "explain",
+                         "lr.too-high", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stdout == "", "nothing of it was run"
+    assert "its digest is not the one that it was built with" in done.stderr
+    assert "add the skill ml-debug anew" in done.stderr
 
 
 @pytest.mark.parametrize("skill", SKILLS, ids=lambda p: p.name)

@@ -81,8 +81,7 @@ def command(path: str, verify: str | None, allow_run: bool, symptom: str, artifa
             symptom, workspace, artifacts=[str(Path(a).absolute()) for a in named] or None, verify=check,
             approve=asked_within(watch) if interactive() and not as_json else None,
             allow_run=allow_run or verify is not None,
-            good_commit=good_commit, entry=entry, everything=everything, investigator=chosen.investigator,
-            fixer=chosen.fixer, hear=watch.hear)
+            good_commit=good_commit, entry=entry, everything=everything, investigator=chosen, hear=watch.hear)
     if as_json:
         click.echo(json.dumps(result.to_json(), indent=1, allow_nan=False))
         return exit_code(result)

@@ -14,7 +14,13 @@ from typing import Protocol, runtime_checkable
 
 from traindx.knowledge import Knowledge
 from traindx.model import Artifacts, Attempt, Diagnosis, Evidence, Healthy, Hypothesis, NeedsData, Symptom, Verify
+from traindx_tools.finding import Strength
 from traindx_tools.scope import NOTHING_ASKED, Asked
+
+ENGINE = "engine"
+"""The instruments and the arithmetic of triage, among those who worked on a conclusion."""
+UNCHALLENGED = Strength.DERIVED.cap
+"""The most that is claimed where somebody was to challenge a cause and did not: as for what was read and not run."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +56,8 @@ class Case:
     """The user agreed that their code may be run, in a copy or under limits."""
     verify: Verify | None = None
     """The command that the user agreed to, and its limits."""
+    degraded: tuple[str, ...] = ()
+    """Who was asked for as investigator and could not be reached, and why; () where the choice was the engine."""
 
 
 @dataclass(frozen=True)

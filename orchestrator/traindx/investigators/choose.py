@@ -11,13 +11,16 @@ import asyncio
 import os
 import shutil
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from traindx.investigators.base import Investigator
+from traindx.investigators.claude_code.failures import Failure
+from traindx.investigators.claude_code.redaction import redacted
 from traindx.investigators.offline import OfflineInvestigator
-from traindx.notices import Hear, nobody
+from traindx.notices import Hear, Notice, nobody
 from traindx.session_folder import SessionFolder
 from traindx.settings import BACKENDS, Settings, read_settings
 from traindx.turn import Fixer
@@ -27,14 +30,20 @@ PROBE_SECONDS = 30.0
 PROBE_DOLLARS = 0.05
 PROBE_TOKENS = 20_000
 
+AGAIN = "once it can be, begin anew or resume with resume_session(..., investigator='auto')"
+
 
 @dataclass(frozen=True)
 class Chosen:
-    """The investigator, the fixer that goes with it, and in one sentence which was taken and why."""
+    """The investigator, the fixer that goes with it, and in one sentence which was taken and why.
+
+    `degraded`: who was asked for and could not be reached, for the session and its gate.
+    """
 
     investigator: Investigator
     fixer: Fixer | None
     said: str
+    degraded: tuple[str, ...] = ()
 
 
 def choose(workspace: Path, settings: Settings, hear: Hear = nobody) -> Chosen:
@@ -52,24 +61,29 @@ async def chosen(workspace: Path, settings: Settings, hear: Hear = nobody) -> Ch
     if settings.backend != "auto":
         _there(settings)
         return _claude(workspace, settings, hear)
-    missing = []
+    missing: dict[str, Failure] = {}
     for backend in ("claude", "api"):
         made = replace(settings, backend=backend)
         wrong = _lacking(made) or await unreachable(made)
         if wrong is None:
             return _claude(workspace, made, hear)
-        missing.append(f"{backend}: {wrong}")
-    return _offline(f"the offline investigator, because Claude cannot be reached ({'; '.join(missing)})")
+        missing[backend] = wrong
+    return _instead(missing)
 
 
 async def named(given: object, workspace: Path, hear: Hear = nobody) -> Chosen:
-    """Who investigates, by the name of a backend or as it is. Raises BadUsage for anything else, MissingExtra."""
+    """Who investigates, by the name of a backend, chosen before, or as it is. Raises BadUsage for anything else,
+    MissingExtra."""
+    if isinstance(given, Chosen):
+        return given
     if given is None or isinstance(given, Investigator):
         return Chosen(given or OfflineInvestigator(), None, "")
     if not isinstance(given, str) or given not in BACKENDS:
         raise BadUsage(f"investigator is {str(given)[:80]!r}: expected {', '.join(BACKENDS)}, or an Investigator")
     environment = {k: v for k, v in os.environ.items() if k.startswith("TRAINDX_")}
-    return await chosen(workspace, read_settings(workspace, {"backend": given}, environment), hear)
+    taken = await chosen(workspace, read_settings(workspace, {"backend": given}, environment), hear)
+    hear(Notice("said", text=taken.said))
+    return taken
 
 
 def _there(settings: Settings) -> None:
@@ -85,11 +99,13 @@ def _there(settings: Settings) -> None:
         raise BadUsage("the API has no default model: name one with --model, TRAINDX_MODEL or ANTHROPIC_MODEL")
 
 
-def _lacking(settings: Settings) -> str | None:
+def _lacking(settings: Settings) -> Failure | None:
     try:
         _there(settings)
-    except (MissingExtra, BadUsage) as error:
-        return str(error)
+    except MissingExtra as error:
+        return Failure("not-installed", str(error))
+    except BadUsage as error:
+        return Failure("no-model", str(error))
     return None
 
 
@@ -97,7 +113,8 @@ def going_on(folder: str | Path, hear: Hear = nobody) -> dict[str, Any]:
     """The investigator and the fixer that a session goes on with, as options of `resume_session`.
 
     One that was begun with Claude goes on with it, with the same models and budgets, unless TRAINDX_BACKEND says
-    "offline". Raises BadUsage for settings that make no sense.
+    "offline"; where its package is gone, with the engine, and degraded. Raises BadUsage for settings that make no
+    sense.
     """
     from traindx.investigators.claude_code.conversation import kept_settings
 
@@ -110,14 +127,22 @@ def going_on(folder: str | Path, hear: Hear = nobody) -> dict[str, Any]:
     named = {k: kept[k] for k in Settings().kept() if k in kept and f"TRAINDX_{k.upper()}" not in environment}
     settings = read_settings(workspace, named, environment)
     settings = settings if settings.backend == "api" else replace(settings, backend="claude")
-    if _lacking(settings) is not None:
-        return {}
+    wrong = _lacking(settings)
+    if wrong is not None:
+        return {"investigator": _instead({settings.backend: wrong})}
     taken = _claude(workspace, settings, hear)
     return {"investigator": taken.investigator, "fixer": taken.fixer}
 
 
-def _offline(said: str) -> Chosen:
-    return Chosen(OfflineInvestigator(), None, f"Investigating with {said}")
+def _offline(said: str, degraded: tuple[str, ...] = ()) -> Chosen:
+    return Chosen(OfflineInvestigator(), None, f"Investigating with {said}", degraded)
+
+
+def _instead(missing: Mapping[str, Failure]) -> Chosen:
+    """The engine where Claude was asked for. `missing`: by way, why it cannot be reached."""
+    why = "; ".join(redacted(f"{way}: {f.state}: {f.detail.rstrip('.')}") for way, f in missing.items())
+    said = f"Claude cannot be reached ({why})"
+    return _offline(f"the offline investigator, because {said}", (f"lead: {said}; {AGAIN}",))
 
 
 def _claude(workspace: Path, settings: Settings, hear: Hear) -> Chosen:
@@ -143,7 +168,7 @@ def _budget(settings: Settings) -> str:
     return f"${settings.dollars_all:g}"
 
 
-async def unreachable(settings: Settings) -> str | None:
+async def unreachable(settings: Settings) -> Failure | None:
     """Why Claude gives no answer to a small question, or None where it does. Costs a fraction of a cent."""
     from traindx.investigators.claude_code.askers import asker_of
     from traindx.investigators.claude_code.conversation import Question
@@ -159,4 +184,4 @@ async def unreachable(settings: Settings) -> str | None:
         reply = await asker_of(folder, once, Scope(folder), folder).ask(question, PROBE_SECONDS)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return None if reply.failure is None else f"{reply.failure.state}: {reply.failure.detail}"
+    return reply.failure

@@ -16,7 +16,7 @@ from traindx import next_steps, proposal
 from traindx.diagnose import Report, diagnose
 from traindx.handed_over import hand_over, missing_in_words
 from traindx.investigators import steering
-from traindx.investigators.base import Case, Conclusion, Gathered, Hypotheses
+from traindx.investigators.base import ENGINE, UNCHALLENGED, Case, Conclusion, Gathered, Hypotheses
 from traindx.investigators.observed_run import with_observed_run
 from traindx.model import Diagnosis, Evidence, Healthy, NeedsData, Symptom
 from traindx.safe_text import line
@@ -25,6 +25,8 @@ from traindx_tools import triage
 from traindx_tools.catalog.catalog import load_catalog
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.finding import Severity
+
+NOBODY = "unchallenged: no adversary could be reached"
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,10 @@ class OfflineInvestigator:
         return Gathered(self._evidence(report, case), report.hypotheses)
 
     async def diagnose(self, case: Case) -> Conclusion:
-        """The first cause that is sure enough and was not tried or struck before."""
+        """The first cause that is sure enough and was not tried or struck before, with who looked and who did not."""
+        return _named(await self._concluded(case), case)
+
+    async def _concluded(self, case: Case) -> Conclusion:
         report = await self.report(case)
         verdict = report.seen.verdict
         if verdict.status == "healthy":
@@ -93,6 +98,18 @@ class OfflineInvestigator:
         known = {e.id for e in case.evidence}
         return tuple(proposal.evidence(f, exhibits[f], report.places) for f in report.seen.findings
                      if exhibits[f] not in known)
+
+
+def _named(made: Conclusion, case: Case) -> Conclusion:
+    """The conclusion with who worked on it.
+
+    An engine that was chosen claims what its arithmetic says: that is measured on runs that nobody challenged. Where
+    somebody was asked for who would have challenged the cause, it claims no more than any cause that nobody did.
+    """
+    who: dict[str, object] = {"investigators": (ENGINE,), "degraded": case.degraded}
+    if isinstance(made, Diagnosis) and case.degraded:
+        who = {**who, "degraded": (*case.degraded, NOBODY), "confidence": min(made.confidence, UNCHALLENGED)}
+    return made.model_copy(update=who)
 
 
 def _state(case: Case) -> str:

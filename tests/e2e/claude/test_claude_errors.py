@@ -16,6 +16,7 @@ from scripted_api import Drop, Fail, Garbage, Text, Use, Wait, answer, scripted
 from traindx.investigators.choose import chosen
 from traindx.investigators.claude import ClaudeInvestigator
 from traindx.investigators.claude_code.failures import ADVICE
+from traindx.notices import as_lines
 from traindx.session import run_debug_session
 from traindx.settings import Settings
 
@@ -163,6 +164,22 @@ async def test_a_session_without_claude_ends_at_once_and_says_so(script: list[An
     assert result.diagnosis.confidence == 0.85, "nobody challenged it"
     assert (Path(result.folder) / "diagnosis.md").read_text().index("Degraded") < 400
     assert len(api.asked) == (1 if script else 0), "after a failure that all would share nobody else is asked"
+
+
+@pytest.mark.parametrize(("script", "state"), [
+    ([Fail(401, "authentication_error", "invalid x-api-key")], "unauthorized"),
+    ([Fail(403, "permission_error")], "unauthorized"), (None, "unreachable")], ids=["401", "403", "refused"])
+async def test_with_the_usual_settings_nothing_hopeless_is_repeated(script: list[Any] | None, state: str, work: Path,
+                                                                    settings: Callable[..., Settings]) -> None:
+    said: list[str] = []
+    with scripted({"ml-debugger-specialist": script or [Fail(500)]}) as api:
+        made = settings(api.url if script else "http://127.0.0.1:9", retries=Settings().retries)
+        result = await run_debug_session("loss is nan", work, report=False,
+                                         investigator=ClaudeInvestigator(made, as_lines(said.append)))
+    assert state in result.degraded[0], result.degraded
+    assert len(api.asked) <= 1, "the CLI announces its second request before it makes it"
+    kept = "".join(p.read_text() for p in (Path(result.folder) / "conversation").glob("*.jsonl"))
+    assert kept.count("api_retry") <= 2, "one message, one line of it"
 
 
 async def test_auto_takes_claude_where_it_answers_and_says_which(work: Path, settings: Callable[..., Settings]) -> None:

@@ -4,13 +4,13 @@ who dissents, and what is sent only once.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from answers_for import doubt, specialist
+from fixed_prompts import FIRST_OF_A_SPECIALIST, FRAME, QUESTION, WHOLE_SESSION, fixed
 from hard_cases import (
     COUNT_MOVED,
     COUNT_NAN,
@@ -22,11 +22,13 @@ from hard_cases import (
     wrong_engine,
 )
 from lead_scripts import LEAD, PROBE, asked_now, cause, checks, conversation, last_output, open_answer, since
-from one_case import SPECIALISTS, deciding, scripts, sends
-from scripted_api import Text, Use, scripted, system_text, tokens_of
+from one_case import SPECIALISTS, VERIFY, deciding, scripts, sends
+from scripted_api import Several, Text, Use, scripted, system_text, tokens_of
 from sure_engine import SureEngine
 
+from traindx.agents import SPECIALISTS as ALL_SPECIALISTS
 from traindx.investigators.claude import ClaudeInvestigator
+from traindx.investigators.claude_code.fixing import ClaudeFixer
 from traindx.model import Decision, Diagnosis
 from traindx.session import resume_session, run_debug_session
 from traindx.session_result import SessionResult
@@ -185,31 +187,32 @@ async def test_a_revision_in_another_process_resumes_the_thread(failed: Path, se
         assert "Earlier in this session you answered" in str(api.of(LEAD)[-1].body["messages"][0])
 
 
-PARTS_OF_THE_CLI = ("Agent", "Read", "DeferredToolPlaceholder")
-"""Tools whose texts are the CLI's own; the rest of a request is ours, but for the environment it describes."""
-
-
-async def test_the_fixed_prompts_of_a_session_and_of_a_specialist_are_bounded(work: Path, settings: Made) -> None:
+async def test_the_fixed_prompts_of_a_whole_session_are_bounded(work: Path, settings: Made) -> None:
     with scripted(scripts(work)) as api:
-        await run(work, settings(api.url), deciding("later"))
-    first = {a.role: a.body for a in reversed(api.asked)}
-    assert {LEAD, *SPECIALISTS, "adversary"} == set(first)
-    for name in SPECIALISTS:
-        assert tokens_of(first[name]) < 3_500, f"the whole first request of {name}"
-    assert all(first[name]["tools"] == first[SPECIALISTS[0]]["tools"] for name in SPECIALISTS), "one cached prefix"
-    frame = "You work for traindx"
-    starts = {system_text(first[name]).partition(frame)[2][:1200] for name in (*SPECIALISTS, LEAD, "adversary")}
+        result = await run(work, made := settings(api.url), deciding("B"), verify=VERIFY, fixer=ClaudeFixer(work, made))
+    assert result.status == "fixed", result.reason
+    counted = fixed(api.asked, cli=True)
+    print(f"fixed prompts of a whole session with the CLI: {sum(counted.values()):,} tokens of ours", counted)
+    assert {LEAD, *SPECIALISTS, "adversary", "fix-author", "fix-reviewer"} == set(counted)
+    assert sum(counted.values()) < WHOLE_SESSION, counted
+
+
+async def test_the_first_request_of_every_specialist_is_bounded(work: Path, settings: Made) -> None:
+    asks = Several([Use("Agent", {"subagent_type": a, "description": "look", "prompt": QUESTION.format(n=a)})
+                    for a in ALL_SPECIALISTS])
+    silent = {a: specialist(a, status="not_found") for a in ALL_SPECIALISTS}
+    lead = conversation(look=[asks, open_answer()], otherwise=[open_answer()])
+    with scripted(scripts(work, **silent, **{LEAD: lead})) as api:
+        await run(work, settings(api.url, concurrency=6), deciding("later"))
+    first = {a: api.of(a)[0].body for a in ALL_SPECIALISTS}
+    tokens = {a: tokens_of(body) for a, body in first.items()}
+    print("first requests of specialists with the CLI, in tokens:", tokens)
+    assert max(tokens.values()) < FIRST_OF_A_SPECIALIST, tokens
+    assert all(f"Rows {a}:" in str(body["messages"]) for a, body in first.items())
+    assert all(body["tools"] == first[SPECIALISTS[0]]["tools"] for body in first.values()), "one cached prefix"
+    own = {**first, **{a.role: a.body for a in reversed(api.asked) if a.role in (LEAD, "adversary")}}
+    starts = {system_text(body).partition(FRAME)[2][:1000] for body in own.values()}
     assert len(starts) == 1
-    ours = 0
-    for role, body in first.items():
-        tools = [t for t in body["tools"] if t["name"] not in PARTS_OF_THE_CLI]
-        text = frame + system_text(body).partition(frame)[2].partition("\n\nMessages from the agent")[0]
-        said = next(m["content"] for m in body["messages"] if m["role"] == "user")
-        asked = said if isinstance(said, str) else str(said[0]["text"])
-        ours += tokens_of({"tools": tools, "system": text, "messages": re.sub(r"<data>.*?</data>", "", asked,
-                                                                              flags=re.DOTALL) if role in (
-            LEAD, "adversary") else ""})
-    assert ours < 12_000
 
 
 async def test_without_consent_nothing_is_run_and_a_probe_is_refused(failed: Path, settings: Made) -> None:

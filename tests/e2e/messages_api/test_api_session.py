@@ -8,7 +8,6 @@ import dataclasses
 import itertools
 import json
 import os
-import re
 import subprocess
 import sys
 import threading
@@ -19,10 +18,12 @@ from typing import Any
 
 import pytest
 from answers_for import specialist
+from fixed_prompts import FIRST_OF_A_SPECIALIST, QUESTION, WHOLE_SESSION, fixed
 from lead_scripts import LEAD, asked_now, conversation, held_back, open_answer
 from one_case import FIXED, LINE, SPECIALISTS, VERIFY, deciding, line_of, scripts
-from scripted_api import Api, Fail, answer, scripted, tokens_of
+from scripted_api import Api, Fail, Several, Use, answer, scripted, tokens_of
 
+from traindx.agents import SPECIALISTS as ALL_SPECIALISTS
 from traindx.investigators.choose import chosen
 from traindx.investigators.claude import ClaudeInvestigator
 from traindx.investigators.claude_code.fixing import ClaudeFixer
@@ -33,11 +34,6 @@ from traindx.session_result import SessionResult
 from traindx.settings import Settings
 
 Made = Callable[..., Settings]
-FIXED_PROMPTS = 12_000
-"""Tokens of all that is the same in every session (system texts, tools, roles, forms of answers): of the lead, three
-specialists and the adversary of a typical session."""
-WITH_AUTHOR = 17_000
-"""The same where the fix is told in words and an author and a reviewer make edits of it."""
 
 
 async def run(work: Path, settings: Settings, *answers: str, hear: Hear = nobody) -> SessionResult:
@@ -64,18 +60,27 @@ async def test_from_the_symptom_to_a_verified_fix(work: Path, settings: Made) ->
 
 
 @pytest.mark.slow
-async def test_the_fixed_prompts_of_a_typical_session_are_counted_and_bounded(work: Path, settings: Made) -> None:
+async def test_the_fixed_prompts_of_a_whole_session_are_counted_and_bounded(work: Path, settings: Made) -> None:
     with scripted(scripts(work)) as api:
-        await run(work, settings(api.url), "B")
-    first = {a.role: a.body for a in reversed(api.asked)}
-    assert set(first) == {LEAD, *SPECIALISTS, "adversary", "fix-author", "fix-reviewer"}
-    fixed = {role: tokens_of({k: body[k] for k in ("system", "tools")}) for role, body in first.items()}
-    for role in (LEAD, "adversary"):  # the role and the form stand in the first message, the case between them
-        said = str(first[role]["messages"][0]["content"][0]["text"])
-        fixed[role] += tokens_of({"messages": re.sub(r"<data>.*?</data>", "", said, flags=re.DOTALL)})
-    assert sum(fixed[role] for role in (LEAD, *SPECIALISTS, "adversary")) < FIXED_PROMPTS, fixed
-    assert sum(fixed.values()) < WITH_AUTHOR, fixed
+        result = await run(work, settings(api.url), "B")
+    assert result.status == "fixed", result.reason
+    counted = fixed(api.asked)
+    print(f"fixed prompts of a whole session over the API: {sum(counted.values()):,} tokens", counted)
+    assert set(counted) == {LEAD, *SPECIALISTS, "adversary", "fix-author", "fix-reviewer"}
+    assert sum(counted.values()) < WHOLE_SESSION, counted
     assert {c.role for c in api.counted} >= {LEAD, "adversary"}, "a prompt is counted before it is sent"
+
+
+async def test_the_first_request_of_every_specialist_is_bounded(work: Path, settings: Made) -> None:
+    assert len(QUESTION.split()) >= 60
+    asks = Several([Use("Agent", {"subagent_type": a, "description": "look", "prompt": QUESTION.format(n=a)})
+                    for a in ALL_SPECIALISTS])
+    silent = {a: specialist(a, status="not_found") for a in ALL_SPECIALISTS}
+    lead = conversation(look=[asks, open_answer()], otherwise=[open_answer()])
+    with scripted(scripts(work, **silent, **{LEAD: lead})) as api:
+        await run(work, settings(api.url, concurrency=6), "later")
+    first = {a: tokens_of(api.of(a)[0].body) for a in ALL_SPECIALISTS}
+    assert max(first.values()) < FIRST_OF_A_SPECIALIST * 2 / 3, first
 
 
 def without_marks(messages: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:

@@ -33,6 +33,8 @@ from skill_grading import Grade, grade, triggered
 from skill_hard import HardCase, HardScore, Replayed, hard_report, load_hard, scored
 
 ARMS = ("with", "without")
+TYPE = ("`make eval-skills MODEL=NAME` with your key in ANTHROPIC_API_KEY (it costs money), or without a key the "
+        "scripted part: `make eval-skills ARGS=--transcripts`, which measures no model")
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,15 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
+def reached(model: str) -> Any:
+    """A client that the API answers: it counts a word, which costs nothing. Raises whatever keeps it from that."""
+    import anthropic
+
+    client = anthropic.Anthropic(max_retries=6)
+    client.messages.count_tokens(model=model, messages=[{"role": "user", "content": "."}])
+    return client
+
+
 def main(arguments: Sequence[str] | None = None, client: Any = None) -> int:
     """Runs the evaluation; returns 0, or 2 where it could not run."""
     options = parser().parse_args(arguments)
@@ -138,26 +149,25 @@ def main(arguments: Sequence[str] | None = None, client: Any = None) -> int:
         print(f"{export_triggers(load_triggers(), options.export)} cases in {options.export}")
         return 0
     if options.transcripts:
-        print(hard_report(replayed(load_hard(), max(options.runs, 1)), with_model=False))
+        chosen = [c for c in load_hard() if not options.only or c.name in options.only]
+        print(hard_report(replayed(chosen, max(options.runs, 1)), with_model=False))
         return 0
     if not options.model or options.runs < 1:
-        print("eval-skills: name a model (--model) and at least one run", file=sys.stderr)
+        print(f"eval-skills: name a model and at least one run: {TYPE}", file=sys.stderr)
         return 2
     if client is None:
         try:
-            import anthropic
-
-            client = anthropic.Anthropic(max_retries=6)
-        except Exception as error:  # noqa: BLE001 - no package or no key: either way there is nothing to run with
-            print(f"eval-skills: no model can be asked ({error}). It needs `pip install anthropic` and your key in "
-                  "the environment", file=sys.stderr)
+            client = reached(options.model)
+        except Exception as error:  # noqa: BLE001 - no package, no key, no such model: there is nothing to run with
+            print(f"eval-skills: no model can be asked ({str(error)[:300]}). It needs `pip install anthropic` and your "
+                  f"key in the environment: {TYPE}", file=sys.stderr)
             return 2
     asker = Asker(client, options.model, options.judge_model or options.model, skills())
-    chosen = set(options.only)
+    named = set(options.only)
     part = options.part
-    cases = [c for c in load_cases() if not chosen or c.name in chosen] if part in ("all", "pressure") else []
-    prompts = [t for t in load_triggers() if not chosen or t.id in chosen] if part in ("all", "triggers") else []
-    difficult = [c for c in load_hard() if not chosen or c.name in chosen] if part in ("all", "hard") else []
+    cases = [c for c in load_cases() if not named or c.name in named] if part in ("all", "pressure") else []
+    prompts = [t for t in load_triggers() if not named or t.id in named] if part in ("all", "triggers") else []
+    difficult = [c for c in load_hard() if not named or c.name in named] if part in ("all", "hard") else []
     with ThreadPoolExecutor(options.at_once) as pool:
         pressure = pressed(asker, cases, options.runs, pool.map)
         triggers = called(asker, prompts, options.runs, pool.map)

@@ -2,15 +2,12 @@
 
 A case is a folder that is built anew with a seed, so that no answer can be known; its truth is what was built in. An
 answer counts where it names the cause and its place, and the value that it gives stands in the output of a command that
-the agent ran. The shell is the protected runner, in a copy.
+the agent ran. The shell is the protected runner, in a copy; what each arm has in it, `skill_arms.py` says.
 """
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,11 +17,11 @@ from typing import Any
 
 import yaml
 from hard_builds import BUILDS, Truth
+from skill_arms import interpreter, land_skills, loaded, shell
 from skill_asking import PLAIN, Asker
-from skill_cases import HERE, ROOT, CaseFault
+from skill_cases import HERE, CaseFault
 
-RUNNER = ROOT / "tools" / "hooks" / "protected.py"
-SECONDS, SHOWN, TURNS = 120.0, 6_000, 40
+TURNS = 40
 ARMS = ("with", "without")
 SCRIPTED = ("No rate was measured with a model: these are scripted transcripts, the good one under 'with', the bad one "
             "under 'without'. They prove the harness alone.")
@@ -92,33 +89,22 @@ def attempt(asker: Asker, case: HardCase, seed: int, *, with_pack: bool) -> tupl
         work = Path(base) / "work"
         work.mkdir()
         truth = case.build(work, seed)
-        loaded = f"\n\n<skill name=\"ml-debug\">\n{asker.skills['ml-debug'][1]}\n</skill>" if with_pack else ""
+        system, run = arm(asker, work, with_pack=with_pack)
         made, started = Attempt(), time.monotonic()
         try:
-            _converse(asker, PLAIN + loaded, case.prompt, made, shell(work, with_pack))
+            _converse(asker, system, case.prompt, made, run)
         except Exception as error:  # noqa: BLE001 - an API error fails this attempt; the evaluation goes on
             made.failure = f"{type(error).__name__}: {error}"[:300]
         made.seconds = time.monotonic() - started
         return made, truth
 
 
-def shell(work: Path, with_pack: bool) -> Callable[[str], str]:
-    """Runs a command in a copy of this project; `traindx` is there with the pack alone."""
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-    environment = {**os.environ, "PATH": path, "TRAINDX_RUNS": str(work.parent / "runs")}
-    if with_pack:
-        environment["PYTHONPATH"] = os.pathsep.join([str(ROOT / "orchestrator"), str(ROOT / "tools")])
-
-    def run(command: str) -> str:
-        words = [sys.executable, str(RUNNER), "--copy", "--workspace", str(work), "--shell", command]
-        try:
-            done = subprocess.run(words, cwd=work, env=environment, capture_output=True, text=True, errors="replace",
-                                  timeout=SECONDS, check=False, stdin=subprocess.DEVNULL)
-        except subprocess.TimeoutExpired:
-            return f"ended after {SECONDS:g} s"
-        return f"{done.stdout}{done.stderr}"[:SHOWN] or f"exit code {done.returncode}"
-
-    return run
+def arm(asker: Asker, work: Path, *, with_pack: bool) -> tuple[str, Callable[[str], str]]:
+    """The system text of an arm, and its shell."""
+    run = shell(work, interpreter(work.parent / "python"))
+    if not with_pack:
+        return PLAIN, run
+    return f"{PLAIN}\n\n{loaded('ml-debug', asker.skills['ml-debug'][1], land_skills(work))}", run
 
 
 def _converse(asker: Asker, system: str, prompt: str, made: Attempt, run: Callable[[str], str]) -> None:

@@ -46,36 +46,38 @@ def _properties(**named: Any) -> dict[str, Any]:
 
 DEFINITIONS: dict[str, dict[str, Any]] = {
     SEARCH: {
-        "description": "Lines of the workspace's files that match a regular expression (PATH:LINE:text); with `names`, "
-                       "the files whose path matches a pattern such as **/*.py.",
+        "description": "Lines of files that match a regular expression; with `names`, files whose path matches "
+                       "(**/*.py).",
         "inputSchema": {"type": "object", "required": ["pattern"], "properties": _properties(
-            pattern="string", path={"type": "string", "description": "file or folder"},
-            glob={"type": "string", "description": "only such names: *.py"}, context="integer", names="boolean")}},
+            pattern="string", path="string", glob="string", context="integer", names="boolean")}},
     PROBE: {
-        "description": "Runs Python, or with `shell` a shell command, in a protected copy of the workspace: import the "
-                       "project, load data and weights, count, compare, train some steps. The output is kept as P001 "
-                       "..., its lines numbered: cite them (place P001:LINE). Print what was measured, no verdict.",
+        "description": "Runs Python, or with `shell` a command, in a protected copy of the workspace: load data and "
+                       "weights, count, compare, train some steps. The output is kept as P001 ..., lines numbered: "
+                       "cite P001:LINE. Print what was measured, no verdict.",
         "inputSchema": {"type": "object", "required": ["code"], "properties": _properties(
-            code="string", shell="boolean", seconds={"type": "number", "description": "at most 600 (60)"})}},
+            code="string", shell="boolean", seconds={"type": "number", "description": "at most 600"})}},
     INSTRUMENT: {
         "description": "Measures without running the project; the output is kept as I001 ...: cite it. "
-                       "extract_metrics {paths, metrics?}: values by step; list_findings {paths}; audit_code {paths}; "
-                       "examine_data {paths}: by shard, field, row; examine_weights {file, against?}: by tensor; "
-                       "replay_batch {file}; jaxpr {file, function, arguments}; explain {name}: a failure mode's "
-                       "page; list_failure_modes {symptom?, text?}: catalog ids; list_experiments {name?}: changes.",
+                       "extract_metrics {paths, metrics?}; list_findings {paths}; audit_code {paths}; examine_data "
+                       "{paths}; examine_weights {file, against?}; replay_batch {file}; jaxpr {file, function, "
+                       "arguments}; explain {name}; list_failure_modes {symptom?, text?}; list_experiments {name?}.",
         "inputSchema": {"type": "object", "required": ["name", "arguments"], "properties": _properties(
-            name={"type": "string", "enum": list(OFFERED)}, arguments="object")}},
+            name="string", arguments="object")}},
+    EXPERIMENT: {
+        "description": "Trains with and without one change and with other seeds, in copies, until decided. Output X001 "
+                       "...: cite it.",
+        "inputSchema": {"type": "object", "required": ["command", "change"], "properties": _properties(
+            command="string", change={"type": "string", "description": "learning-rate:times=0.1 (list_experiments)"},
+            symptom="string", outcome={"type": "string", "description": "nonfinite, error:TEXT, exit, hang, "
+                                       "level:METRIC<BOUND, fall, rise, gap, step-time, memory-growth"},
+            paths={"type": "array", "items": {"type": "string"}}, budget="number", seed_option="string")}},
 }
+"""As short as a model can use them: they are sent with every conversation; an answer tells what is wrong in a call."""
 
 
 def definitions() -> dict[str, dict[str, Any]]:
-    """Every tool of the bench that there is, by its plain name."""
-    made = dict(DEFINITIONS)
-    experiment = mcp_tools.TOOLS.get(EXPERIMENT)  # comes with the experiments; without them it is not offered
-    if experiment is not None:
-        made[EXPERIMENT] = {"description": experiment.description,
-                            "inputSchema": experiment.definition["inputSchema"]}
-    return made
+    """Every tool of the bench that there is, by its plain name: an experiment only where the experiments are there."""
+    return {n: d for n, d in DEFINITIONS.items() if n != EXPERIMENT or EXPERIMENT in mcp_tools.TOOLS}
 
 
 def names(runs: bool = True) -> tuple[str, ...]:

@@ -96,26 +96,11 @@ class Edit(Answer):
     replacement: str = ""
 
 
-class Told(Answer):
-    """A change in words."""
-
-    path: str
-    line: int = Field(ge=1)
-    end_line: int | None = None
-    text: str
-
-
 class Option(Answer):
-    """One way to fix."""
+    """The author's edits for an option; what else is to be known of it was approved."""
 
     option: Literal["A", "B"]
-    summary: str
     edits: tuple[Edit, ...] = Field(default=(), max_length=50)
-    instructions: tuple[Told, ...] = Field(default=(), max_length=50)
-    metric: str = ""
-    verify: str = ""
-    otherwise: str = ""
-    fragile: str = ""
 
 
 class Offer(Answer):

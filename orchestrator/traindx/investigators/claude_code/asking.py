@@ -24,7 +24,6 @@ from traindx.notices import Hear, Notice, nobody
 from traindx.policy import Scope
 from traindx.settings import Settings
 
-READING = ("Read", "Grep", "Glob")
 SEND = "Agent"
 """The tool that sends a specialist."""
 WEB = ("WebSearch", "WebFetch")

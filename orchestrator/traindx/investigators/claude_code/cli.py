@@ -7,8 +7,10 @@ disconnected whatever happens. A thread is resumed by the CLI's own id of it.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -18,6 +20,7 @@ from traindx.investigators.claude_code.asking import Asker, Heard
 from traindx.investigators.claude_code.conversation import Question, Thread
 from traindx.investigators.claude_code.guard import SECONDS, after, guard, hooks
 from traindx.investigators.claude_code.launching import cli_path
+from traindx.investigators.claude_code.retrying import hopeless
 from traindx.investigators.claude_code.sdk import sdk
 from traindx.notices import Notice, working
 from traindx.policy import Verdict
@@ -28,6 +31,8 @@ KINDS_OF_THE_CLI = ("claude", "Explore", "Plan", "general-purpose", "fork", "sta
 """Its own kinds of subagents: refused by the policy, and taken from the list that the model reads."""
 LOST = "no conversation found"
 """What the CLI says of a thread whose transcript is gone."""
+
+INTERRUPT_SECONDS = 5.0
 
 BUFFER = 32 * 2**20
 """Bytes of one message from the CLI; the SDK's default of 1 MiB is less than a long file."""
@@ -63,8 +68,17 @@ class CliAsker(Asker):
         try:
             await client.connect()
             await client.query(prompt)
+            answered = False
             async for message in client.receive_response():
                 self.listen(question, message, heard)
+                answered = answered or type(message).__name__ == "AssistantMessage"
+                failure = await hopeless(message, {**os.environ, **self.settings.environment})
+                if failure is not None:
+                    heard.over, heard.failure = True, failure
+                    heard.spent = None if answered else 0.0
+                    with contextlib.suppress(Exception):  # its next request waits for half a second only
+                        await asyncio.wait_for(client.interrupt(), INTERRUPT_SECONDS)
+                    return
         finally:
             with contextlib.suppress(Exception):  # the conversation is over; how its process ends changes nothing
                 await client.disconnect()

@@ -7,6 +7,7 @@ What was concluded is kept in the session's folder, where no tool can write: `di
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import json
 from collections.abc import Callable, Sequence
@@ -17,7 +18,7 @@ from pydantic import ValidationError
 from traindx.diagnose import Report
 from traindx.durable import write_state
 from traindx.gate import CONFIDENT
-from traindx.investigators.base import Case, Conclusion
+from traindx.investigators.base import ENGINE, UNCHALLENGED, Case, Conclusion
 from traindx.investigators.bench.outputs import Outputs
 from traindx.investigators.claude_code import adversary, concluding, evidence, facts, prompts, reports, triangulation
 from traindx.investigators.claude_code.adversary import Challenge
@@ -25,16 +26,13 @@ from traindx.investigators.claude_code.answers import Lead
 from traindx.investigators.claude_code.checking import Checker, Dropped, Proven
 from traindx.investigators.claude_code.concluding import Candidate, Ground
 from traindx.investigators.claude_code.conversation import FOLDER
-from traindx.investigators.claude_code.leading import FACTS, GUESS, LOOK, LeadThread, key_of
+from traindx.investigators.claude_code.leading import FACTS, GUESS, LOOK, LeadThread, key_of, keyed
 from traindx.investigators.claude_code.redaction import redacted_json
 from traindx.investigators.claude_code.team import Team, assignments
 from traindx.model import Diagnosis, Evidence, Healthy, NeedsData
 from traindx.notices import Notice
 from traindx_tools.catalog.catalog import load_catalog
-from traindx_tools.finding import Strength
 
-UNCHALLENGED = Strength.DERIVED.cap
-"""The most that is claimed where nobody tried to disprove it: as for what was read and not run."""
 ROUNDS = 4
 """Challenges at most: the lead's cause, what it answers an objection with, the engine's, and one to spare."""
 KEPT = "conclusion.json"
@@ -63,7 +61,7 @@ class Deliberation:
     """Claims of the adversary."""
     _degraded: list[str] = field(default_factory=list)
     _challenged: dict[tuple[str, str], Challenge] = field(default_factory=dict)
-    _who: set[str] = field(default_factory=lambda: {"engine"})
+    _who: set[str] = field(default_factory=lambda: {ENGINE})
 
     async def concluded(self, offline: Conclusion) -> Conclusion:
         """What is presented. `offline`: the engine's own conclusion."""
@@ -71,7 +69,7 @@ class Deliberation:
         objected = False
         for _ in range(ROUNDS):
             ground, dropped = self._ground()
-            found = concluding.candidates(ground)
+            found = await asyncio.to_thread(concluding.candidates, ground)  # a change that is offered is tried first
             if not found:
                 break
             first = found[0]
@@ -82,7 +80,8 @@ class Deliberation:
             if result.contested and not objected and self.lead.last is not None:
                 objected = await self._objection(result)
         ground, dropped = self._ground()
-        found = tuple(c for c in concluding.candidates(ground) if c.key in self._challenged)
+        all_found = await asyncio.to_thread(concluding.candidates, ground)
+        found = tuple(c for c in all_found if c.key in self._challenged)
         if found:
             return self._named(self._presented(found[0], ground, self._challenged[found[0].key], dropped))
         return self._named(concluding.nothing_sure(ground, offline, len(dropped)))
@@ -91,7 +90,7 @@ class Deliberation:
 
     async def _led(self) -> None:
         """Everything that was not said to it yet, in its order."""
-        news = [n for n in self.case.feedback if not self.lead.knows(key_of(n))]
+        news = {key: n for key, n in keyed(self.case.feedback).items() if not self.lead.knows(key)}
         fresh = not self.lead.begun
         measured = [e for e in self.case.evidence if e.finding is not None and not self.lead.knows(e.id)]
         steps: list[tuple[tuple[str, ...], str]] = [
@@ -99,12 +98,12 @@ class Deliberation:
             ((FACTS,), prompts.with_facts(facts.facts(self.report), assignments(self.report.seen, self.case))),
             ((GUESS,), prompts.with_guess(facts.guess(self.report)))]
         if news and not fresh:
-            steps.append((tuple(map(key_of, news)), prompts.with_news(news, measured[-_NEW_SHOWN:])))
+            steps.append((tuple(news), prompts.with_news(tuple(news.values()), measured[-_NEW_SHOWN:])))
         for keys, prompt in steps:
             if not await self.lead.say(keys, prompt, self._seconds_of_lead(), self._most()):
                 break
         if self.lead.failure is None:  # the facts held what was measured, and the first message what was said
-            self.lead.mark((*map(key_of, news), *(e.id for e in measured)))
+            self.lead.mark((*news, *(e.id for e in measured)))
         else:
             self._degraded.append(f"lead: {self.lead.failure}")
         if self.lead.last is not None:
@@ -186,7 +185,7 @@ class Deliberation:
 
     def _named(self, conclusion: Conclusion) -> Conclusion:
         """The conclusion with who worked on it, and who should have and did not."""
-        order = ("engine", "lead", *sorted(self._who - {"engine", "lead", adversary.WHO}), adversary.WHO)
+        order = (ENGINE, "lead", *sorted(self._who - {ENGINE, "lead", adversary.WHO}), adversary.WHO)
         return conclusion.model_copy(update={"investigators": tuple(w for w in order if w in self._who),
                                              "degraded": tuple(dict.fromkeys(self._degraded))})
 

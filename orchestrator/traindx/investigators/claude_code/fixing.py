@@ -11,6 +11,7 @@ from pathlib import Path
 
 from traindx import gate
 from traindx.agents import load_agents
+from traindx.investigators.bench.bench import Bench
 from traindx.investigators.claude_code import concluding, prompts
 from traindx.investigators.claude_code.answers import Objection, Option, Patch, Review, read
 from traindx.investigators.claude_code.askers import asker_of
@@ -108,7 +109,8 @@ class ClaudeFixer:
     def _asker_of(self, diagnosis: Diagnosis) -> Asker:
         scratch = session_of(self.workspace, diagnosis)
         scope = Scope(self.workspace, mcp_read_only=frozenset(names()))
-        return asker_of(self.workspace, self.settings, scope, scratch, self.hear, phase="gate")
+        return asker_of(self.workspace, self.settings, scope, scratch, self.hear, phase="gate",
+                        bench=Bench(self.workspace, scratch))
 
 
 _BY_HAND = "Resume the session without a fixer (`traindx resume`) to make the approved change by hand"

@@ -36,6 +36,17 @@ def key_of(news: str) -> str:
     return f"news-{hashlib.sha256(news.encode('utf-8', 'replace')).hexdigest()[:12]}"
 
 
+def keyed(news: Iterable[str]) -> dict[str, str]:
+    """Each by its name, in order. The same words said again (a second fix that failed alike) are news again, and say
+    so: an equal question would be answered by what was answered before."""
+    said: dict[str, str] = {}
+    for text in news:
+        name = key_of(text)
+        again = sum(key == name or key.startswith(f"{name}-") for key in said)
+        said[f"{name}-{again + 1}" if again else name] = f"{text} (said again: {again + 1})" if again else text
+    return said
+
+
 @dataclass
 class LeadThread:
     """The thread of the session in `scratch`. `failure`: why the last thing that was said has no answer."""

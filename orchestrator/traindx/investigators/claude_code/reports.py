@@ -30,6 +30,8 @@ class Work:
     """What one specialist brought, after the check."""
 
     who: str
+    status: str = ""
+    """What it says of its own search: found, not_found, needs_data."""
     answer: str = ""
     proven: tuple[Proven, ...] = ()
     dropped: tuple[Dropped, ...] = ()
@@ -53,12 +55,12 @@ def checked(who: str, report: Report, checker: Checker) -> Work:
     wrong = [(row, checker.row(row)) for row in report.triangulation]
     bad = tuple(Dropped(who, row.finding, why) for row, why in wrong if why is not None)
     rows = tuple(row for row, why in wrong if why is None)
-    return Work(who, report.answer, proven, (*dropped, *bad), rows, report.unknown)
+    return Work(who, report.status, report.answer, proven, (*dropped, *bad), rows, report.unknown)
 
 
 def told(work: Work) -> str:
     """A checked report in lines, for its sender."""
-    lines = [f"{work.who}: {line(work.answer, 1500)}"]
+    lines = [f"{work.who} ({work.status}): {line(work.answer, 1500)}"]
     for p in work.proven:
         side = "for" if p.supports else "against"
         lines.append(f"- checked, {side} {p.failure_mode or 'no named mode'}: {line(p.claim, 600)} | {p.place}: "

@@ -11,18 +11,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from traindx.answer_schema import shape
 from traindx.investigators.claude_code.asking import Asker, Heard
 from traindx.investigators.claude_code.conversation import Helper, Question, Thread
 from traindx.investigators.claude_code.failures import Failure
 from traindx.investigators.claude_code.guard import STRUCTURED_OUTPUT
 from traindx.investigators.messages_api import client as api
 from traindx.investigators.messages_api.conversing import Conversation
-from traindx.investigators.messages_api.toolbox import Toolbox, slim
+from traindx.investigators.messages_api.toolbox import Toolbox
 from traindx.investigators.messages_api.usage import Prices
 from traindx.notices import Notice, working
 from traindx.policy import Verdict
 
-FORM = f"Answer through {STRUCTURED_OUTPUT}, one object of this schema: "
+FORM = f"Answer through {STRUCTURED_OUTPUT}, one object with each of these keys: "
 COUNTING_SECONDS = 10.0
 """For counting the tokens of a prompt; without an answer they are estimated."""
 
@@ -111,7 +112,7 @@ class ApiAsker(Asker):
                 return await self._sent(client, helper, prompt, heard, most)
 
         thread = self.conversations.thread(question) if question.thread else Thread()
-        wanted = f"\n\n{FORM}{json.dumps(slim(question.schema), separators=(',', ':'))}"
+        wanted = f"\n\n{FORM}{shape(question.schema)}"
         shown = replace(question, prompt=question.prompt + (wanted if form and not thread.messages else ""))
         return Conversation(
             client, api.model_of(question.model, self.settings), shown,

@@ -1,7 +1,8 @@
 """One conversation over the Messages API: ask, let the model use its tools, until it hands its answer over.
 
-Every request is streamed. What fails for a passing reason is repeated with growing pauses. What is fixed (tools, system
-text) and what was said so far is marked for the API's prompt cache. A thread begins with what was said in it before.
+Every request is streamed. What fails for a passing reason is repeated with growing pauses; an address where nobody
+listens is not. What is fixed (tools, system text) and what was said so far is marked for the API's prompt cache. A
+thread begins with what was said in it before.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from traindx.answer_schema import complaints
 from traindx.investigators.claude_code.conversation import Question
 from traindx.investigators.claude_code.failures import Failure
 from traindx.investigators.claude_code.guard import STRUCTURED_OUTPUT
+from traindx.investigators.claude_code.retrying import certain
 from traindx.investigators.messages_api import client as api
 from traindx.investigators.messages_api.toolbox import Toolbox
 from traindx.investigators.messages_api.usage import used_by
@@ -139,7 +141,7 @@ class Conversation:
                     return await stream.get_final_message()
             except Exception as error:  # noqa: BLE001 - whatever the package or its transport raises ends in a state
                 failure = api.of_exception(error)
-                if failure.state not in api.PASSING or attempt == self.retries:
+                if failure.state not in api.PASSING or certain(error) or attempt == self.retries:
                     return failure
                 pause = api.waiting(error, attempt) * random.uniform(0.75, 1.0)
                 self.say(f"{failure.state}, tried again in {pause:.1f} s")

@@ -25,15 +25,14 @@ _READ_AT_MOST = 64 * 2**20
 
 
 def _properties(**named: tuple[str, str]) -> dict[str, Any]:
-    return {name: {"type": kind, "description": said} for name, (kind, said) in named.items()}
+    return {name: {"type": kind, **({"description": said} if said else {})} for name, (kind, said) in named.items()}
 
 
 DEFINITIONS: dict[str, dict[str, Any]] = {
     "Read": {
-        "description": "Reads a text file, numbered by line.",
+        "description": f"Reads a text file, numbered by line: `limit` lines (at most {LINES}) from line `offset`.",
         "input_schema": {"type": "object", "required": ["file_path"], "properties": _properties(
-            file_path=("string", "Path, absolute or relative to the workspace."),
-            offset=("integer", "First line (1)."), limit=("integer", f"Lines, at most {LINES}."))}},
+            file_path=("string", ""), offset=("integer", ""), limit=("integer", ""))}},
     "Grep": {
         "description": "Searches file contents for a Python regular expression, line by line.",
         "input_schema": {"type": "object", "required": ["pattern"], "properties": _properties(

@@ -8,7 +8,7 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from traindx.investigators.claude_code.asking import READING, Asker, Reply
+from traindx.investigators.claude_code.asking import Asker, Reply
 from traindx.investigators.claude_code.cli import CliAsker
 from traindx.investigators.claude_code.conversation import Conversations, Question
 from traindx.investigators.claude_code.instruments import names
@@ -38,6 +38,9 @@ def asker(work: Path, scratch: Path, settings: Settings, kind: type[Asker] = Cli
     """An asker of one session."""
     return kind(work, settings, Scope(work, mcp_read_only=frozenset(names())), Conversations.of(scratch),
                 Purse(settings.dollars_all, scratch / "spent.jsonl"), **more)
+
+
+READING = ("Read", "Grep", "Glob")
 
 
 def question(role: str = "tester", tools: tuple[str, ...] = (*READING, *names()), model: str = "") -> Question:
