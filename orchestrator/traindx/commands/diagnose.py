@@ -138,15 +138,18 @@ def _say(text: str) -> None:
 @scope_options
 @which_option
 @click.option("--out", type=str, help="Folder for the files (default: scratch/debug/diagnose-TIME).")
+@click.option("-v", "--verbose", is_flag=True,
+              help="Print everything: what was read, the timeline, every hypothesis, the diagnosis with its questions.")
 @click.option("--json", "as_json", is_flag=True, help="The result as JSON on standard output, and nothing else there.")
 def command(paths: tuple[str, ...], symptom: str, context: str | None, run_command: str | None, timeout: float,
             budget: float | None, against: tuple[str, ...], own_names: tuple[str, ...], entry: tuple[str, ...],
-            everything: bool, which: int | None, out: str | None, as_json: bool) -> int:
+            everything: bool, which: int | None, out: str | None, verbose: bool, as_json: bool) -> int:
     """Read PATHS (files, folders, globs, URLs, - for standard input) and name the cause.
 
     Read-only unless --run is given, and then only a copy is run. Files go to scratch/debug.
     """
     from traindx.diagnose import diagnose
+    from traindx.page import columns
 
     if run_command is not None and (not run_command.strip() or not 0 < timeout < float("inf")):
         raise BadUsage("--run needs a command, and --timeout a number of seconds above 0")
@@ -176,5 +179,6 @@ def command(paths: tuple[str, ...], symptom: str, context: str | None, run_comma
         if as_json:
             click.echo(json.dumps(report.to_json(files), indent=1, allow_nan=False))
         else:
-            click.echo(report.terminal(files, colour=sys.stdout.isatty()), nl=False)
+            click.echo(report.terminal(files, colour=sys.stdout.isatty(), width=columns(sys.stdout),
+                                       verbose=verbose), nl=False)
     return report.exit_code
