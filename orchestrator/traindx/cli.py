@@ -25,8 +25,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         _open_closed()
         _any_text(sys.stdout, sys.stderr)
         return _outcome(arguments)
-    except KeyboardInterrupt:
-        return _say("interrupted", 130)
+    except KeyboardInterrupt as pressed:
+        return _interrupted(pressed)
 
 
 def _outcome(arguments: Sequence[str] | None) -> int:
@@ -59,6 +59,11 @@ def _outcome(arguments: Sequence[str] | None) -> int:
         return _say(f"a defect of traindx, not of your run: {type(error).__name__}: {error}. Nothing of yours was "
                     f"changed by it. Please report it with what {TRACEBACK}=1 shows", 2)
     return outcome if isinstance(outcome, int) else 0
+
+
+def _interrupted(pressed: KeyboardInterrupt) -> int:
+    """Ctrl-C, with what it leaves behind and how to go on, where the command says so."""
+    return _say("; ".join(("interrupted", *(str(a) for a in pressed.args))), 130)
 
 
 def _open_closed() -> None:

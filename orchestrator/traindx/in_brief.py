@@ -20,7 +20,6 @@ WORTH_A_LINE = 0.05
 _LIST = re.compile(r" \((?!or )[^()\d]{20,}\)")
 """What a sentence of the catalog lists in brackets: the kinds of a cause, of which a run has one."""
 _ONE_PLACE = re.compile(r"[^\s,]+:\d+")
-_FAR_PATH = re.compile(r"(?<![\w.])/[^\s\"'\]:]{30,}/([^\s\"'\]/]+)")
 _RELATIVE_WORTH = (("traindx experiment ", 0), ("traindx debug ", 0), (" --run ", 1), ("traindx diagnose ", 2),
                    ("traindx ", 3))  # fmt: skip
 _WHAT_IT_DOES = (
@@ -56,7 +55,7 @@ def sentences(view: View, hypothesis: Mapping[str, Any]) -> list[Said]:
     first = _cited(view, hypothesis)[:1]
     if not shown or not first or first[0][1].bearing != "cause":
         return [Said(view.named(claim), str(hypothesis.get("location") or ""))]
-    said = shortened(view.named(first[0][0].statement))
+    said = view.named(first[0][0].statement)
     return [Said(said, str(hypothesis.get("location") or "")), Said(f"That is: {claim}")]
 
 
@@ -84,7 +83,7 @@ def suspect(view: View) -> Mapping[str, Any] | None:
 
 def observed(view: View, but: str = "") -> list[Said]:
     """What was seen to be wrong, the worst first and of equals the earliest; not what `but` says already."""
-    findings = {name: f for name, f in view.findings}
+    findings = dict(view.findings)
     worst = sorted(view.timeline, key=lambda m: -findings[m.id].severity.rank)
     told = [_said(view, findings[m.id], m.id) for m in worst]
     return [s for s in dict.fromkeys(told) if s.text not in but]
@@ -120,7 +119,7 @@ def _told(view: View, of: Sequence[Mapping[str, Any]], above: str) -> Iterator[S
 
 def _looked_up(view: View, told: Mapping[str, Any], above: str) -> Said:
     """One answer: seen with its values, to be expected and why, not seen and what is asked for."""
-    statement = shortened(view.named(str(told["statement"]))).rstrip(".")
+    statement = view.named(str(told["statement"])).rstrip(".")
     place = _place_of(view, told) if told["where"] else ""
     if told.get("refuted"):
         return Said(f"not so in what was recorded: {statement}", place)
@@ -172,11 +171,6 @@ def proven_place(view: View, hypothesis: Mapping[str, Any]) -> str:
     return place if place and seen else ""
 
 
-def shortened(text: str) -> str:
-    """The text with long paths of other machines by their file alone."""
-    return _FAR_PATH.sub(r"…/\1", text)
-
-
 def without_lists(claim: str) -> str:
     """A sentence of the catalog without the kinds that it lists in brackets."""
     return _LIST.sub("", claim)
@@ -189,7 +183,7 @@ def _cited(view: View, hypothesis: Mapping[str, Any], side: str = "for") -> list
 
 
 def _said(view: View, finding: Finding, name: str) -> Said:
-    statement = shortened(view.named(finding.statement)).rstrip(".")
+    statement = view.named(finding.statement).rstrip(".")
     kept = next((e.place for e in view.diagnosis.evidence if e.id == name), "") if view.diagnosis is not None else ""
     place = _ONE_PLACE.search(view.named(kept or str(finding.where)))
     return Said(statement, place[0] if place else "")

@@ -18,6 +18,8 @@ GUTTER = 10
 
 _COLOURS = {"bold": "1", "quiet": "2", "critical": "31;1", "high": "33;1", "medium": "35", "low": "2", "info": "2",
             "good": "32;1", "added": "32", "removed": "31"}
+_GOES_ON = "\u00a0…"
+"""Behind a text that was cut; it never stands on a line of its own."""
 _CLAUSES = (". ", "; ", ", ")
 """Where a text that is too long is cut, the best place first."""
 
@@ -67,9 +69,10 @@ class Page:
         low, high = 1, len(words)
         while low < high:  # the most words that fit
             middle = (low + high + 1) // 2
-            fits = len(self.wrap(" ".join(words[:middle]) + " …" + end, indent, first)) <= most
+            fits = len(self.wrap(" ".join(words[:middle]) + _GOES_ON + end, indent, first)) <= most
             low, high = (middle, high) if fits else (low, middle - 1)
-        return self.wrap(_at_a_clause(" ".join(words[:low])) + end, indent, first)
+        shown = self.wrap(_at_a_clause(" ".join(words[:low])) + end, indent, first)
+        return [text.replace(_GOES_ON, " …") for text in shown]
 
     def labelled(self, label: str, text: object, *, most: int = 1, place: str = "") -> list[str]:
         """Text with a word at its left, as a brief page has it; without a label it goes on below the one above."""
@@ -81,7 +84,7 @@ def _at_a_clause(text: str) -> str:
     """The text up to the last clause that ends in its second half; else as it is. An ellipsis says that it goes on."""
     ends = (text.rfind(mark, len(text) // 2) for mark in _CLAUSES)
     at = next((found for found in ends if found > 0 and _closed(text[:found])), None)
-    return f"{(text if at is None else text[:at]).rstrip(' ,:;.')} …"
+    return f"{(text if at is None else text[:at]).rstrip(' ,:;.')}{_GOES_ON}"
 
 
 def _closed(text: str) -> bool:

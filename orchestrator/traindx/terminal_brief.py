@@ -57,7 +57,9 @@ def _cause(view: View, page: Page) -> Iterator[str]:
     yield from brief_comparison(view.comparison, page)
     yield from _list("Against", counter(view, first)[:2] or [Said("nothing that was read")], page, 2)
     for other in rivals(view)[:1]:
-        yield from _suspect(view, page, other, "Also" if view.beside(other) else "Else")
+        sure = other["confidence"] >= view.threshold
+        label = "Else" if not view.beside(other) else "Also" if sure else "Perhaps"
+        yield from _suspect(view, page, other, label)
     yield from _described(view, page)
 
 

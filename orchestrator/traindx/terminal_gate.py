@@ -5,6 +5,7 @@ Tables of evidence and values stand in diagnosis.md and in the report.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from traindx.diffs import diff_of
@@ -14,6 +15,9 @@ from traindx.page import Page
 from traindx.safe_text import block, line
 from traindx.view import percent
 
+_ANSWERS = re.compile(r"\s+(?=(?:Seen|Looked up and seen|Looked up and not seen|Not understood): )")
+"""Where what was looked up begins behind what the person said."""
+
 
 def gate_lines(d: Diagnosis, page: Page) -> Iterator[str]:
     """The six sections and the three questions."""
@@ -21,7 +25,7 @@ def gate_lines(d: Diagnosis, page: Page) -> Iterator[str]:
     yield page.heading("Diagnosis (Gate 4)", f"{percent(d.confidence)} confident, {d.severity}{where}")
     if d.degraded:
         yield from section("Degraded: not everybody who should have looked at this did", d.degraded, page)
-    yield from section("Symptom", named.told(d.symptom), page)
+    yield from section("Symptom", _ANSWERS.sub("\n", named.told(d.symptom)), page)
     yield from _root_cause(d, named, page)
     if d.dissent:
         yield from section("Dissent", d.dissent, page)
@@ -60,7 +64,9 @@ def _root_cause(d: Diagnosis, named: NamedPlaces, page: Page) -> Iterator[str]:
     direct = first.bearing == "cause"
     yield from section("Root Cause", f"{_in_words(first, named)}\nThat is: {claim}" if direct else claim, page)
     for seen in more if direct else cited:
-        yield from page.wrap(_in_words(seen, named), "      ", "    - ")
+        above = seen.statement.rstrip(".") in d.symptom
+        yield from page.wrap(f"what is seen above, under Symptom [{seen.id}]" if above else _in_words(seen, named),
+                             "      ", "    - ")
     extra = d.root_cause.rpartition(f"[{d.cites[-1]}].")[2].strip()
     if extra:
         yield from page.wrap(named.told(extra), "    ")
