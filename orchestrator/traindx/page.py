@@ -84,6 +84,8 @@ def _at_a_clause(text: str) -> str:
     """The text up to the last clause that ends in its second half; else as it is. An ellipsis says that it goes on."""
     ends = (text.rfind(mark, len(text) // 2) for mark in _CLAUSES)
     at = next((found for found in ends if found > 0 and _closed(text[:found])), None)
+    if at is None and not _closed(text) and text.rfind(" (") > len(text) // 2:
+        at = text.rfind(" (")
     return f"{(text if at is None else text[:at]).rstrip(' ,:;.')}{_GOES_ON}"
 
 

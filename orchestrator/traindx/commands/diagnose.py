@@ -58,7 +58,7 @@ def read_context(path: str) -> ContextPackage:
         first = error.errors()[0]
         where = ".".join(str(p) for p in first["loc"]) or "the file"
         raise UnreadableInput(f"the context package {path} is not as expected: {where}: {first['msg']}. Expected "
-                              '{"task", "artifacts", "symptoms", "constraints"}, see the README.') from error
+                              '{"task", "artifacts", "symptoms", "constraints"}, see docs/python.md.') from error
 
 
 def _package(path: Path) -> bytes:
