@@ -21,7 +21,8 @@ ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 LONGEST = 110
 """Lines of the README: what it is and where to read on. The rest stands in docs/."""
-PAGES = ["README.md", *(str(p.relative_to(ROOT)) for p in sorted((ROOT / "docs").glob("*.md"))), "CONTRIBUTING.md", "AGENTS.md", "CHANGELOG.md", "examples/README.md",
+DOCS = [str(p.relative_to(ROOT)) for p in sorted((ROOT / "docs").glob("*.md"))]
+PAGES = ["README.md", *DOCS, "CONTRIBUTING.md", "AGENTS.md", "CHANGELOG.md", "examples/README.md",
          *(str(p.relative_to(ROOT)) for p in sorted((ROOT / "examples").glob("*/README.md")))]
 
 
@@ -36,7 +37,7 @@ def block(language: str, after: str = "", page: str = "README.md") -> str:
 def test_the_readme_is_short_and_has_a_picture_and_every_page_of_docs_is_linked() -> None:
     assert len(README.splitlines()) <= LONGEST
     assert re.search(r"!\[[^]]{20,}\]\(docs/[\w-]+\.png\)", README)
-    assert [p.name for p in sorted((ROOT / "docs").glob("*.md")) if f"(docs/{p.name})" not in README] == []
+    assert [page for page in DOCS if f"({page})" not in README] == []
 
 
 def test_the_output_in_the_readme_is_printed_by_the_command_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
