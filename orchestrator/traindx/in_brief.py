@@ -17,7 +17,7 @@ from traindx_tools.triage import SUSPECTED
 WORTH_A_LINE = 0.05
 """Confidence from which a suspect or a rival is named."""
 
-_LIST = re.compile(r" \((?!or )[^()\d]{20,}\)")
+_LIST = re.compile(r" \((?!or\b)[^()\d]{20,}\)")
 """What a sentence of the catalog lists in brackets: the kinds of a cause, of which a run has one."""
 _ONE_PLACE = re.compile(r"[^\s,]+:\d+")
 _RELATIVE_WORTH = (("traindx experiment ", 0), ("traindx debug ", 0), (" --run ", 1), ("traindx diagnose ", 2),

@@ -28,6 +28,7 @@ from traindx.page import GUTTER, Page
 from traindx.safe_text import block, line
 from traindx.terminal_against import brief_comparison
 from traindx.view import View, percent
+from traindx_tools.scope.runs import MOST_SAID
 
 MOST_LINES = 30
 FEWEST_OF_A_DIFF = 4
@@ -118,16 +119,17 @@ def _sentences(view: View, page: Page, hypothesis: Any) -> Iterator[str]:
 
 
 def _scope(view: View, page: Page) -> Iterator[str]:
-    """Which files and which run were judged: a line each, and some of the other runs."""
-    runs = view.result.get("runs") or ()
-    told = view.scope
+    """What of the given files and which run were judged, and a line for some of the other runs."""
+    told, others = view.scope, max(len(view.result.get("runs") or ()) - 1, 0)
     if len(told) == 1 and (view.result.get("scope") or {}).get("entry"):
         return  # everything that was given is the run's own: the place of the cause says where to look
-    most = len(told) if len(runs) < 2 else len(told) - len(runs) + 1 + min(len(runs) - 1, _MOST_RUNS)
-    for sentence in told[:max(most, 0)]:
+    own = len(told) - min(others, MOST_SAID) - (others > MOST_SAID)
+    for sentence in told[:own]:
+        yield from (page.paint(text, "quiet") for text in page.fit(sentence, "    ", "  ", most=2))
+    for sentence in told[own:own + _MOST_RUNS]:
         yield from (page.paint(text, "quiet") for text in page.fit(sentence, "    ", "  "))
-    if len(runs) - 1 > _MOST_RUNS:
-        yield page.paint(f"  and {len(runs) - 1 - _MOST_RUNS} more runs", "quiet")
+    if others > _MOST_RUNS:
+        yield page.paint(f"  and {others - _MOST_RUNS} more runs with -v", "quiet")
 
 
 def _list(label: str, told: Sequence[Said], page: Page, lines: int = 3) -> Iterator[str]:

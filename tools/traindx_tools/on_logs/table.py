@@ -58,7 +58,8 @@ class MetricsTable:
     def render(self, form: str = "table", rows: int = 0) -> str:
         """The table as text: "table" (a row a place, a column a metric), "csv" or "json" (a row a value).
 
-        `rows`: of a "table", how many of each source and group are shown; 0: all of them. Non-finite values are nan, inf, -inf in table and CSV and strings in JSON. Raises BadUsage for another format.
+        `rows`: of a "table", how many of each source and group are shown; 0: all of them. Non-finite values are
+        nan, inf, -inf in table and CSV and strings in JSON. Raises BadUsage for another format.
         """
         if form not in FORMATS:
             raise BadUsage(f"There is no format {form!r}. Choose one of: {', '.join(FORMATS)}.")
