@@ -176,7 +176,8 @@ def describe(result: SessionResult) -> Iterator[str]:
         yield f"  then: {commands[0]}"
     elif commands:
         yield from ("  then one of:", *(f"    {command}" for command in commands))
-    yield from (f"  {name}: {path}" for name, path in result.documents.items() if name.endswith((".md", ".html")))
+    yield from (f"  {name}: {from_here(path)}" for name, path in result.documents.items()
+                if name.endswith((".md", ".html")))
 
 
 _TOLD_BY_COMMANDS = frozenset({"awaiting_approval", "rejected", "interrupted", "fixed", "effect_not_shown",

@@ -42,7 +42,7 @@ class Row:
 
 @dataclass
 class Picture:
-    """What the view shows; it only listens."""
+    """What the view shows; it only listens. The clock is that of the phase."""
 
     clock: Callable[[], float] = time.monotonic
     phase: str = ""
@@ -58,7 +58,7 @@ class Picture:
     def take(self, notice: Notice) -> None:
         """Put one notice where it belongs."""
         if notice.kind == "phase":
-            self.phase = notice.text
+            self.phase, self._begun, self.waited = notice.text, self.clock(), 0.0
         elif notice.kind == "evidence":
             self.evidence.append(line(notice.line))
         elif notice.who:

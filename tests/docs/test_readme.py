@@ -66,6 +66,9 @@ def test_every_command_that_is_named_exists_with_its_options(page: str) -> None:
     for _, name, *arguments in commands_of((ROOT / page).read_text(encoding="utf-8")):
         command = group.get_command(click.Context(group), name)
         assert command is not None, f"{page}: traindx {name}"
+        if isinstance(command, click.Group) and arguments:
+            part = command.get_command(click.Context(command), arguments[0])
+            command = part if part is not None else command
         known = {o for p in command.params for o in (*p.opts, *p.secondary_opts)}
         own = arguments[: arguments.index("--")] if "--" in arguments else arguments  # after it stands another program
         assert [a for a in own if a.startswith("--") and a not in known] == [], f"{page}: traindx {name}"

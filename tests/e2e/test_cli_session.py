@@ -138,6 +138,7 @@ def test_at_a_terminal_later_leaves_the_session_waiting(work: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_ctrl_c_once_at_the_gate_leaves_the_session_waiting_and_says_how_to_go_on(work: Path) -> None:
     code, said = at_a_terminal(["debug", ".", "--symptom", "loss is nan", "--verify", VERIFY], work,
                                [("Your decision", CTRL_C)])
@@ -151,6 +152,7 @@ def test_ctrl_c_once_at_the_gate_leaves_the_session_waiting_and_says_how_to_go_o
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_ctrl_c_once_while_it_works_is_recorded_and_says_how_to_go_on(work: Path) -> None:
     endless = f"{sys.executable} -c 'import time; print(1, flush=True); time.sleep(900)'"
     code, said = at_a_terminal(["debug", ".", "--symptom", "loss is nan", "--verify", endless], work,

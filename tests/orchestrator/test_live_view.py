@@ -33,7 +33,7 @@ STORY = [
 
 
 def after(*notices: Notice, seconds: float = 75.0) -> Picture:
-    ticks = iter([0.0] + [seconds] * 50)
+    ticks = iter([0.0, 0.0] + [seconds] * 50)
     picture = Picture(clock=lambda: next(ticks))
     for notice in notices:
         picture.take(notice)
@@ -141,11 +141,11 @@ def test_what_ends_soon_is_not_drawn_and_thinking_is_not_counted(monkeypatch: py
     monkeypatch.setenv("TERM", "xterm-256color")
     screen = Tty()
     view = live_view.LiveView(screen, patience=60.0)
-    ticks = iter([10.0, 40.0, 50.0])
-    view.picture = Picture(clock=lambda: next(ticks, 50.0))  # begun at 10
+    ticks = iter([0.0, 10.0, 40.0, 50.0])
+    view.picture = Picture(clock=lambda: next(ticks, 50.0))
+    view.hear(Notice("phase", text="verifying"))  # at 10
     with view.paused():  # from 40 to 50 a person thinks
         pass
-    view.hear(Notice("phase", text="verifying"))
     view.close()
     assert screen.getvalue() == ""
     assert view.picture.lines(80)[0] == "verifying  0:30"
