@@ -219,7 +219,7 @@ def _changed_lines(fix: Fix) -> Iterator[str]:
 def _notes(view: View, page: Page) -> Iterator[str]:
     notes = view.remarks
     for number, note in enumerate(notes[:_MOST_NOTES]):
-        yield from page.labelled("" if number else "Note", view.named(note), most=2)
+        yield from page.labelled("" if number else "Note", view.named(note), most=2 if number else 4)
     if len(notes) > _MOST_NOTES:
         yield " " * GUTTER + page.paint(f"and {len(notes) - _MOST_NOTES} more notes with -v", "quiet")
 
