@@ -41,8 +41,8 @@ def _outcome(arguments: Sequence[str] | None) -> int:
         sys.stdout.flush()  # so that a full disk or a closed pipe is noticed here, and not at the exit
     except TraindxError as error:
         return _say(str(error), error.exit_code)
-    except click.exceptions.Abort:
-        return _say("interrupted", 130)
+    except click.exceptions.Abort as aborted:  # what click makes of Ctrl-C
+        return _interrupted(aborted.__cause__)
     except click.ClickException as error:
         return _usage(error)
     except (BrokenPipeError, SystemExit):
@@ -61,9 +61,10 @@ def _outcome(arguments: Sequence[str] | None) -> int:
     return outcome if isinstance(outcome, int) else 0
 
 
-def _interrupted(pressed: KeyboardInterrupt) -> int:
+def _interrupted(pressed: BaseException | None) -> int:
     """Ctrl-C, with what it leaves behind and how to go on, where the command says so."""
-    return _say("; ".join(("interrupted", *(str(a) for a in pressed.args))), 130)
+    told = pressed.args if isinstance(pressed, KeyboardInterrupt) else ()
+    return _say("; ".join(("interrupted", *map(str, told))), 130)
 
 
 def _open_closed() -> None:

@@ -198,3 +198,15 @@ def test_a_command_that_is_typed_nearly_right_is_named(capsys: pytest.CaptureFix
     assert (code, out) == (2, "")
     assert "No such command 'diagnos'. Did you mean 'diagnose'?" in err
     assert "Did you mean" not in run("xyzzy", capsys=capsys)[2]
+
+
+def test_ctrl_c_says_what_a_command_leaves_behind(monkeypatch: pytest.MonkeyPatch,
+                                                  capsys: pytest.CaptureFixture[str]) -> None:
+    from traindx.commands import doctor
+
+    def pressed(**_: object) -> None:
+        raise KeyboardInterrupt("session 7 is kept")
+
+    monkeypatch.setattr(doctor.command, "callback", pressed)
+    code, out, err = run("doctor", capsys=capsys)
+    assert (code, out, err.lstrip()) == (130, "", "traindx: interrupted; session 7 is kept\n")
