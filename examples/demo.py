@@ -16,6 +16,7 @@ from pathlib import Path
 
 from traindx.at_terminal import ask_approval
 from traindx.model import Decision, Diagnosis, Verify
+from traindx.page import columns
 from traindx.session import run_debug_session_sync
 from traindx.session_result import SessionResult
 from traindx.terminal import render_gate
@@ -30,15 +31,9 @@ def title(text: str) -> None:
 
 def prepared_answer(diagnosis: Diagnosis) -> Decision | None:
     """What a person who agrees with the targeted fix would answer."""
-    print(render_gate(diagnosis, colour=sys.stdout.isatty()))
+    print(render_gate(diagnosis, colour=sys.stdout.isatty(), width=columns(sys.stdout)))
     print("Answer, prepared for this demo: approve option A. (--ask lets you decide.)", flush=True)
     return Decision(verdict="approve", diagnosis_digest=diagnosis.digest(), option="A", by="demo")
-
-
-def until_the_gate(said: str) -> str:
-    """What was read, the timeline and the hypotheses; the diagnosis itself is shown where it is decided."""
-    before, gate, _ = said.partition("Diagnosis (Gate 4)")
-    return f"{before.rstrip()}\n\nThe diagnosis follows in part 2, where it is decided." if gate else said
 
 
 def losses(log: str) -> list[str]:
@@ -75,7 +70,7 @@ def main() -> int:
         title(f'1. traindx diagnose {workspace} --symptom "{SYMPTOM}"')
         seen = subprocess.run([python, "-m", "traindx", "diagnose", str(workspace), "--symptom", SYMPTOM, "--out",
                                str(Path(scratch) / "report")], stdout=subprocess.PIPE, text=True, encoding="utf-8")
-        print(until_the_gate(seen.stdout), flush=True)
+        print(seen.stdout, flush=True)
         if seen.returncode != 1:
             print(f"expected a diagnosis (exit code 1), got exit code {seen.returncode}", file=sys.stderr)
             return 1

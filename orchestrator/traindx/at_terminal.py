@@ -6,8 +6,11 @@ the rest. Where there is no terminal nobody is asked, and the session waits on d
 
 from __future__ import annotations
 
+import contextlib
 import shlex
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,10 +22,12 @@ from traindx.investigators.choose import going_on
 from traindx.live_view import Watch, watching
 from traindx.model import Attempt, Decision, Diagnosis, Direction, VerificationResult
 from traindx.offered import can_be_typed
+from traindx.page import columns
 from traindx.places import Places
 from traindx.recorded import recorded_command
 from traindx.safe_text import block, line
 from traindx.session import confirm_fix, direct, record_knowledge, resume_session_sync
+from traindx.session_folder import SessionFolder
 from traindx.session_result import SessionResult, from_here, workspace_option
 from traindx.terminal import render_gate
 
@@ -66,35 +71,84 @@ def asked_within(watch: Watch) -> Callable[[Diagnosis], Decision | None]:
 
     def ask(diagnosis: Diagnosis) -> Decision | None:
         with watch.paused():
-            return ask_approval(diagnosis)
+            return ask_approval(diagnosis, watch.session)
 
     return ask
+
+
+@contextlib.contextmanager
+def with_a_way_back(watch: Watch) -> Iterator[None]:
+    """Ctrl-C says which session it leaves, and how to go on with it."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not watch.session:
+            raise
+        raise KeyboardInterrupt(f"session {Path(watch.session).name} is kept as it stands; to go on: "
+                                f"{_typed('resume {s}', watch.session)}") from None
+
+
+def _typed(command: str, session: str) -> str:
+    """A command of `COMMANDS` for a session's folder, as it works from the current directory."""
+    folder = SessionFolder(Path(session))
+    return f"traindx {command.format(s=folder.path.name)}{workspace_option(str(folder.workspace))}"
+
+
+@contextlib.contextmanager
+def _ctrl_c_ends_a_prompt() -> Iterator[None]:
+    """An event loop only notes Ctrl-C and goes on after the prompt: here it ends the prompt at once."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before in (None, signal.SIG_IGN):
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def prompted(text: str, default: str = "") -> str | None:
+    """What a person types; None where they press Ctrl-C, or where the input ends: that decides nothing."""
+    try:
+        with _ctrl_c_ends_a_prompt():
+            return str(click.prompt(text, err=True, default=default, show_default=bool(default and len(default) > 1)))
+    except (click.Abort, KeyboardInterrupt):
+        say()
+        return None
 
 
 def resumed(folder: str | Path, *, ask: bool, **terms: Any) -> SessionResult:
     """The session, gone on with whom it was begun, and watched. `ask`: whether a person is asked at the gate."""
     goes_on_offline = not going_on(folder)
-    with watching(say, phases=not goes_on_offline) as watch:
+    with watching(say, phases=not goes_on_offline) as watch, with_a_way_back(watch):
         return resume_session_sync(folder, approve=asked_within(watch) if ask and interactive() else None,
                                    hear=watch.hear, **terms, **going_on(folder, watch.hear))
 
 
-def ask_approval(diagnosis: Diagnosis) -> Decision | None:
-    """Shows Gate 4 and asks; None for "later"."""
-    say(render_gate(diagnosis, colour=sys.stderr.isatty()))
+def ask_approval(diagnosis: Diagnosis, session: str = "") -> Decision | None:
+    """Shows Gate 4 and asks; None for "later". `session`: its folder, so that a person can also decide elsewhere."""
+    show_gate(diagnosis)
+    if session:
+        say(f"Session {Path(session).name} waits. From another shell: {_typed('approve {s} --option A', session)}")
     offered = {f.option for f in diagnosis.options}
     while True:
-        answer = click.prompt(f"Your decision: {_CHOICES}", err=True, default="l", show_default=False).strip().lower()
+        answer = (prompted(f"Your decision: {_CHOICES}", "l") or "l").strip().lower()
         if answer in ("l", "later"):
             return None
         if answer.upper() in offered:
             return Decision(verdict="approve", diagnosis_digest=diagnosis.digest(), option=answer.upper())
         if answer in ("r", "reject", "v", "revise"):
-            verdict = "reject" if answer.startswith("rej") or answer == "r" else "revise"
-            comment = click.prompt("What do you know that speaks against it?", err=True, default="", show_default=False)
-            return Decision(verdict="reject" if verdict == "reject" else "revise",
-                            diagnosis_digest=diagnosis.digest(), comment=comment)
+            comment = prompted("What do you know that speaks against it?")
+            return None if comment is None else Decision(
+                verdict="reject" if answer in ("r", "reject") else "revise", diagnosis_digest=diagnosis.digest(),
+                comment=comment)
         say(f"'{line(answer)}' is none of the choices")
+
+
+def show_gate(diagnosis: Diagnosis) -> None:
+    """Gate 4 on standard error, as wide as the terminal."""
+    say(render_gate(diagnosis, colour=sys.stderr.isatty(), width=columns(sys.stderr)))
 
 
 def describe(result: SessionResult) -> Iterator[str]:
@@ -122,7 +176,8 @@ def describe(result: SessionResult) -> Iterator[str]:
         yield f"  then: {commands[0]}"
     elif commands:
         yield from ("  then one of:", *(f"    {command}" for command in commands))
-    yield from (f"  {name}: {path}" for name, path in result.documents.items() if name.endswith((".md", ".html")))
+    yield from (f"  {name}: {from_here(path)}" for name, path in result.documents.items()
+                if name.endswith((".md", ".html")))
 
 
 _TOLD_BY_COMMANDS = frozenset({"awaiting_approval", "rejected", "interrupted", "fixed", "effect_not_shown",
@@ -187,7 +242,7 @@ class Terminal:
         """Asks what the session waits for until it waits for nothing that a terminal can settle."""
         while True:
             if result.status == "awaiting_approval" and result.diagnosis is not None and not interactive():
-                say(render_gate(result.diagnosis, colour=sys.stderr.isatty()))  # nobody was asked, so it was not shown
+                show_gate(result.diagnosis)  # nobody was asked, so it was not shown
             for text in describe(result):
                 say(text)
             after = self._step(result)
@@ -206,30 +261,39 @@ class Terminal:
         return step(result) if step is not None else None
 
     def _edited(self, result: SessionResult) -> SessionResult | None:
-        done = click.confirm("Have you made this change?", err=True, default=False)
-        return self.resume(result) if done else None
+        return self.resume(result) if _agreed("Have you made this change?", default="n") else None
 
     def _checked(self, result: SessionResult) -> SessionResult | None:
-        answer = click.prompt("Did the fix help? [y]es, [n]o, [l]ater", err=True, default="l", show_default=False)
-        if answer.lower()[:1] not in ("y", "n"):
+        answer = (prompted("Did the fix help? [y]es, [n]o, [l]ater", "l") or "l").lower()[:1]
+        comment = prompted("What did you see?", "checked by hand") if answer in ("y", "n") else None
+        if comment is None:
             return None
-        comment = click.prompt("What did you see?", err=True, default="checked by hand")
-        confirm_fix(result.folder, passed=answer.lower().startswith("y"), comment=comment)
+        confirm_fix(result.folder, passed=answer == "y", comment=comment)
         return self.resume(result)
 
     def _directed(self, result: SessionResult) -> SessionResult | None:
-        answer = click.prompt("Try a fundamentally different approach? [d]ifferent, [s]top, [l]ater", err=True,
-                              default="l", show_default=False).lower()[:1]
-        if answer not in ("d", "s"):
+        answer = (prompted("Try a fundamentally different approach? [d]ifferent, [s]top, [l]ater", "l") or "l")
+        if answer.lower()[:1] not in ("d", "s"):
             return None
-        after = direct(result.folder, Direction(choice="different" if answer == "d" else "stop"))
-        return self.resume(after) if answer == "d" else after
+        different = answer.lower().startswith("d")
+        after = direct(result.folder, Direction(choice="different" if different else "stop"))
+        return self.resume(after) if different else after
 
     def _remember(self, result: SessionResult) -> SessionResult | None:
-        if result.offer and click.confirm("Add what was learned to .agents/knowledge and MEMORY.md?", err=True):
+        if not result.offer:
+            return None
+        say("What solved it can be kept for the next session here: one entry in .agents/knowledge and MEMORY.md, which "
+            "the next diagnosis reads.")
+        if _agreed("Add what was learned to .agents/knowledge and MEMORY.md?", default="n"):
             for path in record_knowledge(result.folder, consent=True):
                 say(f"  written: {path}")
         return None
+
+
+def _agreed(question: str, default: str) -> bool:
+    """Whether a person says yes; Ctrl-C is none."""
+    answer = prompted(f"{question} [y/N]", default)
+    return answer is not None and answer.strip().lower() in ("y", "yes")
 
 
 def exit_code(result: SessionResult) -> int:

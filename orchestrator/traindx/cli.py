@@ -25,8 +25,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         _open_closed()
         _any_text(sys.stdout, sys.stderr)
         return _outcome(arguments)
-    except KeyboardInterrupt:
-        return _say("interrupted", 130)
+    except KeyboardInterrupt as pressed:
+        return _interrupted(pressed)
 
 
 def _outcome(arguments: Sequence[str] | None) -> int:
@@ -41,8 +41,8 @@ def _outcome(arguments: Sequence[str] | None) -> int:
         sys.stdout.flush()  # so that a full disk or a closed pipe is noticed here, and not at the exit
     except TraindxError as error:
         return _say(str(error), error.exit_code)
-    except click.exceptions.Abort:
-        return _say("interrupted", 130)
+    except click.exceptions.Abort as aborted:  # what click makes of Ctrl-C
+        return _interrupted(aborted.__cause__)
     except click.ClickException as error:
         return _usage(error)
     except (BrokenPipeError, SystemExit):
@@ -59,6 +59,12 @@ def _outcome(arguments: Sequence[str] | None) -> int:
         return _say(f"a defect of traindx, not of your run: {type(error).__name__}: {error}. Nothing of yours was "
                     f"changed by it. Please report it with what {TRACEBACK}=1 shows", 2)
     return outcome if isinstance(outcome, int) else 0
+
+
+def _interrupted(pressed: BaseException | None) -> int:
+    """Ctrl-C, with what it leaves behind and how to go on, where the command says so."""
+    told = pressed.args if isinstance(pressed, KeyboardInterrupt) else ()
+    return _say("; ".join(("interrupted", *map(str, told))), 130)
 
 
 def _open_closed() -> None:

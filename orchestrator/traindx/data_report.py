@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from traindx_tools.on_data.table import DataSet
 
 MOST_FIELDS = 8
+MOST_ALIKE = 3
+"""Files with one and the same reason that are told one by one."""
 
 
 def lines_of(report: DataReport, wanted: Collection[Finding] | None = None) -> Iterator[str]:
@@ -22,8 +24,21 @@ def lines_of(report: DataReport, wanted: Collection[Finding] | None = None) -> I
     if not shown:
         yield "nothing wrong was found" if not report.findings else "no finding is left by what was asked"
     yield from (_set_line(d) for d in report.sets if any(s.columns for s in d.shards))
-    yield from (f"{a.path}: {a.note}" for a in report.artifacts if a.note)
+    yield from _unread(report)
     yield from report.notes
+
+
+def _unread(report: DataReport) -> Iterator[str]:
+    """Files that were not or not wholly read; many with one reason on one line."""
+    by_reason: dict[str, list[str]] = {}
+    for artifact in report.artifacts:
+        if artifact.note:
+            by_reason.setdefault(artifact.note, []).append(artifact.path)
+    for reason, paths in by_reason.items():
+        if len(paths) > MOST_ALIKE:
+            yield f"{len(paths)} files, such as {paths[0]}: {reason}"
+        else:
+            yield from (f"{path}: {reason}" for path in paths)
 
 
 def _set_line(data: DataSet) -> str:

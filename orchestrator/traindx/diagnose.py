@@ -199,13 +199,13 @@ class Report:
         """Remarks on the analysis itself: what could not be read, what was refused, what a new run showed."""
         return tuple(map(self._shown, (*self.remarks, *self.seen.notes)))
 
-    def terminal(self, files: dict[str, str], *, colour: bool = False, width: int = 100) -> str:
-        """What `traindx diagnose` prints."""
+    def terminal(self, files: dict[str, str], *, colour: bool = False, width: int = 100, verbose: bool = False) -> str:
+        """What `traindx diagnose` prints, with `verbose` what it prints with -v."""
         from traindx.terminal import render_terminal
 
         return render_terminal(self.to_json(files), run=self.run, diagnosis=self.diagnosis,
                                reason=self._shown(self.seen.verdict.reason), notes=self.notes, files=files,
-                               colour=colour, width=width)
+                               colour=colour, width=width, verbose=verbose)
 
     def write(self, folder: Path) -> dict[str, str]:
         """Writes pictures, diagnosis.json, diagnosis.md and report.html; returns their paths by name."""

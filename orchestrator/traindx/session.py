@@ -23,7 +23,7 @@ from traindx.journal import Journal
 from traindx.knowledge import add_knowledge, read_knowledge
 from traindx.machine import Session, advance
 from traindx.model import Approach, Artifacts, Budget, Decision, Direction, Symptom, Verification, Verify
-from traindx.notices import Hear, nobody
+from traindx.notices import Hear, Notice, nobody
 from traindx.session_folder import (
     Opening,
     SessionFolder,
@@ -102,7 +102,7 @@ async def run_debug_session(
         everything: judge all code of the workspace, also what the run does not use.
         clock: seconds, monotonic.
         report: whether report.html and its pictures are made.
-        hear: told of each phase that begins and each piece of evidence, as a `Notice`.
+        hear: told of the session's folder, of each phase that begins and of each piece of evidence, as a `Notice`.
 
     Returns the `SessionResult`. Raises TraindxError for bad arguments and where the disk refuses; asyncio's
     CancelledError passes through after it was recorded. The session can be resumed in each of these cases.
@@ -119,6 +119,7 @@ async def run_debug_session(
         "budget": budget or Budget(), "allow_run": allow_run, "good_commit": good_commit,
         "unwatched": tuple(unwatched), "entry": entry_of(entry, root), "everything": everything,
         "degraded": taken.degraded})
+    hear(Notice("opened", text=str(folder.path)))
     with folder.locked() as lock:
         turn = Turn(folder, taken.investigator, lock=lock, approve=approve, fixer=fixer or taken.fixer, examine=examine,
                     clock=clock, report=report, hear=hear)
@@ -152,6 +153,7 @@ async def resume_session(
     from traindx.investigators import choose
 
     taken = await choose.named(investigator, folder.workspace, hear)
+    hear(Notice("opened", text=str(folder.path)))
     with folder.locked() as lock:
         terms = {"verify": verify_from(verify), "budget": budget, "allow_run": allow_run,
                  "degraded": taken.degraded if investigator is not None else None}

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
+from traindx.page import Page
 from traindx.safe_text import block, line
 
+_MOST_IN_BRIEF = 3
 _MOST_METRICS, _MOST_DIFFERENCES, _MOST_DIFF_LINES, _MOST_STEPS = 4, 8, 24, 3
-
-
-class Page(Protocol):
-    """What lays out lines: see `terminal`."""
-
-    def paint(self, text: str, look: str) -> str: ...
-
-    def heading(self, text: str, aside: str = "") -> str: ...
-
-    def wrap(self, text: object, indent: str, first: str | None = None) -> list[str]: ...
 
 
 def comparison_lines(comparison: Mapping[str, Any] | None, page: Page) -> Iterator[str]:
@@ -31,6 +23,20 @@ def comparison_lines(comparison: Mapping[str, Any] | None, page: Page) -> Iterat
     yield from _code(comparison["code"], page)
     for remark in comparison["remarks"]:
         yield from page.wrap(remark, "    ", "  note: ")
+
+
+def brief_comparison(comparison: Mapping[str, Any] | None, page: Page) -> Iterator[str]:
+    """Where the runs part, and the likeliest differences, in a few lines."""
+    if comparison is None:
+        return
+    parted = [m for m in comparison["metrics"] if m["step"] is not None]
+    first = parted[0]["statement"] if parted else "no metric differs beyond noise"
+    yield from page.labelled("Beside", f"{line(', '.join(comparison['there']))}: {first}", most=2)
+    for number, found in enumerate(comparison["ranked"][:_MOST_IN_BRIEF], 1):
+        yield from page.labelled("", f"{number}. {found['kind']}: {found['statement']}", most=2)
+    more = len(comparison["ranked"]) - _MOST_IN_BRIEF
+    if more > 0:
+        yield from page.labelled("", f"and {more} more differences with -v")
 
 
 def _metrics(comparison: Mapping[str, Any], page: Page) -> Iterator[str]:

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from traindx.model import Diagnosis
+from traindx.named_places import NamedPlaces
 from traindx.safe_text import line as clip
 from traindx_tools.finding import Finding
 from traindx_tools.on_logs.run import Run
@@ -176,6 +177,27 @@ class View:
         """What became of each symptom that the person stated; `became` says it in words."""
         return [{**told, "became": _became(told)} for told in self.result.get("symptom_answer", ())]
 
+    def named(self, text: str) -> str:
+        """The text with places as a person in the workspace says them."""
+        return self._places.told(text)
+
+    @cached_property
+    def _places(self) -> NamedPlaces:
+        return NamedPlaces.of(a.path for a in self.run.artifacts) if self.run is not None else NamedPlaces(())
+
+    def explained_by_first(self, told: Mapping[str, Any]) -> bool:
+        """Whether the first cause predicts a stated symptom."""
+        causes = self.result.get("root_causes", ())
+        return bool(told.get("explained_by")) and bool(causes) and causes[0]["failure_mode"] == told["explained_by"]
+
+    def in_words(self, told: Mapping[str, Any]) -> str:
+        """The failure mode that predicts a stated symptom, as a sentence, its id in brackets."""
+        from traindx_tools.catalog.catalog import load_catalog
+
+        name = str(told["explained_by"])
+        mode = load_catalog().get(name)
+        return f"{mode.claim} [{name}]" if mode is not None else name
+
     @property
     def wanted(self) -> Sequence[str]:
         """What more would settle it, in words."""
@@ -236,8 +258,10 @@ def weights_of(texts: Sequence[str]) -> list[Weight]:
 
 
 def percent(share: float) -> str:
-    """A confidence as a person reads it; what is not nothing is not called 0 %."""
-    return "< 1 %" if 0 <= share < 0.01 else f"{100 * share:.0f} %"
+    """A confidence as a person reads it: what is not nothing is not called 0 %, what is no cause not rounded to one."""
+    if 0 <= share < 0.01:
+        return "< 1 %"
+    return f"{min(100 * share, 100 * CONFIDENT - 1) if share < CONFIDENT else 100 * share:.0f} %"
 
 
 def _what(kind: str, rows: int) -> str:

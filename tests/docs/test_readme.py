@@ -1,4 +1,4 @@
-"""The README is true: its output is printed, its commands and options exist, its files, links and Python are there."""
+"""README and docs are true: the output is printed, commands and options exist, files, links and Python are there."""
 
 from __future__ import annotations
 
@@ -19,15 +19,25 @@ from traindx.session import run_debug_session
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PAGES = ["README.md", "CONTRIBUTING.md", "AGENTS.md", "CHANGELOG.md", "examples/README.md",
+LONGEST = 110
+"""Lines of the README: what it is and where to read on. The rest stands in docs/."""
+DOCS = [str(p.relative_to(ROOT)) for p in sorted((ROOT / "docs").glob("*.md"))]
+PAGES = ["README.md", *DOCS, "CONTRIBUTING.md", "AGENTS.md", "CHANGELOG.md", "examples/README.md",
          *(str(p.relative_to(ROOT)) for p in sorted((ROOT / "examples").glob("*/README.md")))]
 
 
-def block(language: str, after: str = "") -> str:
+def block(language: str, after: str = "", page: str = "README.md") -> str:
     """The first fenced block of a language after some words."""
-    found = re.search(rf"```{language}\n(.*?)```", README[README.index(after):], re.DOTALL)
+    text = (ROOT / page).read_text(encoding="utf-8")
+    found = re.search(rf"```{language}\n(.*?)```", text[text.index(after):], re.DOTALL)
     assert found is not None
     return found[1]
+
+
+def test_the_readme_is_short_and_has_a_picture_and_every_page_of_docs_is_linked() -> None:
+    assert len(README.splitlines()) <= LONGEST
+    assert re.search(r"!\[[^]]{20,}\]\(docs/[\w-]+\.png\)", README)
+    assert [page for page in DOCS if f"({page})" not in README] == []
 
 
 def test_the_output_in_the_readme_is_printed_by_the_command_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
@@ -56,6 +66,9 @@ def test_every_command_that_is_named_exists_with_its_options(page: str) -> None:
     for _, name, *arguments in commands_of((ROOT / page).read_text(encoding="utf-8")):
         command = group.get_command(click.Context(group), name)
         assert command is not None, f"{page}: traindx {name}"
+        if isinstance(command, click.Group) and arguments:
+            part = command.get_command(click.Context(command), arguments[0])
+            command = part if part is not None else command
         known = {o for p in command.params for o in (*p.opts, *p.secondary_opts)}
         own = arguments[: arguments.index("--")] if "--" in arguments else arguments  # after it stands another program
         assert [a for a in own if a.startswith("--") and a not in known] == [], f"{page}: traindx {name}"
@@ -83,11 +96,11 @@ def test_every_file_and_folder_that_contributing_names_exists() -> None:
     assert [x for x in named if not (ROOT / x).exists()] == []
 
 
-def test_the_python_in_the_readme_has_names_that_exist(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_python_in_the_docs_has_names_that_exist(monkeypatch: pytest.MonkeyPatch) -> None:
     import importlib
     import inspect
 
-    script = block("python", "## From a script")
+    script = block("python", "## From a script", "docs/python.md")
     tree = ast.parse(script, mode="exec")
     names = {}
     for node in ast.walk(tree):
@@ -100,10 +113,10 @@ def test_the_python_in_the_readme_has_names_that_exist(monkeypatch: pytest.Monke
     assert callable(names["Decision"].approve)
 
 
-def test_the_monitor_in_the_readme_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+def test_the_monitor_in_the_docs_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                                      capsys: pytest.CaptureFixture[str]) -> None:
     torch = pytest.importorskip("torch")
-    script = block("python", "In a program, the same")
+    script = block("python", "In a program, the same", "docs/live.md")
     model = torch.nn.Linear(2, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
@@ -122,11 +135,11 @@ def test_the_monitor_in_the_readme_runs_as_it_stands(tmp_path: Path, monkeypatch
     assert len(list(tmp_path.glob("traindx-run/*/rank00000.jsonl"))) == 1
 
 
-def test_the_context_package_in_the_readme_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_context_package_in_the_docs_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     example = ROOT / "examples/numpy-lr"
     for name in ("log.txt", "train.py"):
         (tmp_path / name).write_bytes((example / name).read_bytes())
-    (tmp_path / "package.json").write_text(block("json"), encoding="utf-8")
+    (tmp_path / "package.json").write_text(block("json", page="docs/python.md"), encoding="utf-8")
     assert cli.run(["diagnose", "--context", str(tmp_path / "package.json"), "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["root_causes"][0]["location"] == "train.py:46"
     assert sorted(os.listdir(tmp_path)) == ["log.txt", "package.json", "train.py"]

@@ -93,13 +93,16 @@ def test_what_does_not_exist_is_said_in_one_line(work: Path) -> None:
         assert "Traceback" not in done.stderr
 
 
+CTRL_C = "\x03"
+
+
 def at_a_terminal(arguments: list[str], cwd: Path, answers: list[tuple[str, str]]) -> tuple[int, str]:
     """Runs traindx on a pseudo-terminal; each answer is typed when its words have appeared."""
     child, master = pty.fork()
     if child == 0:
         os.chdir(cwd)
         os.execv(sys.executable, [sys.executable, "-m", "traindx", *arguments])
-    said, waiting, deadline = "", list(answers), time.monotonic() + 100
+    said, waiting, deadline = "", list(answers), time.monotonic() + 200
     while time.monotonic() < deadline:
         ready, _, _ = select.select([master], [], [], 1.0)
         if ready:
@@ -109,7 +112,8 @@ def at_a_terminal(arguments: list[str], cwd: Path, answers: list[tuple[str, str]
                 break
             said += block.decode(errors="replace")
         if waiting and waiting[0][0] in said:
-            os.write(master, (waiting.pop(0)[1] + "\n").encode())
+            typed = waiting.pop(0)[1]
+            os.write(master, typed.encode() if typed == CTRL_C else f"{typed}\n".encode())
     os.close(master)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), said
 
@@ -131,3 +135,29 @@ def test_at_a_terminal_later_leaves_the_session_waiting(work: Path) -> None:
     assert code == 1, said
     assert "traindx approve" in said
     assert not (work / "MEMORY.md").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_ctrl_c_once_at_the_gate_leaves_the_session_waiting_and_says_how_to_go_on(work: Path) -> None:
+    code, said = at_a_terminal(["debug", ".", "--symptom", "loss is nan", "--verify", VERIFY], work,
+                               [("Your decision", CTRL_C)])
+    session = next(p.name for p in (work / "scratch" / "debug").iterdir() if (p / "journal.jsonl").is_file())
+    assert code == 1, said
+    assert f"Session {session} waits. From another shell: traindx approve {session} --option A" in said
+    after = said[said.index("Your decision"):]
+    assert f"traindx approve {session} --option A" in after
+    assert "Traceback" not in said
+    assert json.loads(traindx("show", session, "--json", cwd=work).stdout)["status"] == "awaiting_approval"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_ctrl_c_once_while_it_works_is_recorded_and_says_how_to_go_on(work: Path) -> None:
+    endless = f"{sys.executable} -c 'import time; print(1, flush=True); time.sleep(900)'"
+    code, said = at_a_terminal(["debug", ".", "--symptom", "loss is nan", "--verify", endless], work,
+                               [("Your decision", "A"), ("verifying", CTRL_C)])
+    session = next(p.name for p in (work / "scratch" / "debug").iterdir() if (p / "journal.jsonl").is_file())
+    assert code == 130, said
+    assert f"traindx: interrupted; session {session} is kept as it stands; to go on: traindx resume {session}" in said
+    assert json.loads(traindx("show", session, "--json", cwd=work).stdout)["status"] == "interrupted"

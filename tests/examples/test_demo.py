@@ -25,7 +25,7 @@ def test_the_demo_diagnoses_asks_fixes_and_verifies_within_a_minute(tmp_path):
                           timeout=110)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
     assert time.monotonic() - started < 60
-    said = [done.stdout.index(word) for word in ("What was read", "Hypotheses", "Diagnosis (Gate 4)", "Proposed Fix",
+    said = [done.stdout.index(word) for word in ("Cause found", "Evidence", "Diagnosis (Gate 4)", "Proposed Fix",
                                                  "Answer, prepared", "Verified by running it again", "\n  before  ")]
     assert said == sorted(said)
     assert done.stdout.count("Diagnosis (Gate 4)") == 1

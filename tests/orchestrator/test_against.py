@@ -62,7 +62,7 @@ def test_the_comparison_is_in_the_result(runs: Path, capsys: pytest.CaptureFixtu
 
 def test_the_block_on_the_terminal_and_in_the_page(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (runs / "bad" / "train.py").write_text(CODE.replace("        opt.zero_grad()\n", ""))
-    cli.run(["diagnose", "bad", "--against", "good", "--out", "out"])
+    cli.run(["diagnose", "bad", "--against", "good", "--out", "out", "-v"])
     said = capsys.readouterr().out
     block = said[said.index("Beside the run that works"):said.index("Next commands")]
     assert "loss: " in block

@@ -34,7 +34,7 @@ def test_two_faults_are_both_told(tmp_path: Path) -> None:
 def test_one_fault_stands_alone(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(GOOD.replace("    optimizer.zero_grad()\n", ""))
     report = diagnose([tmp_path / "train.py"])
-    assert BESIDE.split(":")[0] not in report.terminal({})
+    assert BESIDE.split(":")[0] not in report.terminal({}, verbose=True)
 
 
 def hypotheses(*given: float) -> View:
@@ -61,6 +61,6 @@ def test_rivals_share_what_is_certain() -> None:
 
 def test_code_without_a_log_is_counted_as_code(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(GOOD)
-    said = diagnose([tmp_path / "train.py"]).terminal({})
+    said = diagnose([tmp_path / "train.py"]).terminal({}, verbose=True)
     assert "What was read  no metrics, 1 file of code" in said
     assert "0 values" not in said

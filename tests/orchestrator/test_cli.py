@@ -191,3 +191,22 @@ def test_a_name_that_is_none_is_answered_with_those_it_may_have_meant(asked: str
 
 def test_nothing_is_guessed_for_a_name_that_is_like_none(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Did you mean" not in run("explain", "nonsense", capsys=capsys)[2]
+
+
+def test_a_command_that_is_typed_nearly_right_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run("diagnos", capsys=capsys)
+    assert (code, out) == (2, "")
+    assert "No such command 'diagnos'. Did you mean 'diagnose'?" in err
+    assert "Did you mean" not in run("xyzzy", capsys=capsys)[2]
+
+
+def test_ctrl_c_says_what_a_command_leaves_behind(monkeypatch: pytest.MonkeyPatch,
+                                                  capsys: pytest.CaptureFixture[str]) -> None:
+    from traindx.commands import doctor
+
+    def pressed(**_: object) -> None:
+        raise KeyboardInterrupt("session 7 is kept")
+
+    monkeypatch.setattr(doctor.command, "callback", pressed)
+    code, out, err = run("doctor", capsys=capsys)
+    assert (code, out, err.lstrip()) == (130, "", "traindx: interrupted; session 7 is kept\n")

@@ -71,3 +71,15 @@ def test_the_tool_answers_below_its_root(tmp_path: Path) -> None:
     assert TOOLS["examine_data"].read_only
     answer = call("examine_data", {"paths": ["."]}, Reach.of(tmp_path), lambda text: None)
     assert answer.startswith("part_2.npz: D104 high")
+
+
+@pytest.mark.parametrize(("broken", "lines"), [(2, 2), (5, 1)])
+def test_many_files_that_could_not_be_read_for_one_reason_are_one_line(
+        broken: int, lines: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shards(tmp_path, 1.0)
+    for i in range(broken):
+        (tmp_path / f"cut_{i}.npz").write_bytes(b"PK\x03\x04 cut off")
+    run(["data", str(tmp_path)])
+    told = [row for row in capsys.readouterr().out.splitlines() if ": not read: " in row]
+    assert len(told) == lines, told
+    assert told[0].startswith(f"{broken} files, such as ") == (broken == 5)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import sys
+import time
 from typing import Any
 
 import pytest
@@ -31,7 +33,7 @@ STORY = [
 
 
 def after(*notices: Notice, seconds: float = 75.0) -> Picture:
-    ticks = iter([0.0] + [seconds] * 50)
+    ticks = iter([0.0, 0.0] + [seconds] * 50)
     picture = Picture(clock=lambda: next(ticks))
     for notice in notices:
         picture.take(notice)
@@ -87,18 +89,31 @@ class Tty(io.StringIO):
         return True
 
 
+def drawn(view: live_view.LiveView) -> None:
+    """Waits until the view is there."""
+    deadline = time.monotonic() + 20
+    while view._view.console is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
 def test_the_view_makes_room_for_the_person_and_leaves_what_stays(monkeypatch: pytest.MonkeyPatch):
     pytest.importorskip("rich")
     monkeypatch.setenv("TERM", "xterm-256color")
     screen = Tty()
-    view = live_view.LiveView(screen)
+    view = live_view.LiveView(screen, patience=0.0)
+    drawn(view)
     for notice in STORY:
         view.hear(notice)
     with view.paused():
         written = screen.tell()
         view.picture.take(Notice("phase", text="nobody draws now"))
         assert screen.tell() == written
+    with view.paused():
+        screen.write("the person's answer\n")
+    drawn(view)
+    after_the_answer = screen.getvalue().rpartition("the person's answer\n")[2]
     view.close()
+    assert not re.match(r"\x1b\[(1A|2K)", after_the_answer.replace("\x1b[?25l", "")), "nothing above is taken away"
     assert "torch-logic-auditor: late: no answer within 300 s" in screen.getvalue()
     assert "\x1b[2J" not in screen.getvalue()
 
@@ -120,3 +135,17 @@ def test_a_session_tells_its_phases_and_its_evidence(workspace: Any):
         "ranking hypotheses", "gathering evidence", "diagnosing", "a diagnosis is ready for your decision",
         "applying the approved change", "verifying the fix", "writing down what helped", "done"]
     assert "E1  learning_rate is 10.0 at train.py:4" in [n.text for n in heard if n.kind == "evidence"]
+
+
+def test_what_ends_soon_is_not_drawn_and_thinking_is_not_counted(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TERM", "xterm-256color")
+    screen = Tty()
+    view = live_view.LiveView(screen, patience=60.0)
+    ticks = iter([0.0, 10.0, 40.0, 50.0])
+    view.picture = Picture(clock=lambda: next(ticks, 50.0))
+    view.hear(Notice("phase", text="verifying"))  # at 10
+    with view.paused():  # from 40 to 50 a person thinks
+        pass
+    view.close()
+    assert screen.getvalue() == ""
+    assert view.picture.lines(80)[0] == "verifying  0:30"

@@ -60,7 +60,7 @@ def test_a_log_alone_that_does_not_tell_gets_commands_and_words(here: Path, log:
     assert all(known(c) for c in report.next_checks)
     assert any("training script" in w for w in report.wanted)
     assert report.to_json()["analysis_artifacts"]["wanted"]
-    text = report.terminal({})
+    text = report.terminal({}, verbose=True)
     assert text.index("What would settle it") < text.index("Next commands")
     assert text.splitlines()[-1].strip() == report.next_checks[-1]
 
@@ -137,7 +137,7 @@ def test_the_code_that_lies_beside_a_log_is_listed_as_read(here: Path) -> None:
     report = of(here, FLAT, TRAIN)
     assert [(a.path, a.note) for a in report.run.artifacts if a.format == "python"] == [
         ("train.py", "found beside the log")]
-    assert "train.py" in report.terminal({})
+    assert "train.py" in report.terminal({}, verbose=True)
     given = diagnose(["."]).run.artifacts
     assert [a.note for a in given if a.format == "python"] == [""]
 

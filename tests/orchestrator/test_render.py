@@ -327,11 +327,15 @@ def test_the_picture_is_inside_the_file(tmp_path):
     assert 'src="data:image/png;base64,iVBORw0KGgo' in page
 
 
-# the terminal
+# the terminal, with -v (without: test_brief.py)
+
+
+def everything(*arguments, **more):
+    return render_terminal(*arguments, **more, verbose=True)
 
 
 def test_the_terminal_says_read_timeline_hypotheses_diagnosis_files_in_this_order():
-    text = render_terminal(result(), run=a_run(), diagnosis=diagnosis(), files={"report": "scratch/report.html"})
+    text = everything(result(), run=a_run(), diagnosis=diagnosis(), files={"report": "scratch/report.html"})
     order = ["Cause found", "What was read", "log.txt", "not given or not readable: model_code", "Timeline",
              "Hypotheses", "Diagnosis (Gate 4)", *SECTIONS, "please answer", "Next commands",
              "Files", "scratch/report.html"]
@@ -339,29 +343,29 @@ def test_the_terminal_says_read_timeline_hypotheses_diagnosis_files_in_this_orde
 
 
 def test_without_colour_it_is_plain_text_of_a_hundred_columns():
-    text = render_terminal(result(text=HOSTILE), run=a_run(), diagnosis=diagnosis(HOSTILE))
+    text = everything(result(text=HOSTILE), run=a_run(), diagnosis=diagnosis(HOSTILE))
     assert "\x1b" not in text
     assert "\x07" not in text
     assert max(map(len, text.splitlines())) <= 100
-    assert "\x1b[" in render_terminal(result(), run=a_run(), diagnosis=diagnosis(), colour=True)
+    assert "\x1b[" in everything(result(), run=a_run(), diagnosis=diagnosis(), colour=True)
 
 
 def test_the_terminal_shows_the_change_and_what_speaks_against_a_hypothesis():
-    text = render_terminal(result(), run=a_run(), diagnosis=diagnosis())
+    text = everything(result(), run=a_run(), diagnosis=diagnosis())
     assert "-EPS = 1e-12" in text
     assert re.search(r"against +L102-1 \(ran, companion\)", text), "told in the timeline, cited by its id"
 
 
 def test_a_look_alike_that_nothing_speaks_for_is_not_listed():
     best, rival = result()["hypotheses"]
-    text = render_terminal({**result(), "hypotheses": [best, {**rival, "for": [], "confidence": 0.05}]}, run=a_run())
+    text = everything({**result(), "hypotheses": [best, {**rival, "for": [], "confidence": 0.05}]}, run=a_run())
     assert rival["issue"] not in text
-    alone = render_terminal({**result("needs_more_data"), "hypotheses": [{**rival, "for": []}]}, run=a_run())
+    alone = everything({**result("needs_more_data"), "hypotheses": [{**rival, "for": []}]}, run=a_run())
     assert re.search(r"for +nothing was found", alone)
 
 
 def test_the_verdict_stands_in_the_first_three_lines_and_each_finding_is_told_once():
-    text = render_terminal(result(), run=a_run(), diagnosis=diagnosis())
+    text = everything(result(), run=a_run(), diagnosis=diagnosis())
     head = text.splitlines()[:3]
     assert head[0] == "Cause found  96 % confident, critical, train.py:46"
     assert "logarithm of zero" in head[1]
@@ -378,7 +382,7 @@ def test_a_confidence_that_is_not_nothing_is_not_called_nothing(share: float, sa
 
 def test_what_would_settle_it_is_said_in_words_before_the_commands():
     artifacts = {"wanted": "the training script; the learning rate in the log"}
-    text = render_terminal({**result("needs_more_data"), "analysis_artifacts": artifacts}, run=a_run())
+    text = everything({**result("needs_more_data"), "analysis_artifacts": artifacts}, run=a_run())
     assert "What would settle it\n  - the training script\n  - the learning rate in the log\n\nNext commands" in text
 
 
@@ -387,11 +391,11 @@ def test_a_lesser_hypothesis_cites_what_was_told_above_and_is_no_longer_than_tha
     weights = ["[L101-1] +1.0 (ran, sign): loss is nan from step 1175 on", "[L107-1] +0.5 (ran, companion): one spike"]
     rival = {**result()["hypotheses"][1], "confidence": 0.004, "for": [*weights, *weights]}
     best = result()["hypotheses"][0]
-    text = render_terminal({**result(), "hypotheses": [best, rival]}, run=a_run(), diagnosis=diagnosis())
+    text = everything({**result(), "hypotheses": [best, rival]}, run=a_run(), diagnosis=diagnosis())
     assert " 2. < 1 %  The learning rate is too high." in text
     assert "for       L101-1 (ran, sign); one spike [L107-1, ran]\n" in text
     assert text.count(asked) == 1, "beside a sure diagnosis a check of an unlikely rival is noise"
-    doubtful = render_terminal({**result("needs_more_data"), "hypotheses": [best, rival]}, run=a_run())
+    doubtful = everything({**result("needs_more_data"), "hypotheses": [best, rival]}, run=a_run())
     assert doubtful.count(asked) == 2, "an open question needs the checks of every candidate"
 
 
@@ -399,13 +403,13 @@ def test_a_finding_that_counts_twice_is_told_once():
     best = result()["hypotheses"][0]
     best["for"] = [*best["for"], best["for"][0].replace("+3.6", "+0.5")]
     both = {**result(), "hypotheses": [best]}
-    assert render_terminal(both, run=a_run()).count("C107-1 (derived, cause)") == 1
+    assert everything(both, run=a_run()).count("C107-1 (derived, cause)") == 1
     page = render_report_html(both, run=a_run())
     assert re.findall(r'title="log-odds">(\+[^<]*)', page) == ["+4.1"]
 
 
 def test_the_terminal_of_a_healthy_run_is_short():
-    text = render_terminal(result("healthy"), run=a_run(), reason="2,400 values were checked.")
+    text = everything(result("healthy"), run=a_run(), reason="2,400 values were checked.")
     assert text.startswith("Nothing wrong found\n  2,400 values were checked.\n\nWhat was read")
     assert "Hypotheses" not in text
     assert "Next commands" not in text
@@ -413,7 +417,7 @@ def test_the_terminal_of_a_healthy_run_is_short():
 
 def test_long_paths_and_commands_are_not_broken():
     command = "traindx diagnose " + "x" * 150
-    text = render_terminal({**result(), "next_checks": [command]}, run=a_run())
+    text = everything({**result(), "next_checks": [command]}, run=a_run())
     assert command in text
 
 

@@ -181,9 +181,9 @@ def test_claude_code_accepts_the_plugin(tmp_path: Path) -> None:
     assert "mcpServers: traindx" in done.stdout
 
 
-def test_the_readme_says_in_one_line_how_each_host_gets_it() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    rows = dict(re.findall(r"^\| (.+?) \| (.+) \|$", readme.split("## In a coding agent")[1].split("\n## ")[0],
+def test_the_docs_say_in_one_line_how_each_host_gets_it() -> None:
+    page = (ROOT / "docs/agents.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| (.+?) \| (.+) \|$", page.split("# In a coding agent")[1].split("\n## ")[0],
                            re.MULTILINE))
     for host, says in (("any agent with skills", "npx skills add"),
                        ("Claude Code, as a plugin", "/plugin install traindx"),

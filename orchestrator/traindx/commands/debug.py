@@ -47,7 +47,7 @@ def command(path: str, verify: str | None, allow_run: bool, symptom: str, artifa
     `traindx approve`. Exit codes: 0 healthy or fixed (what the fix promised was seen to move), 1 a problem waits, 3
     more data is needed, or --verify passed and showed nothing of the fix.
     """
-    from traindx.at_terminal import asked_within, exit_code, finish, interactive, say
+    from traindx.at_terminal import asked_within, exit_code, finish, interactive, say, with_a_way_back
     from traindx.investigators.choose import choose
     from traindx.live_view import watching
     from traindx.notices import Notice
@@ -73,7 +73,7 @@ def command(path: str, verify: str | None, allow_run: bool, symptom: str, artifa
         "baseline_run": [str(Path(b).absolute()) for b in baseline_run]})
     settings = read_settings(workspace, {"backend": backend, "model": model, "dollars_all": dollars, "web": web},
                              os.environ)
-    with watching(say, phases=settings.backend != "offline") as watch:
+    with watching(say, phases=settings.backend != "offline") as watch, with_a_way_back(watch):
         chosen = choose(workspace, settings, watch.hear)
         if settings.backend != "offline":
             watch.hear(Notice("said", text=chosen.said))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -56,7 +58,7 @@ def read_context(path: str) -> ContextPackage:
         first = error.errors()[0]
         where = ".".join(str(p) for p in first["loc"]) or "the file"
         raise UnreadableInput(f"the context package {path} is not as expected: {where}: {first['msg']}. Expected "
-                              '{"task", "artifacts", "symptoms", "constraints"}, see the README.') from error
+                              '{"task", "artifacts", "symptoms", "constraints"}, see docs/python.md.') from error
 
 
 def _package(path: Path) -> bytes:
@@ -117,6 +119,19 @@ def _write(report: Report, out: str | None, as_json: bool) -> dict[str, str]:
     return files
 
 
+@contextlib.contextmanager
+def _working(run_command: str | None) -> Iterator[Callable[[str], None]]:
+    """The line about what goes on; Ctrl-C says what it leaves behind: nothing."""
+    from traindx.live_view import working_on
+
+    try:
+        with working_on("reading") as at:
+            yield at
+    except KeyboardInterrupt:
+        copy = ", what ran in the copy is gone" if run_command is not None else ""
+        raise KeyboardInterrupt(f"nothing was changed{copy}; the same command starts it again") from None
+
+
 def _say(text: str) -> None:
     click.echo(f"traindx: {text}", err=True)
 
@@ -138,15 +153,18 @@ def _say(text: str) -> None:
 @scope_options
 @which_option
 @click.option("--out", type=str, help="Folder for the files (default: scratch/debug/diagnose-TIME).")
+@click.option("-v", "--verbose", is_flag=True,
+              help="Print everything: what was read, the timeline, every hypothesis, the diagnosis with its questions.")
 @click.option("--json", "as_json", is_flag=True, help="The result as JSON on standard output, and nothing else there.")
 def command(paths: tuple[str, ...], symptom: str, context: str | None, run_command: str | None, timeout: float,
             budget: float | None, against: tuple[str, ...], own_names: tuple[str, ...], entry: tuple[str, ...],
-            everything: bool, which: int | None, out: str | None, as_json: bool) -> int:
+            everything: bool, which: int | None, out: str | None, verbose: bool, as_json: bool) -> int:
     """Read PATHS (files, folders, globs, URLs, - for standard input) and name the cause.
 
     Read-only unless --run is given, and then only a copy is run. Files go to scratch/debug.
     """
     from traindx.diagnose import diagnose
+    from traindx.page import columns
 
     if run_command is not None and (not run_command.strip() or not 0 < timeout < float("inf")):
         raise BadUsage("--run needs a command, and --timeout a number of seconds above 0")
@@ -158,23 +176,26 @@ def command(paths: tuple[str, ...], symptom: str, context: str | None, run_comma
             raise UnreadableInput(f"nothing that {context} names could be found: {', '.join(asked.missing)}. Give "
                                   "paths from the folder of the context package, or the text itself")
         stdin = sys.stdin.buffer.read(STDIN_LIMIT) if "-" in asked.paths else None
-        report = diagnose(asked.paths, symptom=asked.symptom, stdin=stdin, missing=asked.missing, root=asked.root,
-                          names=names_of(own_names), asked=asked_of(entry, everything, run_command, which=which))
-        missing = tuple(m for m in asked.missing if m != "model_code" or not report.places.code)
-        subject = report.subject if asked.subject is None else asked.subject
-        report = replace(report, subject=subject, missing=missing, unnamed=scratch / "context")
-        if run_command is not None:
-            from traindx.rerun import with_rerun
+        with _working(run_command) as at:
+            report = diagnose(asked.paths, symptom=asked.symptom, stdin=stdin, missing=asked.missing, root=asked.root,
+                              names=names_of(own_names), asked=asked_of(entry, everything, run_command, which=which))
+            missing = tuple(m for m in asked.missing if m != "model_code" or not report.places.code)
+            subject = report.subject if asked.subject is None else asked.subject
+            report = replace(report, subject=subject, missing=missing, unnamed=scratch / "context")
+            if run_command is not None:
+                from traindx.rerun import with_rerun
 
-            report = with_rerun(report, run_command, report.places.root, scratch / "rerun", timeout, budget,
-                                _say if sys.stderr.isatty() else lambda _: None)
-        if against:
-            from traindx.against import with_comparison
+                at(f"running it in a protected copy: {run_command}")
+                report = with_rerun(report, run_command, report.places.root, scratch / "rerun", timeout, budget,
+                                    _say if sys.stderr.isatty() else lambda _: None)
+            if against:
+                from traindx.against import with_comparison
 
-            report = with_comparison(report, against)
-        files = _write(report, out, as_json)
+                report = with_comparison(report, against)
+            files = _write(report, out, as_json)
         if as_json:
             click.echo(json.dumps(report.to_json(files), indent=1, allow_nan=False))
         else:
-            click.echo(report.terminal(files, colour=sys.stdout.isatty()), nl=False)
+            click.echo(report.terminal(files, colour=sys.stdout.isatty(), width=columns(sys.stdout),
+                                       verbose=verbose), nl=False)
     return report.exit_code

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from traindx.page import columns
 from traindx_tools.errors import BadUsage
 from traindx_tools.experiments.arms import MOST_REPEATS
 
@@ -66,6 +67,8 @@ def command(paths: tuple[str, ...], run_command: str | None, changes: tuple[str,
     status.say(f"measured: {outcome.said} ({outcome})")
     try:
         answer = run_experiments(request, status.say, status.progress)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("what was finished is kept: the same command with --resume goes on") from None
     finally:
         status.clear()
     if as_json:
@@ -131,7 +134,7 @@ class Status:
     def progress(self, text: str) -> None:
         """What goes on now; nothing in a pipe."""
         if self.terminal:
-            click.echo(f"\r\x1b[K{text[:110]}", err=True, nl=False, color=True)
+            click.echo(f"\r\x1b[K{text[:columns(sys.stderr) - 1]}", err=True, nl=False, color=True)
             self._drawn = True
 
     def clear(self) -> None:

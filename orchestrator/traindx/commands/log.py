@@ -9,14 +9,19 @@ import click
 from traindx.naming import name_option, names_of
 from traindx_tools.errors import UnreadableInput
 
+AT_A_TERMINAL = 24
+"""Rows of a table that a person is shown: a screen."""
+
 
 @click.command("log")
 @click.argument("paths", nargs=-1, required=True)
 @click.option("--format", "form", default="table", show_default=True, type=click.Choice(["table", "csv", "json"]))
 @click.option("--anomalies", is_flag=True, help="What stands out in each series, whatever its name, in place of the "
               "values: spikes, steps, drifts, periods, copies.")
+@click.option("--rows", type=click.IntRange(min=0), metavar="N",
+              help=f"Rows of each table, 0: all of them (default: {AT_A_TERMINAL} at a terminal, all in a pipe).")
 @name_option
-def command(paths: tuple[str, ...], form: str, anomalies: bool, own_names: tuple[str, ...]) -> None:
+def command(paths: tuple[str, ...], form: str, anomalies: bool, rows: int | None, own_names: tuple[str, ...]) -> None:
     """Print the metrics of the run in PATHS: step, epoch, time, canonical and original names, line numbers."""
     from traindx_tools.on_logs import read_run, table_of
     from traindx_tools.on_logs.anomalies.listing import listed
@@ -31,4 +36,5 @@ def command(paths: tuple[str, ...], form: str, anomalies: bool, own_names: tuple
     for artifact in run.artifacts:
         if artifact.note:
             click.echo(f"traindx: {artifact.path}: {artifact.note}", err=True)
-    click.echo(listed(run).render(form) if anomalies else table.render(form), nl=False)
+    most = rows if rows is not None else AT_A_TERMINAL if sys.stdout.isatty() else 0
+    click.echo(listed(run).render(form) if anomalies else table.render(form, most), nl=False)

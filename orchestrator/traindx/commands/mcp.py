@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
+
 import click
 
 
@@ -20,4 +24,13 @@ def command(root: str, allow_run: bool) -> None:
     """
     from traindx.mcp_server import serve
 
+    if sys.stdin.isatty():
+        _greet()
     serve(root, allow_run=allow_run)
+
+
+def _greet() -> None:
+    """For a person who typed it: what it is, and Ctrl-C ends it at once, although the server waits for a line."""
+    click.echo("traindx: an MCP server on standard input and output: a coding agent starts it (claude mcp add traindx "
+               "-- traindx mcp). Ctrl-C ends it.", err=True)
+    signal.signal(signal.SIGINT, lambda *_: os._exit(130))

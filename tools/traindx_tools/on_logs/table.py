@@ -55,14 +55,15 @@ class MetricsTable:
                 yield MetricRow(_known(s.step[i]), _known(s.epoch[i]), _known(s.time[i]), s.group, s.name, s.original,
                                 float(s.values[i]), int(s.line[i]), s.source, s.rank)
 
-    def render(self, form: str = "table") -> str:
+    def render(self, form: str = "table", rows: int = 0) -> str:
         """The table as text: "table" (a row a place, a column a metric), "csv" or "json" (a row a value).
 
-        Non-finite values are nan, inf, -inf in table and CSV and strings in JSON. Raises BadUsage for another format.
+        `rows`: of a "table", how many of each source and group are shown; 0: all of them. Non-finite values are
+        nan, inf, -inf in table and CSV and strings in JSON. Raises BadUsage for another format.
         """
         if form not in FORMATS:
             raise BadUsage(f"There is no format {form!r}. Choose one of: {', '.join(FORMATS)}.")
-        return {"table": self._text, "csv": self._csv, "json": self._json}[form]()
+        return self._text(rows) if form == "table" else self._csv() if form == "csv" else self._json()
 
     def _csv(self) -> str:
         out = io.StringIO()
@@ -76,8 +77,8 @@ class MetricsTable:
         rows = [dict(zip(COLUMNS, (_json_cell(c) for c in _cells(row)), strict=False)) for row in self.rows()]
         return json.dumps(rows, ensure_ascii=False, indent=1) + "\n"
 
-    def _text(self) -> str:
-        blocks = [_block(source, group, [s for s in self.series if (s.source, s.group) == (source, group)])
+    def _text(self, rows: int) -> str:
+        blocks = [_block(source, group, [s for s in self.series if (s.source, s.group) == (source, group)], rows)
                   for source, group in dict.fromkeys((s.source, s.group) for s in self.series)]
         return "\n".join(blocks) if blocks else "no metrics were found\n"
 
@@ -100,7 +101,17 @@ def _json_cell(cell: Any) -> Any:
     return str(cell) if isinstance(cell, float) and not math.isfinite(cell) else _plain(cell)
 
 
-def _block(source: str, group: str, series: Sequence[Series]) -> str:
+def _chosen(records: dict[int, dict[str, Any]], rows: int) -> list[int]:
+    """The lines that are shown: the ends, every so many between them, and the first that holds what is not finite."""
+    lines = sorted(records)
+    if not rows or len(lines) <= rows:
+        return lines
+    spread = {lines[round(i * (len(lines) - 1) / max(rows - 1, 1))] for i in range(rows)}
+    bad = (n for n in lines if any(isinstance(v, float) and not math.isfinite(v) for v in records[n].values()))
+    return sorted(spread | set([*bad][:1]))
+
+
+def _block(source: str, group: str, series: Sequence[Series], rows: int = 0) -> str:
     """A group of a source with one line a record: a column for each metric, under its canonical name."""
     titles = [s.name if s.rank is None else f"{s.name}[{s.rank}]" for s in series]
     names = list(dict.fromkeys(titles))
@@ -116,13 +127,16 @@ def _block(source: str, group: str, series: Sequence[Series]) -> str:
             record[title] = float(s.values[i])
     places = [p for p in ("step", "epoch") if any(r.get(p) is not None for r in records.values())]
     head = ["line", *places, *names[:MOST_COLUMNS]]
-    body = [[_shown(records[line].get(column)) for column in head] for line in sorted(records)]
+    chosen = _chosen(records, rows)
+    body = [[_shown(records[line].get(column)) for column in head] for line in chosen]
     widths = [max(len(head[c]), *(len(row[c]) for row in body)) for c in range(len(head))]
     lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=False)) for row in [head, *body]]
     originals = ", ".join(f"{s.original} -> {s.name}" for s in series[:MOST_COLUMNS] if s.original != s.name)
     left = f"and {len(names) - MOST_COLUMNS} more metrics: --format csv or json holds them all"
+    hidden = len(records) - len(chosen)
+    fewer = [f"{len(chosen)} of {len(records)} rows, evenly spread: --rows 0 shows all"] if hidden else []
     return "\n".join([_plain_text(f"{source} ({group})"), *([_plain_text(f"names: {originals}")] if originals else []),
-                      *map(_plain_text, lines), *([left] if len(names) > MOST_COLUMNS else []), ""])
+                      *map(_plain_text, lines), *([left] if len(names) > MOST_COLUMNS else []), *fewer, ""])
 
 
 def _plain_text(text: str) -> str:

@@ -106,3 +106,19 @@ def test_the_table_in_three_forms(tmp_path: Path) -> None:
     assert "0.25" in text
     with pytest.raises(BadUsage, match="table, csv, json"):
         table.render("xml")
+
+
+def test_a_person_is_shown_some_rows_of_a_long_table_with_its_ends_and_the_first_that_is_not_finite(
+        tmp_path: Path) -> None:
+    rows = [f"{i},{'nan' if i > 41 else i / 7:}" for i in range(200)]
+    (tmp_path / "m.csv").write_text("step,loss\n" + "\n".join(rows) + "\n")
+    table = extract_training_metrics(tmp_path / "m.csv")
+    shown = table.render("table", 10).splitlines()
+    steps = [row.split()[1] for row in shown if row.split()[0].isdigit() and len(row.split()) == 3]
+    assert (steps[0], steps[-1], len(steps)) == ("0", "199", 11)
+    assert "42" in steps
+    assert shown[-1] == "11 of 200 rows, evenly spread: --rows 0 shows all"
+    assert len(table.render().splitlines()) >= 200
+    assert table.render("csv", 10) == table.render("csv"), "a program gets everything"
+    few = extract_training_metrics(tmp_path / "m.csv").render("table", 500)
+    assert "evenly spread" not in few

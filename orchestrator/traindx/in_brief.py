@@ -1,0 +1,189 @@
+"""What a brief page says of a diagnosis: sentences of this run before those of the catalog, each thing once.
+
+Plain values out of a `View`; `terminal_brief` lays them out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from traindx.view import ANSWERS, View, Weight, weights_of
+from traindx_tools.finding import Finding
+from traindx_tools.triage import SUSPECTED
+
+WORTH_A_LINE = 0.05
+"""Confidence from which a suspect or a rival is named."""
+
+_LIST = re.compile(r" \((?!or\b)[^()\d]{20,}\)")
+"""What a sentence of the catalog lists in brackets: the kinds of a cause, of which a run has one."""
+_ONE_PLACE = re.compile(r"[^\s,]+:\d+")
+_RELATIVE_WORTH = (("traindx experiment ", 0), ("traindx debug ", 0), (" --run ", 1), ("traindx diagnose ", 2),
+                   ("traindx ", 3))  # fmt: skip
+_WHAT_IT_DOES = (
+    ("traindx debug ", "shows the fix with its side effects, asks you, applies and verifies it"),
+    ("traindx experiment ", "decides it: one change against a control, in protected copies"),
+    (" --run ", "runs it again with instruments, in a protected copy"),
+    ("traindx run ", "runs it again with instruments attached"),
+    ("traindx diagnose ", "reads more of it"),
+    ("traindx log ", "prints every metric, step by step"),
+)
+
+
+@dataclass(frozen=True)
+class Said:
+    """A sentence and the place that belongs to it."""
+
+    text: str
+    place: str = ""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What became of one quoted symptom: each thing that was looked up, in a sentence."""
+
+    quote: str
+    told: tuple[Said, ...]
+
+
+def sentences(view: View, hypothesis: Mapping[str, Any]) -> list[Said]:
+    """A hypothesis in one or two sentences: what this run or its code shows of the cause itself, then what that is."""
+    claim, shown = view.split(str(hypothesis["issue"]))
+    claim = without_lists(claim)
+    first = _cited(view, hypothesis)[:1]
+    if not shown or not first or first[0][1].bearing != "cause":
+        return [Said(view.named(claim), str(hypothesis.get("location") or ""))]
+    said = view.named(first[0][0].statement)
+    return [Said(said, str(hypothesis.get("location") or "")), Said(f"That is: {claim}")]
+
+
+def evidence(view: View, hypothesis: Mapping[str, Any]) -> list[Said]:
+    """What speaks for a hypothesis and was not said in its sentences."""
+    told = " ".join(s.text for s in sentences(view, hypothesis))
+    return [s for s in (_said(view, f, w.id) for f, w in _cited(view, hypothesis)) if s.text not in told]
+
+
+def counter(view: View, hypothesis: Mapping[str, Any]) -> list[Said]:
+    """What speaks against a hypothesis."""
+    return [_said(view, f, w.id) for f, w in _cited(view, hypothesis, "against")]
+
+
+def rivals(view: View) -> list[Mapping[str, Any]]:
+    """The other hypotheses that evidence speaks for and that are worth a line."""
+    return [h for h in view.supported[1:] if h["confidence"] >= WORTH_A_LINE]
+
+
+def suspect(view: View) -> Mapping[str, Any] | None:
+    """The first hypothesis where it is likelier than not to be looked at first; else None."""
+    first = next(iter(view.supported), None)
+    return first if first is not None and first.get("for") and first["confidence"] >= SUSPECTED else None
+
+
+def observed(view: View, but: str = "") -> list[Said]:
+    """What was seen to be wrong, the worst first and of equals the earliest; not what `but` says already."""
+    findings = dict(view.findings)
+    worst = sorted(view.timeline, key=lambda m: -findings[m.id].severity.rank)
+    told = [_said(view, findings[m.id], m.id) for m in worst]
+    return [s for s in dict.fromkeys(told) if s.text not in but]
+
+
+def answers(view: View, above: str = "") -> list[Answer]:
+    """What the person described, each of their sentences once, with all that was looked up for it.
+
+    `above`: what was told before, and is not told again.
+    """
+    quoted: dict[str, list[Mapping[str, Any]]] = {}
+    for told in view.described:
+        quoted.setdefault(str(told["said"]), []).append(told)
+    return [Answer(said, _merged(_told(view, of, above))) for said, of in quoted.items()]
+
+
+def _merged(told: Iterable[Said]) -> tuple[Said, ...]:
+    """Equal sentences once, with all their places."""
+    places: dict[str, list[str]] = {}
+    for said in told:
+        places.setdefault(said.text, []).append(said.place)
+    return tuple(Said(text, ", ".join(dict.fromkeys(p for p in at if p))) for text, at in places.items())
+
+
+def _told(view: View, of: Sequence[Mapping[str, Any]], above: str) -> Iterator[Said]:
+    by_cause = [t for t in of if view.explained_by_first(t)]
+    if by_cause:
+        places = ", ".join(dict.fromkeys(_place_of(view, t) for t in by_cause if t["where"]))
+        yield Said("seen, and this cause would give it", places)
+    for told in (t for t in of if t not in by_cause):
+        yield _looked_up(view, told, above)
+
+
+def _looked_up(view: View, told: Mapping[str, Any], above: str) -> Said:
+    """One answer: seen with its values, to be expected and why, not seen and what is asked for."""
+    statement = view.named(str(told["statement"])).rstrip(".")
+    place = _place_of(view, told) if told["where"] else ""
+    if told.get("refuted"):
+        return Said(f"not so in what was recorded: {statement}", place)
+    if told.get("expected"):
+        return Said(f"{ANSWERS[told['answer']]}, and to be expected: {view.named(str(told['expected']))}", place)
+    if told.get("explained_by"):
+        return Said(f"{ANSWERS[told['answer']]}; it would come from another cause: {view.in_words(told)}")
+    if told["answer"] == "seen" and statement in above:
+        return Said("seen, as above; unexplained")
+    if told["answer"] == "seen":
+        return Said(f"seen, unexplained: {statement}", place)
+    asked = f" {told['question']}" if told["question"] else ""
+    seen = "" if statement.startswith("not in what was read") else f" ({statement})"
+    return Said(f"{ANSWERS[told['answer']]}{seen}.{asked}")
+
+
+def _place_of(view: View, told: Mapping[str, Any]) -> str:
+    found = _ONE_PLACE.match(view.named(str(told["where"])))
+    return found[0] if found else view.named(str(told["where"]))
+
+
+def next_command(view: View) -> str:
+    """The one command to type next: a session where a cause is found, else what decides; "" where there is none."""
+    typed = [c for c in view.next_checks if not c.startswith("python -c")]
+    if view.status == "diagnosis_complete":
+        return next(iter(typed), "")
+    return min(typed, key=_worth, default="")
+
+
+def _worth(command: str) -> int:
+    return next((worth for words, worth in _RELATIVE_WORTH if words in f"{command} "), len(_RELATIVE_WORTH))
+
+
+def what_it_does(command: str) -> str:
+    """A command in few words, "" for one of the catalog."""
+    return next((words for part, words in _WHAT_IT_DOES if part in f"{command} "), "")
+
+
+def decides(command: str) -> bool:
+    """Whether a command measures what is open, so that nothing has to be handed over first."""
+    return command.startswith("traindx experiment ") or " --run " in command
+
+
+def proven_place(view: View, hypothesis: Mapping[str, Any]) -> str:
+    """The place of a hypothesis where a finding stands there; "" for a line that is only of the kind to look at."""
+    place = str(hypothesis.get("location") or "")
+    cited = _cited(view, hypothesis)
+    seen = any(place in f.statement or place == view.named(f.where.code or "") for f, _ in cited)
+    return place if place and seen else ""
+
+
+def without_lists(claim: str) -> str:
+    """A sentence of the catalog without the kinds that it lists in brackets."""
+    return _LIST.sub("", claim)
+
+
+def _cited(view: View, hypothesis: Mapping[str, Any], side: str = "for") -> list[tuple[Finding, Weight]]:
+    """The findings that speak for (or against) a hypothesis, each once."""
+    known = dict(view.findings)
+    return [(known[w.id], w) for w in weights_of(hypothesis.get(side, ())) if w.id in known]
+
+
+def _said(view: View, finding: Finding, name: str) -> Said:
+    statement = view.named(finding.statement).rstrip(".")
+    kept = next((e.place for e in view.diagnosis.evidence if e.id == name), "") if view.diagnosis is not None else ""
+    place = _ONE_PLACE.search(view.named(kept or str(finding.where)))
+    return Said(statement, place[0] if place else "")

@@ -1,0 +1,100 @@
+"""The terminal's page: its width, its colours, and text on as many lines as it may have."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+from traindx.safe_text import line
+
+NARROWEST, WIDEST = 40, 120
+"""Columns: a narrower terminal breaks lines itself, a longer line is not read."""
+IN_A_PIPE = 100
+"""Columns where there is no terminal and COLUMNS says nothing."""
+GUTTER = 10
+"""Columns of the words at the left of a brief page."""
+
+_COLOURS = {"bold": "1", "quiet": "2", "critical": "31;1", "high": "33;1", "medium": "35", "low": "2", "info": "2",
+            "good": "32;1", "added": "32", "removed": "31"}
+_GOES_ON = "\u00a0…"
+"""Behind a text that was cut; it never stands on a line of its own."""
+_CLAUSES = (". ", "; ", ", ")
+"""Where a text that is too long is cut, the best place first."""
+
+
+def columns(stream: Any) -> int:
+    """How wide a text for this stream may be: COLUMNS, else the terminal's width, else that of a pipe."""
+    told = os.environ.get("COLUMNS", "")
+    try:
+        found = int(told) if told.isdigit() else os.get_terminal_size(stream.fileno()).columns
+    except (OSError, ValueError, AttributeError):  # no terminal, or a stream of a caller's own
+        found = 0
+    return min(max(found or IN_A_PIPE, NARROWEST), WIDEST)
+
+
+class Page:
+    """Width and colour of the terminal."""
+
+    def __init__(self, width: int, colour: bool = False) -> None:
+        self.width, self.colour = max(width, NARROWEST), colour
+
+    def paint(self, text: str, look: str) -> str:
+        return f"\x1b[{_COLOURS[look]}m{text}\x1b[0m" if self.colour and look in _COLOURS else text
+
+    def heading(self, text: str, aside: str = "") -> str:
+        return self.paint(text, "bold") + (self.paint(f"  {aside}", "quiet") if aside else "")
+
+    def wrap(self, text: object, indent: str, first: str | None = None) -> list[str]:
+        """Text on as many lines as it needs; paths and commands are never broken."""
+        said = line(text)
+        return textwrap.wrap(said, self.width, initial_indent=indent if first is None else first,
+                             subsequent_indent=indent, break_long_words=False, break_on_hyphens=False) or [indent]
+
+    def fit(self, text: object, indent: str, first: str | None = None, *, most: int = 1, place: str = "") -> list[str]:
+        """Text on at most `most` lines, cut at the end of a clause where one is near.
+
+        `place` is where it was seen: behind the text where that does not say it, or was cut before it does.
+        """
+        if place and place in line(text):
+            shown = self.fit(text, indent, first, most=most)
+            if place in " ".join(shown):
+                return shown
+        said, end = line(text).rstrip(), f" ({place})" if place else ""
+        whole = self.wrap(said + end, indent, first)
+        if len(whole) <= most:
+            return whole
+        words = said.split(" ")
+        low, high = 1, len(words)
+        while low < high:  # the most words that fit
+            middle = (low + high + 1) // 2
+            fits = len(self.wrap(" ".join(words[:middle]) + _GOES_ON + end, indent, first)) <= most
+            low, high = (middle, high) if fits else (low, middle - 1)
+        shown = self.wrap(_at_a_clause(" ".join(words[:low])) + end, indent, first)
+        return [text.replace(_GOES_ON, " …") for text in shown]
+
+    def labelled(self, label: str, text: object, *, most: int = 1, place: str = "") -> list[str]:
+        """Text with a word at its left, as a brief page has it; without a label it goes on below the one above."""
+        head, *rest = self.fit(text, " " * GUTTER, f"{label:<{GUTTER}}", most=most, place=place)
+        return [self.paint(label, "bold") + head[len(label):] if label else head, *rest]
+
+
+def _at_a_clause(text: str) -> str:
+    """The text up to the last clause that ends in its second half; else as it is. An ellipsis says that it goes on."""
+    ends = (text.rfind(mark, len(text) // 2) for mark in _CLAUSES)
+    at = next((found for found in ends if found > 0 and _closed(text[:found])), None)
+    if at is None and not _closed(text) and text.rfind(" (") > len(text) // 2:
+        at = text.rfind(" (")
+    return f"{(text if at is None else text[:at]).rstrip(' ,:;.')}{_GOES_ON}"
+
+
+def _closed(text: str) -> bool:
+    """Whether no bracket and no quotation is left open."""
+    return text.count("(") == text.count(")") and text.count("[") == text.count("]") and text.count('"') % 2 == 0
+
+
+def blocks(*parts: Iterator[str]) -> str:
+    """Parts with an empty line between them; empty ones leave none. Ends with a line break."""
+    told = [list(part) for part in parts]
+    return "\n\n".join("\n".join(lines) for lines in told if lines) + "\n"

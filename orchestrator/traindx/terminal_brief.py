@@ -1,0 +1,246 @@
+"""What `traindx diagnose` prints without -v: what it is, what shows it, what speaks against it, what to do next.
+
+About twenty lines, and never more than `MOST_LINES`: a diff gets the room that the rest leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from traindx.in_brief import (
+    WORTH_A_LINE,
+    Said,
+    answers,
+    counter,
+    decides,
+    evidence,
+    next_command,
+    observed,
+    proven_place,
+    rivals,
+    sentences,
+    suspect,
+    what_it_does,
+)
+from traindx.model import Fix
+from traindx.page import GUTTER, Page
+from traindx.safe_text import block, line
+from traindx.terminal_against import brief_comparison
+from traindx.view import View, percent
+from traindx_tools.scope.runs import MOST_SAID
+
+MOST_LINES = 30
+FEWEST_OF_A_DIFF = 4
+_MOST_SENTENCES = 4
+_MOST_EVIDENCE, _MOST_SUSPECTS, _MOST_NOTES, _MOST_RUNS, _MOST_ANSWERS = 2, 3, 2, 3, 3
+
+
+def render_brief(view: View, page: Page) -> str:
+    """The brief page. Ends with a line break."""
+    judged = {"diagnosis_complete": _cause, "healthy": _healthy}.get(view.status, _open)
+    top = list(judged(view, page))
+    end = [*_notes(view, page), *_next(view, page), *_report(view, page)]
+    room = MOST_LINES - len(top) - len(end)
+    return "\n".join([*top, *_fixes(view, page, room), *end]) + "\n"
+
+
+def _cause(view: View, page: Page) -> Iterator[str]:
+    cause = view.cause
+    if cause is None:
+        return
+    about = [f"{percent(cause['confidence'])} confident", cause.get("severity"), cause.get("location")]
+    yield page.heading(view.verdict, line(", ".join(str(a) for a in about if a)))
+    first = view.hypotheses[0] if view.hypotheses else cause
+    yield from _sentences(view, page, first)
+    yield from _scope(view, page)
+    yield from _list("Evidence", evidence(view, first)[:_MOST_EVIDENCE], page)
+    yield from brief_comparison(view.comparison, page)
+    yield from _list("Against", counter(view, first)[:2] or [Said("nothing that was read")], page, 2)
+    for other in rivals(view)[:1]:
+        sure = other["confidence"] >= view.threshold
+        label = "Else" if not view.beside(other) else "Also" if sure else "Perhaps"
+        yield from _suspect(view, page, other, label)
+    yield from _described(view, page)
+
+
+def _open(view: View, page: Page) -> Iterator[str]:
+    first = suspect(view)
+    place = f", {first['location']}" if first is not None and first.get("location") else ""
+    yield page.heading(view.verdict, line(
+        f"suspected at {percent(first['confidence'])}{place}; a cause from {percent(view.threshold)} on"
+        if first is not None else f"no cause reaches {percent(view.threshold)}"))
+    told = ""
+    if first is not None:
+        told = " ".join(s.text for s in sentences(view, first))
+        yield from _sentences(view, page, first)
+    seen = observed(view, told)[:3]
+    if first is None and not seen:
+        yield from page.fit(_reason(view), "  ", most=3)
+    yield from _scope(view, page)
+    yield from _list("Seen", seen, page)
+    yield from brief_comparison(view.comparison, page)
+    yield from _list("Against", counter(view, first)[:2] if first is not None else (), page, 2)
+    yield from _described(view, page, seen)
+    yield from _suspects(view, page, first)
+
+
+def _suspects(view: View, page: Page, first: Any) -> Iterator[str]:
+    others = [h for h in (*view.supported[:1], *rivals(view)) if h is not first and h.get("for")]
+    worth = [h for h in others if h["confidence"] >= WORTH_A_LINE]
+    for number, found in enumerate(worth[:_MOST_SUSPECTS]):
+        behind_its_cause = number and found["confidence"] > worth[number - 1]["confidence"]
+        yield from _suspect(view, page, found, "" if number else "Else" if first is not None else "Suspects",
+                            ", an effect" if behind_its_cause else "")
+    if not worth and first is None:
+        yield from page.labelled("Suspects", "none: nothing that was read speaks for one cause before others")
+
+
+def _healthy(view: View, page: Page) -> Iterator[str]:
+    yield page.heading(page.paint(view.verdict, "good"))
+    yield from page.fit(_reason(view), "  ", most=4)
+    yield from _scope(view, page)
+    yield from brief_comparison(view.comparison, page)
+    yield from _described(view, page)
+
+
+def _reason(view: View) -> str:
+    """Why the status is what it is; what the person said is quoted where it is answered."""
+    head, quoted, _ = view.headline.partition(': "')
+    return head + "." if quoted and view.described else view.named(view.headline)
+
+
+def _sentences(view: View, page: Page, hypothesis: Any) -> Iterator[str]:
+    left = _MOST_SENTENCES
+    for number, sentence in enumerate(sentences(view, hypothesis)):
+        shown = page.fit(f"{sentence.text.rstrip('.')}.", "  ", most=left if number else left - 1)
+        left -= len(shown)
+        yield from shown
+
+
+def _scope(view: View, page: Page) -> Iterator[str]:
+    """What of the given files and which run were judged, and a line for some of the other runs."""
+    told, others = view.scope, max(len(view.result.get("runs") or ()) - 1, 0)
+    if len(told) == 1 and (view.result.get("scope") or {}).get("entry"):
+        return  # everything that was given is the run's own: the place of the cause says where to look
+    own = len(told) - min(others, MOST_SAID) - (others > MOST_SAID)
+    for sentence in told[:own]:
+        yield from (page.paint(text, "quiet") for text in page.fit(sentence, "    ", "  ", most=2))
+    for sentence in told[own:own + _MOST_RUNS]:
+        yield from (page.paint(text, "quiet") for text in page.fit(sentence, "    ", "  "))
+    if others > _MOST_RUNS:
+        yield page.paint(f"  and {others - _MOST_RUNS} more runs with -v", "quiet")
+
+
+def _list(label: str, told: Sequence[Said], page: Page, lines: int = 3) -> Iterator[str]:
+    """Sentences on `lines` lines altogether, two for each at most."""
+    left = lines
+    for number, said in enumerate(told):
+        if not left:
+            return
+        shown = page.labelled("" if number else label, said.text, most=min(left, 2),
+                              place=said.place)
+        left -= len(shown)
+        yield from shown
+
+
+def _suspect(view: View, page: Page, hypothesis: Any, label: str, kind: str = "") -> Iterator[str]:
+    said = sentences(view, hypothesis)[-1]
+    place = proven_place(view, hypothesis)
+    yield from page.labelled(label, f"{percent(hypothesis['confidence'])}{kind}: {said.text.removeprefix('That is: ')}",
+                             place=place)
+
+
+def _described(view: View, page: Page, above: Sequence[Said] = ()) -> Iterator[str]:
+    told = answers(view, " ".join(s.text for s in above))
+    left = _MOST_ANSWERS
+    lines = max(4 - sum(len(answer.told) for answer in told), 1)
+    for number, answer in enumerate(told):
+        yield from page.labelled("" if number else "You said", f'"{line(answer.quote)}"')
+        for said in answer.told[:max(left, 1)]:
+            yield from page.labelled("", said.text, most=3 if said.text.endswith("?") else lines, place=said.place)
+        left -= len(answer.told)
+
+
+def _fixes(view: View, page: Page, room: int) -> Iterator[str]:
+    if view.diagnosis is None:
+        fix = str(view.cause.get("fix") or "") if view.status == "diagnosis_complete" and view.cause else ""
+        yield from page.labelled("Fix", fix, most=4) if fix else ()
+        return
+    first, *others = view.diagnosis.options or (None,)
+    rest = [text for other in others if other is not None for text in _in_a_line(other, page)]
+    if first is not None:
+        yield from _fix(first, page, max(room - len(rest), FEWEST_OF_A_DIFF))
+    yield from rest
+
+
+def _in_a_line(fix: Fix, page: Page) -> list[str]:
+    return page.labelled(f"Fix {fix.option}", _in_words(fix), place=_where(fix))
+
+
+def _fix(fix: Fix, page: Page, room: int) -> Iterator[str]:
+    if not fix.edits:
+        yield from page.labelled(f"Fix {fix.option}", _in_words(fix), most=4, place=_where(fix))
+        return
+    head = page.labelled(f"Fix {fix.option}", fix.summary, most=2, place=_where(fix))
+    yield from head
+    rows = list(_changed_lines(fix))
+    left = max(room - len(head), FEWEST_OF_A_DIFF)
+    shown = rows if len(rows) <= left else rows[:left - 1]
+    yield from ("  " + page.paint(row, {"+": "added", "-": "removed"}.get(row[:1], "quiet")) for row in shown)
+    if len(rows) > len(shown):
+        yield page.paint(f"  ... {len(rows) - len(shown)} more lines, all of them with -v", "quiet")
+    if fix.change:
+        yield from page.labelled("", fix.change, most=2)
+
+
+def _where(fix: Fix) -> str:
+    places = list(dict.fromkeys(f"{path}:{first}" for path, first, _ in fix.places))
+    more = f" and {len(places) - 1} more" if len(places) > 1 else ""
+    return f"{line(places[0])}{more}" if places else ""
+
+
+def _in_words(fix: Fix) -> str:
+    told = [fix.summary.rstrip("."), *(i.text for i in fix.instructions), *([fix.change] if fix.change else [])]
+    return ": ".join([told[0], "; ".join(told[1:])]) if len(told) > 1 else told[0]
+
+
+def _changed_lines(fix: Fix) -> Iterator[str]:
+    """The lines that go and come, with the place of each change where there are several."""
+    edits = sorted(fix.edits, key=lambda e: (e.path, e.line))
+    for edit in edits:
+        if len(edits) > 1:
+            yield f"{line(edit.path)}:{edit.line}"
+        for sign, text in (("-", edit.original), ("+", edit.replacement)):
+            rows = block(text).removesuffix("\n").split("\n") if text else []
+            yield from (f"{sign}{row}" for row in rows)
+
+
+def _notes(view: View, page: Page) -> Iterator[str]:
+    notes = view.remarks
+    for number, note in enumerate(notes[:_MOST_NOTES]):
+        yield from page.labelled("" if number else "Note", view.named(note), most=2 if number else 4)
+    if len(notes) > _MOST_NOTES:
+        yield " " * GUTTER + page.paint(f"and {len(notes) - _MOST_NOTES} more notes with -v", "quiet")
+
+
+def _next(view: View, page: Page) -> Iterator[str]:
+    """What to hand over where no command decides it, and the one command."""
+    if view.status == "healthy":
+        return
+    command = next_command(view)
+    if view.wanted and not decides(command):
+        yield from page.labelled("Missing", view.wanted[0], most=2)
+    if command:
+        about = what_it_does(command)
+        yield ""
+        yield page.paint("Next", "bold") + (" " * (GUTTER - 4) + page.paint(about, "quiet") if about else "")
+        yield f"  {block(command)}"
+
+
+def _report(view: View, page: Page) -> Iterator[str]:
+    report = view.files.get("report")
+    if report:
+        yield from page.wrap(f"{line(report)} (or -v)", " " * GUTTER, f"{'Report':<{GUTTER}}")
+    else:
+        yield page.paint("-v prints all of it", "quiet")

@@ -1,0 +1,294 @@
+"""What `traindx diagnose` prints without -v: about twenty lines, each thing once, in words, as wide as the terminal."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from traindx import cli
+from traindx.diagnose import diagnose
+from traindx.in_brief import next_command, without_lists
+from traindx.model import Diagnosis, Evidence, Fix, ProposedEdit
+from traindx.named_places import NamedPlaces
+from traindx.page import Page, columns
+from traindx.terminal import render_gate, render_terminal
+from traindx.terminal_brief import MOST_LINES
+from traindx.view import View, percent
+from traindx_tools.artifact import Artifact
+from traindx_tools.finding import Bearing, Finding, Location, Severity
+from traindx_tools.on_logs.run import Run
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "numpy-lr"
+AN_ID = re.compile(r"\b[A-Z]\d{3}-\d+\b|\bdist\.|\bopt\.wrong")
+SEEN = "rank 1 waited for 6 s in recv for the others"
+ASKED = "training runs, then the first validation hangs and dies"
+
+
+def finding(rule: str, statement: str, where: Location, bearing: Bearing = Bearing.SIGN) -> dict[str, Any]:
+    made = Finding(rule, "t", Severity.CRITICAL, bearing, statement, where, where.file or "")
+    return {"id": f"{rule}-1", **made.to_json()}
+
+
+FINDINGS = [
+    finding("C117", "all_gather at train.py:33 is called once for each batch of a rank's own share",
+            Location(file="train.py", line=33), Bearing.CAUSE),
+    finding("L515", SEEN, Location(file="/home/user/project/train.py", line=64)),
+    finding("L701", "ranks have different numbers of val batches (rank 0: 11, rank 1: 10)",
+            Location(file="./log.txt", line=1)),
+]
+CLAIM = "Ranks have different numbers of batches (uneven sharding, filtering, no drop_last), so one leaves the loop"
+
+
+def answer(kind: str, statement: str, where: str, **more: Any) -> dict[str, Any]:
+    return {"said": ASKED, "kind": kind, "where": where, "answer": "seen", "statement": statement,
+            "explained_by": "dist.uneven-batches", "expected": "", "refuted": False, "question": "", **more}
+
+
+def told(status: str = "diagnosis_complete", **more: Any) -> dict[str, Any]:
+    first = {"issue": f"{CLAIM}: {FINDINGS[0]['statement']}.", "mechanism": "", "location": "train.py:33",
+             "confidence": 0.85, "confirm": [], "rule_out": [], "against": [],
+             "for": [f"[{f['id']}] +1.0 (ran, {f['bearing']}): {f['statement']}" for f in FINDINGS]}
+    rival = {**first, "issue": "A metric is computed on one rank's shard.", "confidence": 0.06, "location": None,
+             "for": first["for"][2:], "against": []}
+    cause = {"issue": first["issue"], "severity": "critical", "fix": "", "confidence": 0.85, "location": "train.py:33",
+             "failure_mode": "dist.uneven-batches"}
+    return {
+        "status": status, "root_causes": [cause] if status == "diagnosis_complete" else [],
+        "hypotheses": [] if status == "healthy" else [first, rival],
+        "findings": [] if status == "healthy" else FINDINGS,
+        "next_checks": ["traindx debug . --verify 'python train.py'", "traindx log . --format csv"],
+        "analysis_artifacts": {},
+        "symptom_answer": [answer("hang", SEEN, "/home/user/project/train.py:64, epoch 0, rank 1"),
+                           answer("crash", "RuntimeError: Timed out", "./log.txt:4")],
+        **more,
+    }
+
+
+def a_diagnosis(edits: tuple[ProposedEdit, ...] = (), **more: Any) -> Diagnosis:
+    own = edits or (ProposedEdit(path="train.py", line=19, end_line=19, original="x = x[rank::W]",
+                                 replacement="x = x[rank:n:W]"),)
+    evidence = tuple(Evidence(id=f["id"], statement=f["statement"], value="v", place=place, strength="ran",
+                              bearing=f["bearing"])
+                     for f, place in zip(FINDINGS, ("train.py:33", "train.py:64, epoch 0", "log.txt:1"), strict=True))
+    cited = " ".join(f"{e.statement} [{e.id}]." for e in evidence)
+    return Diagnosis(**{
+        "symptom": f"{ASKED}. Seen: {SEEN}", "claim": CLAIM, "root_cause": f"{CLAIM}: {cited}",
+        "why_this_happens": "Each gather is a collective.", "proposed_fix": "A",
+        "will_change": ("a sample is dropped",), "will_not_fix": ("ranks that crash",),
+        "failure_mode": "dist.uneven-batches", "component": "train.py",
+        "confidence": 0.85, "location": "train.py:33", "cites": tuple(e.id for e in evidence), "evidence": evidence,
+        "options": (Fix(option="A", summary="Equal numbers", edits=own), Fix(option="B", summary="Collective decisions",
+                                                                              change="all_reduce the condition")),
+        **more})
+
+
+def a_run() -> Run:
+    return Run(series=(), artifacts=(Artifact("./log.txt", "free_text"), Artifact("./train.py", "python")))
+
+
+def brief(result: dict[str, Any] | None = None, *, width: int = 80, **more: Any) -> str:
+    given = told() if result is None else result
+    made = more.pop("diagnosis", a_diagnosis() if given["status"] == "diagnosis_complete" else None)
+    return render_terminal(given, run=a_run(), diagnosis=made, files={"report": "scratch/report.html"}, width=width,
+                           **more)
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_one_cause_is_told_in_twenty_lines_in_words_and_as_wide_as_the_terminal(width: int) -> None:
+    text = brief(width=width)
+    rows = text.splitlines()
+    assert len(rows) <= (20 if width >= 80 else MOST_LINES)
+    assert max(map(len, rows)) <= width or width == 40
+    assert not AN_ID.search(text), "no ids without words"
+    assert rows[0] == "Cause found  85 % confident, critical, train.py:33"
+    order = ["Cause found", "Evidence", "Against", "Else", "You said", "Fix A", "Fix B", "Next", "traindx debug",
+             "Report"]
+    places = [text.index(word) for word in order]
+    assert places == sorted(places)
+
+
+def test_the_sentence_of_this_run_comes_before_that_of_the_catalog_without_its_list() -> None:
+    flat = " ".join(brief(width=120).split())
+    assert flat.index("all_gather at train.py:33") < flat.index("That is: Ranks have different numbers of batches, so")
+    assert without_lists("It is a (or, in steps, something else)") == "It is a (or, in steps, something else)"
+    sign = told()
+    sign["hypotheses"][0]["for"] = sign["hypotheses"][0]["for"][1:]
+    sign["hypotheses"][0]["issue"] = f"{CLAIM}: {SEEN}."
+    assert brief(sign, width=120).splitlines()[1].startswith("  Ranks have different"), "a sign is evidence, no cause"
+
+
+def test_a_symptom_is_quoted_once_however_many_observations_answer_it() -> None:
+    text = brief(width=120)
+    assert text.count(ASKED) == 1
+    assert "seen, and this cause would give it (train.py:64, log.txt:4)" in text
+    whole = brief(width=120, verbose=True)
+    assert whole[:whole.index("Diagnosis (Gate 4)")].count(ASKED) == 1
+
+
+def test_what_was_seen_above_is_not_told_again_and_a_question_is_asked() -> None:
+    open_one = told("needs_more_data", symptom_answer=[
+        answer("hang", SEEN, "./log.txt:3", explained_by=None),
+        answer("garbled", "not in what was read: 2 metrics.", "", explained_by=None, answer="not_seen",
+               question="Can you hand over some samples?")])
+    for h in open_one["hypotheses"]:
+        h["confidence"] = 0.06
+    text = brief(open_one)
+    assert "seen, as above; unexplained" in text
+    assert "not seen in what was read. Can you hand over some samples?" in text
+    assert " ".join(text.split()).count(SEEN) == 1
+
+
+def test_an_open_run_names_what_was_seen_two_suspects_in_a_line_each_and_one_command() -> None:
+    checks = ["traindx log . --format csv", "traindx diagnose . --run 'python train.py'",
+              "traindx experiment . --run 'python train.py' --change no-ema"]
+    result = told("needs_more_data", next_checks=checks, symptom_answer=[])
+    result["hypotheses"][0]["confidence"] = 0.3
+    text = brief(result)
+    rows = text.splitlines()
+    assert rows[0] == "Needs more data  no cause reaches 70 %"
+    assert any(r.startswith("Seen      ") for r in rows)
+    assert [r[10:15] for r in rows if re.match(r"(Suspects| {8})  \d+ %: ", r)] == ["30 %:", "6 %: "]
+    assert [r for r in rows if r.startswith("  traindx ")] == [f"  {checks[2]}"], "what decides, and nothing else"
+    assert len(rows) <= 20
+
+
+def test_a_likely_suspect_stands_in_the_first_line_and_is_not_rounded_to_a_cause() -> None:
+    result = told("needs_more_data")
+    result["hypotheses"][0]["confidence"] = 0.695
+    assert brief(result).splitlines()[0] == (
+        "Needs more data  suspected at 69 %, train.py:33; a cause from 70 % on")
+    assert (percent(0.695), percent(0.7), percent(0.0004), percent(0.97)) == ("69 %", "70 %", "< 1 %", "97 %")
+
+
+def test_a_healthy_run_says_why_and_answers() -> None:
+    expected = answer("rises", "loss rises.", "./log.txt:1", explained_by=None, expected="such a loss does that")
+    text = brief(told("healthy", symptom_answer=[expected], next_checks=["traindx log ."]),
+                 reason="60 values were checked.")
+    assert text.startswith("Nothing wrong found\n  60 values were checked.\n")
+    assert "seen, and to be expected: such a loss does that (log.txt:1)" in text
+    assert "traindx log" not in text
+    assert len(text.splitlines()) < 8
+
+
+def test_a_long_change_gets_the_room_that_is_left_and_never_more() -> None:
+    lines = "\n".join(f"line {i}" for i in range(40))
+    edit = ProposedEdit(path="train.py", line=1, end_line=40, original=lines, replacement=lines.upper())
+    rows = brief(diagnosis=a_diagnosis((edit,))).splitlines()
+    assert len(rows) <= MOST_LINES
+    assert any(re.fullmatch(r"  \.\.\. \d+ more lines, all of them with -v", r) for r in rows)
+    assert "-line 0" in "\n".join(rows)
+    two = (ProposedEdit(path="a.py", line=3, end_line=3, original="x", replacement="y"),
+           ProposedEdit(path="b.py", line=7, end_line=6, original="", replacement="z"))
+    assert "Fix A     Equal numbers (a.py:3 and 1 more)\n  a.py:3\n  -x\n  +y\n  b.py:7\n  +z\n" in brief(
+        diagnosis=a_diagnosis(two))
+
+
+def test_of_several_runs_the_judged_one_and_three_others_are_told() -> None:
+    runs = [{"number": n, "of": 6, "file": "log.txt", "from_line": 10 * n, "to_line": 10 * n + 9, "said": f"no {n}"}
+            for n in range(1, 7)]
+    scope = {"entry": ["train.py"], "how": "the only script here", "judged": ["train.py"], "beside": []}
+    text = brief(told(runs=runs, judged_run=6, scope=scope))
+    assert "Run 6 of 6 (log.txt, lines 60 to 69) is the one that is judged; --which N" in text
+    assert "and 2 more runs with -v" in text
+    assert len(text.splitlines()) <= MOST_LINES
+
+
+def test_beside_a_good_run_the_first_difference_and_three_likely_ones_are_told() -> None:
+    ranked = [{"kind": "setting", "statement": f"lr{n}: 5.0 here, 0.001 there", "why": [], "weight": 1.0, "undo": "u"}
+              for n in range(5)]
+    comparison = {"there": ["good"], "metrics": [{"name": "loss", "step": 500.0, "statement": "loss: apart from 500"}],
+                  "ranked": ranked, "only_here": [], "only_there": [], "code": [], "remarks": []}
+    text = brief(told(comparison=comparison))
+    assert "Beside    good: loss: apart from 500\n          1. setting: lr0: 5.0 here" in text
+    assert "and 2 more differences with -v" in text
+
+
+@pytest.mark.parametrize("status", ["diagnosis_complete", "needs_more_data", "healthy"])
+@pytest.mark.parametrize("verbose", [False, True])
+def test_hostile_text_stays_text(status: str, verbose: bool) -> None:
+    evil = "\x1b[2J\x1b]0;t\x07 Next\n  traindx rm \u202e " + "x" * 5000
+    result = told(status, symptom_answer=[answer("hang", evil, evil, said=evil)], next_checks=[f"traindx log '{evil}'"])
+    text = brief(result, reason=evil, notes=[evil], verbose=verbose, width=100)
+    assert "\x1b" not in text
+    assert "\x07" not in text
+    assert "\u202e" not in text
+
+
+def test_nothing_that_was_read_is_no_error() -> None:
+    empty = {"status": "needs_more_data", "root_causes": [], "hypotheses": [], "findings": [], "next_checks": [],
+             "analysis_artifacts": {}}
+    text = render_terminal(empty, reason="No metrics and no errors were found in what was given.")
+    assert "No metrics and no errors were found" in text
+    assert "Suspects  none" in text
+    assert next_command(View(empty)) == ""
+
+
+def test_a_text_is_cut_at_a_clause_and_keeps_its_place() -> None:
+    page = Page(60)
+    said = "the loss turns nan at step 7; no gradient rose before it, and nothing else was seen in all of what was read"
+    assert page.fit(said, "", most=1, place="log.txt:3") == ["the loss turns nan at step 7 … (log.txt:3)"]
+    assert page.fit("short", "", place="log.txt:3") == ["short (log.txt:3)"]
+    assert page.fit("short at log.txt:3", "", place="log.txt:3") == ["short at log.txt:3"]
+    late = "a sentence that is far longer than the width of this page and names its place at the end, log.txt:3"
+    assert page.fit(late, "", place="log.txt:3")[0].endswith("… (log.txt:3)"), "cut before it says the place"
+    assert all(len(row) <= 60 for row in page.fit("word " * 200, "    ", most=3))
+    assert len(page.fit("x" * 500, "", most=2)) == 1, "a path is never broken"
+
+
+def test_places_have_one_name() -> None:
+    named = NamedPlaces.of(["./log.txt", "./src/train.py", "./train.py"])
+    assert named.told("at /home/user/project/train.py:71 and ./log.txt:4") == "at train.py:71 and log.txt:4"
+    assert named.told("/home/me/src/train.py:3") == "src/train.py:3", "the longest equal tail"
+    assert named.told("/etc/passwd and https://a.b/train.py") == "/etc/passwd and https://a.b/train.py"
+    assert named.told(f"[/{'very/' * 9}long/buffer.cc:78] Timed out") == "[…/buffer.cc:78] Timed out"
+    assert NamedPlaces(()).told("./log.txt:4") == "log.txt:4"
+
+
+def test_the_width_is_the_terminals_within_what_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with (tmp_path / "file").open("w") as pipe:
+        monkeypatch.delenv("COLUMNS", raising=False)
+        assert columns(pipe) == 100
+        for told_width, used in (("80", 80), ("500", 120), ("3", 40), ("wide", 100), ("0", 100)):
+            monkeypatch.setenv("COLUMNS", told_width)
+            assert columns(pipe) == used
+
+
+def test_gate_4_is_complete_in_words_and_each_thing_is_told_once() -> None:
+    text = render_gate(a_diagnosis(), width=80)
+    flat = " ".join(text.split())
+    for part in ("Symptom", "Root Cause", "Why This Happens", "Proposed Fix", "A: targeted: Equal numbers",
+                 "B: broader: Collective decisions", "+x = x[rank:n:W]", "What This Fix Will Change",
+                 "a sample is dropped", "What This Fix Will NOT Fix", "Does this match what you see?",
+                 "A: targeted fix (Equal numbers) or B", "This also changes: a sample is dropped."):
+        assert part in flat
+    assert flat.count("all_gather at train.py:33") == 1
+    assert flat.count(SEEN) == 1
+    assert "(log.txt:1) [L701-1]" in flat
+    assert all(re.search(r"\w.*\[[A-Z]\d{3}-\d+\]", row) for row in text.splitlines() if AN_ID.search(row)
+               and not row.lstrip().startswith("["))
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_a_cause_in_somebodys_own_words_is_shown_as_they_said_it() -> None:
+    own = a_diagnosis(root_cause="The ranks disagree: see [C117-1] and P001:3.")
+    assert "The ranks disagree: see [C117-1] and P001:3." in " ".join(render_gate(own).split())
+
+
+def test_the_example_at_eighty_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str],
+                                       monkeypatch: pytest.MonkeyPatch) -> None:
+    work = shutil.copytree(EXAMPLE, tmp_path / "run", ignore=shutil.ignore_patterns("scratch", "__pycache__"))
+    monkeypatch.chdir(work)
+    monkeypatch.setenv("COLUMNS", "80")
+    assert cli.run(["diagnose", ".", "--symptom", "loss is nan"]) == 1
+    rows = capsys.readouterr().out.splitlines()
+    assert len(rows) <= 22
+    assert max(map(len, rows)) <= 80
+    report = rows[-1].split()[1]
+    assert (work / report).is_file()
+    assert not AN_ID.search("\n".join(rows))
+    whole = diagnose(["."], symptom="loss is nan").terminal({}, verbose=True)
+    assert all(part in whole for part in ("What was read", "Timeline", "Hypotheses", "Diagnosis (Gate 4)"))
