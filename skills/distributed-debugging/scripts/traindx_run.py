@@ -2,12 +2,13 @@
 """The instruments of traindx for a coding agent: read-only, no network, JSON on stdout, everything else on stderr.
 
 Uses the installed `traindx` where there is one, else the archive `traindx.zip` of the skill ml-debug, which needs
-Python 3.10 or newer and numpy. Nothing is unpacked or written.
+Python 3.10 or newer and numpy and is checked by its digest before. Nothing is unpacked or written.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import importlib.util
 import json
 import math
@@ -15,6 +16,8 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -57,10 +60,28 @@ def use_instruments(bundled: bool = False) -> str:
         if archive is None:
             raise Unusable(f"the instruments are neither installed nor in {ARCHIVES[-1]}: add the skill ml-debug, "
                            f"which brings them (`npx skills add`), or {sys.executable} -m pip install traindx")
+        check_digest(archive)
         sys.path.insert(0, str(archive))
         origin = "bundled"
     _provide_toml()
     return origin
+
+
+def check_digest(archive: Path) -> None:
+    """Raises Unusable where the archive does not hold what was built into it: half copied, damaged or changed."""
+    digest = hashlib.sha256()
+    try:
+        with zipfile.ZipFile(archive) as stored:
+            for name in sorted(stored.namelist()):
+                content = stored.read(name)
+                digest.update(f"{name}\0{len(content)}\0".encode())
+                digest.update(content)
+            whole = stored.comment == digest.hexdigest().encode()
+    except (OSError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError):
+        whole = False
+    if not whole:
+        raise Unusable(f"{archive} is damaged: its digest is not the one that it was built with. Nothing of it is run: "
+                       f"add the skill ml-debug anew (`npx skills add`), or {sys.executable} -m pip install traindx")
 
 
 def _provide_toml() -> None:
