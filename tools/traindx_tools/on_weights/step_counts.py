@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def apart(counts: Mapping[str, float], order: Sequence[str], matrices: frozenset
 def _in_order(known: Sequence[str], counts: Mapping[str, float], usual: float) -> Apart | None:
     """Counts that grow from the input to the output over many stages: unfreezing step by step."""
     values = [counts[n] for n in known]
-    if len(set(values)) < 2 or any(b < a for a, b in zip(values, values[1:], strict=False)):
+    if len(set(values)) < 2 or any(b < a for a, b in pairwise(values)):
         return None
     odd = tuple(n for n in known if counts[n] != usual)
     return Apart((), odd, tuple(sorted({counts[n] for n in odd})), usual, len(known), _UNFROZEN)
@@ -58,7 +59,7 @@ _UNFROZEN = "the nearer to the input the fewer, as where a model is unfrozen fro
 
 def _design(known: Sequence[str], odd: Sequence[str], counts: Mapping[str, float], usual: float) -> str:
     values = [counts[n] for n in known]
-    if all(a <= b for a, b in zip(values, values[1:], strict=False)):
+    if all(a <= b for a, b in pairwise(values)):
         return _UNFROZEN
     modules = whole_modules(known, set(odd))
     single = len(modules) == 1 and not ("." in modules[0] and modules[0].rpartition(".")[2].isdigit())

@@ -97,7 +97,8 @@ def said(rows: Rows) -> str:
         last = int(wrong[-1])
         return f"rows {first}..{last} of {total} hold those of {int(held[0])}..{int(held[-1])} again"
     if (held >= 0).all() and len(np.unique(held)) == len(held):
-        return f"{len(wrong)} of {total} rows are permuted (the first is row {first}, which holds that of {int(held[0])})"
+        return (f"{len(wrong)} of {total} rows are permuted (the first is row {first}, which holds that of "
+                f"{int(held[0])})")
     other = f", which holds that of {int(held[0])}" if held[0] >= 0 else ""
     span = f"rows {first}..{int(wrong[-1])}: " if len(wrong) == wrong[-1] - first + 1 and len(wrong) > 1 else ""
     return f"{span}{len(wrong)} of {total} rows are not (the first is row {first}{other})"

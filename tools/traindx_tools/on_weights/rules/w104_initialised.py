@@ -2,10 +2,9 @@
 
 Evidence is exact: values inside an initialiser's bound that reach it (uniform, cut normal), the deviation of a normal
 initialiser to three standard errors where all siblings are far from it, a bias of exactly zero or a scale of exactly
-one where the siblings' are not, a largest singular value at the edge of noise where the siblings' are above it. A block
-needs two such tensors; a layer without siblings needs a sharp one, and only
-where nearly everything else of the file is trained and it does not stand at the beginning: what is frozen on purpose
-does, and so does a fixed random projection.
+one where the siblings' are not, largest singular values at the edge of noise where the siblings' are above it. A block
+needs two such tensors; a layer without siblings needs a sharp one, and only where nearly everything else of the file is
+trained and it does not stand at the beginning: what is frozen on purpose does, and so does a fixed random projection.
 """
 
 from __future__ import annotations
@@ -40,9 +39,10 @@ _LEFT = 0.05
 """Share by which the siblings' largest value must be off a bound."""
 _FAR = 10.0
 """Standard errors by which siblings must be off a normal initialiser's deviation."""
-
-_CLEAR, _MOST_SPECTRA = 2.0, 2**25
-"""Times the tolerance by which siblings must be above the edge of noise; bytes of stacks whose spectra are looked at."""
+_EDGE, _CLEAR = 0.5, 1.0
+"""Tolerances above the edge of noise that a fresh matrix stays below; by how many its siblings are above it."""
+_MOST_SPECTRA = 2**25
+"""Bytes of stacks whose spectra are looked at."""
 
 
 def check(seen: Seen) -> Iterator[Finding]:
@@ -125,16 +125,21 @@ def _spectra(seen: Seen, told: set[str]) -> Iterator[Finding]:
         above = [{i: a for i, s in kind.items() if (a := above_edge(s)) is not None} for kind in kinds]
         for index in sorted({i for kind in above for i in kind}):
             known = [(kind, found) for kind, found in zip(kinds, above, strict=True) if index in found]
-            odd = [kind[index] for kind, found in known if found[index] <= 1.0 and _lifted(found, index)]
             vectors = [s for s in seen.floats if not s.tensor.matrix and s.name.startswith(f"{head}{index}.")
                        and s.size >= 4]
-            if f"{head}{index}" not in told and len(odd) == len(known) >= 3 and all(s.constant for s in vectors):
-                yield _block(seen, f"{head}{index}", [(s, "noise by its spectrum") for s in odd])
+            if f"{head}{index}" not in told and len(known) >= 3 and all(s.constant for s in vectors) and _lowest(
+                    [found for _, found in known], index):
+                yield _block(seen, f"{head}{index}", [(kind[index], "noise by its spectrum") for kind, _ in known])
 
 
-def _lifted(above: Mapping[int, float], index: int) -> bool:
-    others = [a for i, a in above.items() if i != index]
-    return len(others) >= 3 and sum(a > _CLEAR for a in others) >= _SIBLINGS * len(others)
+def _lowest(above: list[dict[int, float]], index: int) -> bool:
+    """Whether one block is noise in each kind and the lowest of all, and nearly all siblings are clearly above it."""
+    own = [kind[index] for kind in above]
+    if max(own) > _EDGE or any(kind[index] > min(kind.values()) for kind in above):
+        return False
+    others = [i for i in above[0] if i != index and all(i in kind for kind in above)]
+    clear = sum(float(np.mean([kind[i] for kind in above])) > float(np.mean(own)) + _CLEAR for i in others)
+    return len(others) >= 3 and clear >= _SIBLINGS * len(others)
 
 
 def _whole(found: list[tuple[Stats, str]], matrices: int) -> bool:

@@ -80,8 +80,8 @@ def _frequencies(seen: Seen, stats: Stats) -> Finding | None:
                         f"{asked:g}", "base", Severity.HIGH)
     again = len(x) // 2
     if len(x) % 2 == 0 and np.array_equal(x[:again], x[again:]) and "inv_freq" in stats.name:  # axial positions repeat
-        return _finding(seen, stats, f"is 1/{float(np.exp(-step * len(x))):.6g}^(i/{len(x)}) in entries 0..{again - 1}, and "
-                        f"entries {again}..{len(x) - 1} hold the same again", "frequencies", None, row=again, rows=again)
+        return _finding(seen, stats, f"is 1/{theta:.6g}^(i/{len(x)}) in entries 0..{again - 1}, and entries "
+                        f"{again}..{len(x) - 1} hold the same again", "frequencies", None, row=again, rows=again)
     if 0 < len(wrong) < 0.4 * len(x) and not _stretched(wrong, len(x)):
         return _finding(seen, stats, f"is 1/{theta:.6g}^(i/{len(x)}) but for {len(wrong)} of {len(x)} values (the "
                                      "first "
@@ -101,9 +101,9 @@ def _permuted(seen: Seen, stats: Stats, logs: NDArray[np.float64]) -> Finding | 
     if steps[0] > -1e-3 or np.abs(steps - steps[0]).max() > max(2 * digits, 1e-3 * abs(steps[0])):
         return None
     at = int(moved[0])
-    return _finding(seen, stats, f"holds the powers of {float(np.exp(-steps[0] * len(logs))):.6g} of rotary positions with "
-                    f"{len(moved)} of {len(logs)} permuted (the first is entry {at}, which holds that of "
-                    f"{int(np.flatnonzero(order == at)[0])})", "frequencies", None, row=at, rows=len(moved))
+    theta = float(np.exp(-steps[0] * len(logs)))
+    return _finding(seen, stats, f"holds 1/{theta:.6g}^(i/{len(logs)}) with {len(moved)} of {len(logs)} permuted (the "
+                    f"first is entry {at}, which holds that of {int(np.flatnonzero(order == at)[0])})", "frequencies", None, row=at, rows=len(moved))
 
 
 def _stretched(wrong: NDArray[np.intp], size: int) -> bool:
@@ -129,8 +129,8 @@ def _positions(seen: Seen, stats: Stats) -> Finding | None:
     if found is None or not len(found.wrong) or (len(found.wrong) == 1 and not table[found.wrong[0]].any()):
         return None  # the row of the padding is zero by design
     row = int(found.wrong[0])
-    return _finding(seen, stats, f"is the table of sine positions ({found.formula}; {found.found} of {shape[0]} rows are "
-                                 f"rows of it) but {said(found)}", "positions", None, row=row, rows=len(found.wrong))
+    return _finding(seen, stats, f"is the table of sine positions ({found.formula}; {found.found} of {shape[0]} rows "
+                                 f"are of it) but {said(found)}", "positions", None, row=row, rows=len(found.wrong))
 
 
 def _fitting(table: NDArray[np.float64]) -> Rows | None:
@@ -170,10 +170,8 @@ def _column(stats: Stats, counted: bool = False) -> NDArray[np.float64]:
 
 def _index(seen: Seen, stats: Stats, found: Rows) -> Iterator[Finding]:
     own = len(found.place) - len(found.wrong)
-    if len(found.wrong) and own >= max(_ROWS, len(found.place) / 2 - 1):
-        yield _finding(seen, stats, f"is {found.formula}, but {said(found)}", "index", None, row=int(found.wrong[0]),
-                       rows=len(found.wrong))
-    elif len(found.wrong) and found.found >= 0.9 * len(found.place) and stats.tensor.matrix:
+    most = own >= max(_ROWS, len(found.place) / 2 - 1)
+    if len(found.wrong) and (most or (stats.tensor.matrix and found.found >= _MASK * len(found.place))):
         yield _finding(seen, stats, f"is {found.formula}, but {said(found)}", "index", None, row=int(found.wrong[0]),
                        rows=len(found.wrong))
 
@@ -228,6 +226,7 @@ def _copies(seen: Seen) -> Iterator[Finding]:
                            "to the bit", "copy", None)
 
 
-def _finding(seen: Seen, stats: Stats, what: str, kind: str, severity: Severity | None, **measured: int) -> Finding:
+def _finding(seen: Seen, stats: Stats, what: str, kind: str, severity: Severity | None,
+             **measured: int) -> Finding:
     return RULE.finding(f"{stats.name} in {seen.path} {what}", seen.where(stats.name), seen.path, bearing=Bearing.CAUSE,
                         severity=severity, measured={"name": stats.name, "kind": kind, **measured})

@@ -32,10 +32,11 @@ RULE = Rule(
     },
 )
 _TENSORS, _SHARE, _MODULES = 3, 0.5, 3
-_INPUT = re.compile(r"(?i)(?:^|[._])(?:wte|wpe|embed\w*|tok\w*|stem|patch\w*|conv_?in|conv_?1|bn_?1|input\w*)(?:[._]|$)")
+_INPUT = re.compile(r"(?i)(?:^|[._])(?:wte|wpe|embed\w*|tok\w*|stem|patch\w*|conv_?in|conv_?1|bn_?1|input\w*)"
+                    r"(?:[._]|$)")
 """Names of what the input goes into."""
-_FROZEN = re.compile(r"(?i)frozen|teacher|target|backbone|pretrain|tower|text_?encoder|image_?encoder|vision|vgg|lpips|clip"
-                     r"|reference|ref_?model|base_?model|vae|extractor|ema|codebook|quantiz|first_stage|perceptual")
+_FROZEN = re.compile(r"(?i)frozen|teacher|target|backbone|pretrain|tower|text_?encoder|image_?encoder|vision|vgg|lpips"
+                     r"|clip|reference|ref_?model|base_?model|vae|extractor|ema|codebook|quantiz|first_stage|perceptual")
 """Names of modules that are commonly kept as they are."""
 
 
