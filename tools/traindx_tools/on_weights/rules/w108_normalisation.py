@@ -167,7 +167,7 @@ def _other_data(seen: Seen, layers: list[Moved]) -> Iterator[Finding]:
         f"the running statistics of {len(far)} of the {len(layers)} normalisations ({names}) moved far more between "
         f"{seen.path} and {seen.other.path} than the weights explain: in {by_name[worst.module].name} the variance is "
         f"{np.exp(worst.variance):.3g} times what it was and the mean {worst.mean:.3g} standard deviations off, and "
-        f"the weights before it moved by {worst.weights:.2g} of their norm: they are of other data, or were overwritten",
+        f"the weights before it moved by {worst.weights:.2g} of their norm: they are of other data",
         seen.where(by_name[worst.module].name), seen.path, bearing=Bearing.SIGN,
         severity=None if 2 * len(far) >= len(layers) else Severity.MEDIUM,
         measured={"name": worst.module, "kind": "other-data", "layers": len(far), "of": len(layers),

@@ -103,7 +103,8 @@ def _permuted(seen: Seen, stats: Stats, logs: NDArray[np.float64]) -> Finding | 
     at = int(moved[0])
     theta = float(np.exp(-steps[0] * len(logs)))
     return _finding(seen, stats, f"holds 1/{theta:.6g}^(i/{len(logs)}) with {len(moved)} of {len(logs)} permuted (the "
-                    f"first is entry {at}, which holds that of {int(np.flatnonzero(order == at)[0])})", "frequencies", None, row=at, rows=len(moved))
+                    f"first is entry {at}, which holds that of {int(np.flatnonzero(order == at)[0])})", "frequencies",
+                    None, row=at, rows=len(moved))
 
 
 def _stretched(wrong: NDArray[np.intp], size: int) -> bool:
@@ -208,7 +209,8 @@ def _triangle(seen: Seen, name: str, lower: NDArray[np.bool_], size: int) -> Ite
                                        f"{column})")
     yield RULE.finding(
         f"{name} in {seen.path} is a causal mask but {what}", seen.where(name), seen.path, bearing=Bearing.CAUSE,
-        measured={"name": name, "kind": "mask", "wrong": count, "row": row, "largest": stats.largest if stats else None})
+        measured={"name": name, "kind": "mask", "wrong": count, "row": row,
+                  "largest": stats.largest if stats else None})
 
 
 def _copies(seen: Seen) -> Iterator[Finding]:
