@@ -120,7 +120,7 @@ def _judged(seen: Seen, head: str, blocks: Mapping[int, list[_Place]], counts: t
         listed = ", ".join(f"{head}{i} is {head}{moved[i]}" for i in ordered[:6])
         more = f" and {len(ordered) - 6} more" if len(ordered) > 6 else ""
         what = f"blocks of {seen.path} are others of {seen.other.path}: {listed}{more}"
-    alone = f"; {', '.join(f'{head}{i}' for i in fresh[:4])} of {seen.other.path} is none of them" if fresh else ""
+    alone = f"; {', '.join(f'{head}{i}' for i in fresh[:4])} of {seen.other.path}: none of them" if fresh else ""
     name = places[0].name
     yield RULE.finding(
         f"{what}: their matrices correlate by {np.median([p.like for p in places]):.2f} ({name} first), and by "
