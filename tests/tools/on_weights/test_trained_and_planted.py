@@ -195,7 +195,7 @@ def _all_scaled(model: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(("change", "named"), [
     (lambda m: _on_other_data(m, scale=3.0), "1.running_var"),
     (lambda m: _on_other_data(m, shift=1.5), "1.running_var"),
-    (_all_scaled, "normalisations (1, 4, 7, 10)"), (_arrays, "")])
+    (_all_scaled, "of the 4 normalisations"), (_arrays, "")])
 @pytest.mark.parametrize("form", ["torch", "npz"])
 def test_statistics_of_other_data(network: Any, change: Callable[[Any], Any], named: str, form: str, tmp_path: Path
                                   ) -> None:
