@@ -2,7 +2,7 @@
 
 Whole modules that made fewer steps than all others and than the run are of an older state, or were out of the optimizer
 for a while. Unfreezing in order does that on purpose: from the input on, the nearer the fewer; so does a head that was
-added, and an embedding that is stepped only where it has a gradient. Those are remarks.
+added, an expert or an embedding that is stepped only where it has a gradient. Those are remarks.
 """
 
 from __future__ import annotations
@@ -65,6 +65,8 @@ def _design(known: Sequence[str], odd: Sequence[str], counts: Mapping[str, float
     single = len(modules) == 1 and not ("." in modules[0] and modules[0].rpartition(".")[2].isdigit())
     if single and list(odd) == list(known[len(known) - len(odd):]) and all(counts[n] < usual for n in odd):
         return "the last module, as a head that was added later"
+    if len({counts[n] for n in odd}) > 1 or all("expert" in n.lower() for n in odd):
+        return "from module to module otherwise, as where not each batch reaches each of them (experts)"
     if all("emb" in n.lower() or n.rpartition(".")[0].endswith("wte") for n in odd):
         return "an embedding, which has no gradient in some batches"
     return ""
