@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -29,6 +30,8 @@ def text(seen: Examined) -> str:
         lines.append(_against("against", told["against"]))
     if "model" in told:
         lines.append(_against("into the model", told["model"]))
+    if told["compared"]:
+        lines.append(_compared(told["compared"]))
     lines += [line(f) for f in seen.findings]
     serious = sum(f.severity is not Severity.INFO for f in seen.findings)
     lines.append(f"{serious} found, {len(seen.findings) - serious} remarks")
@@ -37,6 +40,17 @@ def text(seen: Examined) -> str:
         lines.append(f"note: {len(seen.left_out)} tensors were not measured in the time given, such as "
                      f"{seen.left_out[0]}")
     return "\n".join(map(safe, lines))
+
+
+def _compared(told: Mapping[str, Any]) -> str:
+    """What was laid beside what, so that a file in which nothing is found is known to have been looked at."""
+    groups = (f"{told['siblings']:,} of {told['measured']:,} measured tensors have siblings, in {told['groups']} groups"
+              if told["groups"] else f"{told['measured']:,} tensors measured, none with siblings to compare with")
+    if "moved" not in told:
+        return groups
+    (most, far), (least, near) = told["most"], told["least"]
+    return (f"{groups}; {told['moved']:,} moved and {told['still']:,} did not: {most} most (by {far:.3g} of its norm), "
+            f"{least} least ({near:.3g})")
 
 
 def _against(how: str, told: dict[str, object]) -> str:

@@ -7,7 +7,7 @@ import logging
 import math
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from traindx_tools.on_weights.checkpoint import Checkpoint, Part
 from traindx_tools.on_weights.formats.reading import read_checkpoint
 from traindx_tools.on_weights.renaming import Matched, match
 from traindx_tools.on_weights.rules import w110_keys
-from traindx_tools.on_weights.seen import Seen
+from traindx_tools.on_weights.seen import FEWEST_SIBLINGS, Seen, stacks_of
 from traindx_tools.on_weights.statistics import Stats, measure_all
 from traindx_tools.rules import rules_in
 
@@ -43,6 +43,8 @@ class Examined:
     model: Checkpoint | None = None
     into: Matched | None = None
     """The model's names (first) beside the checkpoint's."""
+    compared: Mapping[str, Any] = field(default_factory=dict)
+    """What was laid beside what: siblings in stacks, and of two files what moved most and least."""
 
     @property
     def exit_code(self) -> int:
@@ -59,6 +61,7 @@ class Examined:
                                 "values": sum(t.size for t in tensors), "types": types,
                                 "parts": [p.key for p in self.checkpoint.parts if p.key],
                                 "optimizers": [o.key for o in self.checkpoint.optimizers]}
+        told["compared"] = dict(self.compared)
         if self.matched is not None and self.other is not None:
             told["against"] = _told(self.other.path, self.matched)
         if self.into is not None and self.model is not None:
@@ -93,8 +96,8 @@ def examine(path: str | Path, against: str | Path | None = None, *, model: Check
     stats, left = measure_all(wanted, seconds)
     beside = _seen(other, other.weights, stats) if other is not None else None
     failures: list[str] = []
-    findings = [f for part in checkpoint.parts if not part.auxiliary
-                for f in _judged(_seen(checkpoint, part, stats, beside), failures)]
+    seen = [_seen(checkpoint, part, stats, beside) for part in checkpoint.parts if not part.auxiliary]
+    findings = [f for part in seen for f in _judged(part, failures)]
     if other is not None:
         findings += [f for part in other.parts if not part.auxiliary
                      for f in _judged(_seen(other, part, stats), failures)]
@@ -105,7 +108,21 @@ def examine(path: str | Path, against: str | Path | None = None, *, model: Check
     into = match(model.weights.tensors, checkpoint.weights.tensors) if model is not None else None
     notes = (*checkpoint.notes, *(other.notes if other is not None else ()), *failures)
     order = sorted(findings, key=lambda f: (-f.severity.rank, f.rule))
-    return Examined(checkpoint, other, tuple(order), matched, tuple(t.name for t in left), notes, model, into)
+    return Examined(checkpoint, other, tuple(order), matched, tuple(t.name for t in left), notes, model, into,
+                    next((_compared(part) for part in seen if part.main), {}))
+
+
+def _compared(seen: Seen) -> Mapping[str, Any]:
+    """The groups of siblings of the model, and what moved up to the other file."""
+    groups = stacks_of(seen.floats, FEWEST_SIBLINGS)
+    told: dict[str, Any] = {"groups": len(groups), "siblings": sum(len(g) for g in groups),
+                            "measured": len(seen.stats)}
+    moved = {n: c for n, c in seen.changes.items() if math.isfinite(c)}
+    if moved:
+        most, least = max(moved, key=lambda n: moved[n]), min(moved, key=lambda n: moved[n])
+        told |= {"moved": sum(c > 0 for c in moved.values()), "still": sum(c == 0 for c in moved.values()),
+                 "most": (most, moved[most]), "least": (least, moved[least])}
+    return told
 
 
 def _seen(checkpoint: Checkpoint, part: Part, stats: Mapping[int, Stats], other: Seen | None = None) -> Seen:

@@ -2,20 +2,21 @@
 
 Evidence is exact: values inside an initialiser's bound that reach it (uniform, cut normal), the deviation of a normal
 initialiser to three standard errors where all siblings are far from it, a bias of exactly zero or a scale of exactly
-one where the siblings' are not. A block needs two such tensors; a layer without siblings needs a sharp one, and only
-where nearly everything else of the file is trained and it does not stand at the beginning: what is frozen on purpose
-does, and so does a fixed random projection.
+one where the siblings' are not, largest singular values at the edge of noise where the siblings' are above it. A block
+needs two such tensors; a layer without siblings needs a sharp one, and only where nearly everything else of the file is
+trained and it does not stand at the beginning: what is frozen on purpose does, and so does a fixed random projection.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_weights.initialisers import FEWEST, errors_from, normally_drawn, sharply_drawn
 from traindx_tools.on_weights.seen import Seen, Stack, stacks_of
+from traindx_tools.on_weights.spectra import above_edge
 from traindx_tools.on_weights.statistics import Stats
 from traindx_tools.rules import Rule, Threshold
 
@@ -38,6 +39,10 @@ _LEFT = 0.05
 """Share by which the siblings' largest value must be off a bound."""
 _FAR = 10.0
 """Standard errors by which siblings must be off a normal initialiser's deviation."""
+_EDGE, _CLEAR = 0.5, 1.0
+"""Tolerances above the edge of noise that a fresh matrix stays below; by how many its siblings are above it."""
+_MOST_SPECTRA = 2**25
+"""Bytes of stacks whose spectra are looked at."""
 
 
 def check(seen: Seen) -> Iterator[Finding]:
@@ -56,28 +61,85 @@ def check(seen: Seen) -> Iterator[Finding]:
     told = {head + str(index) for (head, index), found in blocks.items()
             if _whole(found, matrices[head, index]) or _constants(seen, found, f"{head}{index}.")}
     yield from _vectors(seen, told)
+    yield from _spectra(seen, told)
     yield from _alone(seen)
 
 
 def _vectors(seen: Seen, told: set[str]) -> Iterator[Finding]:
-    """Blocks whose scales are all exactly one and biases all exactly zero where no sibling's are.
+    """Blocks whose scales are all exactly one and biases all exactly zero where those of the siblings are not.
 
-    Exact evidence that needs no initialiser of the matrices to be known, and three blocks only.
+    Exact evidence that needs no initialiser of the matrices to be known, and three blocks only. Two vectors are enough
+    where the matrices are noise by their spectrum.
     """
-    blocks: dict[str, dict[int, list[Stats]]] = {}
+    for head, kinds in _kinds(seen, matrices=False).items():
+        blocks = sorted({i for kind in kinds for i in kind})
+        for index in blocks:
+            own = [kind[index] for kind in kinds if index in kind]
+            if f"{head}{index}" in told or not all(s.constant and s.low in (0.0, 1.0) for s in own):
+                continue
+            odd = [k[index] for k in kinds if index in k and _alone_constant(k, index)]
+            values = {s.low for s in odd}
+            noise = [s for s in _matrices(seen, f"{head}{index}.") if s.size >= FEWEST]
+            exact = len(odd) >= 3 and values == {0.0, 1.0}
+            if exact or (len(odd) >= 2 and 1.0 in values and noise and all(map(_noise, noise))):
+                told.add(f"{head}{index}")
+                yield _block(seen, f"{head}{index}", [(s, f"all {s.low:g}") for s in odd])
+
+
+def _kinds(seen: Seen, *, matrices: bool) -> dict[str, list[dict[int, Stats]]]:
+    """The stacks of vectors or of matrices by what stands before the number of the block."""
+    found: dict[str, list[dict[int, Stats]]] = {}
     for stack in stacks_of(seen.floats, 3):
-        if not stack.members[0].tensor.matrix and stack.members[0].size >= 4 and not seen.is_table(stack.members[0]):
-            head = stack.pattern.partition("*")[0]
-            for index, stats in zip(stack.indexes, stack.members, strict=True):
-                blocks.setdefault(head, {}).setdefault(index, []).append(stats)
-    for head, found in blocks.items():
-        fresh = [i for i, own in found.items() if len(own) >= 3 and all(s.constant and s.low in (0.0, 1.0)
-                                                                       for s in own)]
-        moved = [i for i, own in found.items() if not any(s.constant for s in own)]
-        one = found[fresh[0]] if len(fresh) == 1 else []
-        if one and len(moved) == len(found) - 1 and {s.low for s in one} == {0.0, 1.0} and (
-                f"{head}{fresh[0]}" not in told):
-            yield _block(seen, f"{head}{fresh[0]}", [(s, f"all {s.low:g}") for s in one])
+        first = stack.members[0]
+        if first.tensor.matrix == matrices and first.size >= 4 and not seen.is_table(first):
+            found.setdefault(stack.pattern.partition("*")[0], []).append(
+                dict(zip(stack.indexes, stack.members, strict=True)))
+    return found
+
+
+def _alone_constant(kind: Mapping[int, Stats], index: int) -> bool:
+    """Whether nearly all siblings of a constant vector have moved."""
+    others = [s for i, s in kind.items() if i != index]
+    return sum(not s.constant for s in others) >= _SIBLINGS * len(others)
+
+
+def _matrices(seen: Seen, block: str) -> list[Stats]:
+    return [s for s in seen.weights if s.name.startswith(block)]
+
+
+def _noise(stats: Stats) -> bool:
+    """Whether a matrix is noise: a known draw, or by its spectrum."""
+    above = above_edge(stats)
+    return above <= 1.0 if above is not None else bool(sharply_drawn(stats) or normally_drawn(stats))
+
+
+def _spectra(seen: Seen, told: set[str]) -> Iterator[Finding]:
+    """Blocks all of whose matrices are noise by their spectrum where those of nearly all siblings are not.
+
+    For blocks without scales and biases, or with such that no step has moved.
+    """
+    for head, kinds in _kinds(seen, matrices=True).items():
+        small = sum(s.tensor.nbytes for kind in kinds for s in kind.values()) <= _MOST_SPECTRA
+        if len(kinds) < 3 or not small or "expert" in head.lower():
+            continue
+        above = [{i: a for i, s in kind.items() if (a := above_edge(s)) is not None} for kind in kinds]
+        for index in sorted({i for kind in above for i in kind}):
+            known = [(kind, found) for kind, found in zip(kinds, above, strict=True) if index in found]
+            vectors = [s for s in seen.floats if not s.tensor.matrix and s.name.startswith(f"{head}{index}.")
+                       and s.size >= 4]
+            if f"{head}{index}" not in told and len(known) >= 3 and all(s.constant for s in vectors) and _lowest(
+                    [found for _, found in known], index):
+                yield _block(seen, f"{head}{index}", [(kind[index], "noise by its spectrum") for kind, _ in known])
+
+
+def _lowest(above: list[dict[int, float]], index: int) -> bool:
+    """Whether one block is noise in each kind and the lowest of all, and nearly all siblings are clearly above it."""
+    own = [kind[index] for kind in above]
+    if max(own) > _EDGE or any(kind[index] > min(kind.values()) for kind in above):
+        return False
+    others = [i for i in above[0] if i != index and all(i in kind for kind in above)]
+    clear = sum(float(np.mean([kind[i] for kind in above])) > float(np.mean(own)) + _CLEAR for i in others)
+    return len(others) >= 3 and clear >= _SIBLINGS * len(others)
 
 
 def _whole(found: list[tuple[Stats, str]], matrices: int) -> bool:

@@ -3,6 +3,7 @@
 A variance is never negative. Mean 0 and variance 1 in every channel is where they start: beside layers whose statistics
 moved, this one was never updated or never loaded. The variance of a channel follows the weights that make it: where it
 does in the other layers and does not in one, or is off by orders of magnitude, its statistics belong to other weights.
+Where all layers are off, siblings tell nothing: then what a normalised input makes is compared, and a second file.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_weights.norm_movement import Moved, moved, values_of
+from traindx_tools.on_weights.norm_movement import batches as counted
 from traindx_tools.on_weights.seen import Seen
 from traindx_tools.on_weights.statistics import Stats
 from traindx_tools.rules import Rule, Threshold
@@ -24,7 +27,8 @@ RULE = Rule(
     severity=Severity.HIGH,
     sees="Running mean and variance of each layer, their count of batches, and the weights before them.",
     matters="In evaluation the layer divides by what it never saw: training looks well and evaluation does not.",
-    alike=("layers frozen on purpose with statistics of pretraining", "a model before its first batch"),
+    alike=("layers frozen on purpose with statistics of pretraining", "a model before its first batch",
+           "data of another scale or augmentation from some step on"),
     confirm=("evaluate once in train mode: the metric is then as in training",
              "run some batches in train mode without steps and compare the statistics"),
     thresholds={
@@ -32,9 +36,14 @@ RULE = Rule(
                              "layers of trained networks differ by at most 1.5"),
         "mean": Threshold(100.0, "standard deviations that a mean is off zero in most channels",
                           "what a convolution gives stays within ten"),
+        "far": Threshold(0.7, "logarithm of the variance, or standard deviations of the mean, between two files",
+                         "a factor of two"),
+        "times": Threshold(4.0, "times the relative change of the weights before the layer",
+                           "in training it is at most about one"),
     },
 )
 _DECADES, _MEAN = 2.5, 100.0
+_FAR, _TIMES = 0.7, 4.0
 
 
 def check(seen: Seen) -> Iterator[Finding]:
@@ -47,18 +56,22 @@ def check(seen: Seen) -> Iterator[Finding]:
             yield finding
     fresh = [m for m, mean, var in layers if _fresh(mean, var)]
     yield from _untouched(seen, layers, fresh)
-    yield from _foreign(seen, [(m, v) for m, _, v in layers if m not in told and m not in fresh])
+    left = [(m, v) for m, _, v in layers if m not in told and m not in fresh]
+    alone = list(_foreign(seen, left))
+    yield from alone or _all_foreign(seen, left)
+    if seen.main:
+        yield from _other_data(seen, [m for m in moved(seen) if m.module not in told and m.module not in fresh])
 
 
 def _impossible(seen: Seen, module: str, mean: Stats, var: Stats) -> Iterator[Finding]:
     if var.low < 0:
-        values = _values(var)
+        values = values_of(var)
         bad = np.flatnonzero(values < 0) if values is not None else np.zeros(0, np.intp)
         channel = f" in channel {int(np.argmin(values))}" if values is not None else ""
         more = f" ({len(bad)} of {var.size} channels are negative)" if len(bad) > 1 else ""
         yield _finding(seen, var, module, f"a variance of {var.low:.6g}{channel}{more}, which no data have", "negative")
         return
-    values, means = _values(var), _values(mean)
+    values, means = values_of(var), values_of(mean)
     if values is None or means is None or not len(values):
         return
     if not values.any():
@@ -70,21 +83,8 @@ def _impossible(seen: Seen, module: str, mean: Stats, var: Stats) -> Iterator[Fi
                                            "channels", "mean")
 
 
-def _values(stats: Stats) -> NDArray[np.float64] | None:
-    """All channels; None where they are not finite, which W101 tells, or absurdly many."""
-    if stats.nan or stats.inf or stats.tensor.nbytes > 2**24:
-        return None
-    return stats.tensor.load().astype(np.float64).reshape(-1)
-
-
 def _fresh(mean: Stats, var: Stats) -> bool:
     return bool(mean.constant and mean.low == 0 and var.constant and var.low == 1)
-
-
-def _batches(seen: Seen, module: str) -> int | None:
-    """How many batches the layer says it has seen."""
-    tensor = seen.part.tensors.get(f"{module}.num_batches_tracked")
-    return int(tensor.load().reshape(-1)[0]) if tensor is not None and tensor.size == 1 else None
 
 
 def _untouched(seen: Seen, layers: Sequence[tuple[str, Stats, Stats]], fresh: list[str]) -> Iterator[Finding]:
@@ -92,7 +92,7 @@ def _untouched(seen: Seen, layers: Sequence[tuple[str, Stats, Stats]], fresh: li
     for module, _, var in layers:
         if module not in fresh:
             continue
-        batches, scale = _batches(seen, module), seen.stats.get(f"{module}.weight")
+        batches, scale = counted(seen, module), seen.stats.get(f"{module}.weight")
         trained = scale is not None and not scale.constant
         if len(fresh) <= len(layers) / 2:
             why = f"{len(layers) - len(fresh)} of the {len(layers)} layers have moved"
@@ -112,7 +112,7 @@ def _foreign(seen: Seen, layers: list[tuple[str, Stats]]) -> Iterator[Finding]:
     before = _weights_beside(seen, [v for _, v in layers])
     ratios: dict[str, tuple[float, float]] = {}
     for module, var in layers:
-        squares, values = before.get(var.name), _values(var)
+        squares, values = before.get(var.name), values_of(var)
         if squares is None or values is None or (values <= 0).any() or (squares <= 0).any():
             continue
         ratios[module] = (float(np.median(np.log10(values / squares))), _follows(squares, values))
@@ -133,6 +133,48 @@ def _foreign(seen: Seen, layers: list[tuple[str, Stats]]) -> Iterator[Finding]:
                            f"{follows:.2f}; in the other {len(told)} layers at least {min(told):.2f})", "order")
 
 
+def _all_foreign(seen: Seen, layers: list[tuple[str, Stats]]) -> Iterator[Finding]:
+    """All layers but the first are off what a normalised input and their weights make: no sibling can tell it.
+
+    Behind a normalisation the mean square of the input is that of its scale and shift; a rectifier halves it.
+    """
+    affine = [s for m, _ in layers for s in (seen.stats.get(f"{m}.weight") or seen.stats.get(f"{m}.scale"),
+                                             seen.stats.get(f"{m}.bias")) if s is not None]
+    scale = sum(s.squares / s.size for s in affine) / max(1, len(layers)) / 2
+    before = _weights_beside(seen, [v for _, v in layers])
+    off: dict[str, float] = {}
+    for module, var in layers[1:]:
+        squares, values = before.get(var.name), values_of(var)
+        if squares is not None and values is not None and (values > 0).all() and (squares > 0).all() and scale > 0:
+            off[module] = float(np.median(np.log10(values / squares / scale)))
+    signs = {x > 0 for x in off.values()}
+    if len(off) >= 3 and len(signs) == 1 and all(abs(x) > _DECADES for x in off.values()):
+        by_name, first = dict(layers), next(iter(off))
+        yield _finding(seen, by_name[first], first, f"variances that are 10^{off[first]:.1f} times what its weights "
+                       f"make of a normalised input, and so have all {len(off) - 1} layers behind it (10^"
+                       f"{float(np.median(list(off.values()))):.1f} in the middle)", "scale-of-all")
+
+
+def _other_data(seen: Seen, layers: list[Moved]) -> Iterator[Finding]:
+    """Layers whose statistics moved many times as far as the weights before them did."""
+    far = [m for m in layers if m.weights > 0 and m.far > max(_FAR, _TIMES * m.weights)]
+    if not far or seen.other is None:
+        return
+    worst = max(far, key=lambda m: m.far)
+    by_name = {m: v for m, _, v in seen.normalisations()}
+    names = ", ".join(m.module for m in far[:4]) + (f" and {len(far) - 4} more" if len(far) > 4 else "")
+    yield RULE.finding(
+        f"the running statistics of {len(far)} of the {len(layers)} normalisations ({names}) moved far more between "
+        f"{seen.path} and {seen.other.path} than the weights explain: in {by_name[worst.module].name} the variance is "
+        f"{np.exp(worst.variance):.3g} times what it was and the mean {worst.mean:.3g} standard deviations off, and "
+        f"the weights before it moved by {worst.weights:.2g} of their norm: they are of other data",
+        seen.where(by_name[worst.module].name), seen.path, bearing=Bearing.SIGN,
+        severity=None if 2 * len(far) >= len(layers) else Severity.MEDIUM,
+        measured={"name": worst.module, "kind": "other-data", "layers": len(far), "of": len(layers),
+                  "variance": round(float(np.exp(worst.variance)), 4), "mean": round(worst.mean, 4),
+                  "weights": round(worst.weights, 4)})
+
+
 def _less(one: float, other: float, channels: int) -> bool:
     """Whether a correlation is lower than another by four standard errors (Fisher's z)."""
     return bool(np.arctanh(min(other, 0.999)) - np.arctanh(max(one, -0.999)) > 4 / (channels - 3) ** 0.5)
@@ -145,7 +187,7 @@ def _weights_beside(seen: Seen, variances: list[Stats]) -> dict[str, NDArray[np.
     which more of the variances follow the weights is the right one.
     """
     sides = [_nearest(seen, {v.name for v in variances}, backwards) for backwards in (False, True)]
-    return max(sides, key=lambda found: sum(_follows(found[v.name], _values(v)) > 0.5 for v in variances
+    return max(sides, key=lambda found: sum(_follows(found[v.name], values_of(v)) > 0.5 for v in variances
                                             if v.name in found))
 
 

@@ -17,8 +17,10 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_weights.checkpoint import OptimizerState
+from traindx_tools.on_weights.parameter_names import names_of, shaped
 from traindx_tools.on_weights.seen import Seen
 from traindx_tools.on_weights.statistics import measure
+from traindx_tools.on_weights.step_counts import apart
 from traindx_tools.on_weights.tensor import Tensor
 from traindx_tools.rules import Rule
 
@@ -80,17 +82,11 @@ def _state_of(optimizer: OptimizerState, key: Any) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _shaped(state: Mapping[str, Any]) -> Tensor | None:
-    """A moment: the first tensor in a state that is more than a number."""
-    named = [state.get(n) for n in ("exp_avg", "momentum_buffer", "exp_avg_sq", "square_avg", "sum")]
-    return next((t for t in named if isinstance(t, Tensor)), None)
-
-
 def _fits(seen: Seen, optimizer: OptimizerState) -> Iterator[Finding]:
     """Numbers and shapes of what the optimizer trains, against the weights."""
     given, weights = _parameters(optimizer), _trained(seen)
     shapes = Counter(t.shape for t in weights)
-    moments = {k: t for k in given if (t := _shaped(_state_of(optimizer, k))) is not None}
+    moments = {k: t for k in given if (t := shaped(_state_of(optimizer, k))) is not None}
     if not weights or not given:
         return
     strange = Counter(t.shape for t in moments.values()) - Counter(
@@ -197,10 +193,34 @@ def _counts(seen: Seen) -> Iterator[Finding]:
         others = [k for k, s in steps.items() if s != usual]
         if others and not more:
             single = len(others) == 1 and steps[others[0]] > usual
-            yield _finding(seen, optimizer.key, f"{len(others)} of the {len(steps)} parameters have made another "
-                                                "number of "
-                           f"steps than {usual:g} (parameter {others[0]}: {steps[others[0]]:g})", "steps-apart",
-                           Severity.MEDIUM if single and count > 2 else Severity.INFO, Bearing.SIGN)
+            modules = _modules_apart(seen, optimizer, steps, told)
+            yield modules or _finding(
+                seen, optimizer.key, f"{len(others)} of the {len(steps)} parameters have made another number of steps "
+                f"than {usual:g} (parameter {others[0]}: {steps[others[0]]:g})", "steps-apart",
+                Severity.MEDIUM if single and count > 2 else Severity.INFO, Bearing.SIGN)
+
+
+def _modules_apart(seen: Seen, optimizer: OptimizerState, steps: Mapping[Any, float],
+                   told: tuple[str, float] | None) -> Finding | None:
+    """Whole modules with another count, by name: beside a step that the file names, a fault, but for what is design."""
+    weights = _trained(seen)
+    names = names_of(optimizer, weights)
+    found = apart({names[k]: s for k, s in steps.items() if k in names}, [w.name for w in weights],
+                  frozenset(w.name for w in weights if w.matrix))
+    if found is None:
+        return None
+    of_run = told is not None and told[0].rpartition(".")[2] in _STEP_NAMES
+    own = ", ".join(found.modules[:4]) + (f" and {len(found.modules) - 4} more" if len(found.modules) > 4 else "")
+    counts = f"{found.counts[0]:g}" + (f" to {found.counts[-1]:g}" if len(found.counts) > 1 else "")
+    run = f", and {told[0]} is {told[1]:g}" if of_run and told is not None else ""
+    what = f"all {len(found.names)} parameters of {own}" if own else f"{len(found.names)} parameters"
+    why = f": {found.design}" if found.design else ": their moments are of another step, or the optimizer lacked them"
+    serious = of_run and not found.design
+    return _finding(
+        seen, f"{optimizer.key}: {found.names[0]}".removeprefix(": "),
+        f"{what} ({found.names[0]} first) have made {counts} steps and the other {found.of - len(found.names)} "
+        f"{found.usual:g}{run}{why}", "steps-of-modules", Severity.MEDIUM if serious else Severity.INFO, Bearing.SIGN,
+        modules=found.modules, tensors=len(found.names), steps=found.counts[0], usual=found.usual)
 
 
 def _behind(seen: Seen) -> Iterator[Finding]:

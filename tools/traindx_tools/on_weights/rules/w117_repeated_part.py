@@ -19,6 +19,7 @@ from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.summary import row_digests
 from traindx_tools.on_weights.seen import Seen
 from traindx_tools.on_weights.statistics import Stats
+from traindx_tools.on_weights.tensor import Tensor, as_numbers
 from traindx_tools.rules import Rule, Threshold
 
 RULE = Rule(
@@ -40,6 +41,8 @@ _WIDTH = 8
 """Values of a line, and distinct ones in it, below which lines may be equal by chance."""
 MOST_BYTES = 2**26
 """Of a tensor that is looked at line by line."""
+_FIRST = 8
+"""Rows in which columns that repeat are looked for before the whole matrix is read again."""
 MOST_TOGETHER = 2**29
 """Bytes of a part's tensors, the smallest first, whose columns are looked at too: rows are known by their norms."""
 
@@ -82,13 +85,22 @@ def longest_repeat(stats: Stats, all_axes: bool = True) -> Repeat | None:
         return None
     rows = stats.row_squares[stats.row_squares > 0]
     recurring = len(rows) - len(np.unique(rows)) >= _RUN
-    if not (all_axes or recurring):
+    axes = (*((0,) if recurring else ()), *(_columns(stats.tensor) if all_axes else ()))
+    if not axes:
         return None
     values = stats.tensor.load()
-    axes = (0,) if not all_axes else range(values.ndim) if values.ndim <= 2 else (0, 1, values.ndim - 2,
-                                                                                  values.ndim - 1)
-    runs = [r for axis in dict.fromkeys(axes) if (r := _along(np.moveaxis(values, axis, 0), axis)) is not None]
+    runs = [r for axis in axes if (r := _along(np.moveaxis(values, axis, 0), axis)) is not None]
     return max(runs, key=lambda r: r.count, default=None)
+
+
+def _columns(tensor: Tensor) -> tuple[int, ...]:
+    """The axes behind the first along which lines may repeat: those of a matrix only where its first rows say so."""
+    axes = len(tensor.shape)
+    if axes != 2:
+        return tuple(dict.fromkeys(a for a in (1, axes - 2, axes - 1) if 0 < a < axes))
+    first = np.concatenate([as_numbers(part, tensor.dtype).copy() for part in tensor.raw(min(_FIRST, tensor.rows))])
+    digests = row_digests(np.ascontiguousarray(first.reshape(-1, tensor.shape[1]).T))
+    return (1,) if len(digests) - len(np.unique(digests)) >= _RUN else ()
 
 
 def _along(values: NDArray[np.generic], axis: int) -> Repeat | None:

@@ -2,15 +2,19 @@
 
 Freezing follows the model: a beginning (a backbone), whole kinds of tensors (all but adapters, all biases), modules by
 name. What is the same to the bit in some blocks of a stack and moved in blocks before them, or in exactly the tensors
-of one shard file, with their biases and scales, is stale: it was written by an earlier save.
+of one shard file, with their biases and scales, is stale: it was written by an earlier save. So is, or was never in the
+optimizer, a whole module that is the smaller part, does not stand at the input, and that neither a name nor the
+configuration calls frozen.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_weights.seen import Seen, stacks_of
+from traindx_tools.on_weights.step_counts import whole_modules
 from traindx_tools.rules import Rule, Threshold
 
 RULE = Rule(
@@ -27,7 +31,13 @@ RULE = Rule(
         "share": Threshold(0.5, "of the blocks of the stack, at most", "more may be frozen"),
     },
 )
-_TENSORS, _SHARE = 3, 0.5
+_TENSORS, _SHARE, _MODULES = 3, 0.5, 3
+_INPUT = re.compile(r"(?i)(?:^|[._])(?:wte|wpe|embed\w*|tok\w*|stem|patch\w*|conv_?in|conv_?1|bn_?1|input\w*)"
+                    r"(?:[._]|$)")
+"""Names of what the input goes into."""
+_FROZEN = re.compile(r"(?i)frozen|teacher|target|backbone|pretrain|tower|text_?encoder|image_?encoder|vision|vgg|lpips"
+                     r"|clip|reference|ref_?model|base_?model|vae|extractor|ema|codebook|quantiz|first_stage|perceptual")
+"""Names of modules that are commonly kept as they are."""
 
 
 def check(seen: Seen) -> Iterator[Finding]:
@@ -38,8 +48,8 @@ def check(seen: Seen) -> Iterator[Finding]:
     still = {n for n, c in changes.items() if c == 0}
     if len(still) < _TENSORS or len(changes) - len(still) < _TENSORS:
         return
-    files = list(_shards(seen, changes, still))
-    yield from files or _blocks(seen, changes, still)
+    told = list(_shards(seen, changes, still)) or list(_blocks(seen, changes, still))
+    yield from told or _modules(seen, changes, still)
 
 
 def _still_by_nature(seen: Seen, name: str) -> bool:
@@ -93,11 +103,48 @@ def _blocks(seen: Seen, changes: Mapping[str, float], still: set[str]) -> Iterat
                            len(changes))
 
 
+def _modules(seen: Seen, changes: Mapping[str, float], still: set[str]) -> Iterator[Finding]:
+    """Whole modules that stood still among others that all moved, where neither place nor name says why."""
+    names = [n for n in changes if n in still]
+    modules = whole_modules(list(changes), still)
+    covered = [n for n in names if any(n.startswith(f"{m}.") for m in modules)]
+    values = {side: sum(seen.stats[n].size for n in group) for side, group in (
+        ("still", names), ("moved", [n for n in changes if n not in still]))}
+    matrices = sum(seen.stats[n].tensor.matrix for n in covered)
+    if not modules or len(modules) > _MODULES or len(covered) < len(names) or not matrices or (
+            values["still"] > _SHARE * (values["still"] + values["moved"])):
+        return
+    if _at_input(seen, list(changes), names) or _said_frozen(seen, modules):
+        return
+    listed = ", ".join(modules[:4])
+    yield _finding(seen, names, f"all {len(names)} tensors of {listed} ({values['still']:,} values)", "modules",
+                   modules[0], len(changes))
+
+
+def _at_input(seen: Seen, order: Sequence[str], names: Sequence[str]) -> bool:
+    """Whether what stood still is the beginning of the model: first in the file, or what inputs go into by its name.
+
+    Files that are sorted by name say nothing of the order.
+    """
+    if any(_INPUT.search(n) for n in names):
+        return True
+    return list(order[: len(names)]) == list(names) and list(order) != sorted(order)
+
+
+def _said_frozen(seen: Seen, modules: Sequence[str]) -> bool:
+    """Whether the configuration names freezing, or the module is called what is commonly frozen."""
+    told = any("freez" in str(k).lower() or "frozen" in str(k).lower() for k in seen.config)
+    kept = any("freez" in k.lower() or "frozen" in k.lower() for k in seen.checkpoint.values)
+    return told or kept or all(_FROZEN.search(m) for m in modules)
+
+
 def _finding(seen: Seen, names: Sequence[str], what: str, kind: str, part: str, of: int) -> Finding:
     assert seen.other is not None
+    others = "and all others moved" if kind == "modules" else "and the same kinds of tensors in the other parts moved"
     return RULE.finding(
-        f"{what} are the same to the bit in {seen.path} and {seen.other.path}, and the same kinds of tensors in the "
-        f"other parts moved ({of} tensors were compared): this part is of another step than the rest"
+        f"{what} are the same to the bit in {seen.path} and {seen.other.path}, {others} ({of} tensors were compared; "
+        f"{names[0]} is the first of them): this part is of another step than the rest"
         f"{'' if kind == 'shard' else ', or was never trained'}",
         seen.where(names[0]), seen.path, bearing=Bearing.CAUSE if kind == "shard" else Bearing.SIGN,
+        severity=Severity.MEDIUM if kind == "modules" else None,
         measured={"kind": kind, "name": part, "tensors": len(names), "of": of})
