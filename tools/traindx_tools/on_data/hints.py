@@ -14,6 +14,7 @@ MOST_JSON = 4 * 2**20
 NAMES = {
     "vocabulary": ("vocab_size", "n_vocab", "vocabulary_size", "num_embeddings"),
     "positions": ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "context_length"),
+    "rate": ("sample_rate", "sampling_rate", "samplerate", "sr", "target_sr", "target_sample_rate"),
     "classes": ("num_classes", "n_classes", "num_labels"),
 }
 """What the sizes are called by transformers, nanoGPT, torchvision and timm."""
@@ -40,6 +41,7 @@ def hints_of(
         vocabulary=sizes.get("vocabulary"),
         positions=sizes.get("positions"),
         classes=sizes.get("classes"),
+        rate=sizes.get("rate"),
         told_by={k: told[k][v] for k, v in sizes.items()},
         counts=counts,
         manifest=manifest,

@@ -3,7 +3,8 @@
 Each row becomes a thumbnail without level and scale; two rows are alike where the cosine of their thumbnails is
 nearly 1, as they are or mirrored, turned, or read backwards. How often that happens by nature is measured on the
 training data: how many of its rows have such a neighbour in it. Held-out data must have far more. Texts are compared
-by their words.
+by their words. Pictures and sounds in files of their own are decoded to 32 x 32 pixels (spectra over time), found by
+their eight symmetries, and compared pixel by pixel, also where they were shifted a little.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data import looks_alike
 from traindx_tools.on_data.copies import signatures
 from traindx_tools.on_data.features import narrowed, pooled, raw_features
 from traindx_tools.on_data.places import percent, place, rows, short
@@ -24,6 +26,7 @@ from traindx_tools.rules import Rule, Threshold
 
 ALIKE = 0.998
 ALIKE_TEXT = 0.93
+ALIKE_LOOK = 0.96
 SHARE = 0.02
 FEWEST = 8
 TIMES = 5.0
@@ -47,6 +50,7 @@ RULE = Rule(
     thresholds={
         "alike": Threshold(ALIKE, "cosine", "noise of 6 % of a row's spread keeps above it"),
         "alike_text": Threshold(ALIKE_TEXT, "cosine", "of words: one word of ten replaced keeps above it"),
+        "alike_look": Threshold(ALIKE_LOOK, "correlation of pixels", "of pictures and sounds in files, by the ranks of 32 x 32 pixels"),
         "share": Threshold(SHARE, "of held-out rows", "fewer change no score"),
         "times": Threshold(TIMES, "times as often as within training", "alike by nature"),
         "level": Threshold(LEVEL, "probability", "of one false alarm over all sets"),
@@ -61,10 +65,39 @@ def check(view: View) -> Iterator[Finding]:
         held = [s for split, g in data.splits.items() if split not in ("", "train") for s in g]
         if not train or not held:
             continue
+        yield from _of_files(data, train, held, view.comparisons)
         for name in input_fields(train[0], data.labels):
             having = [s for s in train if name in s.columns]
             if having and _comparable(having[0], name):
                 yield from _of_field(data, having, [s for s in held if name in s.columns], name, view.comparisons)
+
+
+def _of_files(data: DataSet, train: Sequence[Shard], held: Sequence[Shard], comparisons: int) -> Iterator[Finding]:
+    """Pictures or sounds in files of their own, by their thumbnails or spectra."""
+    sources = [s for s in train if s.contents is not None]
+    shown = [s for s in held if s.contents is not None]
+    if not sources or not shown:
+        return
+    looks = looks_alike.standard([s.contents for s in (*sources, *shown) if s.contents is not None])
+    known, sounds = np.concatenate(looks[: len(sources)]), sources[0].contents is not None and sources[0].contents.sounds
+    turns = looks_alike.SOUND if sounds else looks_alike.PICTURE
+    origin = [(s, int(r)) for s in sources if s.contents is not None for r in s.contents.rows]
+    picked = _spread(len(known), NATURE)
+    if len(known) < 2 * FEWEST:
+        return
+    within = looks_alike.nearest(known[picked], known, turns, own=picked)
+    nature = float((within.alike >= ALIKE_LOOK).mean())
+    exact = distinct(np.concatenate([s.summaries["content"].digests for s in sources]))
+    for shard, mine in zip(shown, looks[len(sources):], strict=True):
+        assert shard.contents is not None
+        index = shard.contents.rows
+        found = looks_alike.nearest(mine, known, turns)
+        hits = (found.alike >= ALIKE_LOOK) & ~contained(shard.summaries["content"].digests[index], exact)
+        seen = float(hits.mean())
+        p = share_tail(int(hits.sum()), len(hits), max(TIMES * nature, 1.0 / len(hits))) * comparisons
+        if hits.sum() >= FEWEST and seen >= SHARE and p < LEVEL:
+            yield _finding(shard, "content", index[hits], found.turn[hits], found.other[hits], turns, seen, nature, p,
+                           origin)
 
 
 def _comparable(shard: Shard, name: str) -> bool:
@@ -96,6 +129,8 @@ def _turns(row: Array) -> list[tuple[str, Callable[[Array], Array]]]:
         ways += [
             ("turned by 90 degrees", lambda a: np.rot90(a, 1, (y, x))),
             ("turned by 270 degrees", lambda a: np.rot90(a, 3, (y, x))),
+            ("transposed", lambda a: np.swapaxes(a, y, x)),
+            ("transposed and turned by 180 degrees", lambda a: np.swapaxes(np.flip(a, (y, x)), y, x)),
         ]
     return ways
 
