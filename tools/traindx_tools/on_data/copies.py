@@ -7,13 +7,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from traindx_tools.on_data.roles import input_fields, is_identifier
+from traindx_tools.on_data.roles import input_fields, is_identifier, is_target
 from traindx_tools.on_data.summary import mixed
 from traindx_tools.on_data.table import Array, DataSet, Shard
 
 SHORT_TEXT = 20
 """Characters below which two texts may well be the same."""
-TABLE_BITS = 40.0
+MOST_CLASSES = 20
+"""Values above which a field that recurs is a measure, unless it is called as targets are."""
+TABLE_BITS = 24.0
 """Of all columns together, that the rows of a table without two columns of fractions must be able to tell apart."""
 
 
@@ -23,7 +25,7 @@ def signatures(data: DataSet, shard: Shard) -> tuple[Array, Array]:
     Names, numbers and times of rows are left out: the same row with another number is a copy. Rows that are constant
     (blank pictures) and short texts are left out as well: they recur by nature.
     """
-    labels = data.labels
+    labels = tuple(n for n in data.labels if n in shard.columns and _is_answer(shard, n))
     names = sorted(
         n
         for n in input_fields(shard, labels)
@@ -43,6 +45,11 @@ def signatures(data: DataSet, shard: Shard) -> tuple[Array, Array]:
         telling |= _tells(column.values, column.kind, bool(column.texts), column.offsets)
     telling |= single
     return out, np.flatnonzero(telling)
+
+
+def _is_answer(shard: Shard, name: str) -> bool:
+    """Whether a field of few values is what is predicted, or a class; a count of many values is an input."""
+    return is_target(name) or shard.summaries[name].distinct_rows <= MOST_CLASSES
 
 
 def _is_table(shard: Shard, names: Sequence[str]) -> bool:

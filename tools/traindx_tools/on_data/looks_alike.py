@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traindx_tools.on_data.table import Array, Contents
+from traindx_tools.on_data.table import Array, Column, Contents
 
+SIDE = 32
+"""Pixels along each side of what is compared."""
 SMALL = 8
 """Cells along a side by which neighbours are found; they are compared in all pixels."""
 SHIFTS = 4
@@ -102,16 +104,44 @@ def nearest(mine: Array, known: Array, turns: Sequence[tuple[str, Turn]], own: A
 
 
 def _shifted(a: Array, b: Array) -> Array:
-    """float32 shape (pairs,): the largest correlation over small shifts, of the pixels that both have."""
-    best = np.full(len(a), -1.0, np.float32)
+    """float32 shape (pairs,): the correlation after the best small shift, of the pixels that both have."""
     side = a.shape[1]
-    for dy in range(-SHIFTS, SHIFTS + 1):
-        for dx in range(-SHIFTS, SHIFTS + 1):
-            p = a[:, max(0, dy):side + min(0, dy), max(0, dx):side + min(0, dx)].reshape(len(a), -1)
-            q = b[:, max(0, -dy):side + min(0, -dy), max(0, -dx):side + min(0, -dx)].reshape(len(a), -1)
-            n = p.shape[1]
-            mp, mq = p.mean(axis=1), q.mean(axis=1)
-            cross = np.einsum("ij,ij->i", p, q) / n - mp * mq
-            size = (np.einsum("ij,ij->i", p, p) / n - mp**2) * (np.einsum("ij,ij->i", q, q) / n - mq**2)
-            best = np.maximum(best, np.where(size > 1e-4, cross / np.sqrt(np.maximum(size, 1e-9)), 0.0))
-    return best
+    cross = np.fft.irfft2(np.fft.rfft2(a) * np.conj(np.fft.rfft2(b)), s=a.shape[1:])
+    steps = np.arange(-SHIFTS, SHIFTS + 1)
+    near = cross[:, steps % side][:, :, steps % side].reshape(len(a), -1)
+    found = near.argmax(axis=1)
+    out = np.empty(len(a), np.float32)
+    for at in np.unique(found):
+        pairs = found == at
+        dy, dx = (int(steps[k]) for k in divmod(int(at), len(steps)))
+        p = a[pairs, max(0, dy):side + min(0, dy), max(0, dx):side + min(0, dx)].reshape(int(pairs.sum()), -1)
+        q = b[pairs, max(0, -dy):side + min(0, -dy), max(0, -dx):side + min(0, -dx)].reshape(len(p), -1)
+        p, q = p - p.mean(axis=1, keepdims=True), q - q.mean(axis=1, keepdims=True)
+        size = np.einsum("ij,ij->i", p, p) * np.einsum("ij,ij->i", q, q)
+        out[pairs] = np.where(size > 1e-3, np.einsum("ij,ij->i", p, q) / np.sqrt(np.maximum(size, 1e-9)), 0.0)
+    return out
+
+
+def contents_of(column: Column, rows: Array) -> Contents | None:
+    """Grey thumbnails of rows that are pictures: two axes of at least 8, and one of channels at most."""
+    shape = column.row_shape
+    long = [a for a, n in enumerate(shape) if n >= SMALL]
+    if column.kind != "number" or len(long) != 2 or len(shape) > 3 or any(n > 4 for a, n in enumerate(shape) if a not in long):
+        return None
+    grey = np.nan_to_num(np.asarray(column.values[rows], np.float32))
+    for axis in (a for a in range(len(shape)) if a not in long):
+        grey = grey.mean(axis=axis + 1)
+    for axis in (1, 2):
+        grey = _resized(grey, axis)
+    return Contents(rows, grey)
+
+
+def _resized(images: Array, axis: int) -> Array:
+    """`SIDE` cells along an axis: means of what lies in each, or the nearest pixel."""
+    size = images.shape[axis]
+    if size < SIDE:
+        return np.take(images, np.arange(SIDE) * size // SIDE, axis=axis)
+    edges = np.linspace(0, size, SIDE + 1).astype(np.int64)
+    shape = [1, 1, 1]
+    shape[axis] = SIDE
+    return np.asarray(np.add.reduceat(images, edges[:-1], axis=axis) / np.diff(edges).reshape(shape))

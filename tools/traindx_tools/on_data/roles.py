@@ -26,6 +26,11 @@ _GROUP_ID = re.compile(
     re.IGNORECASE,
 )
 """Words that may be classes or features as well; with an id behind them they are none."""
+_TARGET = re.compile(
+    r"(^|_)(y|label|labels|target|targets|class|outcome|response|churn|churned|default|defaulted|fraud|is_fraud|"
+    r"survived|diagnosis|readmitted|converted|died|mortality)$",
+    re.IGNORECASE,
+)
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _ID = re.compile(r"(^|[_.])(id|key|code|hash|uuid|no|nr)$|[a-z]id$", re.IGNORECASE)
 _TIME = re.compile(r"(^|[_.])(time|timestamp|date|datetime|ts|day|epoch_time)s?$", re.IGNORECASE)
@@ -45,6 +50,11 @@ def is_group(name: str) -> bool:
 def is_id_name(name: str) -> bool:
     """Whether a field is called as ids of any kind are."""
     return is_group(name) or _ID.search(_CAMEL.sub("_", name)) is not None
+
+
+def is_target(name: str) -> bool:
+    """Whether a field is called as what is to be predicted is."""
+    return _TARGET.search(name) is not None
 
 
 def is_time(name: str) -> bool:
@@ -176,3 +186,21 @@ def label_name(data: DataSet, field: str, key: object) -> str:
             if len(at):
                 return repr(column.texts[int(at[0])][:30])
     return f"{key:g}" if isinstance(key, (float, np.floating)) else str(key)
+
+
+_STEPS = frozenset({"step", "steps", "epoch", "global_step", "iteration", "iter"})
+_METRIC = re.compile(
+    r"(^|[_/.])(loss|lr|learning_rate|grad_norm|perplexity|(train|eval|val|valid|test)[_/](loss|acc|accuracy))$",
+    re.IGNORECASE,
+)
+
+
+def is_metrics(shard: Shard) -> bool:
+    """Whether a table of text is the record of a run: steps that only grow beside a loss or a learning rate."""
+    if shard.format not in ("json", "json lines", "csv"):
+        return False
+    steps = [c for n, c in shard.columns.items() if n.lower() in _STEPS and c.kind == "number" and not c.row_shape]
+    if not steps or not any(_METRIC.search(n) for n in shard.columns):
+        return False
+    values = steps[0].values[np.isfinite(steps[0].values.astype(np.float64))]
+    return len(values) > 1 and bool((np.diff(values) >= 0).all())

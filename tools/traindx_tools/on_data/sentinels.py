@@ -98,9 +98,9 @@ def _apart(some: Array, value: float, top: bool) -> bool:
 def _gap(parts: Sequence[Array], some: Array, value: float, top: bool) -> float | None:
     """The gap as a share of the rest's range, where it is wide and the rest is no set of classes; else None."""
     rest = np.sort(some[some != value])
-    inner = [float(np.min(p, initial=np.inf, where=p > value)) if not top
-             else float(np.max(p, initial=-np.inf, where=p < value)) for p in parts]
-    nearest = max(inner) if top else min(inner)
+    inner = [p[(p < value) if top else (p > value)] for p in parts]
+    inner = [p for p in inner if len(p)]
+    nearest = float(max(p.max() for p in inner) if top else min(p.min() for p in inner))
     low, high = np.quantile(rest, (0.05, 0.95))
     size = abs(value - nearest)
     outer = rest[::-1] if top else rest

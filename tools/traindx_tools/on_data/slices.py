@@ -9,7 +9,7 @@ import numpy as np
 
 from traindx_tools.on_data.table import Array, Shard
 
-MOST_ALONG = 64
+MOST_ALONG = 128
 """Places along an axis of an array of several axes; longer ones are time or space."""
 MOST_VALUES = 2**21
 """Values of a shard from which the moments along an axis are taken."""

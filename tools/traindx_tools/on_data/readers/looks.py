@@ -16,7 +16,7 @@ from traindx_tools.on_data.table import Array
 SIDE = 32
 """Pixels along each side of a thumbnail; bands and times of a spectrum."""
 MOST_TRAIN = 4000
-MOST_HELD_OUT = 1000
+MOST_HELD_OUT = 600
 MOST_PIXELS = 2**26
 """Pixels of a picture that is decoded; larger ones are left out."""
 MOST_FRAMES = 2**19

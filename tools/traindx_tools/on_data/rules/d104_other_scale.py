@@ -212,20 +212,41 @@ def _finding(group: Sequence[Shard], i: int, name: str, told: list[_Told], parts
     )
 
 
+def _medians(
+    group: Sequence[Shard], name: str, parts: Sequence[Part]
+) -> Iterator[tuple[Part | None, tuple[float, float]]]:
+    for part, mean, std in _by_part(group, name, parts):
+        yield part, (float(np.median(mean)), float(np.median(std)))
+
+
+_Side = tuple[Part | None, tuple[float, float]]
+
+
+def _other_split(train: _Side, held: _Side) -> tuple[Part | None, float, float, float, float, float] | None:
+    """A part with the ratio of its spreads, and mean and spread of both, where the ratio is large."""
+    (part, (m0, s0)), (_, (m1, s1)) = train, held
+    if not (s0 > 0 and s1 > 0 and math.isfinite(s0) and math.isfinite(s1)):
+        return None
+    ratio = s1 / s0
+    return None if SPLIT_RATIO > ratio > 1 / SPLIT_RATIO else (part, ratio, m0, s0, m1, s1)
+
+
 def _between_splits(groups: Sequence[Sequence[Shard]], name: str) -> Iterator[Finding]:
     """Held-out data of another scale than training data."""
     train = next((g for g in groups if g[0].split == "train"), None)
     for group in groups:
         if train is None or group is train or not group[0].split:
             continue
-        (m0, s0), (m1, s1) = ((float(np.median(v)) for v in _moments(g, name)) for g in (train, group))
-        if not (s0 > 0 and s1 > 0 and math.isfinite(s0) and math.isfinite(s1)):
+        parts = parts_of([*train, *group], name)
+        sides = (dict(_medians(g, name, parts)) for g in (train, group))
+        told = [t for t in map(_other_split, *(d.items() for d in sides)) if t is not None]
+        if not told:
             continue
-        ratio = s1 / s0
-        if SPLIT_RATIO > ratio > 1 / SPLIT_RATIO:
-            continue
+        part, ratio, *_ = _telling([(p, r, 0.0, 0.0, 0.0) for p, r, *_ in told], parts)
+        m0, s0, m1, s1 = next(t[2:] for t in told if t[0] == part)
+        what = of(name, group[0]) if part is None else f"{part.told} of {of(name, group[0])}"
         yield RULE.finding(
-            f"{of(name, group[0])} has {number(ratio)} times the spread of the training data (standard deviation "
+            f"{what} has {number(ratio)} times the spread of the training data (standard deviation "
             f"{number(s1)} against {number(s0)}, mean {number(m1)} against {number(m0)})",
             place(group[0], name),
             group[0].name,
@@ -233,7 +254,8 @@ def _between_splits(groups: Sequence[Sequence[Shard]], name: str) -> Iterator[Fi
             title="Held-out data have another scale than training data",
             measured={
                 "field": name,
-                "feature": None,
+                "feature": part.index if part is not None else None,
+                "axis": part.axis + 1 if part is not None else None,
                 "ratio": ratio,
                 "shift": m1 - m0,
                 "kind": "split",

@@ -146,6 +146,8 @@ def _alike(data: DataSet, train: list[Shard], name: str) -> tuple[float, float]:
         kinds = np.unique(y)
         if 2 <= len(kinds) <= MOST_KINDS:
             told.append(_correlation((y[:, None] == kinds[None, :]).astype(np.float64), groups))
+        elif y.dtype.kind in "iuf" and shard.columns[label].kind == "number":
+            told.append(_correlation(y[:, None].astype(np.float64), groups))
     return max(told, default=(0.0, 1.0))
 
 

@@ -138,7 +138,11 @@ def _returned(u: Array, v: Array, left: Array, right: Array) -> tuple[Array, flo
     forward = distinct(left * base + right)
     hits = (u != v) & contained(v * base + u, forward)
     nodes = len(distinct(np.concatenate([left, right])))
-    return hits, min(1.0, len(forward) / max(1, nodes * nodes))
+    # Frequent ids meet by chance more often than the density says: partners exchanged at random tell how often.
+    mixed = np.random.default_rng(0).permutation(v)
+    apart = u != mixed
+    met = float((apart & contained(mixed * base + u, forward)).sum() / max(1, apart.sum()))
+    return hits, min(1.0, max(met, len(forward) / max(1, nodes * nodes)))
 
 
 def _reversed(shard: Shard, names: tuple[str, ...], left: Array, right: Array, comparisons: int) -> Iterator[Finding]:

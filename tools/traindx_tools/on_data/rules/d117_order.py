@@ -13,8 +13,8 @@ import numpy as np
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.places import percent, place, rows, short
 from traindx_tools.on_data.roles import codes, keys
-from traindx_tools.on_data.times import times_of
 from traindx_tools.on_data.table import Array, DataSet, View
+from traindx_tools.on_data.times import times_of
 from traindx_tools.rules import Rule, Threshold
 
 RUNS = 0.2

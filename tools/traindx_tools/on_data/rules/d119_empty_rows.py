@@ -51,12 +51,13 @@ def check(view: View) -> Iterator[Finding]:
     """A finding for each shard that stands out, and for rows without a label that counts."""
     for data in view.sets:
         told: set[tuple[str, int]] = set()
+        remarked: set[tuple[tuple[int, ...], int]] = set()
         for shard in data.shards:
             for finding, fields in _padding(data, shard, view.comparisons):
                 told |= {(name, id(shard)) for name in fields}
                 yield finding
         for name in data.fields:
-            yield from _of_field(data, name, view.comparisons, told)
+            yield from _of_field(data, name, view.comparisons, told, remarked)
 
 
 def _padding(data: DataSet, shard: Shard, comparisons: int) -> Iterator[tuple[Finding, tuple[str, ...]]]:
@@ -94,7 +95,14 @@ def _blank_there(column: Column, where: Array) -> bool:
     return len(found) > 0 and set(found.tolist()) <= set(where.tolist())
 
 
-def _of_field(data: DataSet, name: str, comparisons: int, told: set[tuple[str, int]]) -> Iterator[Finding]:
+def _of_field(
+    data: DataSet,
+    name: str,
+    comparisons: int,
+    told: set[tuple[str, int]],
+    remarked: set[tuple[tuple[int, ...], int]],
+) -> Iterator[Finding]:
+    """`told`: fields of shards that are told already. `remarked`: rows that were remarked of another field."""
     shards = [s for s in data.shards if name in s.columns and s.rows]
     found = [(s, *_empty(s.columns[name])) for s in shards]
     shares = [len(where) / s.rows for s, where, _ in found]
@@ -118,7 +126,8 @@ def _of_field(data: DataSet, name: str, comparisons: int, told: set[tuple[str, i
             yield _finding(
                 shard, name, where, kind, shares[i], Bearing.SIGN, None, f"; {count:,} of them in one run from row {first}"
             )
-        elif shares[i] >= REMARK:
+        elif shares[i] >= REMARK and (key := (tuple(where[:50].tolist()), id(shard))) not in remarked:
+            remarked.add(key)
             yield _finding(shard, name, where, kind, shares[i], Bearing.COMPANION, Severity.INFO, "")
 
 

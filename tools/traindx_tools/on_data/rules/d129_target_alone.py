@@ -9,14 +9,14 @@ columns that are another writing of the target are left out.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.places import number, place, rows, short
-from traindx_tools.on_data.roles import is_group, is_id_name, is_identifier, is_label, keys
+from traindx_tools.on_data.roles import is_group, is_id_name, is_identifier, is_label, is_target, keys
 from traindx_tools.on_data.table import Array, Column, DataSet, Shard, View
 from traindx_tools.rules import Rule, Threshold
 
@@ -28,6 +28,7 @@ EACH = 30
 RANGES = 64
 MOST_ROWS = 20_000
 MOST_KINDS = 20
+WIDEST = 64
 
 RULE = Rule(
     id="D129",
@@ -49,56 +50,60 @@ RULE = Rule(
     },
 )
 
-_TARGET = re.compile(
-    r"(^|_)(y|label|labels|target|targets|class|outcome|response|churn|churned|default|defaulted|fraud|is_fraud|"
-    r"survived|diagnosis|readmitted|converted|died|mortality)$",
-    re.IGNORECASE,
-)
-
-
 def check(view: View) -> Iterator[Finding]:
     """A finding for the target of each table."""
     for data in view.sets:
         shards = [s for s in data.splits.get("train", data.shards) if s.rows and s.columns]
-        if not shards or any(not _scalar(c) for c in shards[0].columns.values()):
+        if not shards or any(not _scalar(c) and not _is_row(c) for c in shards[0].columns.values()):
             continue
         shard = max(shards, key=lambda s: s.rows)
         for target in _targets(data, shard):
-            yield from _of_target(shard, target)
+            yield from _of_target(shard, target, data.labels)
 
 
 def _scalar(column: Column) -> bool:
     return not column.row_shape and column.kind != "sequence" and (column.kind != "text" or column.digests is not None)
 
 
+def _is_row(column: Column) -> bool:
+    """Whether it holds the features of a table side by side."""
+    return column.kind == "number" and len(column.row_shape) == 1 and column.row_shape[0] <= WIDEST
+
+
 def _targets(data: DataSet, shard: Shard) -> list[str]:
     """The fields that are called as targets are; else the last one, where it alone is a label of two kinds."""
     labels = [n for n in data.labels if n in shard.columns and is_label(shard.columns[n])]
-    named = [n for n in labels if _TARGET.search(n)]
+    named = [n for n in labels if is_target(n)]
     last = list(shard.columns)[-1:]
-    return named[:1] or [n for n in last if n in labels and len(np.unique(keys(shard.columns[n]))) == 2]
+    measured = [n for n, c in shard.columns.items() if is_target(n) and c.is_float and not c.row_shape]
+    return named[:1] or measured[:1] or [n for n in last if n in labels and len(np.unique(keys(shard.columns[n]))) == 2]
 
 
-def _of_target(shard: Shard, target: str) -> Iterator[Finding]:
-    kinds, y = np.unique(keys(shard.columns[target]), return_inverse=True)
+def _of_target(shard: Shard, target: str, labels: tuple[str, ...]) -> Iterator[Finding]:
+    values = keys(shard.columns[target])
+    if target not in labels:
+        values = values > np.nanmedian(values)
+    kinds, y = np.unique(values, return_inverse=True)
     counts = np.bincount(y.reshape(-1))
     index = np.unique(np.linspace(0, shard.rows - 1, min(shard.rows, MOST_ROWS)).astype(np.int64))
-    names = [n for n, c in shard.columns.items() if n != target and _may_tell(c, target)]
+    beside = {n: t for n, c in _by_feature(shard) if n != target and (t := _telling(c, target)) is not None}
+    names = list(beside)
     if len(index) < FEWEST or len(kinds) > MOST_KINDS or counts.min() < EACH or len(names) < COLUMNS:
         return
     y = y.reshape(-1)[index]
-    told = {n: told_by(_ranges(shard.columns[n], index), y, len(kinds)) for n in names}
+    told = {n: told_by(_ranges(beside[n], index), y, len(kinds)) for n in names}
     order = sorted(told, key=lambda n: -told[n])
     best, second = order[0], order[1]
-    if told[best] < ALONE or told[second] > NEXT or _other_writing(shard, best, target):
+    column, empty = beside[best], ""
+    if told[best] < ALONE or told[second] > NEXT or _other_writing(column, shard.columns[target]):
         return
-    column, empty = shard.columns[best], ""
     if column.missing is not None and told_by(column.missing[index].astype(np.int64), y, len(kinds)) >= ALONE - 0.02:
         empty = f"; that its cells are empty tells it: {rows(shard, np.flatnonzero(column.missing))}"
     yield RULE.finding(
-        f"{best} of {short(shard)} tells {target} nearly alone (area under the curve {told[best]:.3f} on rows left out; "
-        f"the next is {second} with {number(told[second])}; {len(names)} columns){empty}: was it known before the outcome?",
-        place(shard, best),
+        f"{best} of {short(shard)} tells {target} nearly alone (area under the curve {told[best]:.3f} on rows left out, "
+        f"the next is {second} with {number(told[second])}, {len(names)} columns){empty}: was it known before the "
+        "outcome?",
+        place(shard, best if best in shard.columns else best.partition("[")[0]),
         shard.name,
         bearing=Bearing.SIGN,
         measured={"field": best, "target": target, "auc": told[best], "next": told[second],
@@ -106,9 +111,25 @@ def _of_target(shard: Shard, target: str) -> Iterator[Finding]:
     )
 
 
-def _may_tell(column: Column, target: str) -> bool:
-    renamed = target.lower() in column.name.lower() or _TARGET.search(column.name) is not None
-    return not (renamed or is_identifier(column) or is_id_name(column.name) or is_group(column.name))
+def _by_feature(shard: Shard) -> Iterator[tuple[str, Column]]:
+    """The columns, and each feature of those that hold several."""
+    for name, column in shard.columns.items():
+        if not _is_row(column):
+            yield name, column
+            continue
+        for i in range(column.row_shape[0]):
+            yield f"{name}[:, {i}]", Column(f"{name}[:, {i}]", "number", column.values[:, i], column.file)
+
+
+def _telling(column: Column, target: str) -> Column | None:
+    """The column, of a time or a number of rows only which of its cells are empty, None of another writing of targets."""
+    if target.lower() in column.name.lower() or is_target(column.name):
+        return None
+    if not (is_identifier(column) or is_id_name(column.name) or is_group(column.name)):
+        return column
+    if column.missing is None or not column.missing.any():
+        return None
+    return replace(column, kind="number", values=column.missing, offsets=None, digests=None, texts=())
 
 
 def _ranges(column: Column, index: Array) -> Array:
@@ -157,10 +178,10 @@ def _area(score: Array, truth: Array) -> float:
     return float((ranks[truth].sum() - positive * (positive + 1) / 2.0) / (positive * negative))
 
 
-def _other_writing(shard: Shard, name: str, target: str) -> bool:
+def _other_writing(column: Column, target: Column) -> bool:
     """Whether a column of words has one word for each class, and the class for each word: its name."""
-    if shard.columns[name].kind != "text" or shard.columns[target].kind == "text":
+    if column.kind != "text" or target.kind == "text":
         return False
-    a, b = (np.unique(keys(shard.columns[n]), return_inverse=True)[1].reshape(-1) for n in (name, target))
+    a, b = (np.unique(keys(c), return_inverse=True)[1].reshape(-1) for c in (column, target))
     pairs: Sequence[int] = np.unique(a * (int(b.max()) + 1) + b).tolist()
     return len(pairs) == int(a.max()) + 1 == int(b.max()) + 1

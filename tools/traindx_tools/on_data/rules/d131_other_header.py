@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -49,11 +49,32 @@ RULE = Rule(
 def check(view: View) -> Iterator[Finding]:
     """A finding for each shard of files, field and group; one for files against the configuration."""
     for data in view.sets:
+        yield from _between_splits([s for s in data.shards if s.format in ("sounds", "pictures") and s.split])
         for shard in (s for s in data.shards if s.format in ("sounds", "pictures") and s.row_names):
             groups = dict(_groups(shard, view))
             for name in (f for f in FIELDS if f in shard.columns and shard.columns[f].missing is None):
                 yield from _of_field(shard, name, groups, view.comparisons)
             yield from _against_configuration(shard, view)
+
+
+def _between_splits(shards: Sequence[Shard]) -> Iterator[Finding]:
+    """Held-out files all of which have another value than all training files."""
+    train = next((s for s in shards if s.split == "train"), None)
+    for shard in (s for s in shards if train is not None and s is not train):
+        for name in ("rate", "bits", "channels"):
+            sides = [np.unique(s.columns[name].values) for s in (train, shard) if s is not None and name in s.columns]
+            if len(sides) < 2 or any(len(v) != 1 for v in sides) or sides[0][0] == sides[1][0]:
+                continue
+            yield RULE.finding(
+                f"the header says {name} {sides[1][0]:g} in all {shard.rows:,} files of {shard.name}, and "
+                f"{sides[0][0]:g} in all training files",
+                place(shard),
+                shard.name,
+                bearing=Bearing.SIGN,
+                title="Held-out files have another header than training files",
+                measured={"field": name, "value": float(sides[1][0]), "usual": float(sides[0][0]),
+                          "count": shard.rows, "kind": "split", "shard": shard.name},
+            )
 
 
 def _groups(shard: Shard, view: View) -> Iterator[tuple[str, Array]]:
