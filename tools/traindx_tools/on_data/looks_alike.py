@@ -126,7 +126,8 @@ def contents_of(column: Column, rows: Array) -> Contents | None:
     """Grey thumbnails of rows that are pictures: two axes of at least 8, and one of channels at most."""
     shape = column.row_shape
     long = [a for a, n in enumerate(shape) if n >= SMALL]
-    if column.kind != "number" or len(long) != 2 or len(shape) > 3 or any(n > 4 for a, n in enumerate(shape) if a not in long):
+    channels = [n for a, n in enumerate(shape) if a not in long]
+    if column.kind != "number" or len(long) != 2 or len(channels) > 1 or any(n > 4 for n in channels):
         return None
     grey = np.nan_to_num(np.asarray(column.values[rows], np.float32))
     for axis in (a for a in range(len(shape)) if a not in long):

@@ -56,9 +56,12 @@ def _fields(shard: Shard) -> Iterator[tuple[str, Array]]:
             yield name, np.flatnonzero(column.values == 0)
         elif column.kind == "sequence":
             yield name, np.flatnonzero(_all_zero(column) if _is_mask(name, column) else column.lengths == 0)
-        elif column.kind == "number" and len(column.row_shape) == 1 and column.row_shape[0] >= 4:
-            if _is_mask(name, column):
-                yield name, np.flatnonzero(~column.values.any(axis=1))
+        elif _is_wide(column) and _is_mask(name, column):
+            yield name, np.flatnonzero(~column.values.any(axis=1))
+
+
+def _is_wide(column: Column) -> bool:
+    return column.kind == "number" and len(column.row_shape) == 1 and column.row_shape[0] >= 4
 
 
 def _is_mask(name: str, column: Column) -> bool:
@@ -87,10 +90,13 @@ def _labels(data: DataSet, shard: Shard, rows: Array, name: str) -> tuple[str, .
             continue
         if other in data.labels and is_label(column):
             out.append(other)
-        elif "label" in other.lower() and column.is_integer and column.offsets is None and column.values.ndim == 2:
-            if float((column.values[rows] != IGNORE).any(axis=1).mean()) > 0.5:
-                out.append(other)
+        elif "label" in other.lower() and column.is_integer and _is_wide(column) and _mostly_set(column, rows):
+            out.append(other)
     return tuple(out)
+
+
+def _mostly_set(column: Column, rows: Array) -> bool:
+    return float((column.values[rows] != IGNORE).any(axis=1).mean()) > 0.5
 
 
 def _one_class(column: Column, rows: Array) -> bool:

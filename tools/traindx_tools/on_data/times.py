@@ -17,7 +17,7 @@ _DIGITS = re.compile(r"\d")
 
 
 def times_of(column: Column) -> Array | None:
-    """float64 shape (rows,): the numbers or the times of a field, None where it holds neither. Only their order counts."""
+    """float64 shape (rows,): the numbers or the times of a field, None where it holds neither. Their order counts."""
     if column.row_shape or column.kind == "sequence":
         return None
     if column.kind == "number":

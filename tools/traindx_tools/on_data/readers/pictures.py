@@ -8,7 +8,10 @@ from traindx_tools.errors import UnreadableInput
 
 
 def picture_header(data: bytes) -> dict[str, int]:
-    """Width and height in pixels, channels, and bits of each. `data`: the whole file. Raises UnreadableInput where it is not whole."""
+    """Width and height in pixels, channels, and bits of each. `data`: the whole file.
+
+    Raises UnreadableInput where it is not whole.
+    """
     if data.startswith(b"\x89PNG\r\n\x1a\n") and len(data) >= 33:
         return _png(data)
     if data.startswith(b"\xff\xd8\xff"):

@@ -2,8 +2,8 @@
 
 One such value makes the loss of its batch NaN, and one optimizer step on that makes every weight NaN. Empty cells of
 a table are counted apart: they are common, and the code that reads the table usually fills them. So they are a
-remark, one for a set, unless one shard alone has them. Where a fifth of the values and more is NaN in every shard, or another field
-of the same shape marks where they are, NaN stands for "not measured", and that is a remark too.
+remark, one for a set, unless one shard alone has them. Where a fifth of the values and more is NaN in every shard, or
+another field of the same shape marks where they are, NaN stands for "not measured", and that is a remark too.
 """
 
 from __future__ import annotations

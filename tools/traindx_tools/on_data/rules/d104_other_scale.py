@@ -117,13 +117,37 @@ def _among(data: DataSet, group: Sequence[Shard], name: str) -> Iterator[Finding
         typical = float(np.median(std))
         level = {o.index: o for o in standing_out(mean / typical, 0.05 + noise, comparisons, SHIFT)}
         for i in {*scale, *level}:
-            if i in scale and not _holds(group, i, name, part, math.exp(scale[i].delta)):
-                continue
             ratio = math.exp(scale[i].delta) if i in scale else 1.0
+            if i in scale and not _holds(group, i, name, part, ratio):
+                continue
+            if max(ratio, 1.0 / ratio) < RATIO and i in scale and not _alone(data, group, i, name, part, mean, ratio):
+                continue
             worst = min((o[i] for o in (scale, level) if i in o), key=lambda o: o.p)
             found.setdefault(i, []).append((part, ratio, level[i].delta if i in level else 0.0, worst.p, worst.t))
     for i, told in found.items():
         yield _finding(group, i, name, told, parts)
+
+
+def _alone(
+    data: DataSet, group: Sequence[Shard], i: int, name: str, part: Part | None, mean: Array, ratio: float
+) -> bool:
+    """Whether a ratio of units is that of one field or part alone, and the level follows it: a harder source has neither.
+
+    Degrees are moved as well, so their level may be any.
+    """
+    usual = float(np.median(mean))
+    spread = float(np.median(_moments(group, name)[1]))
+    follows = abs(usual) < 0.2 * spread or abs(mean[i] / usual / ratio - 1.0) < 0.1
+    if not follows and _units(ratio) != UNITS[1.8]:
+        return False
+    fields = [n for n in data.fields if n != name and all(n in s.columns and _comparable(s, n) for s in group)]
+    sides = [_moments(group, n)[1] for n in fields]
+    if part is not None:
+        along = np.stack([moments(s, name, part.axis)[1] for s in group], axis=1)
+        sides += [row for k, row in enumerate(along) if k != part.index]
+    with np.errstate(all="ignore"):
+        out = [abs(math.log(s[i] / np.median(s))) for s in sides if np.isfinite(s).all() and (s > 0).all()]
+    return bool(out) and float(np.quantile(out, 0.75)) < 0.15
 
 
 def _tells(ratio: float) -> bool:

@@ -3,7 +3,7 @@
 Each row becomes a thumbnail without level and scale; two rows are alike where the cosine of their thumbnails is
 nearly 1, as they are or mirrored, turned, or read backwards. How often that happens by nature is measured on the
 training data: how many of its rows have such a neighbour in it. Held-out data must have far more. Texts are compared
-by their words. Pictures and sounds in files of their own are decoded to 32 x 32 pixels (spectra over time), found by
+by their words. Signals are compared by their spectra as well, which a shift in time does not move. Pictures and sounds in files of their own are decoded to 32 x 32 pixels (spectra over time), found by
 their eight symmetries, and compared pixel by pixel, also where they were shifted a little.
 """
 
@@ -54,7 +54,7 @@ RULE = Rule(
     thresholds={
         "alike": Threshold(ALIKE, "cosine", "noise of 6 % of a row's spread keeps above it"),
         "alike_text": Threshold(ALIKE_TEXT, "cosine", "of words: one word of ten replaced keeps above it"),
-        "alike_look": Threshold(ALIKE_LOOK, "correlation of pixels", "of pictures and sounds in files, by the ranks of 32 x 32 pixels"),
+        "alike_look": Threshold(ALIKE_LOOK, "correlation", "of pictures and sounds, by the ranks of 32 x 32 pixels"),
         "alike_shifted": Threshold(ALIKE_SHIFTED, "cosine", "of the log spectra of signals"),
         "share": Threshold(SHARE, "of held-out rows", "fewer change no score"),
         "times": Threshold(TIMES, "times as often as within training", "alike by nature"),
@@ -107,8 +107,8 @@ def _by_looks(
         hits = (found.alike >= least) & fresh[id(shard)]
         seen, p = _told(int(hits.sum()), len(hits), nature, comparisons)
         if p < LEVEL:
-            yield _finding(shard, name, contents.rows[hits], found.turn[hits], found.other[hits], turns, seen, nature, p,
-                           origin)
+            where, turn, other = contents.rows[hits], found.turn[hits], found.other[hits]
+            yield _finding(shard, name, where, turn, other, turns, seen, nature, p, origin)
 
 
 def _told(hits: int, of: int, nature: float, comparisons: int) -> tuple[float, float]:

@@ -1,9 +1,10 @@
 """Rows of one subject, document or recording are in training and in held-out data.
 
-Told of fields that are called so, and of ids of any name with many values of a few rows each. Whether it matters depends on how alike the rows of one group are: that is measured
-as the share of the features' variance that lies between groups (intraclass correlation), and where it is small the
-finding is a remark; so it is where two ids are crossed, as users and items are. That held-out rows lie between the training rows in time is a remark as well: it depends on the
-question.
+Told of fields that are called so, and of ids of any name with many values of a few rows each. Whether it matters
+depends on how alike the rows of one group are: that is measured as the share of the features' variance, and of the
+labels', that lies between groups (intraclass correlation), and where it is small the finding is a remark; so it is
+where two ids are crossed, as users and items are. That held-out rows lie between the training rows in time is a remark
+as well: it depends on the question.
 """
 
 from __future__ import annotations
@@ -136,8 +137,12 @@ def _alike(data: DataSet, train: list[Shard], name: str) -> tuple[float, float]:
     shard = max(train, key=lambda s: s.rows)
     index = _whole_groups(keys(shard.columns[name]), MOST_LOOKED_AT)
     inputs = tuple(n for n in input_fields(shard, data.labels) if n != name and not is_id_name(n))
-    beside = tuple(n for n in shard.columns if n not in (*inputs, *data.labels, name) and not is_id_name(n)
-                   and shard.columns[n].is_float and not shard.columns[n].row_shape and not is_identifier(shard.columns[n]))
+    beside = tuple(
+        n
+        for n, c in shard.columns.items()
+        if n not in (*inputs, *data.labels, name) and c.is_float and not c.row_shape
+        and not is_id_name(n) and not is_identifier(c)
+    )
     x = raw_features(shard, inputs + beside, index)
     groups = keys(shard.columns[name])[index]
     told = [_correlation(x, groups)] if x.shape[1] else []
@@ -155,7 +160,9 @@ def _whole_groups(values: Array, most: int) -> Array:
     """int64: rows of whole groups, drawn evenly, about `most`: the first rows alone may hold one of each."""
     kinds, codes = np.unique(values, return_inverse=True)
     step = max(1, -(-len(values) // most))
-    return np.flatnonzero(codes.reshape(-1) % step == 0) if len(kinds) >= 4 * step else np.arange(min(len(values), most))
+    if len(kinds) < 4 * step:
+        return np.arange(min(len(values), most))
+    return np.flatnonzero(codes.reshape(-1) % step == 0)
 
 
 def _correlation(x: Array, groups: Array) -> tuple[float, float]:

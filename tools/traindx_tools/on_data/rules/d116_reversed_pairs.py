@@ -72,8 +72,8 @@ def _in_one_set(data: DataSet, comparisons: int) -> Iterator[Finding]:
         other = np.flatnonzero((u == b) & (v == a)) if len(where) else where
         twin = f" (row {int(where[0])} and row {int(other[0])})" if len(where) and len(other) else ""
         yield RULE.finding(
-            f"{int(hits.sum()):,} of {proper:,} pairs ({', '.join(names)}) of {short(first)} ({percent(share)}) are in it "
-            f"in both directions{twin}: the relation has none. Of a random split by row that holds out a tenth, the "
+            f"{int(hits.sum()):,} of {proper:,} pairs ({', '.join(names)}) of {short(first)} ({percent(share)}) are in "
+            f"it in both directions{twin}: the relation has none. Of a random split by row that holds out a tenth, the "
             f"reverse of {percent(0.9 * share)} of the held-out pairs is in training; split by unordered pair",
             place(first, names[0]),
             first.name,

@@ -73,8 +73,8 @@ def _padding(data: DataSet, shard: Shard, comparisons: int) -> Iterator[tuple[Fi
     labelled = f", and {', '.join(seen.labels)} is set" if seen.labels else ""
     same = tuple(n for n, c in shard.columns.items() if n == seen.field or _blank_there(c, seen.rows))
     yield RULE.finding(
-        f"{len(seen.rows):,} rows of {short(shard)} ({percent(len(seen.rows) / shard.rows)}) are padding from end to end "
-        f"by {seen.field}{labelled}: {where}",
+        f"{len(seen.rows):,} rows of {short(shard)} ({percent(len(seen.rows) / shard.rows)}) are padding from end to "
+        f"end by {seen.field}{labelled}: {where}",
         place(shard, seen.field),
         shard.name,
         bearing=Bearing.SIGN,
@@ -123,9 +123,8 @@ def _of_field(
             )
         elif kind == "blank" and _in_a_run(data, shard, where, comparisons):
             first, count = longest_run(where)
-            yield _finding(
-                shard, name, where, kind, shares[i], Bearing.SIGN, None, f"; {count:,} of them in one run from row {first}"
-            )
+            more = f"; {count:,} of them in one run from row {first}"
+            yield _finding(shard, name, where, kind, shares[i], Bearing.SIGN, None, more)
         elif shares[i] >= REMARK and (key := (tuple(where[:50].tolist()), id(shard))) not in remarked:
             remarked.add(key)
             yield _finding(shard, name, where, kind, shares[i], Bearing.COMPANION, Severity.INFO, "")

@@ -86,7 +86,8 @@ def _of_target(shard: Shard, target: str, labels: tuple[str, ...]) -> Iterator[F
     kinds, y = np.unique(values, return_inverse=True)
     counts = np.bincount(y.reshape(-1))
     index = np.unique(np.linspace(0, shard.rows - 1, min(shard.rows, MOST_ROWS)).astype(np.int64))
-    beside = {n: t for n, c in _by_feature(shard) if n != target and (t := _telling(c, target)) is not None}
+    columns = ((n, _telling(c, target)) for n, c in _by_feature(shard) if n != target)
+    beside = {n: c for n, c in columns if c is not None}
     names = list(beside)
     if len(index) < FEWEST or len(kinds) > MOST_KINDS or counts.min() < EACH or len(names) < COLUMNS:
         return
@@ -97,11 +98,12 @@ def _of_target(shard: Shard, target: str, labels: tuple[str, ...]) -> Iterator[F
     column, empty = beside[best], ""
     if told[best] < ALONE or told[second] > NEXT or _other_writing(column, shard.columns[target]):
         return
-    if column.missing is not None and told_by(column.missing[index].astype(np.int64), y, len(kinds)) >= ALONE - 0.02:
-        empty = f"; that its cells are empty tells it: {rows(shard, np.flatnonzero(column.missing))}"
+    gaps = column.missing
+    if gaps is not None and told_by(gaps[index].astype(np.int64), y, len(kinds)) >= ALONE - 0.02:
+        empty = f"; that its cells are empty tells it: {rows(shard, np.flatnonzero(gaps))}"
     yield RULE.finding(
-        f"{best} of {short(shard)} tells {target} nearly alone (area under the curve {told[best]:.3f} on rows left out, "
-        f"the next is {second} with {number(told[second])}, {len(names)} columns){empty}: was it known before the "
+        f"{best} of {short(shard)} tells {target} nearly alone (area under the curve {told[best]:.3f} on rows left "
+        f"out, the next is {second} with {number(told[second])}, {len(names)} columns){empty}: was it known before the "
         "outcome?",
         place(shard, best if best in shard.columns else best.partition("[")[0]),
         shard.name,

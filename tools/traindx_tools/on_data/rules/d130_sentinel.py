@@ -162,7 +162,8 @@ def _of_a_class(data: DataSet, shards: Sequence[Shard], name: str, mark: Mark) -
         kinds = np.unique(np.concatenate([keys(s.columns[label]) for s, _ in having]))
         y = np.concatenate([codes(s.columns[label], kinds) for s, _ in having])
         hits = np.concatenate([h for _, h in having])
-        shares = np.bincount(y, weights=hits, minlength=len(kinds)) / np.maximum(1, np.bincount(y, minlength=len(kinds)))
+        sizes = np.maximum(1, np.bincount(y, minlength=len(kinds)))
+        shares = np.bincount(y, weights=hits, minlength=len(kinds)) / sizes
         if shares.max() > 0.9 and ((shares > 0.9) | (shares < 0.1)).all():
             return True
     return False
@@ -178,8 +179,9 @@ def _finding(shards: Sequence[Shard], name: str, mark: Mark, places: Sequence[_W
     total, files = sum(int(h.sum()) for h in mark.hits), sum(bool(h.any()) for h in mark.hits)
     clauses = "".join(f"; {w.clause}" for w in places if w.clause)
     return RULE.finding(
-        f"{what} of {short(shard)} is {mark.value:.10g} in {int(hits.sum()):,} rows ({total:,} in {files} of {len(shards)} "
-        f"files), {number(mark.gap)} times the range of all other values away from them: {rows(shard, where)}{clauses}",
+        f"{what} of {short(shard)} is {mark.value:.10g} in {int(hits.sum()):,} rows ({total:,} in {files} of "
+        f"{len(shards)} files), {number(mark.gap)} times the range of all other values away from them: "
+        f"{rows(shard, where)}{clauses}",
         place(shard, name),
         shard.name,
         bearing=Bearing.SIGN,
