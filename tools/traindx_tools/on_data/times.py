@@ -10,7 +10,7 @@ import numpy as np
 from traindx_tools.on_data.table import Array, Column
 
 MOST = 10_000
-"""Texts of a file that are parsed, the first ones: what counts is their order."""
+"""Rows of a file that are looked at, the first ones: what counts is their order."""
 _PATTERNS = ("%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M", "%d.%m.%Y", "%d/%m/%Y %H:%M:%S", "%d/%m/%Y %H:%M", "%d/%m/%Y",
              "%m/%d/%Y %H:%M:%S", "%m/%d/%Y %H:%M", "%m/%d/%Y", "%Y/%m/%d %H:%M:%S", "%Y/%m/%d", "%H:%M:%S", "%H:%M")
 _DIGITS = re.compile(r"\d")
@@ -21,7 +21,7 @@ def times_of(column: Column) -> Array | None:
     if column.row_shape or column.kind == "sequence":
         return None
     if column.kind == "number":
-        values = np.asarray(column.values, np.float64)
+        values = np.asarray(column.values[:MOST], np.float64)
         return values if np.isfinite(values).all() else None
     return _parsed(column.texts[:MOST]) if column.texts else None
 

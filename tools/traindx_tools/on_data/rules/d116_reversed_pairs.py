@@ -98,7 +98,10 @@ def _pair_fields(data: DataSet, train: list[Shard]) -> Iterator[tuple[str, ...]]
         shape = first.columns[name].row_shape
         if shape == (2,) or (first.rows == 2 and len(shape) == 1 and shape[0] >= FEWEST):
             yield (name,)
-    scalars = [n for n in ids if not first.columns[n].row_shape and first.summaries[n].distinct_rows >= 10]
+    scalars = [n for n in ids if not first.columns[n].row_shape]
+    if len(scalars) < 2:
+        return  # distinct values of a long file of tokens are dear
+    scalars = [n for n in scalars if first.summaries[n].distinct_rows >= 10]
     for i, a in enumerate(scalars[:8]):
         for b in scalars[i + 1 : 8]:
             if first.columns[a].kind != first.columns[b].kind:

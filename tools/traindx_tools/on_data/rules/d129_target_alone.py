@@ -4,7 +4,8 @@ Such a column is often made from the outcome or written behind it: a date of clo
 is filled only where the outcome was so. It may as well be an honest measure, so the finding asks and convicts nobody.
 What a column tells is measured on rows that were left out: how often each class occurs in each of its ranges, empty
 cells being a range of their own, and the area under the curve that this gives. Numbers and names of rows, times, and
-columns that are another writing of the target are left out.
+columns that are another writing of the target are left out. Of a feature without a name, in an array of features, it is
+a remark: what it measures only its maker knows.
 """
 
 from __future__ import annotations
@@ -108,6 +109,7 @@ def _of_target(shard: Shard, target: str, labels: tuple[str, ...]) -> Iterator[F
         place(shard, best if best in shard.columns else best.partition("[")[0]),
         shard.name,
         bearing=Bearing.SIGN,
+        severity=None if best in shard.columns else Severity.INFO,
         measured={"field": best, "target": target, "auc": told[best], "next": told[second],
                   "kind": "empty-cells" if empty else "values", "shard": short(shard)},
     )
