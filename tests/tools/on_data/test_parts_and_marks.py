@@ -75,7 +75,8 @@ def test_one_channel_has_another_unit(
             np.save(tmp_path / f"part_{i}.npy", x)
     (found,) = of_rule(tmp_path, "D104")
     assert (found.measured["axis"], found.measured["feature"]) == (axis, index)
-    assert f"part_{ODD}" in found.statement and "channel [" in found.statement
+    assert f"part_{ODD}" in found.statement
+    assert "channel [" in found.statement
 
 
 def test_channels_of_sources_that_differ_all(tmp_path: Path) -> None:
@@ -185,7 +186,8 @@ def test_one_column_tells_the_target_alone(tmp_path: Path, form: str, leak: Any,
             for r in zip(*rows.values(), strict=True)])  # fmt: skip
     (found,) = of_rule(tmp_path, "D129")
     assert (found.measured["field"], found.measured["kind"]) == ("late", kind)
-    assert found.severity is Severity.MEDIUM and "was it known before" in found.statement
+    assert found.severity is Severity.MEDIUM
+    assert "was it known before" in found.statement
 
 
 def test_several_strong_columns_and_a_number_of_sorted_rows(tmp_path: Path) -> None:
@@ -212,7 +214,8 @@ def test_rows_that_are_all_padding(tmp_path: Path, where: slice, told: bool) -> 
     found = [f for f in of_rule(tmp_path, "D119") if f.severity is not Severity.INFO]
     assert bool(found) is told
     if told:
-        assert found[0].measured["run"] == (50, 89) and "labels is set" in found[0].statement
+        assert found[0].measured["run"] == (50, 89)
+        assert "labels is set" in found[0].statement
 
 
 def test_rows_of_padding_in_json_lines(tmp_path: Path) -> None:

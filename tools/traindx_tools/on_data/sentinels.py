@@ -52,7 +52,7 @@ def marks_in(shards: Sequence[Shard], name: str) -> Iterator[Mark]:
     widths = {int(np.prod(a.shape[1:])) for a in arrays}
     if arrays[0].ndim == 2 and len(widths) == 1 and max(widths) <= WIDEST:
         for feature in range(max(widths)):
-            yield from _marks([a[:, feature] for a in arrays], feature if max(widths) > 1 else None)
+            yield from _marks([a.reshape(len(a), -1)[:, feature] for a in arrays], feature if max(widths) > 1 else None)
     else:
         yield from _marks([a.reshape(len(a), -1) if a.ndim > 1 else a for a in arrays], None)
 

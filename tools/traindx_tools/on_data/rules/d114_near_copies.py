@@ -3,7 +3,8 @@
 Each row becomes a thumbnail without level and scale; two rows are alike where the cosine of their thumbnails is
 nearly 1, as they are or mirrored, turned, or read backwards. How often that happens by nature is measured on the
 training data: how many of its rows have such a neighbour in it. Held-out data must have far more. Texts are compared
-by their words. Signals are compared by their spectra as well, which a shift in time does not move. Pictures and sounds in files of their own are decoded to 32 x 32 pixels (spectra over time), found by
+by their words. Signals are compared by their spectra as well, which a shift in time does not move. Pictures and
+sounds in files of their own are decoded to 32 x 32 pixels (spectra over time), found by
 their eight symmetries, and compared pixel by pixel, also where they were shifted a little.
 """
 

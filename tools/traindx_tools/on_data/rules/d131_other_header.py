@@ -35,7 +35,7 @@ RULE = Rule(
     severity=Severity.MEDIUM,
     sees="rate, depth, channels and size of pictures and sounds, by words of their names, folder and manifest",
     matters="A loader that does not look takes them as the others: at another speed, brightness or layout.",
-    alike=("Another rate, and numbers of samples that follow: a remark.", "Pictures of many sizes."),
+    alike=("Another rate, and numbers of samples that follow: a remark.", "Pictures of many sizes.",),
     confirm=("Listen to or look at one named file beside another.",),
     thresholds={
         "fewest": Threshold(FEWEST, "files", "fewer may be single exceptions"),
