@@ -113,7 +113,7 @@ def lit(a: Array, rng: Rng) -> Array:
 
 
 def shifted_with_noise(a: Array, rng: Rng) -> Array:
-    return np.roll(a, 3, 2) + rng.normal(size=a.shape) * 5
+    return np.roll(a, 1, 2) + rng.normal(size=a.shape) * 3
 
 
 CHANGES: list[tuple[Any, str]] = [

@@ -88,9 +88,9 @@ def _labels(data: DataSet, shard: Shard, rows: Array, name: str) -> tuple[str, .
     for other, column in shard.columns.items():
         if other == name:
             continue
-        if other in data.labels and is_label(column):
-            out.append(other)
-        elif "label" in other.lower() and column.is_integer and _is_wide(column) and _mostly_set(column, rows):
+        by_row = other in data.labels and is_label(column)
+        by_place = "label" in other.lower() and column.is_integer and _is_wide(column)
+        if by_row or (by_place and _mostly_set(column, rows)):
             out.append(other)
     return tuple(out)
 

@@ -126,7 +126,7 @@ def _by_feature(shard: Shard) -> Iterator[tuple[str, Column]]:
 
 
 def _telling(column: Column, target: str) -> Column | None:
-    """The column, of a time or a number of rows only which of its cells are empty, None of another writing of targets."""
+    """The column; of a time or a number of rows only which cells are empty; None of another writing of the target."""
     if target.lower() in column.name.lower() or is_target(column.name):
         return None
     if not (is_identifier(column) or is_id_name(column.name) or is_group(column.name)):

@@ -40,7 +40,7 @@ RULE = Rule(
     thresholds={
         "fewest": Threshold(FEWEST, "files", "fewer may be single exceptions"),
         "within": Threshold(WITHIN, "of the files with something in common", "that have the other value"),
-        "follows": Threshold(FOLLOWS, "of the logarithm of the ratio", "nearer to none: samples do not follow the rate"),
+        "follows": Threshold(FOLLOWS, "of the logarithm of the ratio", "nearer to 0: samples do not follow the rate"),
         "level": Threshold(LEVEL, "probability", "that files with another header share their name by chance"),
     },
 )
