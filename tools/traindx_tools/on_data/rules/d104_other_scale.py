@@ -131,7 +131,7 @@ def _among(data: DataSet, group: Sequence[Shard], name: str) -> Iterator[Finding
 def _alone(
     data: DataSet, group: Sequence[Shard], i: int, name: str, part: Part | None, mean: Array, ratio: float
 ) -> bool:
-    """Whether a ratio of units is that of one field or part alone and the level follows: of a harder source neither is so.
+    """Whether a ratio of units is that of one part alone and the level follows: of a harder source neither is so.
 
     Degrees are moved as well, so their level may be any.
     """
