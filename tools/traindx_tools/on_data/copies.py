@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import numpy as np
 
-from traindx_tools.on_data.roles import input_fields, is_identifier
+from traindx_tools.on_data.roles import input_fields, is_identifier, is_target
 from traindx_tools.on_data.summary import mixed
 from traindx_tools.on_data.table import Array, DataSet, Shard
 
 SHORT_TEXT = 20
 """Characters below which two texts may well be the same."""
+MOST_CLASSES = 20
+"""Values above which a field that recurs is a measure, unless it is called as targets are."""
+TABLE_BITS = 24.0
+"""Of all columns together, that the rows of a table without two columns of fractions must be able to tell apart."""
 
 
 def signatures(data: DataSet, shard: Shard) -> tuple[Array, Array]:
@@ -18,7 +25,7 @@ def signatures(data: DataSet, shard: Shard) -> tuple[Array, Array]:
     Names, numbers and times of rows are left out: the same row with another number is a copy. Rows that are constant
     (blank pictures) and short texts are left out as well: they recur by nature.
     """
-    labels = data.labels
+    labels = tuple(n for n in data.labels if n in shard.columns and _is_answer(shard, n))
     names = sorted(
         n
         for n in input_fields(shard, labels)
@@ -27,8 +34,8 @@ def signatures(data: DataSet, shard: Shard) -> tuple[Array, Array]:
     )
     out = np.zeros(shard.rows, np.uint64)
     telling = np.zeros(shard.rows, bool)
-    single = all(int(np.prod(shard.columns[n].row_shape)) < 4 and shard.columns[n].kind == "number" for n in names)
-    if single and len([n for n in names if shard.columns[n].is_float]) < 2:
+    single = _is_table(shard, names)
+    if single and not _many_rows_possible(shard, names):
         return out, np.empty(0, np.int64)
     for place, name in enumerate(names):
         column, seen = shard.columns[name], shard.summaries[name]
@@ -38,6 +45,25 @@ def signatures(data: DataSet, shard: Shard) -> tuple[Array, Array]:
         telling |= _tells(column.values, column.kind, bool(column.texts), column.offsets)
     telling |= single
     return out, np.flatnonzero(telling)
+
+
+def _is_answer(shard: Shard, name: str) -> bool:
+    """Whether a field of few values is what is predicted, or a class; a count of many values is an input."""
+    return is_target(name) or shard.summaries[name].distinct_rows <= MOST_CLASSES
+
+
+def _is_table(shard: Shard, names: Sequence[str]) -> bool:
+    """Whether a row holds single numbers, and words at most beside them."""
+    columns = [shard.columns[n] for n in names]
+    numbers = [c for c in columns if c.kind == "number" and int(np.prod(c.row_shape)) < 4]
+    words = [c for c in columns if c.kind == "text" and c.texts and float(np.median(c.values)) < SHORT_TEXT]
+    return bool(numbers or not columns) and len(numbers) + len(words) == len(columns)
+
+
+def _many_rows_possible(shard: Shard, names: Sequence[str]) -> bool:
+    """Whether equal rows of a table are no matter of course: by how many values its columns have."""
+    floats = [n for n in names if shard.columns[n].is_float]
+    return len(floats) >= 2 or sum(math.log2(max(1, shard.summaries[n].distinct_rows)) for n in names) >= TABLE_BITS
 
 
 def _tells(values: Array, kind: str, texts: bool, offsets: Array | None) -> Array:

@@ -16,11 +16,12 @@ from traindx_tools.artifact import Artifact
 from traindx_tools.errors import MissingExtra, UnreadableInput
 from traindx_tools.finding import Finding, Severity
 from traindx_tools.on_data.grouping import Placed, data_sets, joined, with_split
-from traindx_tools.on_data.hints import hints_of, read_jsons
+from traindx_tools.on_data.hints import hints_of, read_settings
 from traindx_tools.on_data.readers import FORMATS, format_of, read_file
 from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.folders import FEWEST, PICTURES, SOUNDS, read_folder
 from traindx_tools.on_data.readers.numpy_files import Broken
+from traindx_tools.on_data.roles import is_metrics
 from traindx_tools.on_data.table import Damage, DataSet, Shard, View
 from traindx_tools.on_logs.artifacts import discover
 from traindx_tools.rules import rules_in
@@ -62,6 +63,9 @@ class _Reading:
 
     def take(self, shards: Iterable[Shard], path: str, below: PurePath) -> None:
         for shard in shards:
+            if is_metrics(shard):
+                self.artifacts.append(Artifact(path, shard.format, note="not read: metrics of a run, and no data"))
+                continue
             self.placed.append(with_split(Placed(shard, below)))
             self.artifacts.append(Artifact(path, shard.format, shard.total, "; ".join(shard.notes)))
 
@@ -88,7 +92,7 @@ def examine(
     root = _common([p for p, _ in files])
     _read_all(files, root, started + seconds, reading)
     sets = data_sets(joined(reading.placed))
-    hints = hints_of(settings, read_jsons(p for p, _ in files), frozenset(p.name for p, _ in files))
+    hints = hints_of(settings, read_settings(p for p, _ in files), frozenset(p.name for p, _ in files))
     notes: list[str] = []
     findings = judged(View(sets, hints), notes)
     return DataReport(sets, findings, tuple(reading.artifacts), tuple(notes), time.monotonic() - started)

@@ -7,13 +7,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from traindx_tools.on_data.table import Hints
 
 MOST_JSON = 4 * 2**20
 """Bytes of a JSON file that may be a configuration or a manifest."""
+MOST_YAML = 2**16
+"""Of a YAML file: a parser in Python is slow."""
 NAMES = {
     "vocabulary": ("vocab_size", "n_vocab", "vocabulary_size", "num_embeddings"),
     "positions": ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "context_length"),
+    "rate": ("sample_rate", "sampling_rate", "samplerate", "sr", "target_sr", "target_sample_rate"),
     "classes": ("num_classes", "n_classes", "num_labels"),
 }
 """What the sizes are called by transformers, nanoGPT, torchvision and timm."""
@@ -40,6 +45,7 @@ def hints_of(
         vocabulary=sizes.get("vocabulary"),
         positions=sizes.get("positions"),
         classes=sizes.get("classes"),
+        rate=sizes.get("rate"),
         told_by={k: told[k][v] for k, v in sizes.items()},
         counts=counts,
         manifest=manifest,
@@ -87,13 +93,16 @@ def _rows_of(data: Any, files: frozenset[str], depth: int = 5) -> Iterator[tuple
             yield from _rows_of(value, files, depth - 1)
 
 
-def read_jsons(paths: Iterable[Path]) -> Iterator[tuple[str, Any]]:
-    """The JSON files among the paths that are small enough for a configuration; what does not parse is none."""
+def read_settings(paths: Iterable[Path]) -> Iterator[tuple[str, Any]]:
+    """The JSON and YAML files that are small enough for a configuration; what does not parse is none."""
     for path in paths:
+        ending = path.suffix.lower()
         try:
-            if path.suffix.lower() == ".json" and path.stat().st_size <= MOST_JSON:
+            if ending == ".json" and path.stat().st_size <= MOST_JSON:
                 yield path.name, json.loads(path.read_bytes())
-        except (OSError, ValueError, RecursionError):
+            elif ending in (".yaml", ".yml") and path.stat().st_size <= MOST_YAML:
+                yield path.name, yaml.safe_load(path.read_bytes())
+        except (OSError, ValueError, RecursionError, yaml.YAMLError):
             continue
 
 

@@ -18,6 +18,21 @@ _GROUP = re.compile(
     r"cluster|family|source|sequence|video|clip|author)(_?(id|ids|idx|index|key|name))?$",
     re.IGNORECASE,
 )
+_GROUP_ID = re.compile(
+    r"(^|[_.])(user|customer|client|member|household|donor|animal|mouse|plant|device|machine|engine|player|student|"
+    r"person|visit|study|case|slide|wafer|account|employee|driver|vehicle|trip|order|well|family|"
+    r"molecule|scaffold|protein|cell_line|track|album|artist|house|property)_?(id|ids|idx|key|no|nr|num|number|code|name|uuid)$"
+    r"|(^|[_.])(mrn|pid|uid|subj|sid|gid)$",
+    re.IGNORECASE,
+)
+"""Words that may be classes or features as well; with an id behind them they are none."""
+_TARGET = re.compile(
+    r"(^|_)(y|label|labels|target|targets|class|outcome|response|churn|churned|default|defaulted|fraud|is_fraud|"
+    r"survived|diagnosis|readmitted|converted|died|mortality)$",
+    re.IGNORECASE,
+)
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_ID = re.compile(r"(^|[_.])(id|key|code|hash|uuid|no|nr)$|[a-z]id$", re.IGNORECASE)
 _TIME = re.compile(r"(^|[_.])(time|timestamp|date|datetime|ts|day|epoch_time)s?$", re.IGNORECASE)
 
 _MOMENT = re.compile(
@@ -28,7 +43,18 @@ _MOMENT = re.compile(
 
 def is_group(name: str) -> bool:
     """Whether a field is called as the subjects or documents are that several rows come from."""
-    return _GROUP.search(name) is not None
+    plain = _CAMEL.sub("_", name)
+    return _GROUP.search(plain) is not None or _GROUP_ID.search(plain) is not None
+
+
+def is_id_name(name: str) -> bool:
+    """Whether a field is called as ids of any kind are."""
+    return is_group(name) or _ID.search(_CAMEL.sub("_", name)) is not None
+
+
+def is_target(name: str) -> bool:
+    """Whether a field is called as what is to be predicted is."""
+    return _TARGET.search(name) is not None
 
 
 def is_time(name: str) -> bool:
@@ -93,6 +119,8 @@ def is_identifier(column: Column) -> bool:
     if column.rows <= 20 or column.row_shape or column.missing is not None:
         return False
     if column.kind == "number" and column.values.dtype.kind in "iuf":
+        if _epoch(column.values):
+            return True
         steps = np.diff(column.values.astype(np.float64))
         return bool((steps > 0).all() or (steps < 0).all())
     if column.kind != "text" or not column.texts or column.digests is None:
@@ -102,8 +130,18 @@ def is_identifier(column: Column) -> bool:
         return True
     if not all(len(t) <= 40 and len(t.split()) <= 2 for t in some):
         return False
+    if is_id_name(column.name) and len(distinct(column.digests)) >= 0.99 * column.rows:
+        return True
     digits = sum(c.isdigit() for t in some for c in t)
     return digits >= 0.3 * sum(len(t) for t in some) and len(distinct(column.digests)) >= 0.99 * column.rows
+
+
+def _epoch(values: Array) -> bool:
+    """Whether numbers are seconds since 1970 or thousands, millions, milliards of a second, from 2000 to 2040."""
+    low, high = float(values.min()), float(values.max())
+    return high > low and any(9.4e8 * f <= low and high <= 2.21e9 * f for f in (1.0, 1e3, 1e6, 1e9)) and (
+        high - low <= 0.2 * high
+    )
 
 
 def input_fields(shard: Shard, labels: tuple[str, ...]) -> tuple[str, ...]:
@@ -113,7 +151,8 @@ def input_fields(shard: Shard, labels: tuple[str, ...]) -> tuple[str, ...]:
         for n, c in shard.columns.items()
         if n not in labels and not is_row_id(c) and not is_group(n) and not (c.missing is not None and c.missing.all())
     )
-    rich = tuple(n for n in names if _rich(shard.columns[n]))
+    # A long key of each row, such as a UUID, is no input beside which numbers are nothing.
+    rich = tuple(n for n in names if _rich(shard.columns[n]) and not is_identifier(shard.columns[n]))
     return rich or names
 
 
@@ -147,3 +186,21 @@ def label_name(data: DataSet, field: str, key: object) -> str:
             if len(at):
                 return repr(column.texts[int(at[0])][:30])
     return f"{key:g}" if isinstance(key, (float, np.floating)) else str(key)
+
+
+_STEPS = frozenset({"step", "steps", "epoch", "global_step", "iteration", "iter"})
+_METRIC = re.compile(
+    r"(^|[_/.])(loss|lr|learning_rate|grad_norm|perplexity|(train|eval|val|valid|test)[_/](loss|acc|accuracy))$",
+    re.IGNORECASE,
+)
+
+
+def is_metrics(shard: Shard) -> bool:
+    """Whether a table of text is the record of a run: steps that only grow beside a loss or a learning rate."""
+    if shard.format not in ("json", "json lines", "csv"):
+        return False
+    steps = [c for n, c in shard.columns.items() if n.lower() in _STEPS and c.kind == "number" and not c.row_shape]
+    if not steps or not any(_METRIC.search(n) for n in shard.columns):
+        return False
+    values = steps[0].values[np.isfinite(steps[0].values.astype(np.float64))]
+    return len(values) > 1 and bool((np.diff(values) >= 0).all())

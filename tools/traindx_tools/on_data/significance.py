@@ -57,6 +57,13 @@ def student_tail(t: float, df: float) -> float:
     return 0.5 * _incomplete_beta(df / 2.0, 0.5, df / (df + t * t))
 
 
+def f_tail(ratio: float, above: float, below: float) -> float:
+    """P(F > ratio) of Fisher's distribution with `above` and `below` degrees of freedom."""
+    if ratio <= 0.0:
+        return 1.0
+    return _incomplete_beta(below / 2.0, above / 2.0, below / (below + above * ratio))
+
+
 def _incomplete_beta(a: float, b: float, x: float) -> float:
     """The regularised incomplete beta function."""
     if x <= 0.0 or x >= 1.0:

@@ -75,6 +75,16 @@ class Damage:
 
 
 @dataclass(frozen=True, eq=False)
+class Contents:
+    """Thumbnails of pictures, or spectra of sounds over time: float32 shape (some rows, height, width)."""
+
+    rows: Array
+    """int64 shape (some rows,): which rows they are of."""
+    images: Array
+    sounds: bool = False
+
+
+@dataclass(frozen=True, eq=False)
 class Shard:
     """What was read of one file, or of several that hold the fields of the same rows."""
 
@@ -92,6 +102,8 @@ class Shard:
     """Names of the rows, where they have some: files, keys."""
     damage: tuple[Damage, ...] = ()
     notes: tuple[str, ...] = ()
+    contents: Contents | None = None
+    """What some of its files show, where its rows are files whose headers were read."""
     odd_lengths: Mapping[str, int] = field(default_factory=dict)
     """Fields that have nearly as many rows as the rest, and how many."""
 
@@ -156,6 +168,8 @@ class Hints:
     vocabulary: int | None = None
     positions: int | None = None
     classes: int | None = None
+    rate: int | None = None
+    """Samples a second of sounds."""
     told_by: Mapping[str, str] = field(default_factory=dict)
     """Where each was read, by name."""
     counts: Mapping[str, int] = field(default_factory=dict)

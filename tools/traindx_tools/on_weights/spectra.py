@@ -33,12 +33,12 @@ def above_edge(stats: Stats) -> float | None:
     if not deviation > 0:
         return None
     edge = deviation * (rows**0.5 + columns**0.5)
-    return (_largest(values) / edge - 1) / tolerance(rows, columns)
+    return float((_largest(values) / edge - 1) / tolerance(rows, columns))
 
 
 def tolerance(rows: int, columns: int) -> float:
     """By what share noise may pass the edge: the law of Tracy and Widom has a width that falls with size^(-2/3)."""
-    return 2.0 * float(min(rows, columns)) ** (-2 / 3)
+    return 2.0 * math.pow(min(rows, columns), -2 / 3)
 
 
 def _largest(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> float:
@@ -49,4 +49,4 @@ def _largest(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> float
         vector = values.T @ (values @ vector)
         size = float(np.linalg.norm(vector))
         vector /= max(size, 1e-300)
-    return size**0.5
+    return math.sqrt(size)

@@ -1,4 +1,7 @@
-"""Folders of pictures or sounds: the headers of the files are the rows, the folder of each is its label."""
+"""Folders of pictures or sounds: the headers of the files are the rows, the folder of each is its label.
+
+Of some files a thumbnail or a spectrum is kept beside them, where held-out files may be copies of training files.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,11 @@ from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_data.names import split_of
 from traindx_tools.on_data.readers.arrays import digest
 from traindx_tools.on_data.readers.bounds import Bounds
+from traindx_tools.on_data.readers.looks import Looks
 from traindx_tools.on_data.readers.pictures import picture_header
 from traindx_tools.on_data.readers.records import columns_of
 from traindx_tools.on_data.readers.sound import wave_header
-from traindx_tools.on_data.table import Column, Damage, Shard
+from traindx_tools.on_data.table import Array, Column, Contents, Damage, Shard
 
 PICTURES = frozenset({".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp"})
 SOUNDS = frozenset({".wav"})
@@ -30,12 +34,14 @@ def read_folder(files: Sequence[tuple[Path, str]], name: str, sounds: bool, boun
     if len(files) < FEWEST:
         raise UnreadableInput("too few files for a data set")
     header = wave_header if sounds else picture_header
+    looked_at = Looks(sounds, bounds)
     by_split: dict[str, list[tuple[Path, str]]] = {}
     for path, below in files:
         by_split.setdefault(next(filter(None, map(split_of, Path(below).parts[:-1])), ""), []).append((path, below))
     labels = {label: i for i, label in enumerate(sorted({_label(below) for _, below in files}))}
+    several = len(by_split) > 1
     return tuple(
-        _shard(found, name, split, labels, header, "sounds" if sounds else "pictures", bounds)
+        _shard(found, name, split, labels, header, looked_at if several or sounds else None, bounds)
         for split, found in by_split.items()
     )
 
@@ -50,14 +56,16 @@ def _shard(
     split: str,
     labels: Mapping[str, int],
     header: Callable[[bytes], dict[str, int]],
-    form: str,
+    looks: Looks | None,
     bounds: Bounds,
 ) -> Shard:
     rows: list[dict[str, Any]] = []
     names: list[str] = []
     damage: list[Damage] = []
     notes: list[str] = []
-    for path, below in files:
+    images: dict[int, Array] = {}
+    chosen = looks.chosen(len(files), split) if looks is not None else frozenset()
+    for number, (path, below) in enumerate(files):
         if bounds.over or len(rows) >= bounds.rows:
             notes.append(f"only {len(rows):,} of {len(files):,} files were read")
             break
@@ -68,6 +76,9 @@ def _shard(
         except UnreadableInput as error:
             damage.append(Damage(str(error), row=len(rows)))
             row = {}
+        image = looks.at(data) if looks is not None and number in chosen and row else None
+        if image is not None:
+            images[len(rows)] = image
         rows.append({**row, "bytes": len(data), "content": digest(data)})
         names.append(below)
     contents = np.array([r.pop("content") for r in rows], np.uint64)
@@ -78,9 +89,11 @@ def _shard(
     if len(labels) > 1:
         columns["label"] = Column("label", "number", np.array([labels[_label(n)] for n in names], np.int64), name)
     shown = f"{name}/{split}" if split else name
+    if looks is not None and looks.note and chosen:
+        notes.append(looks.note)
     return Shard(
         shown,
-        form,
+        "sounds" if header is wave_header else "pictures",
         columns,
         len(rows),
         len(files),
@@ -88,4 +101,7 @@ def _shard(
         row_names=tuple(names),
         damage=tuple(damage),
         notes=tuple(notes),
+        contents=Contents(np.array(list(images)), np.stack(list(images.values())), header is wave_header)
+        if images
+        else None,
     )

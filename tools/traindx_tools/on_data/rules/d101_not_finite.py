@@ -2,18 +2,18 @@
 
 One such value makes the loss of its batch NaN, and one optimizer step on that makes every weight NaN. Empty cells of
 a table are counted apart: they are common, and the code that reads the table usually fills them. So they are a
-remark, unless one shard alone has them. Where a fifth of the values and more is NaN in every shard, or another field
-of the same shape marks where they are, NaN stands for "not measured", and that is a remark too.
+remark, one for a set, unless one shard alone has them. Where a fifth of the values and more is NaN in every shard, or
+another field of the same shape marks where they are, NaN stands for "not measured", and that is a remark too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.on_data.places import number, of, percent, place, rows
+from traindx_tools.on_data.places import listed, number, of, percent, place, rows
 from traindx_tools.on_data.table import Column, DataSet, Shard, View
 from traindx_tools.rules import Rule, Threshold
 
@@ -41,11 +41,14 @@ RULE = Rule(
 def check(view: View) -> Iterator[Finding]:
     """A finding for each field and shard."""
     for data in view.sets:
+        empty: list[tuple[Shard, Column]] = []
         for name in data.fields:
-            yield from _of_field(data, name)
+            yield from _of_field(data, name, empty)
+        if empty:
+            yield _remark(data, empty)
 
 
-def _of_field(data: DataSet, name: str) -> Iterator[Finding]:
+def _of_field(data: DataSet, name: str, empty: list[tuple[Shard, Column]]) -> Iterator[Finding]:
     shards = [s for s in data.shards if name in s.columns]
     shares = [1.0 - s.summaries[name].finite_share for s in shards]
     for shard in shards:
@@ -53,7 +56,10 @@ def _of_field(data: DataSet, name: str) -> Iterator[Finding]:
         if not seen.bad_row_count:
             continue
         if column.missing is not None and seen.nan == int(column.missing.sum()) and not seen.inf:
-            yield from _empty(data, shard, column)
+            if _alone(data, shard, column):
+                yield _empty_in_one(data, shard, column)
+            else:
+                empty.append((shard, column))
             continue
         purpose = ON_PURPOSE <= min(shares) <= max(shares) < 1.0 or _marked(shard, column)
         what = " and ".join(
@@ -90,27 +96,54 @@ def _marked(shard: Shard, column: Column) -> bool:
     return False
 
 
-def _empty(data: DataSet, shard: Shard, column: Column) -> Iterator[Finding]:
-    """Empty cells: a remark, once a shard, unless its siblings have none."""
-    assert column.missing is not None
-    share = float(column.missing.mean())
-    siblings = [s for s in data.shards if s is not shard and s.split == shard.split and column.name in s.columns]
-    alone = len(siblings) >= 2 and share >= 0.01 and all(
+def _share(column: Column) -> float:
+    return float(column.missing.mean()) if column.missing is not None else 0.0
+
+
+def _siblings(data: DataSet, shard: Shard, name: str) -> list[Shard]:
+    return [s for s in data.shards if s is not shard and s.split == shard.split and name in s.columns]
+
+
+def _alone(data: DataSet, shard: Shard, column: Column) -> bool:
+    """Whether the shard has empty cells and its siblings have none."""
+    siblings = _siblings(data, shard, column.name)
+    return len(siblings) >= 2 and _share(column) >= 0.01 and all(
         s.columns[column.name].missing is None for s in siblings)  # fmt: skip
-    where = np.flatnonzero(column.missing)
-    more = f"; its {len(siblings)} siblings have none" if alone else ""
-    yield RULE.finding(
-        f"{of(column.name, shard)} has {len(where):,} empty cells ({percent(share)}): {rows(shard, where)}{more}",
+
+
+def _empty_in_one(data: DataSet, shard: Shard, column: Column) -> Finding:
+    assert column.missing is not None
+    where, share = np.flatnonzero(column.missing), _share(column)
+    return RULE.finding(
+        f"{of(column.name, shard)} has {len(where):,} empty cells ({percent(share)}): {rows(shard, where)}; its "
+        f"{len(_siblings(data, shard, column.name))} siblings have none",
         place(shard, column.name),
         shard.name,
         bearing=Bearing.SIGN,
         title="Empty cells",
-        severity=Severity.MEDIUM if alone else Severity.INFO,
-        measured={
-            "field": column.name,
-            "share": share,
-            "rows": tuple(int(i) for i in where[:20]),
-            "kind": "empty-in-one-shard" if alone else "empty",
-            "finite": number(1.0 - share),
-        },
+        severity=Severity.MEDIUM,
+        measured={"field": column.name, "share": share, "rows": tuple(int(i) for i in where[:20]),
+                  "kind": "empty-in-one-shard", "finite": number(1.0 - share)},
+    )
+
+
+def _remark(data: DataSet, empty: Sequence[tuple[Shard, Column]]) -> Finding:
+    """All empty cells of a set in one line, the emptiest field first."""
+    by_field: dict[str, list[tuple[Shard, Column]]] = {}
+    for shard, column in empty:
+        by_field.setdefault(column.name, []).append((shard, column))
+    order = sorted(by_field, key=lambda n: -max(_share(c) for _, c in by_field[n]))
+    shard, column = max(by_field[order[0]], key=lambda e: _share(e[1]))
+    assert column.missing is not None
+    where = np.flatnonzero(column.missing)
+    told = [f"{n} ({percent(max(_share(c) for _, c in by_field[n]))})" for n in order]
+    return RULE.finding(
+        f"{data.name} has empty cells in {listed(told)}; most in {of(column.name, shard)}: {rows(shard, where)}",
+        place(shard, column.name),
+        shard.name,
+        bearing=Bearing.SIGN,
+        title="Empty cells",
+        severity=Severity.INFO,
+        measured={"field": column.name, "fields": tuple(order[:20]), "share": _share(column),
+                  "rows": tuple(int(i) for i in where[:20]), "kind": "empty", "finite": number(1.0 - _share(column))},
     )

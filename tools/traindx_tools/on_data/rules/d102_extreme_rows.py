@@ -112,10 +112,16 @@ def _of(shard: Shard, name: str, comparisons: int) -> Iterator[Finding]:
         sizes = np.abs(part - np.nanmedian(part)) if np.isfinite(part).any() else part
         by_row = np.nan_to_num(np.nanmax(np.nan_to_num(sizes, nan=0.0), axis=1))
         gap = gap_in(by_row)
-        if gap is not None and gap.p * comparisons * len(columns) < LEVEL:
+        if gap is not None and gap.p * comparisons * len(columns) < LEVEL and not _one_number(part, by_row > gap.bound):
             found.append((gap, feature, np.flatnonzero(by_row > gap.bound)))
     if found:
         yield _finding(shard, name, *min(found, key=lambda f: -f[0].ratio), flat)
+
+
+def _one_number(part: Array, beyond: Array) -> bool:
+    """Whether what is beyond is one number that recurs: a mark for missing values, which D130 tells."""
+    found = part[beyond].max(axis=1)
+    return len(found) >= 3 and bool((found == found[0]).all()) and part.shape[1] == 1
 
 
 def _far_out(flat: Array) -> Array:

@@ -1,4 +1,4 @@
-"""One shard has another scale or another level than its siblings, in a whole field or in one feature of it.
+"""One shard has another scale or another level than its siblings, in a whole field, one feature or one channel of it.
 
 Pixels that were divided by 255 in all files but one, metres among kilometres, a file normalised twice. The shard is
 compared with its siblings by the spread of the siblings themselves: where they come from sources that differ, they
@@ -9,6 +9,7 @@ are one each.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -18,6 +19,7 @@ from traindx_tools.on_data.places import number, of, place, short
 from traindx_tools.on_data.robust import standing_out
 from traindx_tools.on_data.roles import is_row_id, is_time
 from traindx_tools.on_data.significance import LEVEL
+from traindx_tools.on_data.slices import Part, moments, parts_of, values_at
 from traindx_tools.on_data.table import Array, DataSet, Shard, View
 from traindx_tools.rules import Rule, Threshold
 
@@ -25,13 +27,24 @@ RATIO = 5.0
 SPLIT_RATIO = 8.0
 SHIFT = 1.5
 FEWEST = 30
+UNIT_RATIO = 1.5
+UNIT_WITHIN = 0.03
+UNITS = {
+    1.8: "1.8 is degrees Celsius to Fahrenheit",
+    1.609344: "1.609 is miles to kilometres",
+    2.204623: "2.205 is kilograms to pounds",
+    2.54: "2.54 is inches to centimetres",
+    3.28084: "3.281 is metres to feet",
+    3.6: "3.6 is m/s to km/h",
+}
+"""Ratios of units that are below `RATIO`."""
 
 RULE = Rule(
     id="D104",
     name="other-scale",
     title="A shard has another scale than its siblings",
     severity=Severity.HIGH,
-    sees="mean and standard deviation of each field, and of each feature of a table, by shard",
+    sees="mean and standard deviation of each field, feature of a table and channel of an array, by shard",
     matters="A model fits the scale of most shards; the other one gives it inputs of no use, and large gradients.",
     alike=("Shards of several sources differ all from each other.", "A small last shard scatters more."),
     confirm=("Divide the shard by the factor in a copy and train again.", "Look how the file was made."),
@@ -39,13 +52,14 @@ RULE = Rule(
         "ratio": Threshold(RATIO, "times", "of standard deviations: less is common between sources"),
         "split_ratio": Threshold(SPLIT_RATIO, "times", "between training and held-out data, which are one each"),
         "shift": Threshold(SHIFT, "standard deviations", "of the level: less is common between sources"),
+        "unit_ratio": Threshold(UNIT_RATIO, "times", "where it is that of two units, within 3 %: medium"),
         "level": Threshold(LEVEL, "probability", "of one false alarm over all shards, fields and features"),
     },
 )
 
 
-_Told = tuple[int | None, float, float, float, float]
-"""Feature (None: the whole field), ratio of spreads, shift of level, chance, distance in units of the spread."""
+_Told = tuple[Part | None, float, float, float, float]
+"""Part (None: the whole field), ratio of spreads, shift of level, chance, distance in units of the spread."""
 
 
 def check(view: View) -> Iterator[Finding]:
@@ -72,62 +86,101 @@ def _comparable(shard: Shard, name: str) -> bool:
     )
 
 
-def _moments(group: Sequence[Shard], name: str, feature: int | None) -> tuple[Array, Array]:
-    """Means and standard deviations of the shards, of the whole field or of one feature."""
+def _moments(group: Sequence[Shard], name: str) -> tuple[Array, Array]:
+    """Means and standard deviations of the whole field in the shards."""
     seen = [s.summaries[name] for s in group]
-    if feature is None:
-        return np.array([s.mean for s in seen]), np.array([s.std for s in seen])
-    means = [s.column_means[feature] for s in seen if s.column_means is not None]
-    return np.array(means), np.array([s.column_stds[feature] for s in seen if s.column_stds is not None])
+    return np.array([s.mean for s in seen]), np.array([s.std for s in seen])
 
 
-def _features(group: Sequence[Shard], name: str) -> list[int | None]:
-    widths = {len(m) if (m := s.summaries[name].column_means) is not None else 0 for s in group}
-    wide = group[0].columns[name].values.ndim == 2
-    return [None, *(range(widths.pop()) if len(widths) == 1 and wide else ())]
+def _by_part(group: Sequence[Shard], name: str, parts: Sequence[Part]) -> Iterator[tuple[Part | None, Array, Array]]:
+    """Of the whole field and of each part: means and standard deviations of the shards."""
+    yield (None, *_moments(group, name))
+    for axis in sorted({p.axis for p in parts}):
+        told = [moments(s, name, axis) for s in group]
+        for part in (p for p in parts if p.axis == axis):
+            yield part, np.array([m[part.index] for m, _ in told]), np.array([s[part.index] for _, s in told])
 
 
 def _among(data: DataSet, group: Sequence[Shard], name: str) -> Iterator[Finding]:
     """Shards that stand out among the siblings of one split."""
     if len(group) < 3:
         return
-    features = _features(group, name)
+    parts = parts_of(group, name)
     found: dict[int, list[_Told]] = {}
-    comparisons = 2 * len(group) * len(features) * max(1, len(data.fields))
-    for feature in features:
-        mean, std = _moments(group, name, feature)
+    comparisons = 2 * len(group) * (1 + len(parts)) * max(1, len(data.fields))
+    noise = 1.0 / np.sqrt([s.rows for s in group])
+    for part, mean, std in _by_part(group, name, parts):
         if not (np.isfinite(mean).all() and np.isfinite(std).all() and (std > 0).all()):
             continue
-        noise = 1.0 / np.sqrt([s.rows for s in group])
-        scale = {o.index: o for o in standing_out(np.log(std), 0.05 + noise, comparisons, math.log(RATIO))}
+        out = standing_out(np.log(std), 0.05 + noise, comparisons, math.log(UNIT_RATIO))
+        scale = {o.index: o for o in out if _tells(math.exp(o.delta))}
         typical = float(np.median(std))
         level = {o.index: o for o in standing_out(mean / typical, 0.05 + noise, comparisons, SHIFT)}
         for i in {*scale, *level}:
-            if i in scale and not _holds(group, i, name, feature, math.exp(scale[i].delta)):
-                continue
             ratio = math.exp(scale[i].delta) if i in scale else 1.0
+            if i in scale and not _holds(group, i, name, part, ratio):
+                continue
+            if max(ratio, 1.0 / ratio) < RATIO and i in scale and not _alone(data, group, i, name, part, mean, ratio):
+                continue
             worst = min((o[i] for o in (scale, level) if i in o), key=lambda o: o.p)
-            found.setdefault(i, []).append((feature, ratio, level[i].delta if i in level else 0.0, worst.p, worst.t))
+            found.setdefault(i, []).append((part, ratio, level[i].delta if i in level else 0.0, worst.p, worst.t))
     for i, told in found.items():
-        yield _finding(group, i, name, told)
+        yield _finding(group, i, name, told, parts)
 
 
-def _telling(told: list[_Told], width: int) -> _Told:
-    """The whole field where most of its features say so, or it has none; else the feature that is farthest out."""
+def _alone(
+    data: DataSet, group: Sequence[Shard], i: int, name: str, part: Part | None, mean: Array, ratio: float
+) -> bool:
+    """Whether a ratio of units is that of one part alone and the level follows: of a harder source neither is so.
+
+    Degrees are moved as well, so their level may be any.
+    """
+    usual = float(np.median(mean))
+    spread = float(np.median(_moments(group, name)[1]))
+    follows = abs(usual) < 0.2 * spread or abs(mean[i] / usual / ratio - 1.0) < 0.1
+    if not follows and _units(ratio) != UNITS[1.8]:
+        return False
+    fields = [n for n in data.fields if n != name and all(n in s.columns and _comparable(s, n) for s in group)]
+    sides = [_moments(group, n)[1] for n in fields]
+    if part is not None:
+        along = np.stack([moments(s, name, part.axis)[1] for s in group], axis=1)
+        sides += [row for k, row in enumerate(along) if k != part.index]
+    with np.errstate(all="ignore"):
+        out = [abs(math.log(s[i] / np.median(s))) for s in sides if np.isfinite(s).all() and (s > 0).all()]
+    return bool(out) and float(np.quantile(out, 0.75)) < 0.15
+
+
+def _tells(ratio: float) -> bool:
+    """Whether a ratio is large, or that of two units."""
+    return max(ratio, 1.0 / ratio) >= RATIO or _units(ratio) is not None
+
+
+def _units(ratio: float) -> str | None:
+    """The units whose ratio it is, where that is so within the tolerance."""
+    size = max(ratio, 1.0 / ratio)
+    near = [(abs(math.log(size / factor)), told) for factor, told in UNITS.items()]
+    return min(near)[1] if min(near)[0] <= UNIT_WITHIN else None
+
+
+def _telling(told: list[_Told], parts: Sequence[Part]) -> _Told:
+    """The part that is farthest out on the axis along which the fewest stand out; else the whole field."""
     whole = next((t for t in told if t[0] is None), None)
-    features = [t for t in told if t[0] is not None]
-    if whole is not None and (not features or len(features) > width / 2):
+    sizes = Counter(p.axis for p in parts)
+    out = Counter(t[0].axis for t in told if t[0] is not None)
+    few = [a for a, n in out.items() if n <= sizes[a] / 2]
+    if not few and whole is not None:
         return whole
-    return max(features or told, key=lambda t: (abs(math.log(t[1])), abs(t[2])))
+    axis = min(few or out, key=lambda a: out[a] / sizes[a])
+    along = [t for t in told if t[0] is not None and t[0].axis == axis]
+    return max(along, key=lambda t: (abs(math.log(t[1])), abs(t[2])))
 
 
-def _middle(shard: Shard, name: str, feature: int | None) -> float:
+def _middle(shard: Shard, name: str, part: Part | None) -> float:
     """The spread of the middle half of the values, which a few extremes cannot move; NaN where too few tell it.
 
     Of a field that is mostly one value, as counts mostly are 0, the typical distance of the others to it.
     """
-    column = np.asarray(shard.columns[name].values).reshape(shard.rows, -1)
-    values = shard.summaries[name].sample if feature is None else column[:20_000, feature].astype(np.float64)
+    values = shard.summaries[name].sample if part is None else values_at(shard, name, part)
     values = values[np.isfinite(values)]
     if not len(values):
         return math.nan
@@ -138,19 +191,23 @@ def _middle(shard: Shard, name: str, feature: int | None) -> float:
     return float(np.median(others)) if len(others) >= FEWEST else math.nan
 
 
-def _holds(group: Sequence[Shard], i: int, name: str, feature: int | None, ratio: float) -> bool:
+def _holds(group: Sequence[Shard], i: int, name: str, part: Part | None, ratio: float) -> bool:
     """Whether the middle of the shard's values has another spread too, and not a few extremes alone."""
-    middles = [_middle(s, name, feature) for s in group]
+    middles = [_middle(s, name, part) for s in group]
     typical = float(np.median(middles))
     if not (typical > 0.0 and middles[i] > 0.0):
         return False
     return abs(math.log(middles[i] / typical)) >= 0.5 * abs(math.log(ratio))
 
 
-def _finding(group: Sequence[Shard], i: int, name: str, told: list[_Told]) -> Finding:
-    feature, ratio, shift, p, z = _telling(told, len(_features(group, name)) - 1)
-    mean, std = _moments(group, name, feature)
-    what = of(name, group[i]) if feature is None else f"feature {feature} of {of(name, group[i])}"
+def _finding(group: Sequence[Shard], i: int, name: str, told: list[_Told], parts: Sequence[Part]) -> Finding:
+    part, ratio, shift, p, z = _telling(told, parts)
+    if part is None:
+        mean, std = _moments(group, name)
+    else:
+        seen = [moments(s, name, part.axis) for s in group]
+        mean, std = (np.array([s[k][part.index] for s in seen]) for k in (0, 1))
+    what = of(name, group[i]) if part is None else f"{part.told} of {of(name, group[i])}"
     how = (
         f"{number(ratio)} times the spread of its siblings (standard deviation {number(std[i])} against "
         f"{number(float(np.median(std)))})"
@@ -158,15 +215,17 @@ def _finding(group: Sequence[Shard], i: int, name: str, told: list[_Told]) -> Fi
         else f"a level {number(abs(shift))} standard deviations {'above' if shift > 0 else 'below'} its siblings "
         f"(mean {number(mean[i])} against {number(float(np.median(mean)))})"
     )
+    large, units = max(ratio, 1 / ratio) >= RATIO, _units(ratio)
     return RULE.finding(
-        f"{what} has {how}; {len(group)} shards were compared",
+        f"{what} has {how}; {len(group)} shards were compared{f'; {units}' if units else ''}",
         place(group[i], name),
         group[i].name,
-        bearing=Bearing.CAUSE,
-        severity=Severity.HIGH if max(ratio, 1 / ratio) >= RATIO else Severity.MEDIUM,
+        bearing=Bearing.CAUSE if large or ratio == 1.0 else Bearing.SIGN,
+        severity=Severity.HIGH if large else Severity.MEDIUM,
         measured={
             "field": name,
-            "feature": feature,
+            "feature": part.index if part is not None else None,
+            "axis": part.axis + 1 if part is not None else None,
             "ratio": ratio,
             "shift": shift,
             "p": p,
@@ -177,20 +236,41 @@ def _finding(group: Sequence[Shard], i: int, name: str, told: list[_Told]) -> Fi
     )
 
 
+def _medians(
+    group: Sequence[Shard], name: str, parts: Sequence[Part]
+) -> Iterator[tuple[Part | None, tuple[float, float]]]:
+    for part, mean, std in _by_part(group, name, parts):
+        yield part, (float(np.median(mean)), float(np.median(std)))
+
+
+_Side = tuple[Part | None, tuple[float, float]]
+
+
+def _other_split(train: _Side, held: _Side) -> tuple[Part | None, float, float, float, float, float] | None:
+    """A part with the ratio of its spreads, and mean and spread of both, where the ratio is large."""
+    (part, (m0, s0)), (_, (m1, s1)) = train, held
+    if not (s0 > 0 and s1 > 0 and math.isfinite(s0) and math.isfinite(s1)):
+        return None
+    ratio = s1 / s0
+    return None if SPLIT_RATIO > ratio > 1 / SPLIT_RATIO else (part, ratio, m0, s0, m1, s1)
+
+
 def _between_splits(groups: Sequence[Sequence[Shard]], name: str) -> Iterator[Finding]:
     """Held-out data of another scale than training data."""
     train = next((g for g in groups if g[0].split == "train"), None)
     for group in groups:
         if train is None or group is train or not group[0].split:
             continue
-        (m0, s0), (m1, s1) = ((float(np.median(v)) for v in _moments(g, name, None)) for g in (train, group))
-        if not (s0 > 0 and s1 > 0 and math.isfinite(s0) and math.isfinite(s1)):
+        parts = parts_of([*train, *group], name)
+        sides = (dict(_medians(g, name, parts)) for g in (train, group))
+        told = [t for t in map(_other_split, *(d.items() for d in sides)) if t is not None]
+        if not told:
             continue
-        ratio = s1 / s0
-        if SPLIT_RATIO > ratio > 1 / SPLIT_RATIO:
-            continue
+        part, ratio, *_ = _telling([(p, r, 0.0, 0.0, 0.0) for p, r, *_ in told], parts)
+        m0, s0, m1, s1 = next(t[2:] for t in told if t[0] == part)
+        what = of(name, group[0]) if part is None else f"{part.told} of {of(name, group[0])}"
         yield RULE.finding(
-            f"{of(name, group[0])} has {number(ratio)} times the spread of the training data (standard deviation "
+            f"{what} has {number(ratio)} times the spread of the training data (standard deviation "
             f"{number(s1)} against {number(s0)}, mean {number(m1)} against {number(m0)})",
             place(group[0], name),
             group[0].name,
@@ -198,7 +278,8 @@ def _between_splits(groups: Sequence[Sequence[Shard]], name: str) -> Iterator[Fi
             title="Held-out data have another scale than training data",
             measured={
                 "field": name,
-                "feature": None,
+                "feature": part.index if part is not None else None,
+                "axis": part.axis + 1 if part is not None else None,
                 "ratio": ratio,
                 "shift": m1 - m0,
                 "kind": "split",

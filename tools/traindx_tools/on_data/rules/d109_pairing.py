@@ -7,7 +7,8 @@ labels of the row before or behind are predicted and those of the row itself are
 Where a model of the shard's own rows does predict its labels, they belong together, but otherwise than elsewhere:
 inputs that were turned, negated or reordered, or labels of another kind.
 
-A set whose labels no simple model predicts is a remark: relations may be too intricate for it.
+A set whose labels no simple model predicts is a remark: relations may be too intricate for it. It is made of the field
+that is called as targets are, or of the only label, and not of every column of a table that has few values.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import numpy as np
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.label_maps import label_map
 from traindx_tools.on_data.places import of, percent, place, short
+from traindx_tools.on_data.roles import is_target
 from traindx_tools.on_data.significance import LEVEL, paired_tail, share_tail
 from traindx_tools.on_data.table import Array, View
 from traindx_tools.on_data.tasks import Task, folded, folded_all
@@ -177,7 +179,7 @@ def _whole(task: Task, i: int, comparisons: int) -> Iterator[Finding]:
             f"as they are, a simple model predicts {percent(task.accuracy[i])} of them "
             f"(guessing: {percent(task.chance[i])})",
         )
-    elif not task.binned and part.x.shape[0] > 20 * math.sqrt(part.x.shape[1]):
+    elif not task.binned and _is_target(task) and part.x.shape[0] > 20 * math.sqrt(part.x.shape[1]):
         yield RULE.finding(
             f"no simple model predicts {of(task.field, part.shard)} from {', '.join(task.inputs[:3])} better than "
             "guessing "
@@ -188,6 +190,15 @@ def _whole(task: Task, i: int, comparisons: int) -> Iterator[Finding]:
             severity=Severity.INFO,
             measured={"field": task.field, "accuracy": task.accuracy[i], "chance": task.chance[i], "kind": "at-chance"},
         )
+
+
+def _is_target(task: Task) -> bool:
+    """Whether a label is what is to be predicted: by its name, or as the only one beside inputs of many numbers."""
+    only = len(task.data.labels) == 1 and any(
+        int(np.prod(task.parts[0].shard.columns[n].row_shape)) > 1 or task.parts[0].shard.columns[n].kind != "number"
+        for n in task.inputs
+    )
+    return is_target(task.field) or only
 
 
 def _finding(task: Task, i: int, shift: Shift | None, p: float, evidence: str) -> Finding:

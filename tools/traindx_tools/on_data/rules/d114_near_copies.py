@@ -3,27 +3,35 @@
 Each row becomes a thumbnail without level and scale; two rows are alike where the cosine of their thumbnails is
 nearly 1, as they are or mirrored, turned, or read backwards. How often that happens by nature is measured on the
 training data: how many of its rows have such a neighbour in it. Held-out data must have far more. Texts are compared
-by their words.
+by their words. Signals are compared by their spectra as well, which a shift in time does not move. Pictures and
+sounds in files of their own are decoded to 32 x 32 pixels (spectra over time), found by
+their eight symmetries, and compared pixel by pixel, also where they were shifted a little.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data import looks_alike
 from traindx_tools.on_data.copies import signatures
 from traindx_tools.on_data.features import narrowed, pooled, raw_features
 from traindx_tools.on_data.places import percent, place, rows, short
 from traindx_tools.on_data.roles import input_fields
 from traindx_tools.on_data.significance import LEVEL, share_tail
 from traindx_tools.on_data.summary import contained, distinct
-from traindx_tools.on_data.table import Array, DataSet, Shard, View
+from traindx_tools.on_data.table import Array, Contents, DataSet, Shard, View
 from traindx_tools.rules import Rule, Threshold
 
 ALIKE = 0.998
 ALIKE_TEXT = 0.93
+ALIKE_LOOK = 0.96
+ALIKE_SHIFTED = 0.93
+SIGNAL = 32
+USUAL = 0.005
+MOST_LOOKS = 4000
 SHARE = 0.02
 FEWEST = 8
 TIMES = 5.0
@@ -47,6 +55,8 @@ RULE = Rule(
     thresholds={
         "alike": Threshold(ALIKE, "cosine", "noise of 6 % of a row's spread keeps above it"),
         "alike_text": Threshold(ALIKE_TEXT, "cosine", "of words: one word of ten replaced keeps above it"),
+        "alike_look": Threshold(ALIKE_LOOK, "correlation", "of pictures and sounds, by the ranks of 32 x 32 pixels"),
+        "alike_shifted": Threshold(ALIKE_SHIFTED, "cosine", "of the log spectra of signals"),
         "share": Threshold(SHARE, "of held-out rows", "fewer change no score"),
         "times": Threshold(TIMES, "times as often as within training", "alike by nature"),
         "level": Threshold(LEVEL, "probability", "of one false alarm over all sets"),
@@ -61,10 +71,52 @@ def check(view: View) -> Iterator[Finding]:
         held = [s for split, g in data.splits.items() if split not in ("", "train") for s in g]
         if not train or not held:
             continue
+        yield from _of_files(data, train, held, view.comparisons)
         for name in input_fields(train[0], data.labels):
             having = [s for s in train if name in s.columns]
             if having and _comparable(having[0], name):
                 yield from _of_field(data, having, [s for s in held if name in s.columns], name, view.comparisons)
+
+
+def _of_files(data: DataSet, train: Sequence[Shard], held: Sequence[Shard], comparisons: int) -> Iterator[Finding]:
+    """Pictures or sounds in files of their own, by their thumbnails or spectra."""
+    sources = [(s, s.contents) for s in train if s.contents is not None]
+    shown = [(s, s.contents) for s in held if s.contents is not None]
+    if sources and shown:
+        exact = distinct(np.concatenate([s.summaries["content"].digests for s, _ in sources]))
+        fresh = {id(s): ~contained(s.summaries["content"].digests[c.rows], exact) for s, c in shown}
+        yield from _by_looks(sources, shown, "content", fresh, comparisons)
+
+
+_Shown = tuple[Shard, Contents]
+
+
+def _by_looks(
+    sources: Sequence[_Shown], shown: Sequence[_Shown], name: str, fresh: Mapping[int, Array], comparisons: int
+) -> Iterator[Finding]:
+    """`fresh`: which of the rows shown are no exact copies, which D113 tells."""
+    looks = looks_alike.standard([c for _, c in (*sources, *shown)])
+    known = np.concatenate(looks[: len(sources)])
+    if len(known) < 2 * FEWEST:
+        return
+    turns = looks_alike.SOUND if sources[0][1].sounds else looks_alike.PICTURE
+    origin = [(s, int(r)) for s, c in sources for r in c.rows]
+    picked = _spread(len(known), NATURE)
+    least, nature = _least(looks_alike.nearest(known[picked], known, turns, own=picked).alike, ALIKE_LOOK)
+    for (shard, contents), mine in zip(shown, looks[len(sources) :], strict=True):
+        found = looks_alike.nearest(mine, known, turns)
+        hits = (found.alike >= least) & fresh[id(shard)]
+        seen, p = _told(int(hits.sum()), len(hits), nature, comparisons)
+        if p < LEVEL:
+            where, turn, other = contents.rows[hits], found.turn[hits], found.other[hits]
+            yield _finding(shard, name, where, turn, other, turns, seen, nature, p, origin)
+
+
+def _told(hits: int, of: int, nature: float, comparisons: int) -> tuple[float, float]:
+    """The share of rows that are alike and its chance, 1 where they are too few to matter."""
+    share = hits / max(1, of)
+    few = hits < FEWEST or share < SHARE
+    return share, 1.0 if few else share_tail(hits, of, max(TIMES * nature, 1.0 / of)) * comparisons
 
 
 def _comparable(shard: Shard, name: str) -> bool:
@@ -96,6 +148,8 @@ def _turns(row: Array) -> list[tuple[str, Callable[[Array], Array]]]:
         ways += [
             ("turned by 90 degrees", lambda a: np.rot90(a, 1, (y, x))),
             ("turned by 270 degrees", lambda a: np.rot90(a, 3, (y, x))),
+            ("transposed", lambda a: np.swapaxes(a, y, x)),
+            ("transposed and turned by 180 degrees", lambda a: np.swapaxes(np.flip(a, (y, x)), y, x)),
         ]
     return ways
 
@@ -120,42 +174,53 @@ def _marks(shard: Shard, name: str, index: Array, turn: Callable[[Array], Array]
 def _of_field(
     data: DataSet, train: Sequence[Shard], held: Sequence[Shard], name: str, comparisons: int
 ) -> Iterator[Finding]:
-    share = max(1, MOST_TRAIN // len(train))
-    index = [_spread(s.rows, share) for s in train]
-    marks = [_marks(s, name, i, lambda a: a) for s, i in zip(train, index, strict=True)]
-    known = np.concatenate(marks)
-    turns = (
-        _turns(np.asarray(train[0].columns[name].values[:1])[0])
-        if train[0].columns[name].kind == "number"
-        else [("reworded", lambda a: a)]
-    )
-    alike = ALIKE_TEXT if train[0].columns[name].kind == "text" else ALIKE
-    nature = _natural(train, index, name, turns, known, alike)
+    index = [_spread(s.rows, max(1, MOST_TRAIN // len(train))) for s in train]
     exact = distinct(np.concatenate([signatures(data, s)[0] for s in train]))
-    for shard in held:
-        if shard.columns[name].row_shape != train[0].columns[name].row_shape:
-            continue
-        mine = _spread(shard.rows, MOST_HELD_OUT)
-        fresh = mine[~contained(signatures(data, shard)[0][mine], exact)]
-        if len(fresh) < FEWEST:
-            continue
-        near, how, other = _nearest(shard, name, fresh, turns, known)
-        hits = near >= alike
-        seen = float(hits.sum() / len(mine))
-        p = share_tail(int(hits.sum()), len(mine), max(TIMES * nature, 1.0 / len(mine))) * comparisons
-        if hits.sum() >= FEWEST and seen >= SHARE and p < LEVEL:
-            yield _finding(
-                shard,
-                name,
-                fresh[hits],
-                how[hits],
-                other[hits],
-                turns,
-                seen,
-                nature,
-                p,
-                [(s, int(k)) for s, i in zip(train, index, strict=True) for k in i],
-            )
+    origin = [(s, int(k)) for s, i in zip(train, index, strict=True) for k in i]
+    left = [s for s in held if s.columns[name].row_shape == train[0].columns[name].row_shape]
+    of = {id(s): _spread(s.rows, MOST_HELD_OUT) for s in left}
+    new = {id(s): ~contained(signatures(data, s)[0][of[id(s)]], exact) for s in left}
+    for turns, first, alike in _passes(train[0], name):
+        known = np.concatenate([_marks(s, name, i, first) for s, i in zip(train, index, strict=True)])
+        least, nature = _least(_natural(train, index, name, turns, known), alike)
+        for shard in list(left):
+            fresh = of[id(shard)][new[id(shard)]]
+            if len(fresh) < FEWEST:
+                continue
+            near, how, other = _nearest(shard, name, fresh, turns, known)
+            hits = near >= least
+            seen, p = _told(int(hits.sum()), len(of[id(shard)]), nature, comparisons)
+            if p < LEVEL:
+                left.remove(shard)
+                yield _finding(shard, name, fresh[hits], how[hits], other[hits], turns, seen, nature, p, origin)
+    sources = [(s, looks_alike.contents_of(s.columns[name], _spread(s.rows, MOST_LOOKS // len(train)))) for s in train]
+    shown = [(s, looks_alike.contents_of(s.columns[name], of[id(s)])) for s in left]
+    if left and all(c is not None for _, c in (*sources, *shown)):
+        yield from _by_looks(
+            [(s, c) for s, c in sources if c is not None], [(s, c) for s, c in shown if c is not None], name, new,
+            comparisons
+        )
+
+
+_Turns = Sequence[tuple[str, Callable[[Array], Array]]]
+
+
+def _passes(shard: Shard, name: str) -> Iterator[tuple[_Turns, Callable[[Array], Array], float]]:
+    """Ways to compare: how held-out rows are turned, what is done to training rows, and the least cosine."""
+    column = shard.columns[name]
+    if column.kind == "text":
+        yield [("reworded", lambda a: a)], lambda a: a, ALIKE_TEXT
+        return
+    yield _turns(np.asarray(column.values[:1])[0]), lambda a: a, ALIKE
+    if len(column.row_shape) == 1 and column.row_shape[0] >= SIGNAL:
+        yield [("shifted in time", _spectrum)], _spectrum, ALIKE_SHIFTED
+
+
+def _spectrum(signals: Array) -> Array:
+    """Log power by frequency, which a shift does not move."""
+    window = np.hanning(signals.shape[1]).astype(np.float32)
+    power = np.abs(np.fft.rfft((signals - signals.mean(axis=1, keepdims=True)) * window, axis=1)) ** 2
+    return np.asarray(np.log(power + 1e-3 * power.mean(axis=1, keepdims=True) + 1e-30), np.float32)
 
 
 def _spread(total: int, most: int) -> Array:
@@ -168,11 +233,10 @@ def _natural(
     name: str,
     turns: Sequence[tuple[str, Callable[[Array], Array]]],
     known: Array,
-    least: float,
-) -> float:
-    """The share of training rows that have such a neighbour in the training data beside themselves (of some)."""
+) -> Array:
+    """Of some training rows, how alike the nearest other row of the training data is."""
     each = max(1, NATURE // len(train))
-    hits = rows_seen = start = 0
+    start, found = 0, []
     for shard, rows_of in zip(train, index, strict=True):
         picked = np.arange(len(rows_of))[:: max(1, len(rows_of) // each)][:each]
         best = np.full(len(picked), -1.0, np.float32)
@@ -180,10 +244,18 @@ def _natural(
             near = _marks(shard, name, rows_of[picked], turn) @ known.T
             near[np.arange(len(picked)), start + picked] = -1.0
             best = np.maximum(best, near.max(axis=1))
-        hits += int((best >= least).sum())
-        rows_seen += len(picked)
+        found.append(best)
         start += len(rows_of)
-    return hits / max(1, rows_seen)
+    return np.concatenate(found)
+
+
+def _least(within: Array, least: float) -> tuple[float, float]:
+    """How alike rows must be, and the share of training rows that have such a neighbour in training by nature.
+
+    Where training rows are very much alike, only what is more alike than nearly all of them tells.
+    """
+    least = max(least, float(np.quantile(within, 1.0 - USUAL)))
+    return least, float((within >= least).mean())
 
 
 def _nearest(
@@ -213,11 +285,17 @@ def _finding(
     p: float,
     origin: list[tuple[Shard, int]],
 ) -> Finding:
-    turn = turns[int(np.bincount(how).argmax())][0]
+    counts = np.bincount(how, minlength=len(turns))
+    turn = turns[int(counts.argmax())][0]
     source, row = origin[int(other[0])]
-    told = {"as it is": "with another scale, level or a little noise"}.get(turn, turn)
+    plain = {"as it is": "with another scale, level, place or a little noise"}
+    ways = [f"{plain.get(turns[k][0], turns[k][0])} ({counts[k]:,})" for k in np.argsort(-counts) if counts[k]]
+    told = ", ".join(ways) if len(ways) > 1 else plain.get(turn, turn)
+    files = shard.columns[name].kind == "text" and not shard.columns[name].texts
+    what = f"files of {short(shard)} are training files" if files else (
+        f"rows of {name} of {short(shard)} are training rows")
     return RULE.finding(
-        f"{percent(share)} of the rows of {name} of {short(shard)} are training rows, {told} (within training "
+        f"{percent(share)} of the {what}, {told} (within training "
         f"{percent(nature)} are so alike): {rows(shard, where)}; the first is {source.row(row)} of {short(source)}",
         place(shard, name),
         shard.name,

@@ -1,9 +1,10 @@
 """Rows of one subject, document or recording are in training and in held-out data.
 
-Told of fields that are called so. Whether it matters depends on how alike the rows of one group are: that is measured
-as the share of the features' variance that lies between groups (intraclass correlation), and where it is small the
-finding is a remark. That held-out rows lie between the training rows in time is a remark as well: it depends on the
-question.
+Told of fields that are called so, and of ids of any name with many values of a few rows each. Whether it matters
+depends on how alike the rows of one group are: that is measured as the share of the features' variance, and of the
+labels', that lies between groups (intraclass correlation), and where it is small the finding is a remark; so it is
+where two ids are crossed, as users and items are. That held-out rows lie between the training rows in time is a remark
+as well: it depends on the question.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.features import raw_features
-from traindx_tools.on_data.places import percent, place, short
-from traindx_tools.on_data.roles import input_fields, is_group, is_time, keys
+from traindx_tools.on_data.places import percent, place, rows, short
+from traindx_tools.on_data.roles import input_fields, is_group, is_id_name, is_identifier, is_time, keys
+from traindx_tools.on_data.significance import LEVEL, f_tail
 from traindx_tools.on_data.table import Array, DataSet, Shard, View
 from traindx_tools.rules import Rule, Threshold
 
@@ -23,6 +25,10 @@ OVERLAP = 0.1
 GROUPS = 8
 ROWS_PER_GROUP = 2.0
 ALIKE = 0.1
+MANY = 20
+MOST_ROWS = 200
+MOST_KINDS = 20
+MOST_LOOKED_AT = 10_000
 
 RULE = Rule(
     id="D115",
@@ -36,6 +42,9 @@ RULE = Rule(
     thresholds={
         "overlap": Threshold(OVERLAP, "share of held-out groups", "a split by group has none"),
         "groups": Threshold(GROUPS, "groups", "fewer are sites or sensors, which are known on purpose"),
+        "many": Threshold(MANY, "values", "of an id of another name; a category has fewer"),
+        "most_rows": Threshold(MOST_ROWS, "rows of a group", "of an id of another name; of a category there are more"),
+        "level": Threshold(LEVEL, "probability", "that rows of a group are so alike by chance (F-test)"),
         "alike": Threshold(ALIKE, "intraclass correlation", "below that rows of a group are hardly alike"),
     },
 )
@@ -50,7 +59,7 @@ def check(view: View) -> Iterator[Finding]:
         for name in data.fields:
             having = [s for s in train if name in s.columns and not s.columns[name].row_shape]
             for shard in (s for s in data.shards if s.split not in ("", "train") and name in s.columns):
-                if having and is_group(name):
+                if having and _is_group(having, name):
                     yield from _groups(data, having, shard, name)
                 elif having and is_time(name):
                     yield from _times(having, shard, name)
@@ -64,35 +73,114 @@ def _groups(data: DataSet, train: list[Shard], shard: Shard, name: str) -> Itera
     overlap = float(both.mean())
     if len(distinct) < GROUPS or len(theirs) < ROWS_PER_GROUP * len(distinct) or overlap < OVERLAP:
         return
-    alike = _correlation(data, train[0], name)
+    alike, p = _alike(data, train, name)
+    crossed = _crossed(train[0], name)
+    known = f"; it is crossed with {crossed}, as users and items of recommendations are" if crossed else ""
     yield RULE.finding(
         f"{int(both.sum()):,} of {len(mine):,} values of {name} in {short(shard)} ({percent(overlap)}) are in the "
-        "training "
-        f"data too; rows of one {name} are alike (intraclass correlation {alike:.2f})",
+        f"training data too ({short(train[0])}): {_named(shard, name, mine[both])}; rows of one {name} are alike "
+        f"(intraclass correlation {alike:.2f}){known}",
         place(shard, name),
         shard.name,
         bearing=Bearing.SIGN,
-        severity=None if alike >= ALIKE else Severity.INFO,
-        measured={"field": name, "overlap": overlap, "groups": len(distinct), "correlation": alike, "kind": "groups"},
+        severity=None if alike >= ALIKE and p < LEVEL / data.comparisons and not crossed else Severity.INFO,
+        measured={"field": name, "overlap": overlap, "groups": len(distinct), "correlation": alike, "p": p,
+                  "rows": tuple(int(i) for i in np.flatnonzero(np.isin(keys(shard.columns[name]), mine[both]))[:20]),
+                  "kind": "groups", "shard": short(shard)},
     )
 
 
-def _correlation(data: DataSet, shard: Shard, name: str) -> float:
-    """The largest share of a feature's variance that lies between groups, beyond what chance gives (one-way ANOVA)."""
-    index = np.arange(min(shard.rows, 5000))
-    x = raw_features(shard, tuple(n for n in input_fields(shard, data.labels) if n != name), index)
-    _, group, size = np.unique(keys(shard.columns[name])[index], return_inverse=True, return_counts=True)
-    if not x.shape[1] or len(size) < 2 or len(index) <= len(size):
-        return 0.0
-    x = np.nan_to_num(x - np.nanmean(x, axis=0))
-    means = np.stack(
-        [np.bincount(group, weights=x[:, j], minlength=len(size)) / size for j in range(x.shape[1])], axis=1
+def _named(shard: Shard, name: str, groups: Array) -> str:
+    """The first groups with one of their rows each."""
+    values = keys(shard.columns[name])
+    return rows(shard, np.array([int(np.argmax(values == g)) for g in groups[:3]], np.int64), len(groups))
+
+
+def _is_group(train: list[Shard], name: str) -> bool:
+    """By its name, or called as any id is, with many values of a few rows each: a category has few."""
+    column = train[0].columns[name]
+    if is_group(name):
+        return True
+    whole = column.kind == "text" or (column.kind == "number" and column.values.dtype.kind in "iu")
+    if not whole or not is_id_name(name) or is_identifier(column) or (column.kind == "text" and column.digests is None):
+        return False
+    kinds = len(np.unique(keys(column)))
+    return kinds >= MANY and ROWS_PER_GROUP <= len(keys(column)) / kinds <= MOST_ROWS
+
+
+def _crossed(shard: Shard, name: str) -> str:
+    """Another field of ids of which most groups meet several, and which meet several of them, "" where none."""
+    mine = keys(shard.columns[name])
+    for other, column in shard.columns.items():
+        if other == name or not is_id_name(other) or column.row_shape or column.kind == "sequence":
+            continue
+        if column.kind == "text" and column.digests is None:
+            continue
+        theirs = keys(column)
+        pairs = len(np.unique(np.stack([_codes(mine), _codes(theirs)]), axis=1).T)
+        a, b = len(np.unique(mine)), len(np.unique(theirs))
+        if b >= MANY and len(theirs) >= ROWS_PER_GROUP * b and pairs >= 2 * max(a, b):
+            return other
+    return ""
+
+
+def _codes(values: Array) -> Array:
+    return np.asarray(np.unique(values, return_inverse=True)[1]).reshape(-1)
+
+
+def _alike(data: DataSet, train: list[Shard], name: str) -> tuple[float, float]:
+    """Of the field or label whose rows are most alike: its intraclass correlation and the chance of it (one-way ANOVA).
+
+    The correlation is the share of the variance that lies between groups, beyond what chance gives. Of many features
+    the median of the upper quarter is taken.
+    """
+    shard = max(train, key=lambda s: s.rows)
+    index = _whole_groups(keys(shard.columns[name]), MOST_LOOKED_AT)
+    inputs = tuple(n for n in input_fields(shard, data.labels) if n != name and not is_id_name(n))
+    beside = tuple(
+        n
+        for n, c in shard.columns.items()
+        if n not in (*inputs, *data.labels, name) and c.is_float and not c.row_shape
+        and not is_id_name(n) and not is_identifier(c)
     )
-    between = (size[:, None] * means**2).sum(axis=0) / (len(size) - 1)
-    within: Array = ((x - means[group]) ** 2).sum(axis=0) / (len(index) - len(size))
-    typical = len(index) / len(size)
+    x = raw_features(shard, inputs + beside, index)
+    groups = keys(shard.columns[name])[index]
+    told = [_correlation(x, groups)] if x.shape[1] else []
+    for label in (n for n in data.labels if n != name and n in shard.columns and not is_id_name(n)):
+        y = keys(shard.columns[label])[index]
+        kinds = np.unique(y)
+        if 2 <= len(kinds) <= MOST_KINDS:
+            told.append(_correlation((y[:, None] == kinds[None, :]).astype(np.float64), groups))
+        elif y.dtype.kind in "iuf" and shard.columns[label].kind == "number":
+            told.append(_correlation(y[:, None].astype(np.float64), groups))
+    return max(told, default=(0.0, 1.0))
+
+
+def _whole_groups(values: Array, most: int) -> Array:
+    """int64: rows of whole groups, drawn evenly, about `most`: the first rows alone may hold one of each."""
+    kinds, codes = np.unique(values, return_inverse=True)
+    step = max(1, -(-len(values) // most))
+    if len(kinds) < 4 * step:
+        return np.arange(min(len(values), most))
+    return np.flatnonzero(codes.reshape(-1) % step == 0)
+
+
+def _correlation(x: Array, groups: Array) -> tuple[float, float]:
+    _, group, size = np.unique(groups, return_inverse=True, return_counts=True)
+    group = group.reshape(-1)
+    between_df, within_df = len(size) - 1, len(group) - len(size)
+    if between_df < 1 or within_df < 1:
+        return 0.0, 1.0
+    x = np.nan_to_num(np.where(np.isfinite(x), x, np.nan) - np.nanmean(np.where(np.isfinite(x), x, np.nan), axis=0))
+    means = np.stack([np.bincount(group, weights=c, minlength=len(size)) / size for c in x.T], axis=1)
+    between = (size[:, None] * means**2).sum(axis=0) / between_df
+    within: Array = ((x - means[group]) ** 2).sum(axis=0) / within_df
+    typical = len(group) / len(size)
     share = (between - within) / np.maximum(between + (typical - 1) * within, 1e-30)
-    return float(np.median(np.sort(share)[-max(1, len(share) // 4) :]))
+    order = np.argsort(share)[-max(1, len(share) // 4):]
+    middle = int(order[len(order) // 2])
+    ratio = float(between[middle] / max(within[middle], 1e-30))
+    return float(np.median(share[order])), min(1.0, len(share) * f_tail(ratio, between_df, within_df))
 
 
 def _times(train: list[Shard], shard: Shard, name: str) -> Iterator[Finding]:

@@ -2,7 +2,8 @@
 
 Where a relation has no direction, such a pair is the same fact. How often a pair is there both ways by chance follows
 from the number of pairs and of ids; how often it is so within the training data tells whether the relation has a
-direction: of a directed relation that is sometimes returned nothing is said.
+direction: of a directed relation that is sometimes returned nothing is said. That one file that is not split yet
+holds both directions of nearly every pair is a remark: a random split by row would put them on both sides.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ import numpy as np
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.places import percent, place, rows, short
 from traindx_tools.on_data.significance import LEVEL, share_tail
-from traindx_tools.on_data.summary import distinct
-from traindx_tools.on_data.table import Array, DataSet, Shard, View
+from traindx_tools.on_data.summary import contained, distinct
+from traindx_tools.on_data.table import Array, Column, DataSet, Shard, View
 from traindx_tools.rules import Rule, Threshold
 
 SHARE = 0.3
 FEWEST = 20
+BOTH_WAYS = 0.8
 
 RULE = Rule(
     id="D116",
@@ -32,6 +34,7 @@ RULE = Rule(
     confirm=("Print the named rows and their reverse.", "Split by unordered pair."),
     thresholds={
         "share": Threshold(SHARE, "of held-out pairs", "relations with a direction are returned less often"),
+        "both_ways": Threshold(BOTH_WAYS, "of the pairs of one file", "a remark: the relation has no direction"),
         "level": Threshold(LEVEL, "probability", "by chance, from the density of pairs, over all shards"),
     },
 )
@@ -40,6 +43,7 @@ RULE = Rule(
 def check(view: View) -> Iterator[Finding]:
     """A finding for each held-out shard."""
     for data in view.sets:
+        yield from _in_one_set(data, view.comparisons)
         train = [s for s in data.splits.get("train", ()) if s.columns]
         for names in _pair_fields(data, train):
             left, right = (np.concatenate([_ends(s, names)[k] for s in train]) for k in (0, 1))
@@ -49,47 +53,108 @@ def check(view: View) -> Iterator[Finding]:
                 yield from _reversed(shard, names, left, right, view.comparisons)
 
 
+def _in_one_set(data: DataSet, comparisons: int) -> Iterator[Finding]:
+    """A remark where files without a split hold most pairs in both directions: a split by row would share them."""
+    shards = [s for s in data.splits.get("", ()) if s.columns and s.numbers is None]
+    if not shards or set(data.splits) != {""}:
+        return
+    for names in _pair_fields(data, shards):
+        u, v = (np.concatenate([_ends(s, names)[k] for s in shards]) for k in (0, 1))
+        hits, chance = _returned(u, v, u, v)
+        proper = int((u != v).sum())
+        share = float(hits.sum() / max(1, proper))
+        p = share_tail(int(hits.sum()), proper, min(1.0, 2.0 * chance)) * comparisons
+        if proper < FEWEST or share < BOTH_WAYS or p > LEVEL:
+            continue
+        first = shards[0]
+        where = np.flatnonzero(hits[: len(_ends(first, names)[0])])
+        a, b = (u[where[:1]], v[where[:1]])
+        other = np.flatnonzero((u == b) & (v == a)) if len(where) else where
+        twin = f" (row {int(where[0])} and row {int(other[0])})" if len(where) and len(other) else ""
+        yield RULE.finding(
+            f"{int(hits.sum()):,} of {proper:,} pairs ({', '.join(names)}) of {short(first)} ({percent(share)}) are in "
+            f"it in both directions{twin}: the relation has none. Of a random split by row that holds out a tenth, the "
+            f"reverse of {percent(0.9 * share)} of the held-out pairs is in training; split by unordered pair",
+            place(first, names[0]),
+            first.name,
+            bearing=Bearing.COMPANION,
+            severity=Severity.INFO,
+            title="An edge list holds both directions of each pair",
+            measured={"share": share, "chance": chance, "p": p, "kind": "both-directions", "shard": short(first),
+                      "rows": tuple(int(i) for i in where[:20])},
+        )
+
+
 def _pair_fields(data: DataSet, train: list[Shard]) -> Iterator[tuple[str, ...]]:
     """Fields that hold ids of one kind.
 
-    An integer array of two columns, or two integer fields that share their values.
+    An integer array of two columns or two rows, or two fields of whole numbers or words that share their values.
     """
     if not train:
         return
     first = train[0]
-    whole = [n for n, c in first.columns.items() if c.kind == "number" and c.values.dtype.kind in "iu"]
-    for name in whole:
-        if first.columns[name].row_shape == (2,):
+    ids = [n for n, c in first.columns.items() if _ids(c) is not None]
+    for name in ids:
+        shape = first.columns[name].row_shape
+        if shape == (2,) or (first.rows == 2 and len(shape) == 1 and shape[0] >= FEWEST):
             yield (name,)
-    scalars = [n for n in whole if not first.columns[n].row_shape and first.summaries[n].distinct_rows >= 10]
+    scalars = [n for n in ids if not first.columns[n].row_shape]
+    if len(scalars) < 2:
+        return  # distinct values of a long file of tokens are dear
+    scalars = [n for n in scalars if first.summaries[n].distinct_rows >= 10]
     for i, a in enumerate(scalars[:8]):
         for b in scalars[i + 1 : 8]:
-            x, y = distinct(first.columns[a].values), distinct(first.columns[b].values)
+            if first.columns[a].kind != first.columns[b].kind:
+                continue
+            x, y = (distinct(_whole(first.columns[n])) for n in (a, b))
             if len(np.intersect1d(x, y)) >= 0.5 * min(len(x), len(y)) and len(x) < 0.9 * first.rows:
                 yield (a, b)
+
+
+def _ids(column: Column) -> Array | None:
+    """Whole numbers, or hashes of texts."""
+    if column.kind == "text":
+        return column.digests if column.texts else None
+    return column.values if column.kind == "number" and column.values.dtype.kind in "iu" else None
+
+
+def _whole(column: Column) -> Array:
+    found = _ids(column)
+    return found if found is not None else np.empty(0, np.int64)
 
 
 def _ends(shard: Shard, names: tuple[str, ...]) -> tuple[Array, Array]:
     if any(n not in shard.columns for n in names):
         return np.empty(0, np.int64), np.empty(0, np.int64)
+    first = _whole(shard.columns[names[0]])
     if len(names) == 1:
-        pairs = np.asarray(shard.columns[names[0]].values, np.int64)
-        return pairs[:, 0], pairs[:, 1]
-    return tuple(np.asarray(shard.columns[n].values, np.int64) for n in names)  # type: ignore[return-value]
+        return (first[:, 0], first[:, 1]) if first.ndim == 2 and first.shape[1] == 2 else (first[0], first[1])
+    return first, _whole(shard.columns[names[1]])
+
+
+def _returned(u: Array, v: Array, left: Array, right: Array) -> tuple[Array, float]:
+    """bool shape (pairs,): which pairs (u, v) are among (left, right) as (v, u); and the chance of it for one."""
+    _, ids = np.unique(np.concatenate([u, v, left, right]), return_inverse=True)
+    ids = ids.reshape(-1).astype(np.int64)
+    u, v, left, right = np.split(ids, np.cumsum([len(u), len(v), len(left)]))
+    base = int(ids.max(initial=0)) + 1
+    forward = distinct(left * base + right)
+    hits = (u != v) & contained(v * base + u, forward)
+    nodes = len(distinct(np.concatenate([left, right])))
+    # Frequent ids meet by chance more often than the density says: partners exchanged at random tell how often.
+    mixed = np.random.default_rng(0).permutation(v)
+    apart = u != mixed
+    met = float((apart & contained(mixed * base + u, forward)).sum() / max(1, apart.sum()))
+    return hits, min(1.0, max(met, len(forward) / max(1, nodes * nodes)))
 
 
 def _reversed(shard: Shard, names: tuple[str, ...], left: Array, right: Array, comparisons: int) -> Iterator[Finding]:
     u, v = _ends(shard, names)
     proper = u != v
-    base = int(max(left.max(initial=0), right.max(initial=0), u.max(initial=0), v.max(initial=0))) + 1
-    low = int(min(left.min(initial=0), right.min(initial=0), u.min(initial=0), v.min(initial=0)))
-    if low < 0 or base > 2**31 or proper.sum() < FEWEST:
+    hits, chance = _returned(u, v, left, right)
+    if proper.sum() < FEWEST:
         return
-    forward = distinct(left * base + right)
-    hits = proper & np.isin(v * base + u, forward)
     share = float(hits.sum() / proper.sum())
-    nodes = len(distinct(np.concatenate([left, right])))
-    chance = min(1.0, len(forward) / max(1, nodes * nodes))
     p = share_tail(int(hits.sum()), int(proper.sum()), min(1.0, 2.0 * chance)) * comparisons
     if share < SHARE or p > LEVEL:
         return

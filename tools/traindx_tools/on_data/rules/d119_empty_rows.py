@@ -1,17 +1,21 @@
 """Rows that hold nothing: empty texts, sequences of padding alone, labels that are all ignored, blank pictures.
 
 A few are remarked. They count where a shard has many and its siblings few, or where every position of a row is ignored:
-the mean loss of such a row is 0 / 0.
+the mean loss of such a row is 0 / 0. They count as well where they stand in a run that chance does not make, or where
+rows that are padding from end to end have labels of several classes: of a class of empty documents all have one.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.padding import longest_run, padded_rows
 from traindx_tools.on_data.places import of, percent, place, rows, short
+from traindx_tools.on_data.roles import keys
 from traindx_tools.on_data.significance import LEVEL, share_tail
 from traindx_tools.on_data.table import Array, Column, DataSet, Shard, View
 from traindx_tools.rules import Rule, Threshold
@@ -21,6 +25,8 @@ TIMES = 4.0
 REMARK = 0.001
 IGNORE = -100
 WIDTH = 4
+RUN = 5
+LABELLED = 5
 
 RULE = Rule(
     id="D119",
@@ -34,6 +40,8 @@ RULE = Rule(
     thresholds={
         "share": Threshold(SHARE, "of a shard's rows", "fewer change little"),
         "times": Threshold(TIMES, "times its siblings", "a shard must stand out"),
+        "run": Threshold(RUN, "rows that follow each other", "fewer may be chance"),
+        "labelled": Threshold(LABELLED, "rows of padding with labels of several classes", "fewer change little"),
         "level": Threshold(LEVEL, "probability", "of one false alarm over all shards and fields"),
     },
 )
@@ -42,16 +50,64 @@ RULE = Rule(
 def check(view: View) -> Iterator[Finding]:
     """A finding for each shard that stands out, and for rows without a label that counts."""
     for data in view.sets:
+        told: set[tuple[str, int]] = set()
+        remarked: set[tuple[tuple[int, ...], int]] = set()
+        for shard in data.shards:
+            for finding, fields in _padding(data, shard, view.comparisons):
+                told |= {(name, id(shard)) for name in fields}
+                yield finding
         for name in data.fields:
-            yield from _of_field(data, name, view.comparisons)
+            yield from _of_field(data, name, view.comparisons, told, remarked)
 
 
-def _of_field(data: DataSet, name: str, comparisons: int) -> Iterator[Finding]:
+def _padding(data: DataSet, shard: Shard, comparisons: int) -> Iterator[tuple[Finding, tuple[str, ...]]]:
+    """A finding on rows that are padding throughout, and the fields that show it."""
+    seen = padded_rows(data, shard) if shard.rows and shard.numbers is None else None
+    if seen is None or seen.one_class:
+        return
+    in_a_run = seen.run[1] >= RUN and seen.log_chance + math.log(comparisons) < math.log(LEVEL)
+    if not in_a_run and not (seen.labels and len(seen.rows) >= LABELLED):
+        return
+    first, count = seen.run
+    where = f"rows {first}..{first + count - 1} in one stretch" if in_a_run else rows(shard, seen.rows)
+    labelled = f", and {', '.join(seen.labels)} is set" if seen.labels else ""
+    same = tuple(n for n, c in shard.columns.items() if n == seen.field or _blank_there(c, seen.rows))
+    yield RULE.finding(
+        f"{len(seen.rows):,} rows of {short(shard)} ({percent(len(seen.rows) / shard.rows)}) are padding from end to "
+        f"end by {seen.field}{labelled}: {where}",
+        place(shard, seen.field),
+        shard.name,
+        bearing=Bearing.SIGN,
+        title="Rows that are all padding" + (" have labels" if seen.labels else ""),
+        measured={
+            "field": seen.field,
+            "share": len(seen.rows) / shard.rows,
+            "kind": "padding",
+            "run": (first, first + count - 1),
+            "rows": tuple(int(i) for i in seen.rows[:20]),
+            "shard": short(shard),
+        },
+    ), same
+
+
+def _blank_there(column: Column, where: Array) -> bool:
+    found, _ = _empty(column)
+    return len(found) > 0 and set(found.tolist()) <= set(where.tolist())
+
+
+def _of_field(
+    data: DataSet,
+    name: str,
+    comparisons: int,
+    told: set[tuple[str, int]],
+    remarked: set[tuple[tuple[int, ...], int]],
+) -> Iterator[Finding]:
+    """`told`: fields of shards that are told already. `remarked`: rows that were remarked of another field."""
     shards = [s for s in data.shards if name in s.columns and s.rows]
     found = [(s, *_empty(s.columns[name])) for s in shards]
     shares = [len(where) / s.rows for s, where, _ in found]
     for i, (shard, where, kind) in enumerate(found):
-        if not len(where):
+        if not len(where) or (name, id(shard)) in told:
             continue
         rest = max((x for j, x in enumerate(shares) if j != i), default=1.0)
         alone = (
@@ -65,8 +121,23 @@ def _of_field(data: DataSet, name: str, comparisons: int) -> Iterator[Finding]:
             yield _finding(
                 shard, name, where, kind, shares[i], Bearing.SIGN, None, f"; in its siblings at most {percent(rest)}"
             )
-        elif shares[i] >= REMARK:
+        elif kind == "blank" and _in_a_run(data, shard, where, comparisons):
+            first, count = longest_run(where)
+            more = f"; {count:,} of them in one run from row {first}"
+            yield _finding(shard, name, where, kind, shares[i], Bearing.SIGN, None, more)
+        elif shares[i] >= REMARK and (key := (tuple(where[:50].tolist()), id(shard))) not in remarked:
+            remarked.add(key)
             yield _finding(shard, name, where, kind, shares[i], Bearing.COMPANION, Severity.INFO, "")
+
+
+def _in_a_run(data: DataSet, shard: Shard, where: Array, comparisons: int) -> bool:
+    """Whether rows follow each other as chance does not make them, and not because their class does."""
+    count = longest_run(where)[1]
+    chance = count * math.log(len(where) / shard.rows) + math.log(shard.rows * comparisons)
+    if count < RUN or len(where) > 0.5 * shard.rows or chance >= math.log(LEVEL) or shard.numbers is not None:
+        return False
+    labels = [n for n in data.labels if n in shard.columns]
+    return all(len(np.unique(keys(shard.columns[n])[where])) > 1 for n in labels)
 
 
 _WORDS = {

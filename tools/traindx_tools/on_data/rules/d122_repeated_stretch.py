@@ -1,21 +1,23 @@
-"""A stretch of rows repeats an earlier stretch of the same file, and has other labels or groups.
+"""A stretch of rows repeats an earlier stretch of the same file with other labels or groups, or one of another file.
 
 The same inputs in the same order are no chance: a part was written twice, and what belongs to it came from elsewhere.
 A file most of whose rows recur is made so (several annotators, labels one below the other, epochs); the same labels
-again are a remark of D113.
+again are a remark of D113. Rows of another file of the same split again are a part that counts twice: fields that
+number, name or date the rows are left out, so a copy under new numbers is one. Where most files share rows with
+others, as files of overlapping windows do, that is a remark.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.copies import signatures
-from traindx_tools.on_data.places import percent, place, short
-from traindx_tools.on_data.roles import is_group, keys
+from traindx_tools.on_data.places import listed, percent, place, short
+from traindx_tools.on_data.roles import is_group, is_identifier, keys
 from traindx_tools.on_data.significance import LEVEL, share_tail
 from traindx_tools.on_data.table import Array, DataSet, Shard, View
 from traindx_tools.rules import Rule, Threshold
@@ -23,11 +25,12 @@ from traindx_tools.rules import Rule, Threshold
 RUN = 8
 MOST = 0.5
 OTHER = 0.2
+WHOLE = 0.9
 
 RULE = Rule(
     id="D122",
     name="repeated-stretch",
-    title="A stretch of rows is in a file twice, with other labels",
+    title="A stretch of rows is there twice",
     severity=Severity.HIGH,
     sees="hashes of the inputs of each row, in the order of the rows, and the labels beside them",
     matters="One of the two is labelled wrongly, or one group stands under two names and so in two splits.",
@@ -45,13 +48,15 @@ RULE = Rule(
 def check(view: View) -> Iterator[Finding]:
     """A finding for the longest such stretch of each file and field."""
     for data in view.sets:
-        for shard in data.shards:
-            if shard.rows >= 2 * RUN and shard.numbers is None:
-                yield from _of_shard(data, shard, view.comparisons)
+        signed = [(s, *signatures(data, s)) for s in data.shards if s.rows >= 2 * RUN and s.numbers is None]
+        for shard, digests, telling in signed:
+            yield from _of_shard(data, shard, digests, telling, view.comparisons)
+        yield from _across_files(signed, view.comparisons)
 
 
-def _of_shard(data: DataSet, shard: Shard, comparisons: int) -> Iterator[Finding]:
-    signed, telling = signatures(data, shard)
+def _of_shard(
+    data: DataSet, shard: Shard, signed: Array, telling: Array, comparisons: int
+) -> Iterator[Finding]:
     runs, natural = _runs(signed, telling)
     for name in (*data.labels, *(n for n in shard.columns if is_group(n))):
         column = shard.columns.get(name)
@@ -103,3 +108,68 @@ def _finding(shard: Shard, name: str, run: tuple[int, int, int], other: float) -
             "shard": short(shard),
         },
     )
+
+
+_Signed = tuple[Shard, Array, Array]
+_Copied = tuple[Shard, int, Shard, int, int]
+"""File, first row, file of origin, first row there, rows."""
+
+
+def _across_files(signed: Sequence[_Signed], comparisons: int) -> Iterator[Finding]:
+    """The longest stretch of each file that is in an earlier one of its split; one remark where most have one."""
+    found = []
+    for split in dict.fromkeys(s.split for s, _, _ in signed):
+        found += _copied([g for g in signed if g[0].split == split], comparisons)
+    usual = len(found) > max(1, len(signed) // 3)
+    for shard, at, source, there, count in found[:1] if usual else found:
+        ids = [n for n, c in shard.columns.items() if is_identifier(c)]
+        apart = f" but for {listed(ids)}" if ids else ""
+        more = f"; {len(found)} of {len(signed)} files hold rows of others" if usual else ""
+        yield RULE.finding(
+            f"rows {at}..{at + count - 1} of {short(shard)} are rows {there}..{there + count - 1} of {short(source)} "
+            f"again, in the same order{apart}{more}",
+            place(shard),
+            shard.name,
+            bearing=Bearing.COMPANION if usual else Bearing.SIGN,
+            severity=Severity.INFO if usual else Severity.MEDIUM,
+            title="A stretch of rows is in two files",
+            measured={
+                "rows": (at, at + count - 1),
+                "source": (there, there + count - 1),
+                "other": short(source),
+                "kind": "overlapping" if usual else "two-files",
+                "shard": short(shard),
+            },
+        )
+
+
+def _copied(group: Sequence[_Signed], comparisons: int) -> list[_Copied]:
+    if len(group) < 2:
+        return []
+    every = np.concatenate([d for _, d, _ in group])
+    owner = np.repeat(np.arange(len(group)), [len(d) for _, d, _ in group])
+    starts = np.concatenate([[0], np.cumsum([len(d) for _, d, _ in group])])
+    own = np.zeros(len(every), bool)
+    for k, (_, _, telling) in enumerate(group):
+        own[starts[k] + telling] = True
+    _, first, inverse = np.unique(every, return_index=True, return_inverse=True)
+    earlier = first[inverse.reshape(-1)]
+    twins = np.flatnonzero(own & (earlier < np.arange(len(every))))
+    if len(twins) < RUN:
+        return []
+    cuts = (np.diff(twins) != 1) | (np.diff(earlier[twins]) != 1) | (np.diff(owner[twins]) != 0)
+    cuts |= np.diff(owner[earlier[twins]]) != 0
+    runs = [r for r in np.split(twins, np.flatnonzero(cuts) + 1) if len(r) >= RUN]
+    natural = min(1.0, (len(twins) - sum(map(len, runs)) + 1) / len(every))
+    best: dict[int, Array] = {}
+    for run in runs:
+        k, other = int(owner[run[0]]), int(owner[earlier[run[0]]])
+        chance = 2 * math.log(len(every)) + len(run) * math.log(natural) + math.log(comparisons)
+        whole = len(run) >= WHOLE * min(len(group[k][1]), len(group[other][1]))  # D113 tells that
+        if k != other and not whole and chance < math.log(LEVEL) and len(run) > len(best.get(k, ())):
+            best[k] = run
+    return [
+        (group[k][0], int(r[0] - starts[k]), group[o][0], int(earlier[r[0]] - starts[o]), len(r))
+        for k, r in best.items()
+        for o in (int(owner[earlier[r[0]]]),)
+    ]
