@@ -172,7 +172,7 @@ def test_the_text_in_a_context_package_hides_neither_the_folder_nor_the_command(
                              "error_messages": "RuntimeWarning: divide by zero encountered in log"}}
     (tmp_path / "context.json").write_text(json.dumps(package))
     monkeypatch.chdir(tmp_path)
-    code, out, _ = run("diagnose", "--context", "context.json", capsys=capsys)
+    code, out, _ = run("diagnose", "--context", "context.json", "-v", capsys=capsys)
     assert code in (1, 3)
     assert re.search(r"^  log\.txt +free text", out, re.MULTILINE)
     assert re.search(r"^  traindx diagnose runs/log\.txt runs/train\.py --run ", out, re.MULTILINE), out

@@ -88,9 +88,10 @@ def test_a_change_that_takes_the_symptom_away_raises_what_it_decides(report: Rep
 
 def test_a_change_without_effect_speaks_against_what_it_decides(report: Report, tmp_path: Path) -> None:
     after = planned(report, Scripted(), tmp_path / "x").done()
-    assert confidence(after, "lr.missing-warmup") < confidence(report, "lr.missing-warmup")
+    assert 0.0 < confidence(report, "lr.too-high")
+    assert confidence(after, "lr.too-high") < confidence(report, "lr.too-high")
     idle = [f for f in after.seen.findings if f.rule == "X103"]
-    assert any("lr.missing-warmup" in str(f.measured["decides"]) for f in idle)
+    assert any("lr.too-high" in str(f.measured["decides"]) for f in idle)
     assert not after.seen.verdict.causes
 
 
@@ -165,7 +166,8 @@ def test_a_shard_that_is_odd_is_left_out(tmp_path: Path) -> None:
 def test_one_mode_alone_is_proven_by_its_own_change_and_suspected_by_a_common_one() -> None:
     pro, con = experiment_entries("lr.too-high")
     assert [(s.rule, s.role, s.bearing) for s in pro] == [
-        ("X101", "cause", None), ("X101", "sign", Bearing.SIGN), ("X102", "companion", Bearing.SIGN)]
+        ("X101", "cause", None), ("X101", "sign", Bearing.SIGN), ("X102", "companion", Bearing.SIGN),
+        ("X301", "companion", None)]
     assert [s.role for s in con] == ["contradicts"]
     for text, meant in (("lr.too-high", True), ("a.b,lr.too-high", True), ("lr.too-high-after-shift", False),
                         ("xlr.too-high", False), ("", False)):

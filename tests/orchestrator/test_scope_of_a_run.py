@@ -79,7 +79,7 @@ def test_a_new_run_judges_what_its_command_starts(folder: Path, capsys: pytest.C
 
 def test_the_first_lines_say_what_was_judged(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     traindx(["diagnose", "r1"])
-    first = capsys.readouterr().out.split("\n\n")[0]
+    first = " ".join(capsys.readouterr().out.split("\n\n")[0].split())
     assert "Judged train.py (entry point train.py: train.log has its name)." in first
     assert "2 files beside it were not judged: old_experiment.py, old/regress.py." in first
     assert "--entry FILE" in first
