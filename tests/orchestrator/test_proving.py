@@ -88,7 +88,7 @@ def test_a_change_that_takes_the_symptom_away_raises_what_it_decides(report: Rep
 
 def test_a_change_without_effect_speaks_against_what_it_decides(report: Report, tmp_path: Path) -> None:
     after = planned(report, Scripted(), tmp_path / "x").done()
-    assert 0.0 < confidence(report, "lr.too-high")
+    assert confidence(report, "lr.too-high") > 0.0
     assert confidence(after, "lr.too-high") < confidence(report, "lr.too-high")
     idle = [f for f in after.seen.findings if f.rule == "X103"]
     assert any("lr.too-high" in str(f.measured["decides"]) for f in idle)
