@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_data.table import Hints
+from traindx_tools.on_logs.configs.yaml_files import load_yaml
 
 MOST_JSON = 4 * 2**20
 """Bytes of a JSON file that may be a configuration or a manifest."""
@@ -101,9 +101,9 @@ def read_settings(paths: Iterable[Path]) -> Iterator[tuple[str, Any]]:
             if ending == ".json" and path.stat().st_size <= MOST_JSON:
                 yield path.name, json.loads(path.read_bytes())
             elif ending in (".yaml", ".yml") and path.stat().st_size <= MOST_YAML:
-                yield path.name, yaml.safe_load(path.read_bytes())
-        except (OSError, ValueError, RecursionError, yaml.YAMLError):
-            continue
+                yield path.name, load_yaml(path.name, path.read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError, UnreadableInput, ImportError):
+            continue  # damaged, or YAML where nothing reads it: the instruments run without PyYAML as well
 
 
 def flattened_settings(config: Mapping[str, Any], where: str) -> Iterator[tuple[str, str, Any]]:
