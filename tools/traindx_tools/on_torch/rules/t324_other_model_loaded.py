@@ -29,7 +29,7 @@ def check(these: Sequence[OtherModel]) -> Iterator[Finding]:
     for seen in these:
         what = "trained" if seen.trained else "called"
         yield RULE.finding(
-            f"the state of {seen.path} was loaded into a {seen.loaded} that was replaced and is never called; "
+            f"the state of {seen.path} was loaded into a {seen.loaded} that is never called; "
             f"another {seen.called} with the same keys is {what} ({seen.calls} calls) and did not get it",
             seen.at.where(), SOURCE,
             bearing=Bearing.CAUSE, measured={"kind": what, "path": seen.path, "module": seen.called,
