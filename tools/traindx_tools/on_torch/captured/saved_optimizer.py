@@ -119,7 +119,7 @@ def _stepped(optimizer: torch.optim.Optimizer, extra: Mapping[str, Any], random:
         one.load_state_dict(state)
     try:
         one.step()
-    except Exception:
+    except Exception:  # the program's optimizer may raise anything where its state lacks an entry
         if strict:
             raise
         return None

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from traindx_tools.on_torch.measures.place_in_memory import place_in_memory
 from traindx_tools.on_torch.nonfinite import operations as ops
 from traindx_tools.on_torch.nonfinite.places import Place, here
 from traindx_tools.on_torch.snapshot.tape import Tape
@@ -41,21 +42,17 @@ class TapeOfAverages(Tape):  # type: ignore[no-untyped-call]  # torch does not t
     def _look(self, name: str, written: list[Any], read: list[Any], kwargs: Any) -> None:
         if name == "mul_":
             if not any(isinstance(r, torch.Tensor) and r.ndim for r in read):
-                self._scaled.update(_memory(w) for w in written)
+                self._scaled.update(place_in_memory(w) for w in written)
             return
         alpha = kwargs.get("alpha", 1)
         for one, other in zip(written, read, strict=False):
-            if not isinstance(other, torch.Tensor) or not one.numel() or _memory(one) != _memory(other):
+            if not isinstance(other, torch.Tensor) or not one.numel() or place_in_memory(one) != place_in_memory(other):
                 continue
-            kept = _memory(one) in self._scaled and isinstance(alpha, (int, float)) and 0 < alpha < 1
+            kept = place_in_memory(one) in self._scaled and isinstance(alpha, (int, float)) and 0 < alpha < 1
             if name != "add_" or kept:
                 self.place = self.place or here()
-                self.averaged.add(_memory(one))
+                self.averaged.add(place_in_memory(one))
 
 
 def _several(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
-
-
-def _memory(tensor: torch.Tensor) -> tuple[int, int]:
-    return int(tensor.untyped_storage()._cdata), int(tensor.storage_offset())

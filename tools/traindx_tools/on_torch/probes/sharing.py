@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from traindx_tools.finding import Finding
+from traindx_tools.on_torch.measures.place_in_memory import place_in_memory
 from traindx_tools.on_torch.nonfinite.places import here
 from traindx_tools.on_torch.probe import Scene, TorchProbe
 from traindx_tools.on_torch.rules import t341_one_object
@@ -92,7 +93,7 @@ class SharingProbe(TorchProbe):
         if kind != "model" or not isinstance(state, Mapping):
             return
         own = {k: v for k, v in owner.state_dict().items() if isinstance(v, torch.Tensor) and v.numel()}
-        if own and all(isinstance(state.get(k), torch.Tensor) and _memory(state[k]) == _memory(v)
+        if own and all(isinstance(state.get(k), torch.Tensor) and place_in_memory(state[k]) == place_in_memory(v)
                        for k, v in own.items()):
             held = self._loads.get(id(owner))
             place = here()
@@ -123,7 +124,7 @@ class SharingProbe(TorchProbe):
                          self.scene.recorder.rank)
 
     def _models(self) -> Iterator[Shared]:
-        trained = {_memory(p) for o in self.scene.optimizers for p in _held(o)}
+        trained = {place_in_memory(p) for o in self.scene.optimizers for p in _held(o)}
         for one, other in combinations(self.scene.models, 2):
             a, b = (_parameters(m) for m in (one, other))
             if type(one) is not type(other) or not a or a != b or not set(a.values()) & trained:
@@ -140,10 +141,10 @@ class SharingProbe(TorchProbe):
                          self.scene.recorder.rank)
 
     def _from_themselves(self) -> Iterator[Shared]:
-        trained = {_memory(p) for o in self.scene.optimizers for p in _held(o)}
+        trained = {place_in_memory(p) for o in self.scene.optimizers for p in _held(o)}
         for owner, name, count, times, line in self._loads.values():
             model = owner()
-            if model is not None and any(_memory(p) in trained for p in unwrapped(model).parameters()):
+            if model is not None and any(place_in_memory(p) in trained for p in unwrapped(model).parameters()):
                 yield Shared("loaded-from-itself", name, "", count, times, line, self.scene.step,
                              self.scene.recorder.rank)
 
@@ -159,11 +160,5 @@ def _held(optimizer: torch.optim.Optimizer) -> Iterator[torch.Tensor]:
 
 def _parameters(model: torch.nn.Module) -> dict[str, tuple[int, int]]:
     """The memory of each parameter by its path."""
-    return {f"{path}.{name}": _memory(p) for path, module in modules_of(model)
+    return {f"{path}.{name}": place_in_memory(p) for path, module in modules_of(model)
             for name, p in module._parameters.items() if p is not None and p.numel()}
-
-
-def _memory(tensor: torch.Tensor) -> tuple[int, int]:
-    if tensor.layout != torch.strided:
-        return id(tensor), -1
-    return int(tensor.untyped_storage()._cdata), int(tensor.storage_offset())

@@ -21,6 +21,7 @@ from traindx_tools.on_torch.captured.step import StepCopy
 from traindx_tools.on_torch.captured.term_gradients import TermPull, term_gradients
 from traindx_tools.on_torch.loss_terms.expression import LossTrace, Term
 from traindx_tools.on_torch.loss_terms.replaced import replaced_function
+from traindx_tools.on_torch.measures.place_in_memory import place_in_memory
 from traindx_tools.on_torch.probe import Scene, TorchProbe
 from traindx_tools.on_torch.rules import (
     t331_argument_unused,
@@ -120,8 +121,7 @@ class StepCopyProbe(TorchProbe):
         self._slots = {t.name: self._tape.slot_of(t.tensor) for t in self._terms}
 
     def _note_averages(self) -> None:
-        held = {(p.untyped_storage()._cdata, p.storage_offset()) for o in self.scene.optimizers
-                for group in o.param_groups for p in group["params"] if p.layout == torch.strided}
+        held = {place_in_memory(p) for o in self.scene.optimizers for group in o.param_groups for p in group["params"]}
         count, place = len(held & self._tape.averaged), self._tape.place
         if count:
             self._averaged.append((count, f"{place.file}:{place.line}" if place is not None else None))
