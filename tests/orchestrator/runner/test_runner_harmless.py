@@ -24,7 +24,9 @@ COMMANDS: list[str] = json.loads((DATA / "harmless.json").read_text())
 DENIED_AT_MOST = 2
 """A copy of links into scratch: no command makes links there."""
 EVERY = 8
-"""Of the commands, the share that the usual tests run; `-m slow` runs all."""
+"""Of the commands, the share of the shorter test."""
+PATIENCE = 240.0
+"""Seconds for one command: `pytest -x` of the project runs what earlier commands copied into scratch as well."""
 
 DIFFERS = re.compile(
     r"\b(ps|top|free|df|du|env|printenv|date|py-spy|nvidia-smi|ls -l|ls -la|ls -lh|stat|pip|traindx|uptime|"
@@ -36,7 +38,7 @@ pytestmark = [pytest.mark.skipif(not sys.platform.startswith("linux") or not lan
                                  reason="the runner needs Linux with Landlock")]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def pair() -> Iterator[tuple[ClosedGate, ClosedGate]]:
     """Two projects that are alike: one where commands run as they are, one behind a closed gate."""
     base = Path(tempfile.mkdtemp(prefix="pair-", dir="/tmp")).resolve()
@@ -71,10 +73,10 @@ def compared(pair: tuple[ClosedGate, ClosedGate], command: str) -> str:
     if line is None:
         return "denied"
     before = held.seen()
-    got = held.shell(line)
+    got = held.shell(line, PATIENCE)
     changed = differences(before, held.seen())
     assert not changed, (command, changed)
-    expected = free.shell(filled(free, command))
+    expected = free.shell(filled(free, command), PATIENCE)
     if got.returncode != expected.returncode:
         return f"exit code {got.returncode}, expected {expected.returncode}: {got.stderr[-300:]}"
     if DIFFERS.search(command):
