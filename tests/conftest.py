@@ -56,6 +56,18 @@ def _as_a_new_program() -> None:
         dynamo.clear_compilation_metrics()
 
 
+@pytest.fixture(autouse=True)
+def _nothing_left_behind() -> Iterator[None]:
+    """What a test switched on in torch is off again after it: another test of this process would be watched by it."""
+    yield
+    overrides = sys.modules.get("torch.overrides")
+    if overrides is not None and hasattr(overrides, "_len_torch_function_stack"):
+        left = overrides._len_torch_function_stack()
+        for _ in range(left):
+            overrides._pop_mode()
+        assert not left, "the test left a TorchFunctionMode behind"
+
+
 def _reference() -> float:
     start, counted = time.process_time(), {}
     for i in range(200_000):
