@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -82,11 +83,16 @@ class Moments:
             f"{error} ({_place(error)}); the training goes on")
         self.probes = [p for p in self.probes if p is not probe]
         self._sort()
+        with contextlib.suppress(Exception):  # a fault of a probe must not become the training's
+            probe.let_go()
 
     def off(self) -> None:
         """Calls no probe any more, not even at the end."""
-        self.probes = []
+        gone, self.probes = self.probes, []
         self._sort()
+        for probe in gone if threading.get_ident() == self.thread else ():  # modes and hooks belong to their thread
+            with contextlib.suppress(Exception):  # see `_switch_off`
+                probe.let_go()
 
     def _sort(self) -> None:
         self._all = {m: [(p, getattr(p, m)) for p in self.probes

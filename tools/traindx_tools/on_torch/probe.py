@@ -154,3 +154,9 @@ class TorchProbe:
     def finish(self) -> Iterable[Finding]:
         """The program ends, well or not: what the probe saw and has not written yet."""
         return ()
+
+    def let_go(self) -> None:
+        """The probe is called no more, because of a fault or of threads: takes back what it has switched on in torch.
+
+        It may be called in the middle of any other moment, and again.
+        """

@@ -103,6 +103,10 @@ class LossTermsProbe(TorchProbe):
         yield from t403_terms_conflict.check([(s, p.cosines) for s, p in self._pulls], self._places, SOURCE, rank)
         yield from t404_pull_disparity.check([(s, p.norms) for s, p in self._pulls], self._places, SOURCE, rank)
 
+    def let_go(self) -> None:
+        """Takes the trace off the stack."""
+        self._stop()
+
     def _stop(self) -> None:
         trace: Any = self._trace
         self._trace = None

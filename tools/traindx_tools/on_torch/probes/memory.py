@@ -73,9 +73,13 @@ class MemoryProbe(TorchProbe):
         self._saved = self._saving.__enter__()
 
     def after_forward(self, model: torch.nn.Module, output: Any) -> None:
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Takes the hooks on saved tensors away."""
         if self._saving is not None:
-            self._saving.__exit__(None, None, None)
-            self._saving, self._saved_once = None, True
+            saving, self._saving, self._saved_once = self._saving, None, True
+            saving.__exit__(None, None, None)
 
     def after_step(self, optimizer: torch.optim.Optimizer) -> None:
         step = self.scene.step

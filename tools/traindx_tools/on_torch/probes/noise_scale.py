@@ -88,11 +88,15 @@ class NoiseScaleProbe(TorchProbe):
             return
         self._seen.append(self._norm(self._gradients()))
         if self._passes == 1:
-            for handle in self._handles:
-                handle.remove()
-            self._handles = []
+            self.let_go()
             self._seen += [self._norm(self._own, taken=True), self._factor]
             self._own = []
+
+    def let_go(self) -> None:
+        """Listens to no gradient any more."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
 
     def before_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Sends the window's norms on their way and decides whether the next one is measured."""

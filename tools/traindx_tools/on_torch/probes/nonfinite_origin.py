@@ -91,6 +91,11 @@ class NonfiniteOrigin(TorchProbe):
         self._compile.undo()
         return ()
 
+    def let_go(self) -> None:
+        """As at the end."""
+        self._disarm()
+        self._compile.undo()
+
     # ---- arming
 
     def _arm(self) -> None:

@@ -194,6 +194,10 @@ class SnapshotProbe(TorchProbe):
     def _was_there(self, event: Event) -> bool:
         return event.kind in (PARAMETER, BUFFER) or (event.kind == OUTSIDE and self.scene.step == 0)
 
+    def let_go(self) -> None:
+        """Keeps nothing of the step any more."""
+        self._stop()
+
     def _stop(self) -> None:
         self._done = True
         self._tape.close()

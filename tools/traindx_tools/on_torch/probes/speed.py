@@ -88,6 +88,10 @@ class SynchronisationProbe(TorchProbe):
         self._stop()
         return ()
 
+    def let_go(self) -> None:
+        """Takes the trace off the stack."""
+        self._stop()
+
     def _stop(self) -> None:
         if self._trace is not None and not self._done:
             self._trace.__exit__(None, None, None)

@@ -207,6 +207,10 @@ class StepCopyProbe(TorchProbe):
         if self._noting:
             self._tape.open()
 
+    def let_go(self) -> None:
+        """Takes the trace off the stack."""
+        self._stop()
+
     def _stop(self) -> None:
         self._noting = False
         self._tape.close()
