@@ -72,7 +72,7 @@ class RankedHypothesis(Model):
         return cls(**{name: getattr(hypothesis, name) for name in cls.model_fields})
 
 
-_WHERE_KNOWN = frozenset({"scope", "runs", "judged_run", "comparison", "symptom_answer"})
+_WHERE_KNOWN = frozenset({"scope", "runs", "judged_run", "comparison", "symptom_answer", "set_aside"})
 
 
 class DiagnosisResult(Model):
@@ -95,6 +95,8 @@ class DiagnosisResult(Model):
     """The run beside one that works (`--against`): see `traindx_tools.against`."""
     symptom_answer: tuple[dict[str, JsonValue], ...] = ()
     """What became of each symptom that a person stated: see `traindx_tools.symptom.SymptomAnswer.to_json`."""
+    set_aside: tuple[dict[str, JsonValue], ...] = ()
+    """Rules and failure modes that a person disagrees with: `name`, `because`, `path`, `source`, `findings`."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; what is only sometimes there (a comparison, the scope, answers) only where it is."""

@@ -21,6 +21,7 @@ from traindx.model import Diagnosis, Hypothesis
 from traindx.offered import Ground
 from traindx.offers import Offer
 from traindx.places import Places, common_root
+from traindx.project_file import read_project_file
 from traindx.recorded import recorded_command
 from traindx.trial_run import TrialRun
 from traindx_tools import triage, unlinked
@@ -32,6 +33,7 @@ from traindx_tools.live.reading import workspace_of
 from traindx_tools.on_code.anchors import Anchor
 from traindx_tools.on_logs.run import Run
 from traindx_tools.scope import NOTHING_ASKED, Asked
+from traindx_tools.set_aside import to_json
 
 EXIT_CODES = {"healthy": 0, "diagnosis_complete": 1, "needs_more_data": 3}
 """Exit code of `traindx diagnose` by status; 2 is bad usage or unreadable input."""
@@ -186,6 +188,7 @@ class Report:
             scope=self.seen.scope.to_json(self.places.name),
             comparison=self.comparison.to_json() if self.comparison is not None else None,
             symptom_answer=tuple(a.to_json() for a in self.seen.symptom_answers),
+            set_aside=tuple(to_json(a, n) for a, n in self.seen.aside),
         )
 
     def _told(self, finding: Finding) -> dict[str, Any]:
@@ -299,11 +302,14 @@ def diagnose(paths: Sequence[str | Path] | str | Path, *, symptom: str = "", std
     their words; it is a hint and never a cause. `root`: the workspace that places are named from; by default the
     deepest folder that holds every path. `names`: what the log's own names stand for, as in {"Verlust": "loss"}.
     `asked`: which files are the run's own, where the person says so (`traindx_tools.scope`).
+    The project's `traindx.toml` adds to these what it says (`traindx.project_file`).
     Raises UnreadableInput for what cannot be read, BadUsage for an entry point that is no Python file.
     """
     if isinstance(paths, (str, Path)):
         paths = [paths]
     here = root or workspace_of(paths) or common_root(paths)
+    project = read_project_file(here)
+    asked, names = project.asked(asked), {**project.names, **(names or {})}
     seen = examine(paths, symptom=symptom, stdin=stdin, root=here, names=names, asked=asked)
     anchors, in_code = _read_code(seen.code)
     places = Places(here.resolve(), seen.code, anchors, recorded_command(here.resolve(), paths))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from traindx_tools.weighing import Weighed
 
 PROVEN = "diagnosis_complete"
-FACTS = ("status", "scope", "judged_run", "runs", "symptom_answer", "timeline", "findings", "comparison",
+FACTS = ("status", "scope", "set_aside", "judged_run", "runs", "symptom_answer", "timeline", "findings", "comparison",
          "analysis_artifacts")
 """What was seen, in the order in which it is told."""
 GUESSES = ("first_lead", "reason", "hypotheses", "root_causes", "quick_fixes", "next_checks")
@@ -45,7 +45,7 @@ def brief(report: Report) -> dict[str, Any]:
     result = report.to_json()
     made: dict[str, Any] = {
         "status": result["status"],
-        **{k: result[k] for k in ("scope", "judged_run", "symptom_answer") if k in result},
+        **{k: result[k] for k in ("scope", "set_aside", "judged_run", "symptom_answer") if k in result},
         **({"runs": [_without_findings(r) for r in result["runs"]]} if "runs" in result else {}),
         "timeline": [_moment(report, f) for f in timeline(report.seen.findings)[:_MOST_MOMENTS]],
         "findings": [f"[{report.exhibits[f]}] {f.severity.value}, {f.strength.value}: {f.statement} "

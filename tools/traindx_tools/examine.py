@@ -34,6 +34,7 @@ from traindx_tools.on_weights import OfRun, of_run
 from traindx_tools.scope import NOTHING_ASKED, UNKNOWN, Asked, Scope
 from traindx_tools.scope.runs import JudgedRun, choose
 from traindx_tools.scope.sources import outside, scope_of
+from traindx_tools.set_aside import SetAside, counted, in_words, left, modes_left
 from traindx_tools.symptom import Cause, SymptomAnswer, answers_to, explained, left_open, shown
 from traindx_tools.symptoms import blind_spots, observed_symptoms
 from traindx_tools.triage import FEWEST, Verdict, fitting, judge, without_effect
@@ -66,19 +67,26 @@ class Examination:
     """The number of that one."""
     prefixes: tuple[str, ...] = ()
     """The root as a path may begin with it; what is told of places is told without it."""
+    aside: tuple[tuple[SetAside, int], ...] = ()
+    """What a person set aside, each with the number of findings that it kept from being told."""
 
     def joined(self, more: Sequence[Finding], records: int = 0) -> Examination:
         """With findings of instruments that ran elsewhere, all weighed anew in one triage."""
-        findings = tuple({(f.rule, str(f.where), f.statement): f for f in (*self.findings, *more)}.values())
-        verdict = _verdict(findings, self.run, self.code, self.symptom, self.records + records, self.scope.blind)
-        return replace(self, findings=findings, verdict=verdict)
+        aside = tuple(a for a, _ in self.aside)
+        both = {(f.rule, str(f.where), f.statement): f for f in (*self.findings, *left(more, aside))}
+        verdict = self._judged(tuple(both.values()), self.records + records)
+        gone = tuple((a, before + now) for (a, before), (_, now) in zip(self.aside, counted(more, aside), strict=True))
+        return replace(self, findings=tuple(both.values()), verdict=verdict, aside=gone)
 
     def without(self, dropped: Sequence[Finding]) -> Examination:
         """Without findings that are not of this program, the rest weighed anew."""
         gone = {id(f) for f in dropped}
         findings = tuple(f for f in self.findings if id(f) not in gone)
-        verdict = _verdict(findings, self.run, self.code, self.symptom, self.records, self.scope.blind)
-        return replace(self, findings=findings, verdict=verdict)
+        return replace(self, findings=findings, verdict=self._judged(findings, self.records))
+
+    def _judged(self, findings: tuple[Finding, ...], records: int) -> Verdict:
+        return _verdict(findings, self.run, self.code, self.symptom, records, self.scope.blind,
+                        tuple(a for a, _ in self.aside))
 
     @cached_property
     def symptom_answers(self) -> tuple[SymptomAnswer, ...]:
@@ -96,7 +104,7 @@ class Examination:
 
 
 def _verdict(findings: Sequence[Finding], run: Run, code: Sequence[Path], symptom: str, records: int,
-             blind: tuple[Path, str] | None = None) -> Verdict:
+             blind: tuple[Path, str] | None = None, aside: Sequence[SetAside] = ()) -> Verdict:
     recorded = frozenset(s.name for s in run.series) | frozenset(s.group for s in run.series)
     strangers = tuple(dict.fromkeys(s.original for s in run.series))
     if any(map(is_known, run.series)):
@@ -104,7 +112,7 @@ def _verdict(findings: Sequence[Finding], run: Run, code: Sequence[Path], sympto
     elif strangers:
         records -= sum(len(s) for s in run.series)
     answers = answers_to(symptom, run, findings)
-    verdict = judge(findings, load_catalog(), symptom, records=records, strangers=strangers,
+    verdict = judge(findings, modes_left(load_catalog(), aside), symptom, records=records, strangers=strangers,
                     unseen=left_open(answers), measured=shown(answers), domains=domains_of(run, code, symptom),
                     unjudged=blind_spots(recorded, bool(code) and blind is None))
     if blind is not None and verdict.status == "healthy":
@@ -245,16 +253,18 @@ def examine(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | No
     own = reading.without(outside(scope))
     data, weights = on_data.of_run(reading.parts, files, base, read=live.data_files(base)), _weights(own, files, base)
     seen = (*without_names(code.findings, files), *told, *memory, *data.findings, *weights.findings)
-    every = _EveryRun(files, seen, symptom, _prefixes(base), unread, scope.blind)
+    every = _EveryRun(files, seen, symptom, _prefixes(base), unread, scope.blind, asked.aside)
     runs, apart = every.of(own)
     chosen = choose(runs, asked.which, symptom)
     named = (Artifact(w, WEIGHTS, note="named by the run") for w in weights.named)
     shown, read = every.shown, (*data.among(chosen.run.artifacts), *named)
-    notes = (shown(apart), *(f"{shown(a.path)}: {a.note}" for a in (*read, *code.notes) if a.note),
+    notes = (*(in_words(a, n) for a, n in chosen.aside), shown(apart),
+             *(f"{shown(a.path)}: {a.note}" for a in (*read, *code.notes) if a.note),
              *map(shown, weights.notes), *dict.fromkeys((*every.failures, *data.notes)))
     run = replace(chosen.run, artifacts=tuple(replace(a, path=shown(a.path)) for a in read))
     return Examination(tuple(str(p) for p in paths), symptom, run, files, chosen.findings, chosen.verdict,
-                       tuple(n for n in notes if n), scope, runs, chosen.one.number, every.prefixes)
+                       tuple(n for n in notes if n), scope, runs, chosen.one.number, every.prefixes,
+                       chosen.aside)
 
 
 @dataclass(frozen=True)
@@ -269,6 +279,7 @@ class _EveryRun:
     unread: Mapping[str, str]
     blind: tuple[Path, str] | None = None
     """The file without which the run's code cannot be judged, where it could not be read, and why."""
+    aside: tuple[SetAside, ...] = ()
     failures: list[str] = field(default_factory=list)
 
     def of(self, reading: Reading) -> tuple[tuple[JudgedRun, ...], str]:
@@ -289,8 +300,10 @@ class _EveryRun:
         findings = tuple(_short(f, self.prefixes) for f in (*on_logs, *events, *self.seen))
         run = replace(run, artifacts=tuple(replace(a, note=self.unread.get(a.path, a.note)) for a in run.artifacts))
         findings = without_effect(findings, load_catalog(), _refuted(run, self.symptom))
-        verdict = _verdict(findings, run, self.code, self.symptom, sum(len(s) for s in run.series), self.blind)
-        return JudgedRun(replace(one, file=self.shown(one.file)), run, findings, verdict)
+        gone, findings = counted(findings, self.aside), left(findings, self.aside)
+        verdict = _verdict(findings, run, self.code, self.symptom, sum(len(s) for s in run.series), self.blind,
+                           self.aside)
+        return JudgedRun(replace(one, file=self.shown(one.file)), run, findings, verdict, gone)
 
     def shown(self, text: str) -> str:
         """A text with paths as seen from the root."""

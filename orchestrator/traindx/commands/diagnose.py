@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from traindx.abandoned import temporary
+from traindx.disagreeing import not_options, set_aside
 from traindx.naming import name_option, names_of
 from traindx.scoping import asked_of, scope_options, which_option
 from traindx_tools.errors import BadUsage, UnreadableInput
@@ -132,6 +133,16 @@ def _working(run_command: str | None) -> Iterator[Callable[[str], None]]:
         raise KeyboardInterrupt(f"nothing was changed{copy}; the same command starts it again") from None
 
 
+def _written_down(asked: Request, disagreed: tuple[str, ...], because: str) -> None:
+    """What the person disagrees with, in the file that this and every later run reads."""
+    from traindx.places import common_root
+    from traindx_tools.live.reading import workspace_of
+
+    _, told = set_aside(disagreed, because, asked.root or workspace_of(asked.paths) or common_root(asked.paths))
+    if told:
+        _say(told)
+
+
 def _say(text: str) -> None:
     click.echo(f"traindx: {text}", err=True)
 
@@ -152,13 +163,15 @@ def _say(text: str) -> None:
 @name_option
 @scope_options
 @which_option
+@not_options
 @click.option("--out", type=str, help="Folder for the files (default: scratch/debug/diagnose-TIME).")
 @click.option("-v", "--verbose", is_flag=True,
               help="Print everything: what was read, the timeline, every hypothesis, the diagnosis with its questions.")
 @click.option("--json", "as_json", is_flag=True, help="The result as JSON on standard output, and nothing else there.")
 def command(paths: tuple[str, ...], symptom: str, context: str | None, run_command: str | None, timeout: float,
             budget: float | None, against: tuple[str, ...], own_names: tuple[str, ...], entry: tuple[str, ...],
-            everything: bool, which: int | None, out: str | None, verbose: bool, as_json: bool) -> int:
+            everything: bool, which: int | None, disagreed: tuple[str, ...], because: str, out: str | None,
+            verbose: bool, as_json: bool) -> int:
     """Read PATHS (files, folders, globs, URLs, - for standard input) and name the cause.
 
     Read-only unless --run is given, and then only a copy is run. Files go to scratch/debug.
@@ -175,6 +188,7 @@ def command(paths: tuple[str, ...], symptom: str, context: str | None, run_comma
         if not asked.paths:
             raise UnreadableInput(f"nothing that {context} names could be found: {', '.join(asked.missing)}. Give "
                                   "paths from the folder of the context package, or the text itself")
+        _written_down(asked, disagreed, because)
         stdin = sys.stdin.buffer.read(STDIN_LIMIT) if "-" in asked.paths else None
         with _working(run_command) as at:
             report = diagnose(asked.paths, symptom=asked.symptom, stdin=stdin, missing=asked.missing, root=asked.root,
@@ -183,10 +197,12 @@ def command(paths: tuple[str, ...], symptom: str, context: str | None, run_comma
             subject = report.subject if asked.subject is None else asked.subject
             report = replace(report, subject=subject, missing=missing, unnamed=scratch / "context")
             if run_command is not None:
+                from traindx.project_file import read_project_file
                 from traindx.rerun import with_rerun
 
                 at(f"running it in a protected copy: {run_command}")
-                report = with_rerun(report, run_command, report.places.root, scratch / "rerun", timeout, budget,
+                report = with_rerun(report, run_command, report.places.root, scratch / "rerun", timeout,
+                                    budget if budget is not None else read_project_file(report.places.root).budget,
                                     _say if sys.stderr.isatty() else lambda _: None)
             if against:
                 from traindx.against import with_comparison

@@ -23,11 +23,14 @@ AT_A_TERMINAL = 24
 @name_option
 def command(paths: tuple[str, ...], form: str, anomalies: bool, rows: int | None, own_names: tuple[str, ...]) -> None:
     """Print the metrics of the run in PATHS: step, epoch, time, canonical and original names, line numbers."""
+    from traindx.places import common_root
+    from traindx.project_file import read_project_file
     from traindx_tools.on_logs import read_run, table_of
     from traindx_tools.on_logs.anomalies.listing import listed
 
     stdin = sys.stdin.buffer.read() if "-" in paths else None
-    run = read_run(paths, stdin=stdin, names=names_of(own_names))
+    known = read_project_file(common_root(paths)).names
+    run = read_run(paths, stdin=stdin, names={**known, **names_of(own_names)})
     table = table_of(run)
     if not len(table):
         read = "; ".join(f"{a.path}: {a.note or a.format.replace('_', ' ')}" for a in run.artifacts[:5])

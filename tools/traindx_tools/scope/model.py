@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from traindx_tools.set_aside import SetAside
+
 SHOWN = 4
 """Names of a list that are told; the others are counted."""
 
@@ -27,6 +29,8 @@ class Asked:
     """The number of the run that is asked about, where several were read, from 1; None: the last one."""
     named: tuple[Path, ...] | None = None
     """Python files that they named one by one; None: those among the paths."""
+    aside: tuple[SetAside, ...] = ()
+    """Rules and failure modes that they disagree with."""
 
 
 @dataclass(frozen=True, eq=False)

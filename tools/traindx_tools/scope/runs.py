@@ -12,6 +12,7 @@ from traindx_tools.errors import BadUsage
 from traindx_tools.finding import Finding, Severity
 from traindx_tools.on_logs.each_run import OneRun
 from traindx_tools.on_logs.run import Run
+from traindx_tools.set_aside import SetAside
 from traindx_tools.triage import Verdict
 
 MOST_SAID = 12
@@ -26,6 +27,8 @@ class JudgedRun:
     run: Run
     findings: tuple[Finding, ...]
     verdict: Verdict
+    aside: tuple[tuple[SetAside, int], ...] = ()
+    """What a person set aside, each with the number of findings that it kept from being told."""
 
     @property
     def said(self) -> str:

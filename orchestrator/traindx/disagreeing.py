@@ -1,0 +1,41 @@
+"""`--not NAME --because TEXT`: what a person disagrees with, now and at every later run of the project."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from traindx_tools.errors import BadUsage
+
+if TYPE_CHECKING:
+    from traindx_tools.set_aside import SetAside
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def not_options(command: Command) -> Command:
+    """Adds both options to a command, as `disagreed` and `because`."""
+    reason = click.option("--because", metavar="TEXT", default="", help="Why, for the next person: goes with --not.")
+    name = click.option("--not", "disagreed", multiple=True, metavar="NAME",
+                        help="A rule (L204) or a failure mode (lr.too-high) that is wrong about this project: set "
+                             "aside now and at later runs (traindx.toml), which is said each time. May be repeated.")
+    return name(reason(command))
+
+
+def set_aside(disagreed: Sequence[str], because: str, folder: Path) -> tuple[tuple[SetAside, ...], str]:
+    """What is set aside from now on, written down in the project's file, and one line about that; () and "" for none.
+
+    Raises BadUsage for a name that is unknown and for a missing reason; nothing is written then.
+    """
+    if not disagreed:
+        if because:
+            raise BadUsage("--because gives the reason for --not NAME: say what you disagree with")
+        return (), ""
+    from traindx.project_file import checked, remember
+
+    made = tuple(checked(name, because, source="--not") for name in disagreed)
+    written = [remember(folder, one) for one in made]
+    return made, f"{', '.join(a.name for a in made)}: set aside from now on, written in {written[-1]}"

@@ -1,0 +1,60 @@
+"""What a person does not want to be told again: a rule or a failure mode that is set aside, with their reason.
+
+Where something is set aside, that is said with the reason, at each run: silence by a file must not look like health.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from typing import Any, TypeVar
+
+from traindx_tools.finding import Finding
+
+Anything = TypeVar("Anything")
+
+
+@dataclass(frozen=True)
+class SetAside:
+    """A rule (`L204`) or a failure mode (`lr.too-high`) that a person disagrees with."""
+
+    name: str
+    because: str
+    path: str = ""
+    """A pattern of files (`eval/*.py`) it holds for, as seen from the root; "": all. Only a rule can have one."""
+    source: str = ""
+    """Who said it: a file, as a person may open it, or an option."""
+
+    def covers(self, finding: Finding) -> bool:
+        """Whether the finding is one of those that are not to be told."""
+        return finding.rule == self.name and (not self.path or fnmatch(finding.where.file or "", self.path))
+
+
+def left(findings: Iterable[Finding], aside: Sequence[SetAside]) -> tuple[Finding, ...]:
+    """The findings that are still told."""
+    return tuple(f for f in findings if not any(a.covers(f) for a in aside))
+
+
+def modes_left(modes: Mapping[str, Anything], aside: Sequence[SetAside]) -> Mapping[str, Anything]:
+    """The failure modes that are still weighed."""
+    gone = {a.name for a in aside}
+    return {name: mode for name, mode in modes.items() if name not in gone} if gone else modes
+
+
+def counted(findings: Sequence[Finding], aside: Sequence[SetAside]) -> tuple[tuple[SetAside, int], ...]:
+    """Each with the number of findings that it kept from being told."""
+    return tuple((a, sum(1 for f in findings if a.covers(f))) for a in aside)
+
+
+def in_words(aside: SetAside, findings: int) -> str:
+    """One sentence for a person."""
+    what = aside.name + (f" in {aside.path}" if aside.path else "")
+    many = f" ({findings} finding{'s' * (findings != 1)})" if findings else ""
+    return f"set aside by {aside.source}: {what}{many}, because {aside.because}"
+
+
+def to_json(aside: SetAside, findings: int) -> dict[str, Any]:
+    """Plain values."""
+    return {"name": aside.name, "because": aside.because, "path": aside.path or None, "source": aside.source,
+            "findings": findings}
