@@ -1,1 +1,39 @@
-"""traindx: finds the root cause of a failed training run and changes nothing before a person has agreed."""
+"""traindx: finds the root cause of a failed training run and changes nothing before a person has agreed.
+
+What a script needs is imported from here; each name is loaded when it is first used, so that `import traindx` costs
+nothing. `traindx.diagnose` is the module whose `diagnose()` only reads.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from traindx.model import Decision as Decision
+    from traindx.model import Diagnosis as Diagnosis
+    from traindx.model import Verify as Verify
+    from traindx.session import resume_session as resume_session
+    from traindx.session import resume_session_sync as resume_session_sync
+    from traindx.session import run_debug_session as run_debug_session
+    from traindx.session import run_debug_session_sync as run_debug_session_sync
+    from traindx.session_result import SessionResult as SessionResult
+    from traindx_tools import __version__ as __version__
+
+_HOME = {"Decision": "traindx.model", "Diagnosis": "traindx.model", "Verify": "traindx.model",
+         "SessionResult": "traindx.session_result", "run_debug_session": "traindx.session",
+         "run_debug_session_sync": "traindx.session", "resume_session": "traindx.session",
+         "resume_session_sync": "traindx.session", "__version__": "traindx_tools"}
+
+__all__ = ["Decision", "Diagnosis", "SessionResult", "Verify", "__version__", "resume_session", "resume_session_sync",
+           "run_debug_session", "run_debug_session_sync"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module 'traindx' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

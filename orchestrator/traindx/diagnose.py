@@ -66,6 +66,16 @@ class Report:
     """How a change is run before it is offered, where a person agreed."""
     _offers: dict[str, Offer] = field(default_factory=dict, init=False)
 
+    def __repr__(self) -> str:
+        first = self.seen.verdict.hypotheses[:1]
+        said = "".join(f", {h.mode.id} at {h.confidence:.2f}" for h in first)
+        return f"<Report of {self.subject}: {self.status}{said}, {len(self.seen.findings)} findings>"
+
+    def _repr_html_(self) -> str:
+        from traindx.in_notebook import of_report
+
+        return of_report(self)
+
     @cached_property
     def exhibits(self) -> proposal.Exhibits:
         """Ids of the findings, as evidence is cited."""

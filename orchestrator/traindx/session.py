@@ -10,10 +10,12 @@ A session lives on disk and waits there: nothing is lost when a process ends. `r
 from __future__ import annotations
 
 import asyncio
+import functools
+import inspect
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 from traindx import documents, events, gate
 from traindx.characterize import read_symptom
@@ -51,6 +53,7 @@ __all__ = ["SessionResult", "confirm_fix", "decide", "direct", "give_data", "lis
            "run_debug_session_sync"]
 
 Told = str | Symptom | Mapping[str, Any]
+Given = ParamSpec("Given")
 
 
 class NotWaiting(TraindxError):
@@ -187,23 +190,26 @@ def _wake(folder: SessionFolder, terms: Mapping[str, Any], accept_changes: bool)
         folder.forget_fingerprint()
 
 
-def run_debug_session_sync(symptom: Told, workspace: str | Path, **options: Any) -> SessionResult:
-    """`run_debug_session` for code without an event loop."""
-    return _run(run_debug_session(symptom, workspace, **options))
+def _without_a_loop(work: Callable[Given, Coroutine[Any, Any, SessionResult]]) -> Callable[Given, SessionResult]:
+    """The same, with the same arguments, for code without an event loop; raises BadUsage where one is running."""
+
+    @functools.wraps(work)
+    def waited(*given: Given.args, **named: Given.kwargs) -> SessionResult:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(work(*given, **named))
+        raise BadUsage(f"an event loop is running here (a notebook has one): `await {work.__name__}(...)` instead")
+
+    waited.__name__ = waited.__qualname__ = f"{work.__name__}_sync"
+    # `inspect` and notebooks would take a wrapper of a coroutine function for one
+    del waited.__wrapped__  # type: ignore[attr-defined]
+    waited.__signature__ = inspect.signature(work)  # type: ignore[attr-defined]
+    return waited
 
 
-def resume_session_sync(session: str | Path, **options: Any) -> SessionResult:
-    """`resume_session` for code without an event loop."""
-    return _run(resume_session(session, **options))
-
-
-def _run(work: Coroutine[Any, Any, SessionResult]) -> SessionResult:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    work.close()
-    raise BadUsage("an event loop is running here: await run_debug_session or resume_session instead")
+run_debug_session_sync = _without_a_loop(run_debug_session)
+resume_session_sync = _without_a_loop(resume_session)
 
 
 def decide(session: str | Path, decision: Decision, *, workspace: str | Path | None = None) -> SessionResult:

@@ -78,6 +78,17 @@ class SessionResult(Model):
     offer: tuple[Addition, ...] = ()
     """After success: what could be added to the project's notes with `record_knowledge(..., consent=True)`."""
 
+    def __repr__(self) -> str:
+        said = f", {self.diagnosis.failure_mode} at {self.diagnosis.location}" if self.diagnosis is not None else ""
+        return f"<SessionResult {self.session}: {self.status}{said}, in {self.folder}>"
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        from traindx.in_notebook import of_session
+
+        return of_session(self)
+
     def to_diagnosis_result(self) -> DiagnosisResult:
         """The result JSON of the context-package interface."""
         d = self.diagnosis

@@ -1,0 +1,95 @@
+"""What a script and a notebook get: names at the top, whole signatures, short reprs, a page in a cell."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import inspect
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import traindx
+import traindx_tools
+from traindx.diagnose import diagnose
+from traindx.session import resume_session, resume_session_sync, run_debug_session, run_debug_session_sync
+from traindx_tools.errors import BadUsage
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+
+
+def test_every_name_at_the_top_is_there_and_an_unknown_one_is_not() -> None:
+    for package in (traindx, traindx_tools):
+        assert [n for n in package.__all__ if getattr(package, n, None) is None] == []
+        assert not hasattr(package, "run_everything")
+    assert traindx.run_debug_session is run_debug_session
+    assert set(traindx.__all__) <= set(dir(traindx))
+
+
+def test_importing_the_packages_loads_nothing_that_is_not_used() -> None:
+    code = "import sys, traindx, traindx_tools; print(*sorted({'numpy', 'pydantic', 'click'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == ""
+
+
+@pytest.mark.parametrize(("made", "of"), [(run_debug_session_sync, run_debug_session),
+                                          (resume_session_sync, resume_session)])
+def test_the_calls_without_a_loop_have_the_whole_signature_and_its_text(made: object, of: object) -> None:
+    assert callable(made)
+    assert callable(of)
+    assert inspect.signature(made) == inspect.signature(of)
+    assert made.__doc__ == of.__doc__
+    assert not inspect.iscoroutinefunction(made)
+    assert getattr(made, "__name__", "") == f"{getattr(of, '__name__', '')}_sync"
+
+
+def test_inside_a_loop_the_call_says_what_to_await_and_an_unknown_argument_is_refused(tmp_path: Path) -> None:
+    async def in_a_cell() -> None:
+        run_debug_session_sync("x", tmp_path)
+
+    with pytest.raises(BadUsage, match="await run_debug_session"):
+        asyncio.run(in_a_cell())
+    with pytest.raises(TypeError):
+        run_debug_session_sync("x", tmp_path, aprove=None)  # type: ignore[call-arg]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_results_are_short_in_a_console_and_a_page_in_a_cell(tmp_path: Path) -> None:
+    report = diagnose([EXAMPLES / "numpy-lr"])
+    assert len(repr(report)) < 200
+    assert "loss.log-of-zero at 0." in repr(report)
+    page = report._repr_html_()
+    assert "Cause found" in page
+    assert 'src="data:image/png;base64,' in page
+    assert not re.findall(r"(?:src|href)=.https?:", page)
+    work = Path(shutil.copytree(EXAMPLES / "numpy-lr", tmp_path / "work"))
+    result = traindx.run_debug_session_sync("loss is <b>NaN</b>", work, report=False)
+    assert len(repr(result)) < 300
+    assert "awaiting_approval" in repr(result)
+    shown = result._repr_html_()
+    assert "awaiting_approval" in shown
+    assert "traindx approve" in shown
+    assert "<b>" not in shown
+
+
+def test_a_run_without_metrics_is_a_page_without_a_picture(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("print('hello')\n")
+    page = diagnose([tmp_path])._repr_html_()
+    assert "<pre" in page
+    assert "<img" not in page
+
+
+def test_what_the_pages_import_is_there() -> None:
+    blocks = [b for f in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+              for b in re.findall(r"```python\n(.*?)```", f.read_text(), re.DOTALL)]
+    assert len(blocks) > 3
+    for block in blocks:
+        for node in ast.walk(ast.parse(block)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("traindx"):
+                names = ", ".join(a.name for a in node.names)
+                exec(f"from {node.module} import {names}", {})
