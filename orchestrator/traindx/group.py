@@ -31,6 +31,8 @@ COMMANDS = {
     "explain": "The page of a rule (L204) or a failure mode (lr.too-high).",
     "mcp": "The instruments as an MCP server (stdio).",
     "doctor": "What is installed and what will work.",
+    "clean": "Remove reports, pictures and kept runs below scratch/debug.",
+    "completion": "What makes bash, zsh or fish complete these commands.",
 }
 
 EPILOG = """\b
