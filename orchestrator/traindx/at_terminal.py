@@ -36,7 +36,7 @@ EXIT_CODES = {"healthy": 0, "fixed": 0, "needs_more_data": 3, "effect_not_shown"
 
 COMMANDS = {
     "awaiting_approval": ("show {s}", "approve {s} --option {o}", "reject {s} --reason '...'",
-                          "revise {s} --comment '...'"),
+                          "revise {s} --comment '...'", "review {s}"),
     "awaiting_edit": ("resume {s}", "approve {s} --option {o}", "revise {s} --comment '...'"),
     "awaiting_verification": ("resume {s} --passed", "resume {s} --failed"),
     "effect_not_shown": ("resume {s} --verify 'CMD'", "resume {s} --passed", "resume {s} --failed"),

@@ -14,6 +14,7 @@ COMMANDS = {
     "approve": "Approve the diagnosis a session waits with.",
     "reject": "Reject the diagnosis a session waits with.",
     "revise": "Send a diagnosis back with what you know.",
+    "review": "Read the diagnosis a session waits with in a browser, and decide there.",
     "sessions": "List the debug sessions of a workspace.",
     "show": "Show a session: its phase, diagnosis and attempts.",
     "resume": "Go on with a session that was interrupted.",

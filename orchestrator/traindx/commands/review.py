@@ -1,0 +1,49 @@
+"""`traindx review`: read a waiting diagnosis in a browser and decide there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command("review")
+@click.argument("session")
+@click.option("--workspace", type=str, help="Where the session lives (default: here).")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N",
+              help="Listen on this port of 127.0.0.1 (default: a free one).")
+@click.option("--by", default="user", show_default=True, help="Who decides.")
+@click.option("--wait", is_flag=True, help="Only record the decision; `traindx resume` goes on.")
+@click.option("--open", "browser", is_flag=True, help="Open the page in the browser of this machine.")
+def command(session: str, workspace: str | None, port: int, by: str, wait: bool, browser: bool) -> int:
+    """Show the diagnosis that SESSION waits with as a page on 127.0.0.1; the decision is made there.
+
+    From another machine: `ssh -L PORT:127.0.0.1:PORT HOST`, then open the address as it is shown.
+    """
+    from traindx.commands.deciding import go_on
+    from traindx.review import Server, review_page
+    from traindx.session import NotWaiting, decide, read_result
+    from traindx_tools.errors import BadUsage
+
+    waiting = read_result(session, workspace=None if workspace is None else Path(workspace))
+    if waiting.digest is None or waiting.status != "awaiting_approval":
+        raise NotWaiting(f"session {waiting.session} waits for no decision: {waiting.reason}")
+    try:
+        server = Server(lambda: read_result(waiting.folder), lambda d: decide(waiting.folder, d), review_page,
+                        port=port, by=by, say=lambda text: click.echo(f"traindx: {text}", err=True))
+    except OSError as error:
+        raise BadUsage(f"port {port} of 127.0.0.1 cannot be used: {error.strerror}. Name another with --port, or none"
+                       ) from error
+    click.echo(f"{server.address}\n\nopens the review of session {waiting.session} once, in one browser. From another "
+               f"machine, first: ssh -L {server.port}:127.0.0.1:{server.port} HOST. Ctrl-C leaves it undecided.")
+    if browser:
+        import webbrowser
+
+        webbrowser.open(server.address)
+    try:
+        done = server.serve()
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("nothing was decided, the session still waits: traindx review "
+                                f"{waiting.session}") from None
+    click.echo(f"{done.said}: recorded")
+    return go_on(done.result, wait)

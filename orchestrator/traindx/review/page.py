@@ -1,0 +1,31 @@
+"""The page of a review: the session's report with a form below the three questions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from traindx.session_result import SessionResult
+
+
+@dataclass(frozen=True)
+class Form:
+    """What the form carries, and what was typed into it before."""
+
+    secret: str
+    """Comes back with the decision: a page of somebody else's cannot know it."""
+    comment: str = ""
+    error: str = ""
+    """Why the last decision was not recorded."""
+    recorded: str = ""
+    """What was recorded; the form is gone then."""
+
+
+def review_page(result: SessionResult, form: Form) -> str:
+    """HTML of the diagnosis, its evidence, pictures and changes, with the form. One file, nothing fetched."""
+    from traindx.render import render_report_html
+
+    pictures = {p.stem: p for p in sorted((Path(result.folder) / "plots").glob("*.png")) if not p.is_symlink()}
+    shown = result.to_diagnosis_result().to_json()
+    return render_report_html(shown, pictures, diagnosis=result.diagnosis, reason=result.reason, notes=result.notes,
+                              files=result.documents, subject=result.session, review=form, digest=result.digest or "")

@@ -1,0 +1,248 @@
+"""The server of a review: one page, one form, on 127.0.0.1, for the person who was given its address.
+
+The address holds a token that works once; it is exchanged for a cookie, so that neither history nor a copied address
+opens the page again. A decision needs the cookie, the secret of the form and a page of this server as its origin, and
+names the diagnosis that was shown by its digest: what changed meanwhile is not approved. Other names for this machine
+than 127.0.0.1 and localhost are refused (DNS rebinding); their port may be another one, as it is behind `ssh -L`.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import threading
+import urllib.parse
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.cookies import CookieError, SimpleCookie
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from traindx.model import Decision
+from traindx.review.page import Form
+from traindx.session_result import SessionResult
+from traindx_tools.errors import TraindxError
+
+HOST = "127.0.0.1"
+NAMES = frozenset({HOST, "localhost"})
+LARGEST_FORM = 2**16
+"""Bytes of a posted form."""
+MOST_COMMENT = 4000
+"""Characters of a comment that are kept."""
+SECONDS = 20.0
+"""For a request to arrive."""
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; "
+                               "form-action 'self'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Cache-Control": "no-store",
+    "Referrer-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin"}
+
+
+class Undecided(TraindxError):
+    """The review ended without a decision."""
+
+
+@dataclass(frozen=True)
+class Reviewed:
+    """What the person decided, and where the session stands since."""
+
+    decision: Decision
+    result: SessionResult
+
+    @property
+    def said(self) -> str:
+        """The decision in words: "approve option A"."""
+        return self.decision.verdict + (f" option {self.decision.option}" if self.decision.option else "")
+
+
+@dataclass(frozen=True)
+class Page:
+    """An answer: its status and its HTML."""
+
+    status: HTTPStatus
+    html: str
+
+
+class Server:
+    """Serves a review until it is decided. Raises OSError where the port is taken.
+
+    `read`: the session as it is now. `decide`: records a decision, raises TraindxError where it is refused. `show`: the
+    HTML for a result and a form. `say`: for the terminal, where an address was used a second time.
+    """
+
+    def __init__(self, read: Callable[[], SessionResult], decide: Callable[[Decision], SessionResult],
+                 show: Callable[[SessionResult, Form], str], *, port: int = 0, by: str = "user",
+                 say: Callable[[str], None] = lambda _: None) -> None:
+        self._read, self._decide, self._show, self._by, self._say = read, decide, show, by, say
+        self._token, self._cookie, self._secret = (secrets.token_urlsafe(24) for _ in range(3))
+        self._used = False
+        self._lock = threading.Lock()
+        self._decided: Reviewed | None = None
+        self.cookie_name = f"traindx-{secrets.token_hex(4)}"
+        """Cookies do not know ports: two reviews at a time must not take each other's."""
+        self._http = ThreadingHTTPServer((HOST, port), type("Handler", (_Handler,), {"review": self}))
+        self._http.daemon_threads = True
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on."""
+        return int(self._http.server_address[1])
+
+    @property
+    def address(self) -> str:
+        """The address that opens the page, once."""
+        return f"http://{HOST}:{self.port}/?token={self._token}"
+
+    def serve(self) -> Reviewed:
+        """Answers until a decision is recorded. Raises Undecided where `close` comes first."""
+        try:
+            self._http.serve_forever(poll_interval=0.1)
+        finally:
+            self._http.server_close()
+        if self._decided is None:
+            raise Undecided("the review was closed before anything was decided")
+        return self._decided
+
+    def close(self) -> None:
+        """Ends `serve`, from another thread."""
+        self._http.shutdown()
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether a decision is recorded."""
+        return self._decided is not None
+
+    # ---- what is asked
+
+    def admitted(self, token: str) -> bool:
+        """Whether the token opens the page; it does so once. A second use is told at the terminal, with a new one."""
+        with self._lock:
+            if not hmac.compare_digest(token.encode(), self._token.encode()):
+                return False
+            if not self._used:
+                self._used = True
+                return True
+            self._token, self._used = secrets.token_urlsafe(24), False
+        self._say(f"the address was opened a second time and is not valid any more; this one is:\n{self.address}")
+        return False
+
+    def known(self, cookie: str) -> bool:
+        """Whether the cookie is the one that was given for the token."""
+        return self._used and hmac.compare_digest(cookie.encode(), self._cookie.encode())
+
+    @property
+    def cookie(self) -> str:
+        """The header that gives it."""
+        return f"{self.cookie_name}={self._cookie}; HttpOnly; SameSite=Strict; Path=/"
+
+    def page(self) -> Page:
+        """The diagnosis with its form, or what was decided."""
+        if self._decided is not None:
+            return self._after(self._decided)
+        result = self._read()
+        said = "" if result.status == "awaiting_approval" else f"The session waits for no decision: {result.reason}"
+        return Page(HTTPStatus.OK, self._show(result, Form(self._secret, error=said)))
+
+    def decide(self, form: dict[str, str]) -> Page:
+        """Records a decision, or shows the page again with the reason why not."""
+        if not hmac.compare_digest(form.get("secret", "").encode(), self._secret.encode()):
+            return refusal(HTTPStatus.FORBIDDEN, "The form is not one of this page. Open the page again.")
+        comment = form.get("comment", "").strip()[:MOST_COMMENT]
+        with self._lock:
+            if self._decided is not None:
+                return self._after(self._decided)
+            try:
+                decision = self._decision(form.get("decision", ""), form.get("digest", ""), comment)
+                self._decided = Reviewed(decision, self._decide(decision))
+            except TraindxError as error:
+                again = Form(self._secret, comment, str(error))
+                return Page(HTTPStatus.CONFLICT, self._show(self._read(), again))
+        return self._after(self._decided)
+
+    def _decision(self, choice: str, digest: str, comment: str) -> Decision:
+        verdict, _, option = choice.partition(" ")
+        if verdict in ("reject", "revise") and not comment:
+            what = "the reason" if verdict == "reject" else "what you know"
+            raise Undecided(f"Nothing was recorded: to {verdict}, write {what} into the comment.")
+        if verdict not in ("approve", "reject", "revise") or (verdict == "approve" and option not in ("A", "B")):
+            raise Undecided("Nothing was recorded: choose one of the buttons.")
+        return Decision.model_validate({"verdict": verdict, "diagnosis_digest": digest, "by": self._by,
+                                        "option": option or None, "comment": comment})
+
+    def _after(self, done: Reviewed) -> Page:
+        return Page(HTTPStatus.OK, self._show(done.result, Form("", recorded=done.said)))
+
+
+class _Handler(BaseHTTPRequestHandler):
+    review: Server
+    server_version, sys_version = "traindx", ""
+    protocol_version = "HTTP/1.0"
+    timeout = SECONDS
+
+    def do_GET(self) -> None:
+        url = urllib.parse.urlsplit(self.path)
+        token = dict(urllib.parse.parse_qsl(url.query)).get("token")
+        if not self._is_here() or url.path != "/":
+            return self._answer(refusal(HTTPStatus.NOT_FOUND, "There is one page here, and it is at /."))
+        if token is not None and self.review.admitted(token):
+            return self._answer(Page(HTTPStatus.SEE_OTHER, ""), {"Location": "/", "Set-Cookie": self.review.cookie})
+        if not self._is_known():
+            return self._answer(refusal(HTTPStatus.FORBIDDEN, "The address opens the page once, in one browser. The "
+                                        "terminal that started the review shows it."))
+        return self._answer(self.review.page())
+
+    def do_POST(self) -> None:
+        if not self._is_here() or self.path != "/":
+            return self._answer(refusal(HTTPStatus.NOT_FOUND, "There is one page here, and it is at /."))
+        if not self._is_known() or not self._is_own_page():
+            return self._answer(refusal(HTTPStatus.FORBIDDEN, "A decision comes from the page of this review alone."))
+        length = self.headers.get("Content-Length", "")
+        if not length.isdigit() or int(length) > LARGEST_FORM:
+            return self._answer(refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The form is larger than it can be."))
+        body = self.rfile.read(int(length)).decode("utf-8", "replace")
+        self._answer(self.review.decide(dict(urllib.parse.parse_qsl(body, keep_blank_values=True))))
+        if self.review.is_decided:  # only now: the answer has left
+            self.review.close()
+        return None
+
+    def _is_here(self) -> bool:
+        return _host(f"//{self.headers.get('Host', '')}") in NAMES
+
+    def _is_own_page(self) -> bool:
+        origin = self.headers.get("Origin", "")
+        return origin.removeprefix("http://") == self.headers.get("Host", "") and origin.startswith("http://")
+
+    def _is_known(self) -> bool:
+        try:
+            cookies: SimpleCookie = SimpleCookie(self.headers.get("Cookie", ""))
+        except CookieError:
+            return False
+        found = cookies.get(self.review.cookie_name)
+        return found is not None and self.review.known(found.value)
+
+    def _answer(self, page: Page, more: dict[str, str] | None = None) -> None:
+        body = page.html.encode("utf-8", "replace")
+        self.send_response(page.status)
+        for name, value in {**_HEADERS, "Content-Type": "text/html; charset=utf-8", "Content-Length": str(len(body)),
+                            **(more or {})}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Requests hold the token: they are written nowhere."""
+
+
+def refusal(status: HTTPStatus, said: str) -> Page:
+    """A page with one sentence of ours."""
+    return Page(status, '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" '
+                f'content="width=device-width"><title>{status.phrase}</title><p>{said}</p></html>')
+
+
+def _host(address: str) -> str | None:
+    try:
+        return urllib.parse.urlsplit(address).hostname
+    except ValueError:
+        return None
