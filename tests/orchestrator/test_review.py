@@ -5,6 +5,8 @@ from __future__ import annotations
 import http.client
 import re
 import shutil
+import sys
+import tempfile
 import threading
 import urllib.parse
 from collections.abc import Iterator
@@ -13,9 +15,12 @@ from pathlib import Path
 
 import pytest
 from chromium_here import needs_chromium, tab
+from closed_gate import ClosedGate, differences
 
 from traindx import cli
-from traindx.review import Reviewed, Server, Undecided, review_page
+from traindx.model import Decision
+from traindx.review import Form, Reviewed, Server, Undecided, review_page
+from traindx.runner import landlock
 from traindx.session import decide, read_result, run_debug_session_sync
 from traindx.session_result import SessionResult
 from traindx_tools.errors import TraindxError
@@ -182,8 +187,6 @@ def test_behind_a_tunnel_the_port_is_another_one(review: Running) -> None:
 
 
 def test_what_was_decided_elsewhere_meanwhile_is_said(review: Running, waiting: SessionResult) -> None:
-    from traindx.model import Decision
-
     cookie = review.admitted()
     given = review.form(cookie, decision="approve A", comment="")
     assert waiting.diagnosis is not None
@@ -197,8 +200,6 @@ def test_what_was_decided_elsewhere_meanwhile_is_said(review: Running, waiting: 
 def test_text_of_a_log_is_data_on_the_page(tmp_path: Path) -> None:
     work = Path(shutil.copytree(EXAMPLE, tmp_path / "work"))
     result = run_debug_session_sync("<script>alert(1)</script> loss is NaN", work, report=False)
-    from traindx.review import Form
-
     page = review_page(result, Form("s", error="<script>x</script>", comment="</textarea><script>"))
     assert "<script" not in page
 
@@ -211,8 +212,6 @@ def test_a_session_that_does_not_wait_and_a_port_that_is_taken_are_told(
     assert "cannot be used" in capsys.readouterr().err
     taken._http.server_close()
     assert waiting.diagnosis is not None
-    from traindx.model import Decision
-
     decide(waiting.folder, Decision.reject(waiting.diagnosis, "no"))
     assert cli.run(["review", waiting.session, *arguments]) == 2
     assert "waits for no decision" in capsys.readouterr().err
@@ -247,3 +246,46 @@ def test_a_person_reads_and_decides_in_a_browser(review: Running, waiting: Sessi
     done = review.ended[0]
     assert isinstance(done, Reviewed)
     assert done.decision.comment == "the data is wrong"
+
+
+_FORGES = '''
+import re, sys, threading, urllib.parse, urllib.request
+from traindx.review import Server, review_page
+from traindx.session import decide, read_result
+folder = sys.argv[1]
+server = Server(lambda: read_result(folder), lambda d: decide(folder, d), review_page)
+threading.Thread(target=server.serve, daemon=True).start()
+opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+page = opener.open(server.address).read().decode()
+form = dict(re.findall(r'type="hidden" name="(\\w+)" value="([^"]*)"', page))
+home = server.address.partition("?")[0]
+body = urllib.parse.urlencode({**form, "decision": "approve A"}).encode()
+try:
+    opener.open(urllib.request.Request(home, body, {"Origin": home.rstrip("/")}), timeout=60)
+except Exception as error:
+    print("refused", error)
+'''
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux") or not landlock.version(), reason="needs Landlock")
+def test_a_command_behind_a_closed_gate_decides_for_nobody() -> None:
+    base = Path(tempfile.mkdtemp(prefix="gate-", dir="/tmp")).resolve()
+    gate = ClosedGate(base)
+    try:
+        for file in EXAMPLE.iterdir():
+            shutil.copy(file, gate.work / file.name)
+        waiting = run_debug_session_sync("loss is NaN", gate.work, report=False)
+        assert waiting.status == "awaiting_approval"
+        (gate.work / "scratch" / "debug" / "probes" / "forge.py").write_text(_FORGES)
+        gate.opens()
+        before = gate.seen()
+        for command in (f"python scratch/debug/probes/forge.py {waiting.folder}",
+                        f"traindx approve {waiting.session} --option A --wait",
+                        f"python -m traindx approve {waiting.session} --option A --wait"):
+            gate.runs(command)
+            assert read_result(waiting.folder).status == "awaiting_approval", command
+            assert not differences(before, gate.seen()), command
+    finally:
+        gate.close()
+        shutil.rmtree(base, ignore_errors=True)
