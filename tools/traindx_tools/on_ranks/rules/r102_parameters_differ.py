@@ -1,11 +1,12 @@
 """Parameters of replicas differ between ranks.
 
 `kind`: "start" where the ranks take the same gradients and their weights were never equal: each began with its own (a
-seed per rank, no broadcast, weights changed after the wrapping); "parted" where they were equal and are no more, though
-most gradients agree: after which step, and how many steps were not synchronised; "alone" where every rank has its own
-gradients and nobody wraps the model: replicas that are never synchronised, or models that are meant to be of their own.
-Parts that differ from the beginning in weights and gradients are shards, stages or actors and are left alone; so is a
-start that is one value everywhere. Weights that become equal again are those of local SGD.
+seed per rank, no broadcast, weights changed after the wrapping); "parted" where they were equal and are no more,
+though a wrapper holds them or most gradients agree: after which step, and how many steps were not synchronised;
+"alone" where every rank has its own gradients and nobody wraps the model: replicas that are never synchronised, or
+models that are meant to be of their own. Parts that differ from the beginning in weights and gradients are shards,
+stages or actors and are left alone; so is a start that is one value everywhere. Weights that become equal again are
+those of local SGD.
 """
 
 from __future__ import annotations
@@ -59,9 +60,10 @@ def check(job: Job) -> Iterator[Finding]:
     start = [a for a in apart if a.equal_until is None and a.reduced]
     if start:
         yield _finding(job, start, "start", Severity.HIGH, Bearing.CAUSE)
-    parted = [a for a in apart if a.equal_until is not None and a.reduced]
+    parted = [a for a in apart if a.equal_until is not None and (a.reduced or job.in_ddp(a.name))]
     if parted:
-        yield _finding(job, parted, "parted", Severity.LOW if job.hooked else Severity.MEDIUM, Bearing.SIGN)
+        severity = Severity.MEDIUM if all(a.reduced for a in parted) else Severity.HIGH
+        yield _finding(job, parted, "parted", Severity.LOW if job.hooked else severity, Bearing.SIGN)
     alone = [a for a in apart if a.equal_until is not None and a.own and not job.constant(a.name)]
     if alone and len(alone) == len([a for a in apart if not job.constant(a.name)]) and not _any_wrapped(job):
         yield _finding(job, alone, "alone", Severity.LOW, Bearing.SIGN)
@@ -91,7 +93,8 @@ def _finding(job: Job, apart: list[Apart], kind: str, severity: Severity, bearin
         "start": f"{len(apart)} of {len(job.names)} sampled parameters were never equal on the ranks although these "
                  f"take the same gradients ({names})",
         "parted": f"{len(apart)} of {len(job.names)} sampled parameters part between ranks after step {until} although "
-                  f"most of their gradients are equal ({names})" + (
+                  + ("most of their gradients are equal" if all(a.reduced for a in apart)
+                     else "DistributedDataParallel holds them") + f" ({names})" + (
                       f", and in {seen.unsynchronised + seen.around} of {seen.steps} steps the last micro-batch was "
                       "not synchronised" if _any_wrapped(job) and seen.unsynchronised + seen.around else ""),
         "alone": f"{len(apart)} of {len(job.names)} sampled parameters began equal on all ranks and part after step "
