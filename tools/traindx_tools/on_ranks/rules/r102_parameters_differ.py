@@ -65,8 +65,14 @@ def check(job: Job) -> Iterator[Finding]:
         severity = Severity.MEDIUM if all(a.reduced for a in parted) else Severity.HIGH
         yield _finding(job, parted, "parted", Severity.LOW if job.hooked else severity, Bearing.SIGN)
     alone = [a for a in apart if a.equal_until is not None and a.own and not job.constant(a.name)]
-    if alone and len(alone) == len([a for a in apart if not job.constant(a.name)]) and not _any_wrapped(job):
+    others = any(not job.constant(a.name) for a in apart if a not in alone)
+    if alone and not others and not _any_wrapped(job) and not any(_reduced(job, n) for n in job.names):
         yield _finding(job, alone, "alone", Severity.LOW, Bearing.SIGN)
+
+
+def _reduced(job: Job, name: str) -> bool:
+    looks = job.gradients(name)
+    return bool(looks) and all(d <= GRADIENT for d in looks.values())
 
 
 def _any_wrapped(job: Job) -> bool:
