@@ -66,7 +66,7 @@ UNWRAPPED = (False, False, False)
 
 
 @pytest.mark.parametrize(("windows", "kind", "words"), [
-    ({"unsynchronised": 5, "late": 5, "turned": 10, "line": "/x/train.py:7"}, "flag-late", "5 of 5 steps the last micro"),
+    ({"unsynchronised": 5, "late": 5, "turned": 10, "line": "/x/train.py:7"}, "flag-late", "5 of 5 steps the last"),
     ({"unsynchronised": 5, "line": "/x/train.py:7"}, "unsynchronised", "no_sync"),
     ({"around": 5, "line": "/x/train.py:7"}, "around", "no forward went through DistributedDataParallel"),
     ({}, "unknown", "synchronised in 5 of 5 steps"),
@@ -123,8 +123,8 @@ def again(rank: int, step: int) -> list[float]:
     compared([records(0, PARTED, OWN), records(1, PARTED, OWN, job="localhost 2")]),
     compared([records(r, PARTED, OWN) for r in (0, 1, 0, 1)]),
 ], ids=["equal", "models of their own", "averaged after each step", "shares of a layer", "stages",
-        "a start of one value", "equal again", "averaged between two looks", "no gradients", "gradients of zero", "one rank", "two jobs",
-        "two programs one after the other"])
+        "a start of one value", "equal again", "averaged between two looks", "no gradients", "gradients of zero",
+        "one rank", "two jobs", "two programs one after the other"])
 def test_what_looks_alike_is_left_alone(found: list[Finding]) -> None:
     assert found == []
 

@@ -62,11 +62,19 @@ class Job:
 
     def gradients(self, name: str) -> dict[int, float]:
         """Largest relative difference between ranks by step, where some rank has a gradient that is not zero."""
-        return _apart([r.gradients for r in self.replicas], name, zero=False)
+        return self._gradients[name]
 
     def weights(self, name: str) -> dict[int, float]:
         """Largest relative difference between ranks by the number of steps before."""
-        return _apart([r.weights for r in self.replicas], name, zero=True)
+        return self._weights[name]
+
+    @cached_property
+    def _gradients(self) -> dict[str, dict[int, float]]:
+        return {n: _apart([r.gradients for r in self.replicas], n, zero=False) for n in self.names}
+
+    @cached_property
+    def _weights(self) -> dict[str, dict[int, float]]:
+        return {n: _apart([r.weights for r in self.replicas], n, zero=True) for n in self.names}
 
     @cached_property
     def averaged_at(self) -> int | None:

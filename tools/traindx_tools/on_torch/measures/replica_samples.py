@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 MOST, VALUES = 64, 256
 """Parameters that are watched, and values of each."""
+GLIMPSE = 16
 _SIGNS = np.where(np.random.default_rng(20260101).integers(0, 2, (2, VALUES)) == 1, 1.0, -1.0)
 Digest = tuple[float, float, float]
 
@@ -51,6 +52,12 @@ def sample(tensors: Sequence[torch.Tensor | None]) -> torch.Tensor:
         rows.append(row)
     home = next((t.device for t in tensors if t is not None), torch.device("cpu"))
     return torch.stack([r.to(home, non_blocking=True) for r in rows])
+
+
+def glimpse(parameter: torch.Tensor) -> torch.Tensor:
+    """A copy of sixteen values of a contiguous tensor, float32, on its device."""
+    held = parameter.detach().view(-1)
+    return held[:: max(1, held.numel() // GLIMPSE)][:GLIMPSE].to(torch.float32, copy=True)
 
 
 def digests(values: NDArray[np.float64]) -> list[Digest | None]:

@@ -13,7 +13,7 @@ import torch
 
 from traindx_tools.finding import Finding
 from traindx_tools.on_torch.measures.late import Late
-from traindx_tools.on_torch.measures.replica_samples import comparable, constant, digests, sample, spread
+from traindx_tools.on_torch.measures.replica_samples import comparable, constant, digests, glimpse, sample, spread
 from traindx_tools.on_torch.measures.replica_windows import Windows, Wrappers
 from traindx_tools.on_torch.probe import Scene, TorchProbe
 
@@ -36,6 +36,8 @@ class ReplicasProbe(TorchProbe):
         self._optimizer: torch.optim.Optimizer | None = None
         self._chosen: list[torch.nn.Parameter] = []
         self._names: list[str] = []
+        self._one: torch.nn.Parameter | None = None
+        """The one that is looked at in every step."""
         self._late: Late[tuple[str, int]] = Late()
         self._steps = 0
         self._after: torch.Tensor | None = None
@@ -83,6 +85,7 @@ class ReplicasProbe(TorchProbe):
                 if comparable(p) and id(p) not in self._wrappers.ignored]
         self._chosen = spread(able, [p for p in able if id(p) not in self._wrappers.reduced])
         self._names = [f"{self.scene.parameter_paths.get(id(p), '?')} {list(p.shape)}" for p in self._chosen]
+        self._one = next((p for p in self._chosen if p.is_contiguous()), None)
         self.done = not self._chosen
         if self._chosen:
             self._mark("setup", **self._setup())
@@ -104,7 +107,8 @@ class ReplicasProbe(TorchProbe):
         """Writes what has arrived."""
         if optimizer is not self._optimizer or not self._chosen or _capturing():
             return
-        self._after = sample(self._chosen[:1])[0, :16]
+        if self._one is not None:
+            self._after = glimpse(self._one)
         self._steps += 1
         self._write()
         if self._steps >= WATCHED:
@@ -121,10 +125,10 @@ class ReplicasProbe(TorchProbe):
 
     def _note_written(self) -> None:
         """Keeps the last sample that was written between two steps: an average over the ranks is. Nothing waits."""
-        if self._after is None:
+        if self._after is None or self._one is None:
             return
-        now = sample(self._chosen[:1])[0, :16]
-        changed = (now.nan_to_num() != self._after.nan_to_num()).any()
+        now = glimpse(self._one)
+        changed = (now != self._after).any()
         told = torch.cat([torch.full((1,), float(self._steps), device=now.device), now])
         before = torch.full_like(told, -1.0) if self._written is None else self._written
         self._written = torch.where(changed, told, before)
