@@ -98,7 +98,7 @@ def code_place(found: triage.Hypothesis, places: Places) -> tuple[str, int] | No
 def _proves_a_line(weighed: triage.Weighed) -> bool:
     """Whether it was found in the code, or seen directly at that line of the running program."""
     return weighed.finding.rule[0] == "C" or (
-        weighed.finding.rule[0] in "TJ" and weighed.bearing is Bearing.CAUSE)
+        weighed.finding.rule[0] in "TJR" and weighed.bearing is Bearing.CAUSE)
 
 
 def location_text(found: triage.Hypothesis, places: Places) -> str | None:

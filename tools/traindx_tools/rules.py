@@ -90,6 +90,7 @@ ROOMS = (
     "traindx_tools.on_jax.rules",
     "traindx_tools.on_data.rules",
     "traindx_tools.on_weights.rules",
+    "traindx_tools.on_ranks.rules",
 )
 """Packages that hold one rule a module."""
 

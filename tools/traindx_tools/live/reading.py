@@ -11,6 +11,8 @@ from typing import Any
 
 from traindx_tools.finding import Finding
 from traindx_tools.live.files_read import FileRead, read_from
+from traindx_tools.on_ranks.examine import compared
+from traindx_tools.on_ranks.records import KIND, MOST_RECORDS
 
 MARK = '"traindx": "live'
 """What the first record of each of our files holds."""
@@ -43,6 +45,8 @@ class LiveFile:
     """The data files that it opened."""
     script: str = ""
     """The Python file that the process was started with, as it was typed; "" where there is none."""
+    replica: tuple[Mapping[str, Any], ...] = ()
+    """What it wrote for a comparison with other ranks."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,7 @@ class LiveRun:
     def seen_from(self, root: Path | None = None) -> tuple[Finding, ...]:
         """The same with files below the root as seen from there."""
         found = [(f.cwd, finding) for f in self.files for finding in f.findings]
+        found += [(self.cwd, finding) for finding in compared(f.replica for f in self.files)]
         near = [_from(str(root), finding) if root is not None else finding for _, finding in found]
         short = [_from(cwd, finding) for (cwd, _), finding in zip(found, near, strict=True)]
         return tuple({(f.rule, str(f.where), f.statement): f for f in without_echoes(short)}.values())
@@ -124,6 +129,7 @@ def read_file(path: Path) -> LiveFile | None:
     ended: str | None = None
     facts = ""
     read: tuple[FileRead, ...] = ()
+    replica: list[dict[str, Any]] = []
     for record in records:
         kind = record.get("kind")
         if kind == "finding":
@@ -137,11 +143,14 @@ def read_file(path: Path) -> LiveFile | None:
             facts = str(record.get("text") or "")
         elif kind == "files" and isinstance(record.get("read"), list):
             read = read_from(record["read"])
+        elif kind == KIND and len(replica) < MOST_RECORDS:
+            replica.append(record)
         elif kind == "end":
             ended = str(record.get("how"))
     return LiveFile(path, _whole(start.get("rank")), str(start.get("mode")), str(start.get("cwd") or ""),
                     tuple(replace(f, source=str(path)) for f in findings),
-                    last, _number(start.get("started")), ended, facts, read, _script(start.get("argv")))
+                    last, _number(start.get("started")), ended, facts, read, _script(start.get("argv")),
+                    tuple(replica))
 
 
 def _script(argv: object) -> str:

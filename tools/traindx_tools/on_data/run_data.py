@@ -61,6 +61,7 @@ _NO_DATA = frozenset(
         "yaml",
         "toml",
         "traindx batch",
+        "traindx_live",
         "cuda_memory_snapshot",
     }
 )

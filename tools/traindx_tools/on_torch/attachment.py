@@ -151,6 +151,7 @@ class Attachment:
             self.scene.batch = tuple(_without_graph(a) for a in args)
         if not torch.is_grad_enabled():
             self.moments.wake()
+        self.scene.called = module
         self.moments.tell("before_forward", model, args, kwargs)
         self.inside = True
         try:

@@ -49,12 +49,18 @@ class Calls:
         self._all(patches, torch, load=self._read, save=self._written)
         for home in (torch.nn.utils, clip_grad):
             self._all(patches, home, clip_grad_norm_=self._clipped, clip_grad_value_=self._clipped)
+        self._distributed(patches)
         self._safetensors(patches)
 
     def _all(self, patches: Patches, owner: Any, **told: Told) -> None:
         for name, tell in told.items():
             if name in vars(owner):
                 patches.replace(owner, name, functools.partial(self._told, name, tell))
+
+    def _distributed(self, patches: Patches) -> None:
+        self._all(patches, torch.nn.parallel.DistributedDataParallel, __init__=self._replicated)
+        if torch.distributed.is_available():
+            self._all(patches, torch.distributed, **dict.fromkeys(_COLLECTIVES, self._reduced))
 
     def _safetensors(self, patches: Patches) -> None:
         try:
@@ -119,6 +125,12 @@ class Calls:
     def _cleared(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         self._moments.tell("cleared", args[0])
 
+    def _replicated(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        self._moments.tell("replicated", args[0])
+
+    def _reduced(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        self._moments.tell("reduced")
+
     def _clipped(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         self._moments.tell("clipped")
 
@@ -134,6 +146,7 @@ class Calls:
         self._moments.tell("file_written", path, value)
 
 
+_COLLECTIVES = ("all_reduce", "all_to_all", "all_to_all_single")
 _SCHEDULERS: tuple[type, ...] = (lr_scheduler.LRScheduler, lr_scheduler.ReduceLROnPlateau)
 
 

@@ -33,6 +33,8 @@ class Scene:
     models: list[torch.nn.Module] = field(default_factory=list)
     """Outermost modules that were called, unwrapped (DDP, FSDP, `torch.compile`), in the order of their first call."""
     optimizers: list[torch.optim.Optimizer] = field(default_factory=list)
+    called: torch.nn.Module | None = None
+    """The outermost module of the last call as the program called it: the wrapper, where it has one."""
     loss: torch.Tensor | None = None
     """The last tensor that `backward` was called on, detached; on its device."""
     batch: Any = None
@@ -122,6 +124,12 @@ class TorchProbe:
         """A GradScaler ends a step; where it skipped the optimizer's, there was no `before_step`."""
 
     # ---- beside the step
+
+    def replicated(self, wrapper: torch.nn.Module) -> None:
+        """A DistributedDataParallel has been made."""
+
+    def reduced(self) -> None:
+        """A collective of `torch.distributed` that combines or exchanges tensors has returned."""
 
     def loss_computed(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], value: Any) -> None:
         """A loss of `torch.nn.functional` has returned."""

@@ -29,7 +29,8 @@ RULES: Mapping[str, tuple[str, ...]] = {
     "spikes": ("L107",), "jumps": ("L302", "L206", "L207", "L310", "L218"), "oscillates": ("L106", "L206"),
     "poor": ("L211", "L208", "L223", "L204", "L221", "L201"), "gap": ("L203", "L204", "L208", "L221"),
     "collapse": ("L213", "L601", "L603", "L607"), "identical": ("L213",), "unused": ("L601", "L220"),
-    "unstarted": ("L104", "L103", "L514"), "overflow": ("L105",), "disagrees": ("L701",), "missing": ("L213", "L210"),
+    "unstarted": ("L104", "L103", "L514"), "overflow": ("L105",), "disagrees": ("R101", "R102", "L701"),
+    "missing": ("L213", "L210"),
     "hang": ("L403", "L515", "L702"), "oom": ("L508", "L509", "L401", "L529"), "slow": ("L402", "L404"),
     "slow-learning": ("L201", "L303", "L309"), "high": ("L102", "L108"), "low": ("L103", "L211", "L301"),
 }  # fmt: skip

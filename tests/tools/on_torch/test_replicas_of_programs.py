@@ -1,0 +1,72 @@
+"""Replicas that are not kept equal, in whole programs of two ranks."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from ranked_programs import FAULTY, HEAD, HEALTHY, LAUNCHER, TAIL, accumulated
+
+from traindx_tools.finding import Finding, Severity
+from traindx_tools.live.reading import read_folder
+from traindx_tools.live.runner import Job, run
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+def command(folder: Path, text: str) -> tuple[str, ...]:
+    (folder / "launch.py").write_text(LAUNCHER)
+    (folder / "train.py").write_text(HEAD + text + TAIL)
+    return sys.executable, str(folder / "launch.py"), str(folder / "train.py")
+
+
+def found(folder: Path, text: str, probes: tuple[str, ...] = ("replicas",)) -> list[Finding]:
+    done = run(Job(command(folder, text), folder / "run", probes, second_pass="never"))
+    assert done.exit_code == 0
+    assert {f.rank for f in done.seen.files} <= {0, 1}
+    return [f for f in done.seen.findings if f.rule[0] == "R"]
+
+
+@pytest.mark.parametrize("name", FAULTY)
+def test_replicas_that_part_are_seen_and_why(name: str, tmp_path: Path) -> None:
+    text, rule, kind = FAULTY[name]
+    seen = [f for f in found(tmp_path, text) if f.severity.rank > Severity.LOW.rank]
+    assert (rule, kind) in {(f.rule, f.measured["kind"]) for f in seen}
+    finding = next(f for f in seen if f.rule == rule)
+    if "# <- call" in text:
+        whole = (HEAD + text).splitlines()
+        assert finding.where.line == 1 + next(i for i, line in enumerate(whole) if "# <- call" in line)
+        assert finding.severity is Severity.CRITICAL
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_programs_that_look_alike_are_left_alone(name: str, tmp_path: Path) -> None:
+    assert [f for f in found(tmp_path, HEALTHY[name]) if f.severity.rank > Severity.LOW.rank] == []
+
+
+def test_nothing_of_the_program_changes(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    text = accumulated(between="model.require_backward_grad_sync = last")
+    bare = subprocess.run(command(tmp_path, text), capture_output=True, text=True, check=True, env=dict(os.environ))
+    capfd.readouterr()
+    found(tmp_path, text, ("always",))
+    losses = [sorted(re.findall(r"loss of \S+ \S+ \S+", t)) for t in (bare.stdout, capfd.readouterr().out)]
+    assert losses[0] == losses[1]
+    assert len(losses[0]) == 16
+
+
+def test_a_rank_that_is_killed_leaves_what_can_be_compared(tmp_path: Path) -> None:
+    text = accumulated(between="model.require_backward_grad_sync = last").replace(
+        "    told(step, loss)", "    told(step, loss)\n    if step == 5:\n        os.kill(os.getpid(), 9)")
+    done = run(Job(command(tmp_path, text), tmp_path / "run", ("replicas",), second_pass="never"))
+    assert done.exit_code
+    (finding,) = [f for f in read_folder(tmp_path / "run").findings if f.rule == "R101"]
+    assert (finding.measured["kind"], finding.measured["unsynchronised"]) == ("flag-late", 6)

@@ -1,0 +1,1 @@
+"""What the records of many ranks say together: read after the run, never through a collective of our own."""
