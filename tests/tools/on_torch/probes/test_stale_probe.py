@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import io
 
 import pytest
 import torch
@@ -63,8 +64,12 @@ def average_never_updated():
 
 
 def frozen_script():
+    """Exported before the training: the weights are constants of its graph, and no parameters."""
     model = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 3)).eval()
-    served = torch.jit.freeze(torch.jit.trace(model, torch.randn(2, 6)))
+    file = io.BytesIO()
+    torch.jit.save(torch.jit.trace(model, torch.randn(2, 6)), file)
+    file.seek(0)
+    served = torch.jit.freeze(torch.jit.load(file).eval())
 
     def ask(_):
         with torch.no_grad():
@@ -182,6 +187,13 @@ def traced_with_shared_weights():
     training(lambda _: served(batch()[0]), model)
 
 
+def frozen_with_shared_weights():
+    """The constants of this graph are the model's own tensors, which the optimizer changes in place."""
+    model = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 3)).eval()
+    served = torch.jit.freeze(torch.jit.trace(model, torch.randn(2, 6)))
+    training(lambda _: served(batch()[0]), model)
+
+
 def frozen_features():
     body = nn.Linear(6, 8).requires_grad_(False)
     head = nn.Linear(8, 3)
@@ -204,7 +216,8 @@ def rewound():
 
 
 HEALTHY = [the_model_itself, average_that_follows, teacher_beside_each_step, baseline_beside_it, before_the_first_step,
-           a_new_copy_each_time, traced_with_shared_weights, frozen_features, evaluated_in_training_mode, rewound]
+           a_new_copy_each_time, traced_with_shared_weights, frozen_with_shared_weights,
+           frozen_features, evaluated_in_training_mode, rewound]
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::torch.jit.TracerWarning")

@@ -74,6 +74,12 @@ def _corner(leaf: Any) -> Any:
         taken = min(int(length), max(1, budget // rest))
         kept.append(slice(0, taken))
         budget = max(1, budget // taken)
-    devices = getattr(leaf, "devices", None)
-    on_host = devices is not None and all(d.platform == "cpu" for d in devices())
-    return (np.asarray(leaf) if on_host and len(devices()) == 1 else leaf)[tuple(kept)]
+    return (np.asarray(leaf) if _on_host(leaf) else leaf)[tuple(kept)]
+
+
+def _on_host(leaf: Any) -> bool:
+    """Whether its values lie in this process's memory as they are, so that a view of them costs nothing."""
+    if isinstance(leaf, np.ndarray):
+        return True
+    devices = leaf.devices() if hasattr(leaf, "devices") else ()
+    return len(devices) == 1 and all(d.platform == "cpu" for d in devices)

@@ -72,7 +72,7 @@ class StaleProbe(TorchProbe):
             seen = self._models[id(model)] = _Model(model, held_values(model), self.scene.step)
         if not self.scene.step:
             return
-        if torch.is_grad_enabled() and model.training and self._is_trained(model):
+        if torch.is_grad_enabled() and getattr(model, "training", False) and self._is_trained(model):
             seen.pending += 1
             seen.unclear = seen.unclear or seen.pending > 1
             return
