@@ -39,9 +39,10 @@ def batches(seed: int, n: int = 6) -> list[tuple[Any, Any]]:
 
 
 def init(seed: int = 0) -> dict[str, Any]:
-    one, two = jax.random.split(jax.random.key(seed))
-    return {"in": {"w": jax.random.normal(one, (WIDTH, HIDDEN)) * 0.5, "b": jnp.zeros(HIDDEN)},
-            "out": {"w": jax.random.normal(two, (HIDDEN, CLASSES)) * 0.5, "b": jnp.zeros(CLASSES)}}
+    random = np.random.default_rng(seed)
+    values = {"in": {"w": 0.5 * random.normal(size=(WIDTH, HIDDEN)), "b": np.zeros(HIDDEN)},
+              "out": {"w": 0.5 * random.normal(size=(HIDDEN, CLASSES)), "b": np.zeros(CLASSES)}}
+    return jax.tree_util.tree_map(lambda v: jnp.asarray(v, jnp.float32), values)
 
 
 def apply(params: Any, x: Any) -> Any:

@@ -116,7 +116,7 @@ class Other:
         if not all(getattr(leaf, "is_ready", lambda: True)() for leaf in leaves):
             return
         self.number_inputs(args, kwargs, leaves)
-        given = []
+        given: list[Given] = []
         for index, (name, leaf) in enumerate(zip(argument_names(self.watched, args, kwargs), leaves, strict=True)):
             sample = sample_of(leaf, wait=False) if len(given) < MOST_GIVEN else None
             if sample is not None:
@@ -137,7 +137,7 @@ class Other:
 
 def captured(jaxpr: Any, function: str) -> list[Constant]:
     """Samples of what a jaxpr holds as constants."""
-    found = []
+    found: list[Constant] = []
     for value, place in constants(jaxpr, function):
         sample = sample_of(value) if len(found) < MOST_CONSTANTS and not internals.is_tracer(value) else None
         if sample is not None:

@@ -115,7 +115,7 @@ class Trained:
 
 def first_call(call: Call, leaves: Sequence[Any]) -> list[Leaf]:
     """What the arguments of a first call are."""
-    found = []
+    found: list[Leaf] = []
     for index, (name, leaf) in enumerate(zip(argument_names(call.watched, call.args, call.kwargs), leaves,
                                              strict=True)):
         sample = sample_of(leaf) if len(found) < MOST_LEAVES else None

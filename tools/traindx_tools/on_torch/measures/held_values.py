@@ -37,12 +37,12 @@ class Values:
     @property
     def telling(self) -> bool:
         """Whether they are no other tensor's."""
-        return self.first.cpu().unique().numel() >= FEWEST_DISTINCT
+        return len(set(self.first[:256].tolist())) >= FEWEST_DISTINCT
 
 
 def held_values(model: torch.nn.Module) -> list[Values]:
     """Of parameters and buffers of floats, and of what a frozen script module holds as constants."""
-    found = []
+    found: list[Values] = []
     for tensor in _tensors(model):
         if len(found) == MOST_TENSORS:
             break
@@ -55,7 +55,7 @@ def held_values(model: torch.nn.Module) -> list[Values]:
 def records() -> bool:
     """Whether what is computed now is written down for later (a trace, an export): nothing of ours may be in it."""
     modes = getattr(torch._C, "_len_torch_dispatch_stack", int)
-    return bool(torch.jit.is_tracing() or modes() or torch.compiler.is_compiling())
+    return bool(torch._C._get_tracing_state() is not None or modes() or torch.compiler.is_compiling())
 
 
 def _is_plain(tensor: torch.Tensor) -> bool:
