@@ -158,7 +158,8 @@ def gradients_alone() -> None:
 
 
 FAULTY = [(captured, "captured"), (not_read, "unread"), (passed, "passed"), (passed_equal, "passed"),
-          (in_a_loop, "captured"), (first_epoch, "captured"), (gradients_alone, "captured")]
+          (in_a_loop, "captured"), (first_epoch, "captured"),
+          pytest.param(gradients_alone, "captured", marks=pytest.mark.slow)]
 
 
 @pytest.mark.parametrize(("program", "kind"), FAULTY, ids=lambda v: getattr(v, "__name__", v))
@@ -172,6 +173,7 @@ def test_an_old_state_is_named_with_its_distance(program: Any, kind: str, tmp_pa
     assert "['in']['w']" in found.statement
 
 
+@pytest.mark.slow
 def test_the_statement_says_what_when_and_how_far(tmp_path: Path) -> None:
     (found,) = seen(captured, tmp_path)
     assert "predict computes with params['in']['w'], params['out']['w'] as they were at the first call of step" in (
@@ -369,8 +371,8 @@ def other_paths() -> None:
 
 
 HEALTHY = [arguments, baseline, before_the_first_step, compared_with_the_start, penalty_in_the_step, reference_policy,
-           target_network, average, frozen_embedding, rewinding, compiled_anew, constants_of_the_data, reset_state,
-           other_paths]
+           target_network, average, frozen_embedding, pytest.param(rewinding, marks=pytest.mark.slow), compiled_anew,
+           constants_of_the_data, reset_state, other_paths]
 
 
 @pytest.mark.parametrize("program", HEALTHY, ids=lambda f: f.__name__)
@@ -378,6 +380,7 @@ def test_copies_that_are_meant_are_silent(program: Any, tmp_path: Path) -> None:
     assert seen(program, tmp_path) == []
 
 
+@pytest.mark.slow
 def test_nothing_of_the_program_changes(tmp_path: Path) -> None:
     told: list[Any] = []
 

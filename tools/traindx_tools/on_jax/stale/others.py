@@ -120,7 +120,7 @@ class Other:
         for index, (name, leaf) in enumerate(zip(argument_names(self.watched, args, kwargs), leaves, strict=True)):
             sample = sample_of(leaf, wait=False) if len(given) < MOST_GIVEN else None
             if sample is not None:
-                given.append(Given(name, self.inputs.get(index), sample))
+                given.append(Given(name, self.inputs.get(index), sample.without_values()))
         types = frozenset((tuple(x.shape), str(x.dtype)) for x in leaves if getattr(x, "ndim", 0))
         self.looks.append(Look(dict(steps), given, types))
         self.waits = False
@@ -141,5 +141,5 @@ def captured(jaxpr: Any, function: str) -> list[Constant]:
     for value, place in constants(jaxpr, function):
         sample = sample_of(value) if len(found) < MOST_CONSTANTS and not internals.is_tracer(value) else None
         if sample is not None:
-            found.append(Constant(sample, reference(value), place))
+            found.append(Constant(sample.without_values(), reference(value), place))
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,10 @@ class Sample:
     values: NDArray[Any]
     digest: bytes
     telling: bool
+
+    def without_values(self) -> Sample:
+        """By which it is known again and takes no memory: distances are asked of the trained state alone."""
+        return replace(self, values=np.empty(0, np.float32))
 
     def distance(self, other: Sample) -> float:
         """How far `other` is from this one, as a share of this one's norm. Infinite from zero, or without numbers."""
