@@ -30,6 +30,13 @@ def first_of(*findings: Finding) -> Hypothesis:
 LEADS: dict[str, tuple[str, tuple[Finding, ...]]] = {
     "overfitting": ("fit.overfitting", (seen("L203", kind="loss"),)),
     "overfitting, accuracy only": ("fit.overfitting", (seen("L203", kind="accuracy"),)),
+    "old state evaluated, which looks like overfitting": ("eval.stale-model", (
+        seen("L203", kind="accuracy"), seen("L208"), seen("J705", "cause", kind="captured", evaluated=False))),
+    "old state evaluated, which looks like statistics": ("eval.stale-model", (
+        seen("L204", kind="from-start"), seen("L208"), seen("J705", "cause", kind="unread", evaluated=False))),
+    "old copy evaluated": ("eval.stale-model", (seen("L208"), seen("T343", "cause", kind="copy"))),
+    "statistics of the first call in the step": ("jax.fixed-at-tracing", (
+        seen("J705", "cause", kind="training", evaluated=False),)),
     "extreme rate diverges": ("lr.too-high", (
         seen("L307", kind="high", lr=10.0), seen("L106", onset="from-start", factor=50.0))),
     "extreme rate explodes": ("lr.too-high", (

@@ -15,7 +15,7 @@ import healthy_trainings  # noqa: E402
 from traindx_tools.on_torch.registry import known_probes  # noqa: E402
 
 MINE = ("gradients", "updates", "membership", "batches", "rows", "activations", "accumulation", "losses", "state",
-        "program", "captured-call", "course", "step-copy", "sharing", "optimizer-copy")
+        "program", "captured-call", "course", "step-copy", "sharing", "optimizer-copy", "stale")
 
 
 def probes():
