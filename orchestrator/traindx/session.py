@@ -203,7 +203,7 @@ def _without_a_loop(work: Callable[Given, Coroutine[Any, Any, SessionResult]]) -
 
     waited.__name__ = waited.__qualname__ = f"{work.__name__}_sync"
     # `inspect` and notebooks would take a wrapper of a coroutine function for one
-    del waited.__wrapped__  # type: ignore[attr-defined]
+    del waited.__wrapped__
     waited.__signature__ = inspect.signature(work)  # type: ignore[attr-defined]
     return waited
 
