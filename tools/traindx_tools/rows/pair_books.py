@@ -82,7 +82,7 @@ class PairBooks(Generic[At]):
                 found += [Told(seen, book.places[key], book.ids, book.evaluated[key].step)
                           for key, seen in reversed_pairs(book.trained, book.evaluated)]
         places: set[At] = set()
-        for one in sorted(found, key=lambda t: t.seen.hits * t.seen.share, reverse=True):
+        for one in sorted(found, key=lambda t: (t.seen.hits * t.seen.share, t.step), reverse=True):
             if one.at not in places and len(places) < MOST_TOLD:
                 places.add(one.at)
                 yield one

@@ -251,7 +251,7 @@ class PairProbe(TorchProbe):
         before = self._before.get(call.model)
         self._before[call.model] = call
         if (before is not None and before.side is not None and before.role == call.role and before.step == call.step
-                and before.order == call.order - 1 and len(before.side) == len(call.side)):
+                and (not call.grad or before.order == call.order - 1) and len(before.side) == len(call.side)):
             key = hash((before.at.key, call.at.key)) if before.at is not None and call.at is not None else None
             self._enter(("sides", call.model), call.order, call, before.side, call.side, False, key)
 
