@@ -34,7 +34,7 @@ def _mixed(x: NDArray[Any]) -> Codes:
     z = x.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+    return np.asarray(z ^ (z >> np.uint64(31)), np.uint64)
 
 
 def codes(u: Ints, v: Ints) -> Codes:
@@ -71,7 +71,8 @@ class Kept:
 
     def where(self, which: NDArray[np.bool_]) -> Kept:
         """A part of them."""
-        return Kept(*(a[which] for a in (self.u, self.v, self.code, self.count, self.label, self.row)))
+        return Kept(self.u[which], self.v[which], self.code[which], self.count[which], self.label[which],
+                    self.row[which])
 
     @property
     def proper(self) -> Kept:
