@@ -24,6 +24,8 @@ RETURNED, BOTH_WAYS = 0.3, 0.8
 """Share of the trained pairs that are trained on both ways, and that are both ways in all that was seen."""
 SHARED = 0.5
 """Of the values of the side with fewer: those that the other side has too. Else they are no pair of one vocabulary."""
+ALL = 0.95
+"""Share from which on evaluated pairs are those of the training; of rows the rules on evaluated rows say so."""
 MIXES = 4
 NAMED = 4
 
@@ -78,11 +80,21 @@ def reversed_pairs(trained: Mapping[Hashable, PairGroup],
     known = _sorted([one.pairs.code for one in relations])
     comparisons = 3 * max(1, len(relations)) * max(1, len(asked))
     for key, kept in asked.items() if relations else ():
-        parts = [part.where(~contained(part.code, known)) for part in parts_of(kept.proper)]
+        parts = [new for part in parts_of(kept.proper) if (new := _new(part, known)) is not None]
         found = [_against(part, one, rate, comparisons) for one in relations for part in parts]
         best = max((f for f in found if f is not None), key=lambda f: f.hits * f.share, default=None)
         if best is not None:
             yield key, best
+
+
+def _new(part: Kept, known: Codes) -> Kept | None:
+    """Evaluated pairs that were not trained on in their own order; None where these are the training pairs, scored in
+    other orders than they came in."""
+    if not len(part):
+        return None
+    same = contained(part.code, known)
+    either = same | contained(codes(part.v, part.u), known)
+    return None if same.mean() >= SHARE and either.mean() >= ALL else part.where(~same)
 
 
 def _sorted(parts: list[Codes]) -> Codes:

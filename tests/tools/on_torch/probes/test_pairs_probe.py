@@ -259,6 +259,7 @@ def test_two_columns_of_features_are_no_pair(watching):
     assert w.findings == []
 
 
+@pytest.mark.slow
 def test_a_small_vocabulary_meets_by_chance(watching):
     rows = torch.randint(0, 12, (800, 2))
     with watching(PairProbe) as w:
@@ -297,6 +298,61 @@ def test_training_pairs_scored_in_both_orders(watching):
     assert w.findings == []
 
 
+def test_training_pairs_in_chance_orders_scored_in_both(watching):
+    train, held = split(unordered())
+    model = Dot()
+
+    def losses():
+        for part in train.split(100):
+            turned = torch.where(torch.rand(len(part), 1) < 0.5, part, part.flip(1))
+            yield bce(model(turned), model(negatives(len(part))))
+
+    with watching(PairProbe) as w:
+        learn(model, losses, lambda: (model(both(train)), model(held)), epochs=2)
+    assert w.findings == []
+
+
+def test_pairs_of_one_batch_scored_against_mined_ones_while_training(watching):
+    train, held = by_pair()
+    model = Dot()
+
+    def losses():
+        for part in train.split(100):
+            with torch.no_grad():
+                z = model.table.weight
+                mined = (z @ z.T)[part[:, 0]].topk(5).indices[:, 2]
+                assert len(z[part[:, 0]] * z[mined])
+            yield bce(model(part), model(torch.stack([part[:, 0], mined], 1)))
+
+    with watching(PairProbe) as w:
+        learn(model, losses, lambda: model(held), epochs=10)
+    assert w.findings == []
+
+
+def test_graphs_of_a_batch_numbered_anew(watching):
+    def batch(graphs=8, nodes=8):
+        pairs = torch.triu_indices(nodes, nodes, 1)
+        parts = [both(pairs[:, torch.rand(pairs.shape[1]) < 0.4].T) + nodes * g for g in range(graphs)]
+        return torch.cat(parts).T
+
+    model, train, held = Graph(), [batch() for _ in range(6)], [batch() for _ in range(4)]
+    with watching(PairProbe) as w:
+        learn(model, lambda: (_nodes(model, e).square().mean() for e in train),
+              lambda: [_nodes(model, e) for e in held])
+    assert w.findings == []
+
+
+def test_scripts_and_transformations_work_while_indexing_is_watched(watching):
+    with watching(PairProbe):
+        gathers(*by_row())
+        assert torch.jit.script(Dot())(torch.zeros(5, 2, dtype=torch.int64)).shape == (5,)
+        with torch.no_grad():
+            values = torch.arange(10.0)
+            assert torch.equal(torch.vmap(lambda i: values[i])(torch.arange(5)), values[:5])
+            assert torch.equal(values.index_select(dim=0, index=torch.tensor([3, 1])), values[[3, 1]])
+            assert values[values > 7].tolist() == [8.0, 9.0]
+
+
 def test_the_whole_graph_is_the_input_of_training_and_evaluation(watching):
     graph, model, y = both(unordered()).T, Graph(), torch.randint(0, WIDTH, (NODES,))
     seen = torch.arange(NODES) < 100
@@ -310,6 +366,7 @@ def _nodes(model, graph):
     return model.encode(graph)
 
 
+@pytest.mark.slow
 def test_negatives_that_are_drawn_anew_at_each_evaluation(watching):
     train, held = by_pair()
     model = Dot()
