@@ -131,7 +131,8 @@ class Spot:
 def spot() -> Spot:
     """Where the program is now."""
     frame: FrameType | None = sys._getframe(1)
-    key, places = [], []
+    key: list[tuple[str, int, int]] = []
+    places: list[Place] = []
     for _ in range(DEEPEST):
         if frame is None:
             break

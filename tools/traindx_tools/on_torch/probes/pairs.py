@@ -220,7 +220,8 @@ class PairProbe(TorchProbe):
     def _read(self, *, wait: bool = False) -> None:
         for tag, values in self._late.arrived(wait=wait):
             if tag[0] is not None:
-                self._arrived(*tag, values)
+                call, name, ids = tag
+                self._arrived(call, name, ids, values)
                 continue
             _, pairs, key, places, step, ordinal = tag
             u, v = two_columns(values[:, :2], True)
