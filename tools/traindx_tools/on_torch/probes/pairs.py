@@ -96,6 +96,7 @@ class PairProbe(TorchProbe):
     def before_forward(self, model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Pairs that a model is given."""
         self._current = None
+        self.let_go()  # a call before this one may have raised
         grad = torch.is_grad_enabled()
         if not self._open(grad) or not any(m is model for m in self.scene.models):
             return
@@ -107,9 +108,7 @@ class PairProbe(TorchProbe):
 
     def after_forward(self, model: torch.nn.Module, output: Any) -> None:
         """What the output is, so that it is known again in the graph of a loss."""
-        self._outer = None
-        if self._embedded in self.scene.inner:
-            self.scene.inner.remove(self._embedded)
+        self.let_go()
         call = self._current
         if call is not None and call.grad:
             call.made = tuple(t.grad_fn._sequence_nr() for t in outputs_of(output) if t.grad_fn is not None)
@@ -265,6 +264,12 @@ class PairProbe(TorchProbe):
             places = call.at.places if call.at is not None else ()
             key = key or (call.at.key if call.at is not None else 0)
             self._books.evaluate(scope, key, places, u, v, call.step - 1, ids=ids, ordinal=call.ordinal)
+
+    def let_go(self) -> None:
+        """Looks into modules no more."""
+        self._outer = None
+        if self._embedded in self.scene.inner:
+            self.scene.inner.remove(self._embedded)
 
     # ---- judging
 
