@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -22,6 +22,7 @@ from traindx_tools.live.notice import say
 from traindx_tools.live.session import Session, current_session
 from traindx_tools.on_torch.calls import Calls
 from traindx_tools.on_torch.drawn import Drawn
+from traindx_tools.on_torch.measures.lookups import Lookups
 from traindx_tools.on_torch.moments import Moments
 from traindx_tools.on_torch.patches import Patches
 from traindx_tools.on_torch.probe import Scene
@@ -73,7 +74,7 @@ class Attachment:
         self._from_loader = False
         self._patches = Patches()
         self._drawn = Drawn()
-        self._finished = False
+        self._finished = self._looks_up = False
         self._thread = moments.thread
         """The one thread that is watched: that of the attachment, or the first one that trains."""
         self._trains = False
@@ -97,6 +98,18 @@ class Attachment:
                        torch_optimizer.register_optimizer_step_post_hook(self._after_step)):
             patches.at_end(handle.remove)
         self._guarded(Calls(self.moments, self._quiet).patch, patches)
+        self.scene.watch_lookups = self._watch_lookups
+
+    def _watch_lookups(self) -> None:
+        """Indexing is patched in programs that look up pairs, and in no other: it is called often."""
+        if not self._patches or self._looks_up:
+            return
+        self._looks_up = True
+        Lookups(self._looked_up, self._quiet).patch(self._patches)
+
+    def _looked_up(self, source: torch.Tensor, indices: Sequence[torch.Tensor]) -> None:
+        if not self.in_backward and not self.in_step:
+            self.moments.tell("looked_up", source, indices)
 
     def unpatch(self) -> None:
         """Takes the patches out again; what was patched over ours by others stays."""

@@ -13,7 +13,7 @@ from traindx_tools.live.notice import say
 from traindx_tools.on_torch.probe import Scene, TorchProbe
 
 MOMENTS = ("replicated", "reduced", "file_read", "file_written", "state_loaded", "state_given", "scheduled", "cleared",
-           "clipped", "loss_computed", "model_found", "optimizer_found", "before_batch", "batch_given",
+           "clipped", "loss_computed", "looked_up", "model_found", "optimizer_found", "before_batch", "batch_given",
            "before_forward", "after_forward",
            "before_backward", "after_backward", "before_step", "after_step", "scaler_updated")  # fmt: skip
 

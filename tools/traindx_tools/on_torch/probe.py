@@ -8,7 +8,7 @@ never changes a value, a gradient, the RNG or the mode of a module, never synchr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -56,6 +56,9 @@ class Scene:
     """What is called with module, arguments and output after each module within an outermost call, and that itself;
     empty most of the time: a probe adds itself in `before_forward` of a step that it samples. Compiled regions are
     not seen. Unlike hooks of modules these are not copied, pickled or guarded on by `torch.compile`."""
+
+    watch_lookups: Callable[[], None] = lambda: None
+    """From then on `looked_up` is told; set by the attachment."""
 
     @property
     def settled(self) -> bool:
@@ -133,6 +136,10 @@ class TorchProbe:
 
     def loss_computed(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], value: Any) -> None:
         """A loss of `torch.nn.functional` has returned."""
+
+    def looked_up(self, source: torch.Tensor, indices: Sequence[torch.Tensor]) -> None:
+        """`source[index]`, `source[i, j]` or `source.index_select(0, index)` is about to be taken while gradients are
+        off; told once a probe has asked for it (`scene.watch_lookups`)."""
 
     def state_given(self, module: torch.nn.Module, state: Any) -> None:
         """`state_dict` of a module has returned."""

@@ -36,6 +36,8 @@ class ModelCall:
     draw: Draw | None
     outputs: tuple[Any, ...] = ()
     """Weak references."""
+    made: tuple[int, ...] = ()
+    """Numbers of the nodes of the outputs, which outlive them."""
     role: str | None = None
     waiting: int = 0
     row_shape: tuple[int, ...] | None = None
@@ -84,7 +86,9 @@ class Calls:
                 continue
             if not c.training or sum(d.grad for d in asked) > 1:
                 graph = set(nodes(loss)) if graph is None else graph
-                if not any(t.grad_fn in graph for r in c.outputs if (t := r()) is not None and t.grad_fn is not None):
+                numbers = {n._sequence_nr() for n in graph} if c.made else set()
+                if numbers.isdisjoint(c.made) and not any(
+                        t.grad_fn in graph for r in c.outputs if (t := r()) is not None and t.grad_fn is not None):
                     continue
             c.role = TRAINED
         self.settle(ended=False)
