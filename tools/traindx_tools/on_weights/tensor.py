@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from traindx_tools.errors import UnreadableInput
 
-CHUNK = 2**20
+CHUNK = 2**21
 """Bytes read at a time: small enough to stay in a processor's cache over the passes that each chunk gets."""
 _OF_NARROW = 2**18
 """Those of types that are widened to float32 before the passes."""
