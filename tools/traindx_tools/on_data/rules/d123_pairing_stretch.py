@@ -132,7 +132,8 @@ def _of_mix(task: Task, i: int, stretch: Stretch, seen: OtherMix, hits: Array) -
         said = f"{percent(seen.distance)} of them would have to change to be mixed as the others are"
         return _finding(task, i, stretch, said, hits, measured)
     stretch = filled(stretch, task.parts[i].y, seen.label)
-    said = f"all of them are {label_name(task.data, task.field, task.kinds[seen.label])}, and the inputs are as elsewhere"
+    label = label_name(task.data, task.field, task.kinds[seen.label])
+    said = f"all of them are {label}, and the inputs are as elsewhere"
     return _finding(task, i, stretch, said, hits, measured)
 
 
