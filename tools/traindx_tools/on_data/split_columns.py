@@ -21,7 +21,7 @@ def by_column(data: DataSet) -> tuple[DataSet, ...]:
     found = []
     for shard in data.shards:
         for column in shard.columns.values():
-            said = _splits(column) if not shard.split else None
+            said = splits_of(column) if not shard.split else None
             if said is not None:
                 parts = tuple(_taken(shard, np.flatnonzero(said == s), s) for s in dict.fromkeys(said.tolist()) if s)
                 found.append(DataSet(data.name, tuple(p for p in parts if p.rows >= FEWEST)))
@@ -29,7 +29,7 @@ def by_column(data: DataSet) -> tuple[DataSet, ...]:
     return tuple(d for d in found if "train" in d.splits and len(d.splits) > 1)
 
 
-def _splits(column: Column) -> Array | None:
+def splits_of(column: Column) -> Array | None:
     """The split of each row, "" where its cell is empty; None where other words are there too."""
     if column.kind != "text" or len(column.texts) != column.rows or not column.rows:
         return None
