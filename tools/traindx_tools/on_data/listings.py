@@ -79,7 +79,7 @@ def _not_elsewhere(column: Column, at: Array, files: Sequence[str]) -> Array:
     tail = os.path.normpath(column.texts[first]).replace(os.sep, "/")
     path = files[at[first]]
     root = path.removesuffix(tail) if path.endswith(tail) else path.rpartition("/")[0]
-    out = at.copy()
+    out: Array = at.copy()
     for count, row in enumerate(np.flatnonzero(at < 0)):
         if count >= MOST_LOOKED_UP or os.path.lexists(os.path.join(root, column.texts[row])):
             out[row] = -2
