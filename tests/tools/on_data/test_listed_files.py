@@ -106,6 +106,8 @@ def test_names_that_are_no_paths(tmp_path: Path) -> None:
     rows = made(tmp_path)
     write(tmp_path / "manifest.csv", [{**r, "path": f"{r['path']}\x00../../etc/x.dcm"} for r in rows])
     assert not found(tmp_path)
+    write(tmp_path / "manifest.csv", [*rows[:-1], {**rows[-1], "path": "scans/\x00.dcm"}])
+    assert [f.measured["kind"] for f in found(tmp_path)] == ["missing"]
 
 
 def test_files_left_out_at_random_hardly_ever_stand_together(tmp_path: Path) -> None:

@@ -81,6 +81,7 @@ def _not_elsewhere(column: Column, at: Array, files: Sequence[str]) -> Array:
     root = path.removesuffix(tail) if path.endswith(tail) else path.rpartition("/")[0]
     out: Array = at.copy()
     for count, row in enumerate(np.flatnonzero(at < 0)):
-        if count >= MOST_LOOKED_UP or os.path.lexists(os.path.join(root, column.texts[row])):
+        name = column.texts[row]
+        if count >= MOST_LOOKED_UP or (name.isprintable() and os.path.lexists(os.path.join(root, name))):
             out[row] = -2
     return out
