@@ -13,6 +13,7 @@ import pytest
 from traindx_tools.finding import Finding, Severity
 from traindx_tools.on_data import examine
 from traindx_tools.on_data.clipping import clipped, peaks_of_numbers, peaks_of_signals
+from traindx_tools.on_data.rules import d132_clipped
 from traindx_tools.on_data.significance import LEVEL
 
 
@@ -50,6 +51,17 @@ def test_a_column_and_a_shard_that_are_clipped(tmp_path: Path) -> None:
     (told,) = found(tmp_path)
     assert told.measured["shard"] == "part_2.npz"
     assert told.measured["level"] == -1.1
+
+
+def test_of_more_values_some_rows_are_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = waves(600, np.random.default_rng(5))
+    x[300:500] = np.clip(x[300:500], -0.7, 0.7)
+    np.save(tmp_path / "a.npy", x[:200])
+    np.save(tmp_path / "b.npy", x[200:])
+    monkeypatch.setattr(d132_clipped, "MOST_VALUES", x.size // 3)
+    (told,) = found(tmp_path)
+    assert told.measured["shard"] == "b.npy"
+    assert np.abs(np.subtract(told.measured["rows"], (100, 299))).max() <= 12
 
 
 def _quiet(rng: np.random.Generator) -> Any:

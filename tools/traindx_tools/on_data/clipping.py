@@ -70,8 +70,9 @@ def peaks_of_signals(signals: Array) -> Peaks:
 def clipped(peaks: Peaks, comparisons: float) -> Clipped | None:
     """The surest of the stretches, None where there is none. `log_chance` is over all stretches and comparisons."""
     levels, counts = np.unique(peaks.top[peaks.flat], return_counts=True)
-    likely = [i for i in np.argsort(-counts)[:CANDIDATES] if counts[i] >= FEWEST and levels[i] not in (0.0, -np.inf)]
-    found = [c for i in likely if (c := _at(peaks, float(levels[i]), comparisons)) is not None]
+    levels, counts = levels[counts >= FEWEST], counts[counts >= FEWEST]  # of fractions, next to none
+    likely = [float(v) for v in levels[np.argsort(-counts)[:CANDIDATES]] if v not in (0.0, -np.inf)]
+    found = [c for level in likely if (c := _at(peaks, level, comparisons)) is not None]
     return min(found, key=lambda c: c.log_chance, default=None)
 
 

@@ -23,7 +23,8 @@ from traindx_tools.rules import Rule, Threshold
 SIGNAL = 32
 """Samples along the longest axis from which on rows are signals; below, each feature is a number."""
 MOST_PARTS = 64
-MOST_VALUES = 2**25
+MOST_VALUES = 2**22
+"""Of a field in all files together: of more, every second row is looked at, or every third."""
 
 RULE = Rule(
     id="D132",
@@ -64,9 +65,10 @@ def _measured(column: Column) -> bool:
 
 
 def _of_field(data: DataSet, group: Sequence[Shard], name: str, comparisons: int) -> Iterator[Finding]:
-    if name in data.labels or sum(s.columns[name].values.size for s in group) > MOST_VALUES:
+    if name in data.labels:
         return
-    parts, signal = _parts(group, name)
+    step = -(-sum(s.columns[name].values.size for s in group) // MOST_VALUES)
+    parts, signal = _parts(group, name, max(1, step))
     best: tuple[Clipped, str, int] | None = None
     for told, values in parts:
         for sign in (1, -1):
@@ -77,12 +79,12 @@ def _of_field(data: DataSet, group: Sequence[Shard], name: str, comparisons: int
             ):
                 best = found, told, sign
     if best is not None:
-        yield _finding(group, name, *best)
+        yield _finding(group, name, max(1, step), *best)
 
 
-def _parts(group: Sequence[Shard], name: str) -> tuple[list[tuple[str, Array]], bool]:
+def _parts(group: Sequence[Shard], name: str, step: int) -> tuple[list[tuple[str, Array]], bool]:
     """Each feature or channel with its name, float64 shape (rows, samples), and whether the rows are signals."""
-    values = np.concatenate([np.asarray(s.columns[name].values) for s in group]).astype(np.float64)
+    values = np.concatenate([np.asarray(s.columns[name].values[::step]) for s in group]).astype(np.float64)
     shape = values.shape[1:]
     if max(shape, default=1) < SIGNAL:
         flat = values.reshape(len(values), -1)
@@ -94,11 +96,12 @@ def _parts(group: Sequence[Shard], name: str) -> tuple[list[tuple[str, Array]], 
     return [(f"channel {i} of " * several, moved[:, i]) for i in range(min(MOST_PARTS, moved.shape[1]))], True
 
 
-def _finding(group: Sequence[Shard], name: str, seen: Clipped, told: str, sign: int) -> Finding:
-    ends = np.cumsum([s.rows for s in group])
+def _finding(group: Sequence[Shard], name: str, step: int, seen: Clipped, told: str, sign: int) -> Finding:
+    looked_at = [-(-s.rows // step) for s in group]
+    ends = np.cumsum(looked_at)
     which = int(np.searchsorted(ends, seen.stretch.start, side="right"))
-    shard, offset = group[which], int(ends[which]) - group[which].rows
-    first, last = seen.stretch.start - offset, seen.stretch.end - 1 - offset
+    shard, offset = group[which], int(ends[which]) - looked_at[which]
+    first, last = (seen.stretch.start - offset) * step, (seen.stretch.end - 1 - offset) * step
     over = f" (and on into {short(group[which + 1])})" if last >= shard.rows else ""
     last = min(last, shard.rows - 1)
     way, level = ("above", "below")[sign < 0], sign * seen.level

@@ -27,7 +27,9 @@ WINDOW = 16
 """Tokens that are compared at a time: fewer recur in any text."""
 KINDS = 8
 BETWEEN = 0.3
-MOST_TOKENS = 2**23
+MOST_TOKENS = 2**22
+"""That are looked at, of all files together: the first of each."""
+LEAST_TOKENS = 2**17
 FEWEST = 1024
 
 RULE = Rule(
@@ -63,9 +65,11 @@ class Run:
 
 def check(view: View) -> Iterator[Finding]:
     """At most one stretch of each file and kind."""
+    files = sum(_is_tokens(s) for d in view.sets for s in d.shards)
+    most = max(LEAST_TOKENS, MOST_TOKENS // max(1, files))
     for data in view.sets:
         for shard in data.shards:
-            tokens = _tokens(shard)
+            tokens = _tokens(shard, most)
             if tokens is None:
                 continue
             pairs = doubled(tokens, view.comparisons)
@@ -76,14 +80,19 @@ def check(view: View) -> Iterator[Finding]:
                 yield _of_block(shard, block, tokens)
 
 
-def _tokens(shard: Shard) -> Array | None:
-    """A long row of whole numbers that is all the file holds."""
+def _is_tokens(shard: Shard) -> bool:
+    """Whether a long row of whole numbers is all that the file holds."""
     if len(shard.columns) != 1 or shard.rows < FEWEST:
+        return False
+    (column,) = shard.columns.values()
+    return column.kind == "number" and not column.row_shape and column.values.dtype.kind in "iu"
+
+
+def _tokens(shard: Shard, most: int) -> Array | None:
+    if not _is_tokens(shard):
         return None
     (column,) = shard.columns.values()
-    if column.kind != "number" or column.row_shape or column.values.dtype.kind not in "iu":
-        return None
-    tokens = np.asarray(column.values[:MOST_TOKENS]).astype(np.int64)
+    tokens = np.asarray(column.values[:most]).astype(np.int64)
     return tokens if len(distinct(tokens[:100_000])) >= 4 * KINDS else None
 
 
