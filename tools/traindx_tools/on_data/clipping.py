@@ -59,7 +59,7 @@ def peaks_of_signals(signals: Array) -> Peaks:
     finite = np.isfinite(signals).all(axis=1)
     signals = np.where(finite[:, None], signals, 0.0)
     top = signals.max(axis=1)
-    at: Array = np.equal(signals, top[:, None])
+    at = np.asarray(signals == top[:, None])
     runs = at[:, : -RUN + 1].copy()
     for later in range(1, RUN):
         runs &= at[:, later : signals.shape[1] - RUN + 1 + later]
