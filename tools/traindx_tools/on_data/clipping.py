@@ -56,10 +56,10 @@ def peaks_of_numbers(values: Array) -> Peaks:
 
 def peaks_of_signals(signals: Array) -> Peaks:
     """Rows of a signal each, float64 shape (rows, samples)."""
-    finite = np.isfinite(signals).all(axis=1)
+    finite = np.asarray(np.isfinite(signals).all(axis=1))
     signals = np.where(finite[:, None], signals, 0.0)
     top = signals.max(axis=1)
-    at = np.asarray(signals == top[:, None])
+    at = signals == top[:, None]
     runs = at[:, : -RUN + 1].copy()
     for later in range(1, RUN):
         runs &= at[:, later : signals.shape[1] - RUN + 1 + later]
