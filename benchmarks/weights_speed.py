@@ -24,6 +24,8 @@ import numpy as np
 
 _DTYPES = {"float32": ("F32", 4), "bfloat16": ("BF16", 2), "float16": ("F16", 2)}
 _WIDTH = 2048
+_WRITTEN = 2**22
+"""Values written at a time."""
 
 
 def _tensors(size: int, itemsize: int) -> dict[str, tuple[int, ...]]:
@@ -51,18 +53,19 @@ def write(path: Path, size: int, dtype: str, *, sparse: bool) -> None:
     head = json.dumps(header).encode()
     head += b" " * (-len(head) % 8)
     rng = np.random.default_rng(0)
-    some = (rng.standard_normal(2**20) * 0.02).astype(np.float32)
-    raw = {"float32": some, "float16": some.astype(np.float16),
-           "bfloat16": (some.view(np.uint32) >> 16).astype(np.uint16)}[dtype].tobytes()  # fmt: skip
     with path.open("wb") as stream:
         stream.write(struct.pack("<Q", len(head)) + head)
         if sparse:
             stream.truncate(8 + len(head) + at)
             return
-        left = at
-        while left > 0:
-            start = int(rng.integers(0, len(raw) // 16)) * 8  # blocks must not repeat each other
-            left -= stream.write((raw[start:] + raw[:start])[:left])
+        for start in range(0, at, _WRITTEN * itemsize):  # drawn anew: a file of copies has rows that truly repeat
+            stream.write(_drawn(rng, dtype)[: at - start])
+
+
+def _drawn(rng: np.random.Generator, dtype: str) -> bytes:
+    values = rng.standard_normal(_WRITTEN, np.float32) * np.float32(0.02)
+    stored = (values.view(np.uint32) >> 16).astype(np.uint16) if dtype == "bfloat16" else values.astype(dtype)
+    return bytes(stored.data)
 
 
 _MAPPED = """

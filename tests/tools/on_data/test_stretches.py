@@ -13,6 +13,9 @@ from data_making import classes
 
 from traindx_tools.finding import Finding, Severity
 from traindx_tools.on_data import examine
+from traindx_tools.on_data.label_stretches import other_mix
+from traindx_tools.on_data.significance import LEVEL
+from traindx_tools.on_data.stretches import heaviest
 
 WORDS = [f"{a}{b}" for a in ("ka", "lo", "mi", "ne", "pu", "ra", "si", "to", "ve", "zu") for b in
          ("bar", "dan", "fel", "gor", "hin", "jas", "kem", "lun", "mot", "nir", "pol", "quin", "res", "sat", "tul")]
@@ -248,3 +251,68 @@ def test_a_mark_that_only_training_rows_have_is_no_class_that_is_lacking(tmp_pat
     for name, rows, mark in (("train", 600, rng.integers(0, 4, 600)), ("valid", 200, np.zeros(200, np.int64))):
         np.savez(tmp_path / f"{name}.npz", **classes(rows, rng), augmentation=mark)
     assert not found(tmp_path, "D128")
+
+
+def _constant(rows: Any, rng: np.random.Generator) -> None:
+    rows["y"][620:760] = 2
+
+
+def _other_mix(rows: Any, rng: np.random.Generator) -> None:
+    rows["y"][620:760] = rng.choice(6, 140, p=[0.6, 0.4, 0, 0, 0, 0])
+
+
+@pytest.mark.parametrize(("change", "kind"), [(_constant, "stretch-constant"), (_other_mix, "stretch-mixed")])
+def test_labels_of_a_stretch_that_are_constant_or_of_another_mix(change: Any, kind: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(13)
+    rows = classes(1200, rng)
+    change(rows, rng)
+    np.savez(tmp_path / "train.npz", **rows)
+    told = found(tmp_path, "D123")
+    assert [f.measured["kind"] for f in told] == [kind]
+    assert np.abs(np.subtract(told[0].measured["rows"], (620, 759))).max() <= 12
+
+
+def _grouped_by_source(rng: np.random.Generator) -> Any:
+    order = rng.permutation(6).repeat(200)
+    rows = classes(8000, rng)
+    take = np.concatenate([np.flatnonzero(rows["y"] == k)[:200] for k in order[::200]])
+    return {"x": rows["x"][take], "y": rows["y"][take]}
+
+
+def _negatives_in_one_stretch(rng: np.random.Generator) -> Any:
+    rows = classes(4000, rng)
+    mixed, same = np.arange(900), 900 + np.flatnonzero(rows["y"][900:] == 0)[:300]
+    take = np.concatenate([mixed[:600], same, mixed[600:]])
+    return {"x": rows["x"][take], "y": rows["y"][take]}
+
+
+def _unrelated_labels_in_runs(rng: np.random.Generator) -> Any:
+    rows = classes(1200, rng)
+    return {"x": rows["x"], "y": np.repeat(rng.integers(0, 4, 60), 20)}
+
+
+@pytest.mark.parametrize("made", [_grouped_by_source, _negatives_in_one_stretch, _unrelated_labels_in_runs])
+def test_sources_in_stretches_are_no_filled_labels(made: Any, tmp_path: Path) -> None:
+    np.savez(tmp_path / "train.npz", **made(np.random.default_rng(14)))
+    assert not found(tmp_path, "D123")
+
+
+def test_false_alarms_of_another_mix_in_a_stretch_are_rare() -> None:
+    rng, alarms = np.random.default_rng(15), 0
+    for _ in range(300):
+        y = rng.integers(0, 3, 400)
+        scores = rng.normal(size=(400, 3)) + 2.0 * np.eye(3)[y]
+        hits = scores.argmax(axis=1) == y
+        stretch = heaviest(np.where(hits, -0.5, 1.0))
+        seen = other_mix(stretch, y, scores, 1) if 40 <= stretch.rows <= 240 else None
+        alarms += seen is not None and seen.log_chance < np.log(LEVEL)
+    assert alarms <= 2  # at a level of 1e-3
+
+
+def test_a_stretch_of_constant_labels_whose_inputs_are_broken_is_of_another_kind(tmp_path: Path) -> None:
+    rows = classes(1200, np.random.default_rng(16))
+    rows["y"][620:760], rows["x"][620:760] = 2, np.nan
+    np.savez(tmp_path / "train.npz", **rows)
+    assert not found(tmp_path, "D123")
+    (tmp_path / "train.npz").write_bytes((tmp_path / "train.npz").read_bytes()[:-900])
+    assert not found(tmp_path, "D123")

@@ -17,6 +17,7 @@ from traindx_tools.errors import MissingExtra, UnreadableInput
 from traindx_tools.finding import Finding, Severity
 from traindx_tools.on_data.grouping import Placed, data_sets, joined, with_split
 from traindx_tools.on_data.hints import hints_of, read_settings
+from traindx_tools.on_data.listings import listings_of
 from traindx_tools.on_data.readers import FORMATS, format_of, read_file
 from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.folders import FEWEST, PICTURES, SOUNDS, read_folder
@@ -94,7 +95,7 @@ def examine(
     sets = data_sets(joined(reading.placed))
     hints = hints_of(settings, read_settings(p for p, _ in files), frozenset(p.name for p, _ in files))
     notes: list[str] = []
-    findings = judged(View(sets, hints), notes)
+    findings = judged(View(sets, hints, listings_of(sets, [str(p) for p, _ in files])), notes)
     return DataReport(sets, findings, tuple(reading.artifacts), tuple(notes), time.monotonic() - started)
 
 

@@ -210,7 +210,7 @@ def _histogram(column: Column) -> tuple[Array, Array] | None:
     if not column.is_integer or not column.values.size:
         return None
     values = column.values.reshape(-1)
-    if values.dtype.kind == "b" or values.dtype.itemsize == 1:
+    if values.dtype.kind == "b" or values.dtype.itemsize <= 2:  # the range of int16 is no int16
         values = values.astype(np.int64)
     low, high = int(values.min()), int(values.max())
     if high - low > 2**22:

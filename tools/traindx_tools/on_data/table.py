@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from traindx_tools.on_data.listings import Listing
     from traindx_tools.on_data.summary import Summary
     from traindx_tools.on_data.tasks import Task
 
@@ -183,6 +184,8 @@ class View:
 
     sets: tuple[DataSet, ...]
     hints: Hints = Hints()
+    listings: tuple[Listing, ...] = ()
+    """The columns that list files which are there."""
 
     @cached_property
     def comparisons(self) -> int:

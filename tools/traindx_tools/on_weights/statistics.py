@@ -18,6 +18,7 @@ from time import monotonic
 import numpy as np
 from numpy.typing import NDArray
 
+from traindx_tools.on_data.summary import mixed
 from traindx_tools.on_weights.tensor import Tensor, as_numbers
 
 SAMPLE = 8_192
@@ -44,6 +45,8 @@ class Stats:
     first_bad: int = -1
     """Index of the first value that is not finite, in the order of storage."""
     row_squares: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    row_prints: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64))
+    """A few stored values of each row, bit by bit; empty where rows are not told apart."""
     sample: NDArray[np.floating] = field(default_factory=lambda: np.zeros(0, np.float32))
     stored_sample: NDArray[np.generic] = field(default_factory=lambda: np.zeros(0, np.float32))
 
@@ -104,6 +107,15 @@ class Stats:
         return np.sqrt(self.row_squares)
 
     @cached_property
+    def row_keys(self) -> NDArray[np.uint64]:
+        """Of each row, from its norm and a few of its bits: rows of other keys differ, those of one key may be equal.
+
+        A norm alone does not do: float32 has so few of them that some of any two thousand rows share one.
+        """
+        prints = self.row_prints if len(self.row_prints) else np.zeros(len(self.row_squares), np.uint64)
+        return np.asarray(mixed(self.row_squares.view(np.uint64) + np.uint64(1)) ^ prints)
+
+    @cached_property
     def kurtosis(self) -> float:
         """Fourth standardised moment of the sample: 3 for a normal distribution, 1.8 for a uniform one."""
         x = self.sample.astype(np.float64)
@@ -154,6 +166,8 @@ def measure(tensor: Tensor) -> Stats:
     rows = tensor.rows if tensor.matrix and tensor.rows <= MOST_ROWS else 1
     stats.row_squares = np.zeros(rows)
     width = tensor.size // rows if rows else 0
+    places = _print_places(width, tensor.itemsize) if rows > 1 else range(0)
+    stats.row_prints = np.zeros(rows if places else 0, np.uint64)
     step = max(1, tensor.size // SAMPLE)
     at, samples = 0, []
     with np.errstate(all="ignore"):
@@ -162,11 +176,34 @@ def measure(tensor: Tensor) -> Stats:
             offset = -at % step
             samples.append(stored[offset::step].copy())
             _add(stats, values, at, width)
+            if places:
+                _print_rows(stats.row_prints, stored, at, width, places)
             at += len(stored)
     if samples:
         stats.stored_sample = np.concatenate(samples)
         stats.sample = as_numbers(stats.stored_sample, tensor.dtype)  # type: ignore[assignment]
     return stats
+
+
+def _print_places(width: int, itemsize: int) -> range:
+    """As many places in a row as eight bytes hold, or none where a row is shorter."""
+    count = 8 // itemsize
+    step = width // count
+    return range(step // 2, step // 2 + count * step, step) if step else range(0)
+
+
+def _print_rows(prints: NDArray[np.uint64], stored: NDArray[np.generic], at: int, width: int,
+                places: range) -> None:
+    """Keeps the values at `places` of the rows of a chunk from the value `at` on: whole rows, or a part of one."""
+    if at % width == 0 and len(stored) % width == 0:
+        table = stored.reshape(-1, width)
+        own = table[:, places.start: places.stop: places.step]
+        prints[at // width: at // width + len(table)].view(stored.dtype).reshape(own.shape)[:] = own
+        return
+    one = prints[at // width: at // width + 1].view(stored.dtype)
+    for index, place in enumerate(places):
+        if 0 <= place - at % width < len(stored):
+            one[index] = stored[place - at % width]
 
 
 def _row_squares(table: NDArray[np.floating] | NDArray[np.integer]) -> NDArray[np.floating]:
@@ -239,4 +276,4 @@ def measure_all(tensors: Iterable[Tensor], seconds: float = math.inf) -> tuple[d
 def _under(stats: Stats, tensor: Tensor) -> Stats:
     """The same measurements under another name."""
     return Stats(tensor, stats.low, stats.high, stats.nan, stats.inf, stats.first_bad, stats.row_squares,
-                  stats.sample, stats.stored_sample)
+                 stats.row_prints, stats.sample, stats.stored_sample)

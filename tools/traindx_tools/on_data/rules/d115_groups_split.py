@@ -1,6 +1,7 @@
 """Rows of one subject, document or recording are in training and in held-out data.
 
-Told of fields that are called so, and of ids of any name with many values of a few rows each. Whether it matters
+Told of fields that are called so, and of ids of any name with many values of a few rows each. The split is that of the
+file, or of each row where a column names it, as a manifest's does. Whether it matters
 depends on how alike the rows of one group are: that is measured as the share of the features' variance, and of the
 labels', that lies between groups (intraclass correlation), and where it is small the finding is a remark; so it is
 where two ids are crossed, as users and items are. That held-out rows lie between the training rows in time is a remark
@@ -18,6 +19,7 @@ from traindx_tools.on_data.features import raw_features
 from traindx_tools.on_data.places import percent, place, rows, short
 from traindx_tools.on_data.roles import input_fields, is_group, is_id_name, is_identifier, is_time, keys
 from traindx_tools.on_data.significance import LEVEL, f_tail
+from traindx_tools.on_data.split_columns import by_column
 from traindx_tools.on_data.table import Array, DataSet, Shard, View
 from traindx_tools.rules import Rule, Threshold
 
@@ -52,7 +54,7 @@ RULE = Rule(
 
 def check(view: View) -> Iterator[Finding]:
     """A finding for each group field and held-out shard; a remark for times."""
-    for data in view.sets:
+    for data in (*view.sets, *(d for one in view.sets for d in by_column(one))):
         train = [s for s in data.splits.get("train", ()) if s.columns]
         if not train:
             continue
@@ -77,17 +79,28 @@ def _groups(data: DataSet, train: list[Shard], shard: Shard, name: str) -> Itera
     crossed = _crossed(train[0], name)
     known = f"; it is crossed with {crossed}, as users and items of recommendations are" if crossed else ""
     yield RULE.finding(
-        f"{int(both.sum()):,} of {len(mine):,} values of {name} in {short(shard)} ({percent(overlap)}) are in the "
-        f"training data too ({short(train[0])}): {_named(shard, name, mine[both])}; rows of one {name} are alike "
+        f"{int(both.sum()):,} of {len(mine):,} values of {name} in {_part(shard, train)} ({percent(overlap)}) are in "
+        f"the training data too ({short(train[0])}): {_named(shard, name, mine[both])}; rows of one {name} are alike "
         f"(intraclass correlation {alike:.2f}){known}",
         place(shard, name),
         shard.name,
         bearing=Bearing.SIGN,
         severity=None if alike >= ALIKE and p < LEVEL / data.comparisons and not crossed else Severity.INFO,
         measured={"field": name, "overlap": overlap, "groups": len(distinct), "correlation": alike, "p": p,
-                  "rows": tuple(int(i) for i in np.flatnonzero(np.isin(keys(shard.columns[name]), mine[both]))[:20]),
+                  "rows": _numbers(shard, np.flatnonzero(np.isin(keys(shard.columns[name]), mine[both]))[:20]),
                   "kind": "groups", "shard": short(shard)},
     )
+
+
+def _numbers(shard: Shard, index: Array) -> tuple[int, ...]:
+    """The rows as the file counts them."""
+    return tuple(int(i) for i in (index if shard.numbers is None else shard.numbers[index]))
+
+
+def _part(shard: Shard, train: list[Shard]) -> str:
+    """The held-out file, or the held-out rows of the file that names the split of each."""
+    own = any(s.name == shard.name for s in train) and shard.numbers is not None
+    return f"the {shard.split} rows of {short(shard)}" if own else short(shard)
 
 
 def _named(shard: Shard, name: str, groups: Array) -> str:
@@ -192,7 +205,8 @@ def _times(train: list[Shard], shard: Shard, name: str) -> Iterator[Finding]:
     inside = float(((values >= low) & (values <= high)).mean())
     if inside >= 0.5:
         yield RULE.finding(
-            f"{percent(inside)} of the rows of {short(shard)} lie within the time of the training data by {name}",
+            f"{percent(inside)} of the rows of {_part(shard, train)} lie within the time of the training data by "
+            f"{name}",
             place(shard, name),
             shard.name,
             bearing=Bearing.COMPANION,

@@ -1,7 +1,8 @@
-"""In one stretch of a file labels do not belong to their rows: they are shifted there, or mean other classes.
+"""In one stretch of a file labels do not belong to their rows: shifted, of other meaning, or of another mix.
 
 A simple model predicts the labels of the rest of the file. In the stretch it fails as guessing does, and after moving
-the labels by some rows, or after exchanging classes, it succeeds again. A stretch that is only harder does not.
+the labels by some rows, or after exchanging classes, it succeeds again. A stretch that is only harder does not. Labels
+that are one constant there, or of another mix, are told where the model is as sure of the inputs as elsewhere.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.assignment import assigned
+from traindx_tools.on_data.label_stretches import AS_SURE, MIX, OtherMix, filled, other_mix
 from traindx_tools.on_data.places import of, percent, place, short
 from traindx_tools.on_data.roles import label_name
 from traindx_tools.on_data.significance import LEVEL
@@ -42,6 +44,8 @@ RULE = Rule(
         "skill": Threshold(SKILL, "of the way from guessing to perfect", "that the model must reach outside"),
         "lost": Threshold(LOST, "of the way from guessing to perfect", "at most, in the stretch as it is"),
         "as_good": Threshold(AS_GOOD, "of the skill outside", "in the stretch after the change, which explains it"),
+        "mix": Threshold(MIX, "total variation distance", "of labels in the stretch to the rest, and to the model's"),
+        "as_sure": Threshold(AS_SURE, "of the median margin outside", "below, the inputs are of another kind too"),
         "rows": Threshold(FEWEST, "rows", "of the stretch, and outside"),
         "whole": Threshold(WHOLE, "share of the file", "above, D108 and D109 judge the file as a whole"),
         "level": Threshold(LEVEL, "probability", "of one false alarm over all stretches, files, labels and changes"),
@@ -77,7 +81,8 @@ def _of_part(task: Task, i: int, comparisons: int) -> Iterator[Finding]:
     if best is not None:
         yield _shifted(task, i, best[1], best[2], hits)
         return
-    yield from _mapped(task, i, named, hits, comparisons)
+    mapped = list(_mapped(task, i, named, hits, comparisons))
+    yield from mapped or _otherwise_mixed(task, i, hits, comparisons)
 
 
 def _skill(hits: Array, chance: float) -> float:
@@ -99,12 +104,43 @@ def _explains(task: Task, i: int, stretch: Stretch, hits: Array, after: Array) -
     )
 
 
+def _missed(task: Task, i: int, hits: Array) -> Stretch:
+    """The stretch in which hits are rare."""
+    rate, low = float(hits.mean()), min(0.9, task.chance[i])
+    rate = min(0.98, max(rate, low + 0.05))
+    return heaviest(np.where(hits, math.log(low / rate), math.log((1 - low) / (1 - rate))))
+
+
+def _otherwise_mixed(task: Task, i: int, hits: Array, comparisons: int) -> Iterator[Finding]:
+    """A stretch whose labels are constant, or of another mix, while a model of the rest sees the usual inputs."""
+    y, scores, stretch = task.parts[i].y, task.scores[i], _missed(task, i, hits)
+    assert scores is not None
+    rest = len(y) - stretch.rows
+    if task.binned or min(stretch.rows, rest) < FEWEST or stretch.rows > WHOLE * len(y):
+        return
+    outside = ~stretch.inside(len(y))
+    if _skill(hits[outside], float(np.bincount(y[outside]).max() / rest)) < SKILL:
+        return
+    seen = other_mix(stretch, y, scores, comparisons)
+    if seen is not None and seen.log_chance < math.log(LEVEL):
+        yield _of_mix(task, i, stretch, seen, hits)
+
+
+def _of_mix(task: Task, i: int, stretch: Stretch, seen: OtherMix, hits: Array) -> Finding:
+    measured = {"kind": "stretch-mixed" if seen.label is None else "stretch-constant", "distance": seen.distance}
+    if seen.label is None:
+        said = f"{percent(seen.distance)} of them would have to change to be mixed as the others are"
+        return _finding(task, i, stretch, said, hits, measured)
+    stretch = filled(stretch, task.parts[i].y, seen.label)
+    label = label_name(task.data, task.field, task.kinds[seen.label])
+    said = f"all of them are {label}, and the inputs are as elsewhere"
+    return _finding(task, i, stretch, said, hits, measured)
+
+
 def _mapped(task: Task, i: int, named: Array, hits: Array, comparisons: int) -> Iterator[Finding]:
     """A stretch in which classes are exchanged: found where hits are rare, proved by the best exchange."""
     y, kinds = task.parts[i].y, len(task.kinds)
-    rate, low = float(hits.mean()), min(0.9, task.chance[i])
-    rate = min(0.98, max(rate, low + 0.05))
-    stretch = heaviest(np.where(hits, math.log(low / rate), math.log((1 - low) / (1 - rate))))
+    stretch = _missed(task, i, hits)
     if not _explains(task, i, stretch, hits, np.ones(len(y), bool)):  # before the assignment, which is dear
         return
     inside = stretch.inside(len(y))

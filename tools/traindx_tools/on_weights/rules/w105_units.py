@@ -31,6 +31,8 @@ RULE = Rule(
     },
 )
 _MORE, _ALONE = 0.05, 0.25
+_ONE_NORM = 1e-3
+"""Share by which squared norms differ where all are one, up to the digits of half precision."""
 _COMPARED = 512
 """Candidates for equal rows that are compared byte by byte."""
 
@@ -54,9 +56,9 @@ def _equals(stats: Stats) -> NDArray[np.intp]:
     """Rows that are equal to an earlier one, bit by bit; those of zeros are not counted."""
     if len(stats.row_squares) < 2:
         return np.zeros(0, np.intp)
-    order = np.argsort(stats.row_squares, kind="stable")
-    squares = stats.row_squares[order]
-    again = np.flatnonzero((np.diff(squares) == 0) & (squares[1:] > 0)) + 1
+    order = np.argsort(stats.row_keys, kind="stable")
+    keys, squares = stats.row_keys[order], stats.row_squares[order]
+    again = np.flatnonzero((keys[1:] == keys[:-1]) & (squares[1:] > 0)) + 1
     if not len(again):
         return again
     earlier = np.arange(len(order))
@@ -79,11 +81,17 @@ def _judged(seen: Seen, stats: Stats, kind: str, found: NDArray[np.intp],
         if share > usual + _MORE and share > 2 * max(others, default=0.0):
             yield _finding(seen, stats, kind, found, f"in the other {len(others)} blocks of {stack.pattern} at most "
                            f"{max(others, default=0.0):.1%} are")
-    elif kind == "equal" and share >= _ALONE and not (_table(stats) and _at_the_end(found, total)):
+    elif kind == "equal" and share >= _ALONE and not (_table(stats) and _at_the_end(found, total)) and not (
+            _of_one_norm(stats)):
         yield _finding(seen, stats, kind, found, "no other matrix of its kind is there to compare")
     elif kind == "zero" and _cut(seen, stats, found, total, share):
         yield _finding(seen, stats, kind, found, "the run ends with the tensor, as of a file that was not written "
                                                  "whole")
+
+
+def _of_one_norm(stats: Stats) -> bool:
+    """Whether all rows have the same norm: sines of positions, of which W113 speaks, or directions."""
+    return bool(np.ptp(stats.row_squares) <= _ONE_NORM * stats.row_squares.mean())
 
 
 def _at_the_end(found: NDArray[np.intp], total: int) -> bool:

@@ -102,9 +102,9 @@ def _drawn_tail(squares: NDArray[np.float64], width: int) -> int:
 def _to_border(squares: NDArray[np.float64], count: int) -> int:
     """The tail, grown by the rows before it that lie in its range."""
     low, high = squares[-count:].min() * 0.95, squares[-count:].max() * 1.05
-    while count < len(squares) and low <= squares[-count - 1] <= high:
-        count += 1
-    return count
+    before = squares[:-count]
+    outside = np.flatnonzero((before < low) | (before > high))
+    return len(squares) - (int(outside[-1]) + 1 if len(outside) else 0)
 
 
 def _steps(squares: NDArray[np.float64], count: int) -> bool:

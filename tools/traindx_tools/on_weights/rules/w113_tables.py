@@ -184,7 +184,7 @@ def _masks(seen: Seen) -> Iterator[Finding]:
         stats = seen.stats.get(name)
         if len(shape) != 2 or shape[0] != shape[1] or shape[0] < 8 or tensor.nbytes > _READ or stats is None:
             continue
-        if stats.nan or len(np.unique(stats.sample[:: max(1, len(stats.sample) // 4096)])) > 2:
+        if stats.nan or stats.constant or len(np.unique(stats.sample[:: max(1, len(stats.sample) // 4096)])) > 2:
             continue
         table = tensor.load().reshape(shape)
         yield from _triangle(seen, name, table == table[-1, 0], shape[0])

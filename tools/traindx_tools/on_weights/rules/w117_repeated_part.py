@@ -19,7 +19,7 @@ from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.summary import row_digests
 from traindx_tools.on_weights.seen import Seen
 from traindx_tools.on_weights.statistics import Stats
-from traindx_tools.on_weights.tensor import Tensor, as_numbers
+from traindx_tools.on_weights.tensor import Tensor
 from traindx_tools.rules import Rule, Threshold
 
 RULE = Rule(
@@ -79,43 +79,61 @@ def check(seen: Seen) -> Iterator[Finding]:
 def longest_repeat(stats: Stats, all_axes: bool = True) -> Repeat | None:
     """The longest run of lines along the first two axes, or the last two of a kernel, that is a copy of another run.
 
-    Without `all_axes` only rows are looked at, and read only where some have the same norm.
+    Without `all_axes` only rows are looked at. The whole is read only where cheap keys of its lines say that some may
+    be equal.
     """
     if stats.tensor.nbytes > MOST_BYTES or stats.constant or stats.nan or stats.inf or not stats.tensor.floating:
         return None
-    rows = stats.row_squares[stats.row_squares > 0]
-    recurring = len(rows) - len(np.unique(rows)) >= _RUN
-    axes = (*((0,) if recurring else ()), *(_columns(stats.tensor) if all_axes else ()))
+    alike = {0: _recurring(np.where(stats.row_squares > 0, stats.row_keys, np.uint64(0)))}
+    if all_axes:
+        alike |= _columns(stats.tensor)
+    axes = {axis: lines for axis, lines in alike.items() if len(lines) > _RUN}
     if not axes:
         return None
     values = stats.tensor.load()
-    runs = [r for axis in axes if (r := _along(np.moveaxis(values, axis, 0), axis)) is not None]
+    runs = [r for axis, lines in axes.items() if (r := _along(values, axis, lines)) is not None]
     return max(runs, key=lambda r: r.count, default=None)
 
 
-def _columns(tensor: Tensor) -> tuple[int, ...]:
-    """The axes behind the first along which lines may repeat: those of a matrix only where its first rows say so."""
+def _recurring(keys: NDArray[np.uint64]) -> NDArray[np.intp]:
+    """The lines whose key another line has too, in order; a key of 0 is none."""
+    order = np.argsort(keys, kind="stable")
+    same = keys[order[1:]] == keys[order[:-1]]
+    shared = np.zeros(len(keys), bool)
+    shared[order[1:][same]] = shared[order[:-1][same]] = True
+    return np.flatnonzero(shared & (keys != 0))
+
+
+def _columns(tensor: Tensor) -> dict[int, NDArray[np.intp]]:
+    """The axes behind the first along which lines may repeat, with those that are alike in the first rows."""
     axes = len(tensor.shape)
-    if axes != 2:
-        return tuple(dict.fromkeys(a for a in (1, axes - 2, axes - 1) if 0 < a < axes))
-    first = np.concatenate([as_numbers(part, tensor.dtype).copy() for part in tensor.raw(min(_FIRST, tensor.rows))])
-    digests = row_digests(np.ascontiguousarray(first.reshape(-1, tensor.shape[1]).T))
-    return (1,) if len(digests) - len(np.unique(digests)) >= _RUN else ()
+    long = [a for a in dict.fromkeys((1, axes - 2, axes - 1)) if 0 < a < axes and tensor.shape[a] >= 2 * _RUN]
+    if not long:
+        return {}
+    rows = min(_FIRST, tensor.rows)
+    first = np.concatenate([part.copy() for part in tensor.raw(rows)]).reshape(rows, *tensor.shape[1:])
+    found = {}
+    for axis in long:
+        lines = np.moveaxis(first, axis, 0).reshape(tensor.shape[axis], -1)
+        found[axis] = _recurring(np.where(lines.any(axis=1), row_digests(lines), np.uint64(0)))
+    return found
 
 
-def _along(values: NDArray[np.generic], axis: int) -> Repeat | None:
-    lines = np.ascontiguousarray(values.reshape(len(values), -1)) if len(values) else values
-    if lines.ndim != 2 or len(lines) < 2 * _RUN or lines.shape[1] < _WIDTH:
+def _along(values: NDArray[np.generic], axis: int, alike: NDArray[np.intp]) -> Repeat | None:
+    """The longest repeat along an axis; `alike`: all lines of it that may have a twin."""
+    count = values.shape[axis]
+    lines = np.moveaxis(values, axis, 0).reshape(count, -1)
+    if count < 2 * _RUN or lines.shape[1] < _WIDTH:
         return None
-    digests = row_digests(lines)
-    _, first, inverse = np.unique(digests, return_index=True, return_inverse=True)
-    earlier = first[inverse.reshape(-1)]
-    twins = np.flatnonzero(earlier < np.arange(len(lines)))
+    _, first, inverse = np.unique(row_digests(lines[alike]), return_index=True, return_inverse=True)
+    earlier = np.arange(count)
+    earlier[alike] = alike[first[inverse.reshape(-1)]]
+    twins = np.flatnonzero(earlier < np.arange(count))
     if len(twins) < _RUN:
         return None
     kept = np.array([i for i in twins if len(np.unique(lines[i])) >= _WIDTH and earlier[i] + 1 < i])
     having = len(twins) + len(np.unique(earlier[twins]))
-    if len(kept) < _RUN or having >= _WHOLE * len(lines):
+    if len(kept) < _RUN or having >= _WHOLE * count:
         return None
     return _longest(kept, earlier, lines, axis)
 

@@ -1,0 +1,87 @@
+"""Tables that list files, as manifests do, beside the files that are there."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from traindx_tools.on_data.split_columns import splits_of
+from traindx_tools.on_data.table import Array, Column, DataSet, Shard
+
+FEWEST = 8
+"""Names in a column below which it is no list."""
+THERE = 0.8
+"""Share of the names whose files are there; below, the files are elsewhere."""
+MOST_LOOKED_UP = 2_000
+"""Names that are looked up on the disk one by one."""
+_NAME = re.compile(r"[^\n]{1,400}\.[A-Za-z0-9]{1,8}")
+
+
+@dataclass(frozen=True, eq=False)
+class Listing:
+    """A column of names of files. `at`: for each row the place of its file among all, -1 where it is not there."""
+
+    shard: Shard
+    field: str
+    at: Array
+    files: tuple[str, ...]
+
+    @cached_property
+    def splits(self) -> Array:
+        """The split of each row: that of the file, or of a column that names it."""
+        if self.shard.split:
+            return np.full(self.shard.rows, self.shard.split)
+        said = (splits_of(c) for c in self.shard.columns.values())
+        return next((s for s in said if s is not None), np.full(self.shard.rows, ""))
+
+
+def listings_of(sets: Sequence[DataSet], files: Sequence[str]) -> tuple[Listing, ...]:
+    """The columns that list files; `files`: paths of all that is there."""
+    absolute = tuple(dict.fromkeys(os.path.abspath(f).replace(os.sep, "/") for f in files))
+    by_name: dict[str, list[int]] = {}
+    for i, path in enumerate(absolute):
+        by_name.setdefault(path.rpartition("/")[2], []).append(i)
+    return tuple(_found(sets, absolute, by_name)) if len(absolute) > FEWEST else ()
+
+
+def _found(sets: Sequence[DataSet], files: tuple[str, ...], by_name: Mapping[str, list[int]]) -> Iterator[Listing]:
+    for shard in (s for d in sets for s in d.shards):
+        for name, column in shard.columns.items():
+            if not _lists(column):
+                continue
+            at = np.array([_place(t, files, by_name) for t in column.texts], np.int64)
+            if float((at >= 0).mean()) >= THERE:
+                yield Listing(shard, name, _not_elsewhere(column, at, files), files)
+
+
+def _lists(column: Column) -> bool:
+    if column.kind != "text" or len(column.texts) != column.rows or column.rows < FEWEST:
+        return False
+    return all(_NAME.fullmatch(t) for t in column.texts[:: max(1, column.rows // 200)])
+
+
+def _place(text: str, files: Sequence[str], by_name: Mapping[str, list[int]]) -> int:
+    """The one file whose path ends so, or the only one of that name."""
+    wanted = os.path.normpath(text).replace(os.sep, "/").lstrip("./")
+    same = by_name.get(wanted.rpartition("/")[2], [])
+    ending = [i for i in same if files[i].endswith(f"/{wanted}")]
+    return ending[0] if len(ending) == 1 else same[0] if len(same) == 1 and not ending else -1
+
+
+def _not_elsewhere(column: Column, at: Array, files: Sequence[str]) -> Array:
+    """-2 for names that are on the disk though nobody named them, or that were not looked up."""
+    first = int(np.argmax(at >= 0))
+    tail = os.path.normpath(column.texts[first]).replace(os.sep, "/")
+    path = files[at[first]]
+    root = path.removesuffix(tail) if path.endswith(tail) else path.rpartition("/")[0]
+    out: Array = at.copy()
+    for count, row in enumerate(np.flatnonzero(at < 0)):
+        name = column.texts[row]
+        if count >= MOST_LOOKED_UP or (name.isprintable() and os.path.lexists(os.path.join(root, name))):
+            out[row] = -2
+    return out
