@@ -35,10 +35,10 @@ async def drive(turn: Turn) -> None:
     """Go on as far as possible. What fails is recorded and resumable; cancelling is recorded and goes on upwards."""
     try:
         await in_thread(_check_since_last_turn, turn)
-        while (step := STEPS.get(turn.session.phase)) is not None:
-            if not await step(turn):
-                return
-        if turn.report:
+        waits = False
+        while not waits and (step := STEPS.get(turn.session.phase)) is not None:
+            waits = not await step(turn)
+        if turn.report and (not waits or turn.session.attempts):  # a gate has written its own before it asked
             await in_thread(write_report, turn.folder, artifact_files(turn))
     except HaltRecorded:
         return

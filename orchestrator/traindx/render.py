@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from traindx.machine import Session
     from traindx.review.page import Form
+    from traindx.session_result import SessionResult
 
 __all__ = ["render_diagnosis", "render_report_html", "render_retrospective", "render_root_cause_analysis",
            "render_strike_report", "render_terminal"]
@@ -72,6 +73,7 @@ def render_report_html(
     notes: Sequence[str] = (),
     files: Mapping[str, str | Path] | None = None,
     subject: str = "",
+    story: SessionResult | None = None,
     review: Form | None = None,
     digest: str = "",
 ) -> str:
@@ -79,12 +81,13 @@ def render_report_html(
 
     `result`: the result JSON. `pictures`: PNG files or their bytes by name. `run`: what was read. `reason`: why the
     status is what it is. `files`: what was written, by name. `subject`: what was diagnosed, for the title.
-    `review`: the form of a review, for the diagnosis with this `digest`.
+    `story`: the session, for what was decided, tried and measured; `review`: the form of a review, for the diagnosis with this `digest`.
     """
     view = View(result, run, diagnosis, reason, notes, {k: str(v) for k, v in (files or {}).items()})
     embedded = {name: _data_url(p) for name, p in (pictures or {}).items()}
     return _environment().get_template("report.html.j2").render(v=view, pictures=embedded, subject=subject,
-                                                                version=__version__, review=review, digest=digest)
+                                                                version=__version__, story=story, review=review,
+                                                                digest=digest)
 
 
 def _failed(attempts: Sequence[Attempt]) -> list[Attempt]:

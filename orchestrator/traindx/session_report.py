@@ -42,4 +42,4 @@ def _page(result: SessionResult, folder: Path, artifacts: Sequence[Path]) -> str
     shown = result.to_diagnosis_result().to_json()
     shown["analysis_artifacts"] = {**shown["analysis_artifacts"], **{k: str(p) for k, p in (pictures | more).items()}}
     return render_report_html(shown, {**pictures, **more}, run=run, diagnosis=result.diagnosis, reason=result.reason,
-                              notes=result.notes, files=result.documents, subject=result.session)
+                              notes=result.notes, files=result.documents, subject=result.session, story=result)

@@ -289,3 +289,19 @@ def test_a_command_behind_a_closed_gate_decides_for_nobody() -> None:
     finally:
         gate.close()
         shutil.rmtree(base, ignore_errors=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("command", "status", "words"), [
+    ("python train.py", "fixed", ("fixed", "Before and after", "nan")),
+    ("python train.py --steps 1300", "effect_not_shown", ("a person decides", "its effect was not shown"))])
+def test_the_report_tells_the_story_to_its_end(tmp_path: Path, command: str, status: str, words: tuple[str, ...]) -> None:
+    work = Path(shutil.copytree(EXAMPLE, tmp_path / "work"))
+    result = run_debug_session_sync("loss is NaN", work, verify=command, allow_run=True,
+                                    approve=lambda d: Decision.approve(d, "A", by="me", comment="<i>go</i>"))
+    assert result.status == status
+    page = Path(result.folder, "report.html").read_text()
+    section = page.partition('<section id="attempts">')[2].partition("</section>")[0]
+    for word in ("me said approve option A", "&lt;i&gt;go&lt;/i&gt;", "Attempt 1: option A", "train.py:20", *words):
+        assert word in section, word
+    assert ("settled" in page.partition("<h1>")[0].partition("<body")[2]) == (status == "fixed")
