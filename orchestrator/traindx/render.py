@@ -81,7 +81,8 @@ def render_report_html(
 
     `result`: the result JSON. `pictures`: PNG files or their bytes by name. `run`: what was read. `reason`: why the
     status is what it is. `files`: what was written, by name. `subject`: what was diagnosed, for the title.
-    `story`: the session, for what was decided, tried and measured; `review`: the form of a review, for the diagnosis with this `digest`.
+    `story`: the session, for what was decided, tried and measured. `review`: the form of a review, for the diagnosis
+    with this `digest`.
     """
     view = View(result, run, diagnosis, reason, notes, {k: str(v) for k, v in (files or {}).items()})
     embedded = {name: _data_url(p) for name, p in (pictures or {}).items()}

@@ -295,7 +295,8 @@ def test_a_command_behind_a_closed_gate_decides_for_nobody() -> None:
 @pytest.mark.parametrize(("command", "status", "words"), [
     ("python train.py", "fixed", ("fixed", "Before and after", "nan")),
     ("python train.py --steps 1300", "effect_not_shown", ("a person decides", "its effect was not shown"))])
-def test_the_report_tells_the_story_to_its_end(tmp_path: Path, command: str, status: str, words: tuple[str, ...]) -> None:
+def test_the_report_tells_the_story_to_its_end(tmp_path: Path, command: str, status: str,
+                                               words: tuple[str, ...]) -> None:
     work = Path(shutil.copytree(EXAMPLE, tmp_path / "work"))
     result = run_debug_session_sync("loss is NaN", work, verify=command, allow_run=True,
                                     approve=lambda d: Decision.approve(d, "A", by="me", comment="<i>go</i>"))

@@ -28,4 +28,5 @@ def review_page(result: SessionResult, form: Form) -> str:
     pictures = {p.stem: p for p in sorted((Path(result.folder) / "plots").glob("*.png")) if not p.is_symlink()}
     shown = result.to_diagnosis_result().to_json()
     return render_report_html(shown, pictures, diagnosis=result.diagnosis, reason=result.reason, notes=result.notes,
-                              files=result.documents, subject=result.session, story=result, review=form, digest=result.digest or "")
+                              files=result.documents, subject=result.session, story=result, review=form,
+                              digest=result.digest or "")
