@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 CASES ?= tests/evals/cases
 RUNS ?= 3
 
-.PHONY: demo test test-slow lint skills eval eval-skills bench clean
+.PHONY: demo docs test test-slow lint skills eval eval-skills bench clean
 
 $(VENV)/.base: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -45,6 +45,14 @@ bench: $(VENV)/.dev ## start-up and reading speed, as ratios; what the skills an
 	$(BIN)/python benchmarks/hook_latency.py
 	$(BIN)/python benchmarks/skill_cost.py
 	$(BIN)/python benchmarks/session_prompts.py
+
+$(VENV)/.docs: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[docs]'
+	touch $@
+
+docs: $(VENV)/.docs ## the documentation as a site, in build/site
+	$(BIN)/mkdocs build --quiet
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
