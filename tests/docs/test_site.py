@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import sys
 from pathlib import Path
 from types import ModuleType
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "orchestrator" / "support"))
+from chromium_here import needs_chromium
+
 SETTINGS = (ROOT / "mkdocs.yml").read_text()
 
 
-def hooks() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("site_hooks", ROOT / "docs" / "site_hooks.py")
+def hooks(name: str = "site_hooks") -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     made = importlib.util.module_from_spec(spec)
@@ -38,3 +44,12 @@ def test_links_out_of_the_folder_lead_to_the_repository() -> None:
     made = hooks()
     text = made.on_page_markdown("a [b](../benchmarks/x.md) [c](logs.md)", None, {"repo_url": "https://e.org/r"}, None)
     assert text == "a [b](https://e.org/r/blob/main/benchmarks/x.md) [c](logs.md)"
+
+
+@needs_chromium
+@pytest.mark.slow
+def test_the_pictures_are_drawn_from_what_is_printed_today(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    made = hooks("render_screenshots").draw(tmp_path, lambda _: None)
+    assert sorted(p.name for p in made) == sorted(p.name for p in (ROOT / "docs" / "pictures").glob("*.png"))
+    assert all(p.stat().st_size > 10_000 for p in made)
