@@ -224,3 +224,47 @@ def test_gradients_that_become_finite_as_a_loss_scale_falls_are_silent(tmp_path:
             compiled(jnp.ones(3), scale)
 
     assert [f for f in watched(run, Settings(str(tmp_path), ("nonfinite",))) if f.rule == "J102"] == []
+
+
+def in_single_calls(bad: frozenset[int], spoil: Callable[[Any, Any], Any], *, named: str = "loss",
+                    guard: bool = False, steps: int = 60) -> Callable[[], None]:
+    """A training in which some calls get a factor of -1, so that `spoil` makes their value NaN, and go on."""
+
+    def run() -> None:
+        def loss(w: Any, factor: Any) -> Any:
+            return spoil((w ** 2).sum(), factor)
+
+        def step(w: Any, factor: Any) -> Any:
+            value, g = jax.value_and_grad(loss)(w, factor)
+            g = jnp.where(jnp.isfinite(g), g, 0.0) if guard else g
+            return w - 1e-3 * g, {named: value}
+
+        compiled, w = jax.jit(step), jnp.ones(4)
+        for i in range(1, steps + 1):
+            w, _ = compiled(w, jnp.float32(-1.0 if i in bad else 1.0))
+
+    return run
+
+
+@pytest.mark.parametrize("share", [SELDOM, ALWAYS], ids=["looked at seldom", "looked at always"])
+@pytest.mark.parametrize("guard", [False, True], ids=["its gradient is finite", "the program skips the step"])
+def test_a_loss_that_is_nan_in_single_calls_is_told_as_low_and_its_equation_is_found(
+        share: float, guard: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nonfinite_sentinel, "SHARE", share)
+    run = in_single_calls(frozenset({21, 45}), both if guard else value_alone, guard=guard)
+    seen = found(run, tmp_path / "watched")
+    assert (seen.severity.value, seen.measured["what"]) == ("low", "passing")
+    assert "at its call 21" in seen.statement
+    assert "finite again" in seen.statement
+    assert "2 calls in all" in seen.statement
+    origin = origin_of(run, tmp_path)
+    assert origin is not None
+    assert origin.where.step == 21
+
+
+def test_another_value_that_is_nan_in_single_calls_is_nothing_and_so_is_a_finite_loss(tmp_path: Path) -> None:
+    for number, run in enumerate((in_single_calls(frozenset({21}), value_alone, named="accuracy_of_rare"),
+                                  in_single_calls(frozenset(), value_alone))):
+        seen = [f for f in watched(run, Settings(str(tmp_path / str(number)), ("nonfinite",))) if f.rule == "J102"]
+        assert [f for f in seen if f.severity.value not in ("info", "low")] == []
+        assert number == 0 or seen == []

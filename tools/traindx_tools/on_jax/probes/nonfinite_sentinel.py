@@ -41,6 +41,16 @@ class _Odd:
 
 
 @dataclass
+class _Passing:
+    """A loss that was not finite and was again: the first time it was seen, and how many calls of how many."""
+
+    call: int
+    value: float
+    shown: Shown
+    times: int = 1
+
+
+@dataclass
 class _Function:
     """What is known of one function's outputs."""
 
@@ -56,6 +66,8 @@ class _Function:
     """The last finite value of each scalar; of the small ones together at -1."""
     odd: dict[int, _Odd] = field(default_factory=dict)
     """Scalars that are not finite."""
+    passing: dict[int, _Passing] = field(default_factory=dict)
+    """Losses that are finite again."""
     last_good_call: int = 0
     telling: int | None = None
     """The scalar that is kept of calls that are not looked at: the loss, or the first one."""
@@ -233,6 +245,7 @@ class NonfiniteSentinel(JaxProbe):
             return
         for i, value in values.items():
             if math.isfinite(value):
+                self._passed(function, i, it)
                 function.good[i] = value
                 function.odd.pop(i, None)
             elif i in function.odd:
@@ -245,6 +258,24 @@ class NonfiniteSentinel(JaxProbe):
             function.last_good_call = it.call
         self._record(it, values)
         self._odd(it, tells=state and summary is not None and math.isfinite(summary))
+
+    def _passed(self, function: _Function, index: int, it: _Pending) -> None:
+        """Notes a loss that is finite now and was not before: at the last looks, or at a call between them."""
+        if not _is_loss(function, index):
+            return
+        odd, between = function.odd.get(index), it.between if index == function.telling else ()
+        bad = [(s, v) for s, x in between for v in [_number(x)] if v is not None and not math.isfinite(v)]
+        if odd is None and not bad:
+            return
+        times = len(bad) + (odd.times if odd is not None else 0)
+        if index in function.passing:
+            function.passing[index].times += times
+        elif odd is not None:
+            function.passing[index] = _Passing(odd.call, odd.value, odd.shown, times)
+        else:
+            step, value = min(bad)
+            shown = Shown(step, exact=True, finite_at=step - 1, every=1)
+            function.passing[index] = _Passing(function.last_good_call + 1, value, shown, times)
 
     def _gradients_stay_bad(self, it: _Pending, values: Mapping[int, float]) -> bool:
         """NaN from the first call on: a fault once it stays, as a loss scale that is searched for makes it too."""
@@ -304,6 +335,11 @@ class NonfiniteSentinel(JaxProbe):
         if self.tripped:
             return
         for function in self._functions.values():
+            for i, passing in function.passing.items():
+                yield from j102_nonfinite_seen.check(
+                    Seen("the function", function.names[i], passing.value, passing.call, passing.shown.step,
+                         function.good.get(i), "passing", rank=self.scene.recorder.rank, shown=passing.shown,
+                         times=passing.times))
             for i, odd in function.odd.items():
                 if math.isnan(odd.value) or i in function.good:
                     what = "loss" if _is_loss(function, i) else "metric"

@@ -9,7 +9,8 @@ found by a second run that is traced around that call (J101).
 
 State that is fed back into the next call (parameters, optimizer state, statistics) and a loss count. A metric that is
 NaN by itself while the state stays finite (an accuracy over no examples) is only remarked, and so is an infinity that
-was there from the first call on: a start value, a mask.
+was there from the first call on: a start value, a mask. A loss that is NaN in single calls and finite again is told as
+low, with how many: its gradient was finite, or the program skips such a step, and the second run names the equation.
 """
 
 from __future__ import annotations
@@ -73,25 +74,32 @@ class Seen:
     before: float | None
     """The last finite value of the same output, None where there was none."""
     what: str
-    """"state", "gradient", "loss", "output" or "metric"."""
+    """"state", "gradient", "loss", "output" or "metric"; "passing" for a loss that was finite again."""
     file: str | None = None
     line: int | None = None
     rank: int | None = None
     shown: Shown | None = None
     """How exactly that call is known; None: exactly."""
+    times: int = 1
+    """Of a passing one, the calls that were seen to be so."""
 
 
 def check(seen: Seen) -> Iterator[Finding]:
-    """The finding for it; INFO for a metric."""
+    """The finding for it; INFO for a metric, LOW for a loss that passes."""
     kind = "nan" if math.isnan(seen.value) else "inf"
     last = f"; the last finite one was {seen.before:.4g}" if seen.before is not None else "; it was never finite"
     harmless = seen.what == "metric"
-    about = "; the state that is carried on stayed finite" if harmless else ""
+    passing = seen.what == "passing"
+    about = "; the state that is carried on stayed finite" if harmless or passing else ""
+    if passing:
+        about = f"; {seen.times} call{'s' * (seen.times != 1)} in all, and it was finite again{about}"
     shown = seen.shown or Shown(seen.step, exact=True, finite_at=seen.step - 1, every=1)
+    what, when = ("loss", f"at its call {shown.step}") if passing else (seen.what, shown.words)
+    severity = Severity.INFO if harmless else Severity.LOW if passing else None
     yield RULE.finding(
-        f"output {seen.output or 'of'} of {seen.function} ({seen.what}) is {seen.value} {shown.words}{last}"
+        f"output {seen.output or 'of'} of {seen.function} ({what}) is {seen.value} {when}{last}"
         f"{about}", Location(file=seen.file, line=seen.line, step=seen.step, rank=seen.rank), "the running process",
-        bearing=Bearing.SIGN, severity=Severity.INFO if harmless else None,
+        bearing=Bearing.SIGN, severity=severity,
         measured={"what": seen.what, "kind": kind, "step": seen.step, "exact": shown.exact,
                   "finite_step": shown.finite_at, "looked_every": shown.every, "call": seen.call,
                   "function": seen.function, "last_finite": seen.before,
