@@ -4,7 +4,8 @@ A loss that had been falling turns and climbs, or climbs from the first record o
 record-to-record scatter, from a spike by looking at where the run ends, and from a warm restart by how much of the
 former gain is lost. A step up at a change that the log announces (a stage, a longer sequence) after which the loss
 falls again is the new task. Policy losses and adversarial losses have no meaningful level and are left alone; a rising
-validation loss with a falling training loss is over-fitting (L203), not this.
+validation loss with a falling training loss is over-fitting (L203), not this. Where the log shows that the loss is a
+sum with a weight that grows, and it falls at the last weight, the rise is that of the weight: low, and said so.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_logs.curves.changing_objective import weighed
 from traindx_tools.on_logs.curves.outcomes import (
     goes_on_after_change,
     is_adversarial,
@@ -74,15 +76,19 @@ def check(run: Run) -> Iterator[Finding]:
         f"from its best of {number(rise.best)} at {t.place(rise.best_at)} (it began at {number(rise.head)})")
     worse = rise.tail > rise.head
     down = _counts_down(t)
+    other = weighed(run, t, rise.onset)
+    another = other is not None and other.falls
     order = "; the steps count down: if the file lists the newest record first, the loss falls" if down else ""
+    order = f"; {other.words}" if other is not None and another else order
     yield RULE.finding(
         f"{t.series} rises {began} to {number(rise.tail)} at the end ({t.place(-1)}), from {t.place(rise.onset)} on"
         f"{order}",
         t.at(rise.onset, -1), t.series.source, bearing=Bearing.SIGN,
-        severity=Severity.LOW if down else Severity.HIGH if worse or rise.factor >= 2 else Severity.MEDIUM,
+        severity=Severity.LOW if down or another else Severity.HIGH if worse or rise.factor >= 2 else Severity.MEDIUM,
         measured={"metric": t.series.name, "head": rise.head, "best": rise.best, "tail": rise.tail,
                   "factor": rise.factor, "onset": "from-start" if from_start else "later",
                   "position": float(t.series.position[t.index[rise.onset]]),
                   "despite_decay": _goes_on_while_rate_falls(run, t, rise.onset),
-                  "worse_than_start": worse, "times_start": ratio(rise.tail, rise.head) if rise.head > 0 else None,
+                  "worse_than_start": worse, "another_objective": another,
+                  "times_start": ratio(rise.tail, rise.head) if rise.head > 0 else None,
                   "lr": value_near(run.first("learning_rate"), t.series, int(t.index[rise.onset]))})
