@@ -335,3 +335,24 @@ def test_a_key_that_repeats_where_nothing_trains_is_no_reuse() -> None:
                         if h.mode.id == "jax.key-reuse" and h.speaks_for), 0.0)
             for name, live in (("evaluation", sampler), ("training", step))}
     assert seen["evaluation"] <= 0.3 < 0.7 <= seen["training"]
+
+
+WAITS = Finding("T851", "t", Severity.HIGH, Bearing.CAUSE, "93 % of the time is spent waiting", Location(step=10),
+                "the running process", {"share": 0.93})
+ONE_BY_ONE = Finding("C129", "t", Severity.MEDIUM, Bearing.CAUSE, "samples are fetched one after the other",
+                     Location(file="train.py", line=3), "train.py", {})
+
+
+@pytest.mark.parametrize(("symptom", "findings", "sure"), [
+    ("the run is slow, about 5 it/s", [WAITS], True),
+    ("nearly all the time is spent waiting for data", [WAITS], False),
+    ("training is input-bound and slow", [WAITS], False),
+    ("the GPU idles for the data loader", [WAITS], False),
+    ("the run is slow. Is it waiting for data?", [WAITS], True),
+    ("nearly all the time is spent waiting for data", [WAITS, ONE_BY_ONE], True)])
+def test_what_a_person_describes_is_not_handed_back_as_its_cause(symptom: str, findings: list[Finding],
+                                                                 sure: bool) -> None:
+    first = rank(findings, catalog_module.load_catalog(), symptom)[0]
+    assert first.mode.id == "loader.input-bound"
+    assert (first.confidence >= CONFIDENT) == sure
+    assert sure or "why it is so was not seen" in first.held

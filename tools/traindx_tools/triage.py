@@ -156,6 +156,12 @@ def _acquitted(found: Candidate) -> bool:
     return refuted and not any(w.in_run and w.bearing is Bearing.CAUSE for w in found.pro)
 
 
+def _restates(found: Candidate, said: Said) -> bool:
+    """Whether a mode says no more than the person did: in their words, and with nothing of the code to show for it."""
+    words = any(p.search(s.said) for p in found.mode.restated for s in said.stated if not s.asked)
+    return words and not any(w.finding.where.line is not None and w.finding.rule[0] == "C" for w in found.pro)
+
+
 def _limit(found: Candidate, findings: Sequence[Finding], said: Said) -> tuple[float, str]:
     """The most that a hypothesis may claim, and why where that is less than its evidence carries."""
     cap = max((w.cap for w in (*found.pro, *found.through)), default=Bearing.COMPANION.cap)
@@ -163,6 +169,8 @@ def _limit(found: Candidate, findings: Sequence[Finding], said: Said) -> tuple[f
         return min(cap, REFUTED), "the run refutes what the code suggests"
     if found.mode.effect:
         return min(cap, BELOW), "this is what is seen; it has a cause of its own"
+    if _restates(found, said):
+        return min(cap, BELOW), "this is what you describe yourself; why it is so was not seen"
     if agrees(found.mode, (*found.pro, *found.through), findings, said):
         return cap, ""
     if said.kinds & set(found.mode.symptoms):

@@ -175,6 +175,8 @@ class FailureMode:
     """Whether it is only what is seen, and asks for a cause itself (see `effects.toml`)."""
     causes: tuple[str, ...] = ()
     """Effects that this mode brings about: no rivals of it, and their evidence is evidence for it."""
+    restated: tuple[re.Pattern[str], ...] = ()
+    """Words of a person that say the mode itself: who says so knows it, and asks for its cause."""
     variants: tuple[Variant, ...] = ()
     """What is said instead where the findings tell which of several forms it has; the first that fits counts."""
 
@@ -288,6 +290,7 @@ def parse_mode(data: Mapping[str, Any]) -> FailureMode:
         sources=tuple(Source(_text(x, "title"), _text(x, "where")) for x in data.get("sources", ())),
         anchors=tuple(data.get("anchors", ())),
         domain=_domain(data),
+        restated=tuple(re.compile(p, re.IGNORECASE) for p in data.get("restated", ())),
         variants=_variants(data.get("variant", ())),
     )
 
