@@ -157,9 +157,8 @@ def _acquitted(found: Candidate) -> bool:
 
 
 def _restates(found: Candidate, said: Said) -> bool:
-    """Whether a mode says no more than the person did: in their words, and with nothing of the code to show for it."""
-    words = any(p.search(s.said) for p in found.mode.restated for s in said.stated if not s.asked)
-    return words and not any(w.finding.where.line is not None and w.finding.rule[0] == "C" for w in found.pro)
+    """Whether a mode says no more than the person did, in their words."""
+    return any(p.search(s.said) for p in found.mode.restated for s in said.stated if not s.asked)
 
 
 def _limit(found: Candidate, findings: Sequence[Finding], said: Said) -> tuple[float, str]:
