@@ -21,6 +21,7 @@ FEWEST_SIBLINGS = 4
 _FEW = 8
 """Values up to which a tensor of two distinct ones is no mask."""
 _NUMBER = re.compile(r"\d+")
+_LAST = re.compile(r"(.*?)([./]?)([^./]*)", re.DOTALL)
 NORM_SUFFIXES = {"running_var": "running_mean", "moving_variance": "moving_mean", "var": "mean"}
 """How the running variance is called in torch, keras and flax, and the mean beside it."""
 
@@ -90,7 +91,7 @@ class Seen:
 
     def is_table(self, stats: Stats) -> bool:
         """Whether it is no weight: a mask of two values, running statistics, or what `W113` recomputes."""
-        last = stats.name.rpartition(".")[2]
+        last = re.split(r"[./]", stats.name)[-1]
         kept = {*NORM_SUFFIXES, *NORM_SUFFIXES.values()}
         if last in kept or last.startswith(("inv_freq", "mask", "attn_mask")):
             return True
@@ -109,11 +110,21 @@ class Seen:
         """(module, mean, variance) of each layer that keeps running statistics."""
         found = []
         for stats in self.floats:
-            head, _, last = stats.name.rpartition(".")
-            mean = self.stats.get(f"{head}.{NORM_SUFFIXES[last]}") if last in NORM_SUFFIXES else None
-            if mean is not None and mean.tensor.shape == stats.tensor.shape:
-                found.append((head, mean, stats))
+            names = _running(stats.name)
+            mean = self.stats.get(names[1]) if names else None
+            if names and mean is not None and mean.tensor.shape == stats.tensor.shape:
+                found.append((names[0], mean, stats))
         return found
+
+
+def _running(name: str) -> tuple[str, str] | None:
+    """The module of a running variance and the name of its mean; haiku keeps both as debiased averages."""
+    if name.endswith("/~/var_ema.average"):
+        head = name.removesuffix("/~/var_ema.average")
+        return head, f"{head}/~/mean_ema.average"
+    value = ".value" if name.endswith(".value") else ""  # flax nnx keeps a variable's value under this name
+    head, mark, last = _LAST.fullmatch(name.removesuffix(value)).groups()  # type: ignore[union-attr]
+    return (head, f"{head}{mark}{NORM_SUFFIXES[last]}{value}") if last in NORM_SUFFIXES else None
 
 
 def stacks_of(stats: Sequence[Stats], fewest: int = FEWEST_SIBLINGS) -> tuple[Stack, ...]:

@@ -1,8 +1,9 @@
 """Running statistics of a normalisation are impossible, were never updated, or are not those of this layer.
 
 A variance is never negative. Mean 0 and variance 1 in every channel is where they start: beside layers whose statistics
-moved, this one was never updated or never loaded. The variance of a channel follows the weights that make it: where it
-does in the other layers and does not in one, or is off by orders of magnitude, its statistics belong to other weights.
+moved, or in a model that was trained (its shifts moved, steps are counted, its matrices are no noise), this one was
+never updated or never loaded. The variance of a channel follows the weights that make it: where it does in the other
+layers and does not in one, or is off by orders of magnitude, its statistics belong to other weights.
 Where all layers are off, siblings tell nothing: then what a normalised input makes is compared, and a second file.
 """
 
@@ -14,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_weights.fresh_statistics import Layer, fresh, untouched
 from traindx_tools.on_weights.norm_movement import Moved, moved, values_of
-from traindx_tools.on_weights.norm_movement import batches as counted
 from traindx_tools.on_weights.seen import Seen
 from traindx_tools.on_weights.statistics import Stats
 from traindx_tools.rules import Rule, Threshold
@@ -50,17 +51,17 @@ def check(seen: Seen) -> Iterator[Finding]:
     """Each layer by itself, then against the others."""
     layers = seen.normalisations()
     told = set()
+    begun = [m for m, mean, var in layers if fresh(mean, var)]
     for module, mean, var in layers:
-        for finding in _impossible(seen, module, mean, var):
+        for finding in _impossible(seen, module, mean, var) if module not in begun else ():
             told.add(module)
             yield finding
-    fresh = [m for m, mean, var in layers if _fresh(mean, var)]
-    yield from _untouched(seen, layers, fresh)
-    left = [(m, v) for m, _, v in layers if m not in told and m not in fresh]
+    yield from _untouched(seen, layers, begun)
+    left = [(m, v) for m, _, v in layers if m not in told and m not in begun]
     alone = list(_foreign(seen, left))
     yield from alone or _all_foreign(seen, left)
     if seen.main:
-        yield from _other_data(seen, [m for m in moved(seen) if m.module not in told and m.module not in fresh])
+        yield from _other_data(seen, [m for m in moved(seen) if m.module not in told and m.module not in begun])
 
 
 def _impossible(seen: Seen, module: str, mean: Stats, var: Stats) -> Iterator[Finding]:
@@ -83,28 +84,16 @@ def _impossible(seen: Seen, module: str, mean: Stats, var: Stats) -> Iterator[Fi
                                            "channels", "mean")
 
 
-def _fresh(mean: Stats, var: Stats) -> bool:
-    return bool(mean.constant and mean.low == 0 and var.constant and var.low == 1)
-
-
-def _untouched(seen: Seen, layers: Sequence[tuple[str, Stats, Stats]], fresh: list[str]) -> Iterator[Finding]:
-    """Layers at mean 0 and variance 1 though others moved, or they counted batches, or their scale was trained."""
-    for module, _, var in layers:
-        if module not in fresh:
-            continue
-        batches, scale = counted(seen, module), seen.stats.get(f"{module}.weight")
-        trained = scale is not None and not scale.constant
-        if len(fresh) <= len(layers) / 2:
-            why = f"{len(layers) - len(fresh)} of the {len(layers)} layers have moved"
-        elif batches:
-            why = f"it has counted {batches:,} batches"
-        elif trained and len(fresh) == len(layers):
-            why = "its scale was trained"
-        else:
-            continue
-        yield _finding(seen, var, module, "mean 0 and variance 1 in every channel, as before the first batch, though "
-                                          f"{why}",
-                       "never-updated")
+def _untouched(seen: Seen, layers: Sequence[Layer], begun: list[str]) -> Iterator[Finding]:
+    """Layers at their initial statistics though others moved, they counted batches, or the model was trained."""
+    for found in untouched(seen, layers, begun):
+        module, mean, var = found.layers[0]
+        names = ", ".join(m for m, _, _ in found.layers[:4])
+        more = f" and {len(found.layers) - 4} more" if len(found.layers) > 4 else ""
+        several = f" ({len(found.layers)} of {len(layers)} layers: {names}{more})" if len(found.layers) > 1 else ""
+        yield _finding(seen, var, module, f"mean {mean.low:g} and variance {var.low:g} in every channel, as before the "
+                       f"first batch{several}, though {found.why}", "never-updated",
+                       None if found.sure else Severity.MEDIUM, layers=len(found.layers), of=len(layers))
 
 
 def _foreign(seen: Seen, layers: list[tuple[str, Stats]]) -> Iterator[Finding]:
@@ -210,7 +199,9 @@ def _follows(squares: NDArray[np.float64], values: NDArray[np.float64] | None) -
     return float(np.corrcoef(x, y)[0, 1]) if x.std() > 1e-6 and y.std() > 1e-6 else float("nan")
 
 
-def _finding(seen: Seen, stats: Stats, module: str, what: str, kind: str) -> Finding:
+def _finding(seen: Seen, stats: Stats, module: str, what: str, kind: str, severity: Severity | None = None,
+             **measured: int) -> Finding:
     return RULE.finding(
-        f"{module} in {seen.path} has {what}", seen.where(stats.name), seen.path, bearing=Bearing.CAUSE,
-        measured={"name": module, "kind": kind})
+        f"{module} in {seen.path} has {what}", seen.where(stats.name), seen.path,
+        bearing=Bearing.SIGN if severity else Bearing.CAUSE, severity=severity,
+        measured={"name": module, "kind": kind, **measured})
