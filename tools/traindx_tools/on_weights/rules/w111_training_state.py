@@ -17,6 +17,7 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_weights.checkpoint import OptimizerState
+from traindx_tools.on_weights.moment_shapes import by_number, by_path
 from traindx_tools.on_weights.parameter_names import names_of, shaped
 from traindx_tools.on_weights.seen import Seen
 from traindx_tools.on_weights.statistics import measure
@@ -50,6 +51,8 @@ def check(seen: Seen) -> Iterator[Finding]:
     for optimizer in seen.checkpoint.optimizers:
         yield from _fits(seen, optimizer)
         yield from _moments(seen, optimizer)
+    if not seen.checkpoint.optimizers:
+        yield from _paths(seen)
     yield from _absent(seen)
     yield from _counts(seen)
     yield from _behind(seen)
@@ -93,21 +96,41 @@ def _fits(seen: Seen, optimizer: OptimizerState) -> Iterator[Finding]:
         {s: max(n, sum(x.shape == s for x in seen.checkpoint.tensors)) for s, n in shapes.items()})
     flat = any(len(t.shape) == 1 and t.size > sum(w.size for w in weights) / 3 for t in moments.values())
     if strange and not flat:  # ZeRO and fused optimizers keep one flat vector
-        shape, count = next(iter(strange.items()))
-        yield _finding(seen, optimizer.key, f"{sum(strange.values())} of the {len(moments)} moments of "
-                                            f"{optimizer.key or 'the optimizer'} "
-                       f"are of shapes that the weights lack (such as {list(shape)})", "shapes", count=count,
-                       moments=len(moments))
+        yield _of_other_shapes(seen, optimizer, moments, strange)
     elif len(optimizer.groups) == 1 and len(moments) == len(given) == len(weights):
         order = [k for k, w in zip(given, weights, strict=True) if moments[k].shape != w.shape]
         if order and len(order) <= len(given) // 2:
-            yield _finding(seen, optimizer.key, f"{len(order)} of the {len(given)} moments have another shape than the "
-                           f"weight at their place (the first is {list(moments[order[0]].shape)} for "
-                           f"{weights[given.index(order[0])].name})", "order", count=len(order))
+            weight = weights[given.index(order[0])]
+            yield _finding(seen, optimizer.key, f"{len(order)} of the {len(given)} moments have another shape than "
+                           f"the weight at their place: the first is {list(moments[order[0]].shape)} (parameter "
+                           f"{order[0]}) for {weight.name} {list(weight.shape)}", "order", count=len(order))
     if len(given) > len(weights) + 2 and len(seen.checkpoint.parts) == 1 and not flat:
         yield _finding(seen, optimizer.key, f"the optimizer holds {len(given)} parameters and the file {len(weights)} "
                                             "weights",
                        "count", Severity.MEDIUM, Bearing.SIGN, given=len(given), weights=len(weights))
+
+
+def _of_other_shapes(seen: Seen, optimizer: OptimizerState, moments: Mapping[Any, Tensor],
+                     strange: Mapping[tuple[int, ...], int]) -> Finding:
+    """The first such moment with its weight, where it can be told which that is."""
+    count, of = sum(strange.values()), len(moments)
+    named = by_number(optimizer, moments, _trained(seen))
+    if not named:
+        return _finding(seen, optimizer.key, f"{count} of the {of} moments of {optimizer.key or 'the optimizer'} are "
+                        f"of shapes that the weights lack (such as {list(next(iter(strange)))})", "shapes", count=count,
+                        moments=of)
+    more = f"; {count} of the {of} moments are of shapes that the weights lack" if count > 1 else ""
+    return _finding(seen, optimizer.key, f"{named[0].said()}{more}", "shapes", count=count, moments=of,
+                    parameter=named[0].name)
+
+
+def _paths(seen: Seen) -> Iterator[Finding]:
+    """Moments in a tree beside the weights."""
+    named, of = by_path(seen.checkpoint)
+    if named:
+        more = f"; so are those of {', '.join(m.name for m in named[1:4])} ({len(named)} of {of})" if named[1:] else ""
+        yield _finding(seen, named[0].parameter, f"{named[0].said()}{more}", "shapes", count=len(named), moments=of,
+                       parameter=named[0].name)
 
 
 def _moments(seen: Seen, optimizer: OptimizerState) -> Iterator[Finding]:
