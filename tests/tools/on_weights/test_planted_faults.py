@@ -240,6 +240,7 @@ def test_a_planted_fault_is_named_with_its_tensor(name: str, tmp_path: Path) -> 
     assert named, [f.statement for f in found]
     assert tensor in named[0].statement
     assert "weights" in (named[0].where.file or "")
+    assert all(len(f.statement) <= 300 and not f.statement.endswith("...") for f in found)
 
 
 def _heavy_tails(a: Any) -> None:

@@ -19,6 +19,7 @@ from traindx_tools.on_weights.renaming import Matched, match
 from traindx_tools.on_weights.rules import w110_keys
 from traindx_tools.on_weights.seen import FEWEST_SIBLINGS, Seen, stacks_of
 from traindx_tools.on_weights.statistics import Stats, measure_all
+from traindx_tools.on_weights.telling import shortened, together
 from traindx_tools.rules import rules_in
 
 ROOM = "traindx_tools.on_weights.rules"
@@ -57,16 +58,16 @@ class Examined:
         types: dict[str, int] = {}
         for t in tensors:
             types[t.dtype] = types.get(t.dtype, 0) + t.size
-        told: dict[str, Any] = {"path": self.checkpoint.path, "format": self.checkpoint.format, "tensors": len(tensors),
+        held: dict[str, Any] = {"path": self.checkpoint.path, "format": self.checkpoint.format, "tensors": len(tensors),
                                 "values": sum(t.size for t in tensors), "types": types,
                                 "parts": [p.key for p in self.checkpoint.parts if p.key],
                                 "optimizers": [o.key for o in self.checkpoint.optimizers]}
-        told["compared"] = dict(self.compared)
+        held["compared"] = dict(self.compared)
         if self.matched is not None and self.other is not None:
-            told["against"] = _told(self.other.path, self.matched)
+            held["against"] = _told(self.other.path, self.matched)
         if self.into is not None and self.model is not None:
-            told["model"] = _told(self.model.path, self.into)
-        return told
+            held["model"] = _told(self.model.path, self.into)
+        return held
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -107,7 +108,8 @@ def examine(path: str | Path, against: str | Path | None = None, *, model: Check
     matched = match(checkpoint.weights.tensors, other.weights.tensors) if other is not None else None
     into = match(model.weights.tensors, checkpoint.weights.tensors) if model is not None else None
     notes = (*checkpoint.notes, *(other.notes if other is not None else ()), *failures)
-    order = sorted(findings, key=lambda f: (-f.severity.rank, f.rule))
+    paths = [p for c in (checkpoint, other) if c is not None for p in (c.path, *(t.file for t in c.tensors))]
+    order = sorted(shortened(findings, paths), key=lambda f: (-f.severity.rank, f.rule))
     return Examined(checkpoint, other, tuple(order), matched, tuple(t.name for t in left), notes, model, into,
                     next((_compared(part) for part in seen if part.main), {}))
 
@@ -115,14 +117,14 @@ def examine(path: str | Path, against: str | Path | None = None, *, model: Check
 def _compared(seen: Seen) -> Mapping[str, Any]:
     """The groups of siblings of the model, and what moved up to the other file."""
     groups = stacks_of(seen.floats, FEWEST_SIBLINGS)
-    told: dict[str, Any] = {"groups": len(groups), "siblings": sum(len(g) for g in groups),
+    counted: dict[str, Any] = {"groups": len(groups), "siblings": sum(len(g) for g in groups),
                             "measured": len(seen.stats)}
     moved = {n: c for n, c in seen.changes.items() if math.isfinite(c)}
     if moved:
         most, least = max(moved, key=lambda n: moved[n]), min(moved, key=lambda n: moved[n])
-        told |= {"moved": sum(c > 0 for c in moved.values()), "still": sum(c == 0 for c in moved.values()),
+        counted |= {"moved": sum(c > 0 for c in moved.values()), "still": sum(c == 0 for c in moved.values()),
                  "most": (most, moved[most]), "least": (least, moved[least])}
-    return told
+    return counted
 
 
 def _seen(checkpoint: Checkpoint, part: Part, stats: Mapping[int, Stats], other: Seen | None = None) -> Seen:
@@ -138,17 +140,17 @@ def configuration(path: str) -> Mapping[str, Any]:
         if os.path.getsize(file) > MOST_CONFIG:
             return {}
         with open(file, encoding="utf-8") as stream:
-            told = json.load(stream)
+            config = json.load(stream)
     except (OSError, ValueError, RecursionError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return config if isinstance(config, dict) else {}
 
 
 def _judged(seen: Seen, failures: list[str]) -> Iterator[Finding]:
     """What all rules tell of a part; a rule that fails is named and costs no other one."""
     for module in rules_in(ROOM):
         try:
-            found = list(module.check(seen))
+            found = together(list(module.check(seen)))
         except UnreadableInput:
             raise
         except Exception as error:  # noqa: BLE001 - one broken rule must not cost a person the others
