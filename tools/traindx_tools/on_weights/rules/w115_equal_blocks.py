@@ -1,8 +1,9 @@
 """Two blocks of a stack are the same to the bit, and the others are not.
 
 Initialisers do not draw twice the same, and training does not arrive twice at the same: one block was loaded from its
-neighbour's names (an offset by one), or the two are one module by mistake. Stacks that share all blocks, copy all of
-them (experts made from one layer) or repeat every second one are design and left alone.
+neighbour's names (an offset by one), or the two are one module by mistake. A part of a block, such as its attention,
+counts as well. Stacks that share all blocks, copy all of them (experts made from one layer) or repeat every second one
+are design and left alone.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.on_weights.seen import Seen, Stack
+from traindx_tools.on_weights.seen import Seen, Stack, stacks_of
 from traindx_tools.on_weights.statistics import Stats
 from traindx_tools.rules import Rule
 
@@ -30,7 +31,7 @@ RULE = Rule(
 def check(seen: Seen) -> Iterator[Finding]:
     """Stacks of matrices in which exactly one pair is equal, told once a pair of blocks."""
     pairs: dict[tuple[str, int, int], list[Stats]] = {}
-    for stack in seen.stacks:
+    for stack in stacks_of(seen.floats, 3):
         for at, to in _equal_pairs(seen, stack):
             head = stack.pattern.partition("*")[0]
             pairs.setdefault((head, stack.indexes[at], stack.indexes[to]), []).append(stack.members[to])

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_weights.seen import Seen, stacks_of
+from traindx_tools.on_weights.shard_distance import uneven
 from traindx_tools.on_weights.step_counts import whole_modules
 from traindx_tools.rules import Rule, Threshold
 
@@ -24,7 +25,8 @@ RULE = Rule(
     severity=Severity.HIGH,
     sees="Which tensors are the same to the bit in two checkpoints, against shard files and blocks of a stack.",
     matters="The file mixes two steps: the parts do not fit each other, and a resumed run starts from a worse model.",
-    alike=("a frozen beginning", "adapters", "blocks unfrozen from the end"),
+    alike=("a frozen beginning", "adapters", "blocks unfrozen from the end",
+           "a rate for each group of blocks that ends where a shard does"),
     confirm=("compare the time stamps of the shards", "compare the part with a third checkpoint"),
     thresholds={
         "tensors": Threshold(3, "tensors that are the same", "one may have had no gradient"),
@@ -46,6 +48,8 @@ def check(seen: Seen) -> Iterator[Finding]:
         return
     changes = {n: c for n, c in seen.changes.items() if n in seen.stats and not _still_by_nature(seen, n)}
     still = {n for n, c in changes.items() if c == 0}
+    if not still:
+        yield from _distances(seen, changes)
     if len(still) < _TENSORS or len(changes) - len(still) < _TENSORS:
         return
     told = list(_shards(seen, changes, still)) or list(_blocks(seen, changes, still))
@@ -72,6 +76,19 @@ def _shards(seen: Seen, changes: Mapping[str, float], still: set[str]) -> Iterat
         return
     for file in stale:
         yield _finding(seen, held[file], f"all {len(held[file])} tensors of {file}", "shard", file, len(changes))
+
+
+def _distances(seen: Seen, changes: Mapping[str, float]) -> Iterator[Finding]:
+    """A shard of which every tensor moved further, or less far, than the same kinds in the other shards."""
+    assert seen.other is not None
+    found = uneven(seen, changes, seen.part.tensors) or uneven(seen, changes, seen.other.part.tensors)
+    if found is not None:
+        yield RULE.finding(
+            f"the {len(found.names)} matrices of {found.file} moved {found.factor:.3g} times as far between "
+            f"{seen.path} and {seen.other.path} as those of the other shards, in each of {found.kinds} kinds, with no "
+            "drift inside: it is of another step", seen.where(found.names[0]), seen.path, bearing=Bearing.SIGN,
+            severity=Severity.MEDIUM, measured={"kind": "shard-distance", "name": found.file,
+                                                "tensors": len(found.names), "factor": round(found.factor, 3)})
 
 
 def _beginning(seen: Seen, still: set[str]) -> bool:

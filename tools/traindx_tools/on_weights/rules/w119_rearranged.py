@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_weights.renaming import match
+from traindx_tools.on_weights.sampled_order import sampled_order
 from traindx_tools.on_weights.seen import Seen
 from traindx_tools.on_weights.statistics import Stats
 from traindx_tools.rules import Rule, Threshold
@@ -40,6 +41,8 @@ _APART = 0.4
 """By how much the transpose is more alike than the matrix itself, which may be nearly symmetric."""
 _FEWEST = 4
 """Rows that changed their places."""
+_OFFSETS = 6
+"""Distances by which blocks of rows moved, up to which they are listed: parts of a packed matrix."""
 MOST_BYTES, MOST_LINES = 2**25, 1024
 """Of tensors whose rows are compared; lines of an axis."""
 
@@ -69,7 +72,7 @@ def check(seen: Seen) -> Iterator[Finding]:
 
 def _correlation(x: NDArray[np.floating], y: NDArray[np.floating]) -> float:
     x, y = x.astype(np.float64).reshape(-1), y.astype(np.float64).reshape(-1)
-    if x.shape != y.shape or not len(x) or x.std() == 0 or y.std() == 0:
+    if x.shape != y.shape or not len(x) or not np.isfinite(x + y).all() or x.std() == 0 or y.std() == 0:
         return 0.0
     return float(np.corrcoef(x, y)[0, 1])
 
@@ -85,7 +88,10 @@ def _exchanged(one: Stats, later: Stats, pairs: list[tuple[Stats, Stats]]) -> st
 
 
 def _within(seen: Seen, one: Stats, later: Stats) -> Iterator[Finding]:
-    if max(one.tensor.nbytes, later.tensor.nbytes) > MOST_BYTES or one.nan + one.inf + later.nan + later.inf:
+    if one.nan + one.inf + later.nan + later.inf:
+        return
+    if max(one.tensor.nbytes, later.tensor.nbytes) > MOST_BYTES or max(one.tensor.shape[:2]) > MOST_LINES:
+        yield from _of_sample(seen, one, later)
         return
     a, b = one.tensor.load().astype(np.float64), later.tensor.load().astype(np.float64)
     if a.ndim == 2 and a.shape[0] == a.shape[1] and _correlation(a.T, b) > _LIKE > _correlation(a, b) + _APART:
@@ -101,6 +107,23 @@ def _within(seen: Seen, one: Stats, later: Stats) -> Iterator[Finding]:
                            f"places (what was {what[:-1]} {first} is {what[:-1]} {int(order[first])}"
                            f"{_blocks(order)})", what)
             return
+
+
+def _of_sample(seen: Seen, one: Stats, later: Stats) -> Iterator[Finding]:
+    """Some rows of a large matrix, looked for among all rows; columns where it can be held."""
+    for axis, what in enumerate(("rows", "columns")):
+        found = sampled_order(one.tensor, later.tensor, axis)
+        moved = [p for p in found if p.at != p.to and p.own < _UNLIKE]
+        certain = sum(p.like > _LIKE for p in found)
+        if certain <= 0.9 * len(found) or len({p.to for p in found}) < len(found) or len(moved) < _FEWEST:
+            continue
+        offsets = sorted({p.to - p.at for p in moved})
+        by = f", by {' or '.join(f'{o:+d}' for o in offsets)}" if len(offsets) <= _OFFSETS else ""
+        lines = one.tensor.shape[axis]
+        yield _finding(seen, one.name, f"{len(moved)} of {len(found)} {what} of {one.name} that were looked at (of "
+                       f"{lines:,}) stand in other places (what was {what[:-1]} {moved[0].at} is {what[:-1]} "
+                       f"{moved[0].to}{by})", what)
+        return
 
 
 def _order(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.intp] | None:
