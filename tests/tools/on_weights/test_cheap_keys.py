@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_weights.formats.reading import read_checkpoint
 from traindx_tools.on_weights.rules.w117_repeated_part import longest_repeat
 from traindx_tools.on_weights.statistics import Stats, measure
@@ -74,3 +75,18 @@ def test_a_copied_part_is_found_among_many(axis: int, shape: tuple[int, ...], tm
     found = longest_repeat(measured(tmp_path, np.moveaxis(lines, 0, axis).copy()))
     assert found is not None
     assert (found.axis, found.at, found.source, found.count) == (axis, 40, 10, 8)
+
+
+def test_readers_side_by_side_and_left_halfway_keep_their_bytes(tmp_path: Path) -> None:
+    """A buffer is used again only by a reader that comes after one that has ended."""
+    values = np.arange(CHUNK, dtype=np.int32).reshape(4, -1)
+    (tensor,) = read_checkpoint(planted.write("npz", tmp_path, {"w": values})).tensors
+    assert [len(p) for p in tensor.raw()]  # leaves its buffer behind
+    kept = next(iter(tensor.raw()))
+    again = np.concatenate([p.copy() for p in tensor.raw()])
+    assert kept[0] == 0
+    assert (again == values.reshape(-1)).all()
+    assert all((a == b).all() for a, b in zip(tensor.raw(), tensor.raw(), strict=True))
+    (tmp_path / "weights.npz").write_bytes((tmp_path / "weights.npz").read_bytes()[:CHUNK])
+    with pytest.raises(UnreadableInput):
+        list(tensor.raw())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -43,7 +44,32 @@ class Bytes(Protocol):
     """Where a tensor's bytes are."""
 
     def parts(self, start: int, length: int, size: int) -> Iterator[NDArray[np.uint8]]:
-        """The bytes from `start` on, `size` at a time; a part is valid until the next one. Raises UnreadableInput."""
+        """The bytes from `start` on, `size` at a time; a part is valid until another is asked for, and be there none.
+
+        Raises UnreadableInput.
+        """
+
+
+class _Spare(threading.local):
+    """A buffer that a reader of this thread is done with: new memory costs a page fault for each of its pages."""
+
+    def __init__(self) -> None:
+        self.buffer: NDArray[np.uint8] | None = None
+
+
+_spare = _Spare()
+
+
+def _taken(size: int) -> NDArray[np.uint8]:
+    """A buffer of at least this many bytes that nobody else reads into."""
+    found, _spare.buffer = _spare.buffer, None
+    return found if found is not None and found.size >= size else np.empty(size, np.uint8)
+
+
+def _given_back(buffer: NDArray[np.uint8]) -> None:
+    """Only by readers that came to their end: one that was left halfway may still be looked at."""
+    if buffer.size <= CHUNK and (_spare.buffer is None or _spare.buffer.size < buffer.size):
+        _spare.buffer = buffer
 
 
 @dataclass(frozen=True)
@@ -56,13 +82,14 @@ class InFile:
     def parts(self, start: int, length: int, size: int) -> Iterator[NDArray[np.uint8]]:
         with open(self.path, "rb", buffering=0) as stream:
             stream.seek(self.offset + start)
-            buffer = np.empty(min(size, length), np.uint8)
+            buffer = _taken(min(size, length))
             while length > 0:
                 part = buffer[:min(size, length)]
                 if stream.readinto(part.data) != part.size:
                     raise Damaged(f"{self.path}: ends inside a tensor: it was not written whole")
                 length -= part.size
                 yield part
+            _given_back(buffer)
 
 
 @dataclass(frozen=True)
