@@ -176,3 +176,15 @@ def test_a_missing_package_is_named_with_its_extra(tmp_path: Path, monkeypatch: 
     notes = [a.note for a in examine([tmp_path]).artifacts]
     assert len(notes) == 2
     assert all("pip install 'traindx[data]'" in n for n in notes)
+
+
+def test_texts_of_hdf5_beside_its_arrays(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "train.h5", "w") as file:
+        file["x"] = np.arange(12.0).reshape(6, 2)
+        file["id"] = [f"row {i}" for i in range(6)]
+        file["link"] = np.array([file["x"].ref] * 6, dtype=h5py.ref_dtype)
+    (shard,) = examine([tmp_path]).sets[0].shards
+    assert shard.columns["id"].texts[:2] == ("row 0", "row 1")
+    assert "x" in shard.columns
+    assert shard.notes == ("link was not read: objects of HDF5",)

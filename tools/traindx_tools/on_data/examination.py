@@ -168,6 +168,10 @@ def _read_one(path: Path, name: str, form: str, bounds: Bounds, root: Path, read
     except UnreadableInput as error:
         said = str(error)
         reading.artifacts.append(Artifact(name, form, note=said if said.startswith("refused") else f"not read: {said}"))
+    except Exception as error:  # noqa: BLE001 - one file that a reader cannot take must not cost a person the others
+        _log.debug("reading %s failed", name, exc_info=True)
+        told = f"a defect of traindx: its reader failed ({type(error).__name__}: {str(error)[:100]})"
+        reading.artifacts.append(Artifact(name, form, note=f"not read: {told}"))
 
 
 def require_data(report: DataReport, paths: Sequence[str | Path]) -> None:

@@ -213,6 +213,8 @@ def _histogram(column: Column) -> tuple[Array, Array] | None:
     if values.dtype.kind == "b" or values.dtype.itemsize <= 2:  # the range of int16 is no int16
         values = values.astype(np.int64)
     low, high = int(values.min()), int(values.max())
+    if high >= 2**63:  # hashes, no classes
+        return None
     if high - low > 2**22:
         found = distinct(values[: 4 * MOST_DISTINCT])
         return None if len(found) > MOST_DISTINCT else _limited(*np.unique(values, return_counts=True))

@@ -5,13 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from traindx_tools.errors import MissingExtra, UnreadableInput
-from traindx_tools.on_data.readers.arrays import column_of, sequence_column, text_column
+from traindx_tools.on_data.readers.arrow_columns import NOT_CONVERTED, columns_in
 from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.numpy_files import Broken
-from traindx_tools.on_data.readers.records import columns_of
 from traindx_tools.on_data.table import Column, Shard
 
 
@@ -33,6 +30,8 @@ def read_parquet(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
                 if read >= bounds.rows * 10 or bounds.over:
                     break
             table = pa.Table.from_batches(batches, schema=file.schema_arrow)
+    except pa.ArrowNotImplementedError as error:
+        raise UnreadableInput(f"pyarrow cannot read it ({str(error)[:100]})") from None
     except (pa.ArrowException, OSError) as error:
         raise Broken(f"the parquet file is damaged ({str(error)[:100]})") from None
     return (_shard(table, total, name, "parquet"),)
@@ -51,6 +50,8 @@ def read_arrow(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
             except pa.ArrowInvalid:
                 source.seek(0)
                 table = pa.ipc.open_stream(source).read_all()
+    except pa.ArrowNotImplementedError as error:
+        raise UnreadableInput(f"pyarrow cannot read it ({str(error)[:100]})") from None
     except (pa.ArrowException, OSError) as error:
         raise Broken(f"the Arrow file is damaged ({str(error)[:100]})") from None
     return (_shard(table.slice(0, bounds.rows * 10), len(table), name, "arrow"),)
@@ -59,30 +60,16 @@ def read_arrow(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
 def _shard(table: Any, total: int, name: str, form: str) -> Shard:
     if not len(table):
         raise UnreadableInput("a table without rows")
-    columns = {field: _column(field, table.column(field), name) for field in table.column_names}
-    notes = (f"only the first {len(table):,} of {total:,} rows were read",) if len(table) < total else ()
-    return Shard(name, form, {k: c for k, c in columns.items() if c is not None}, len(table), total, notes=notes)
-
-
-def _column(name: str, chunked: Any, file: str) -> Column | None:
-    import pyarrow.types as types
-
-    kind = chunked.type
-    if types.is_dictionary(kind):
-        chunked = chunked.cast(kind.value_type)
-        kind = kind.value_type
-    if types.is_string(kind) or types.is_large_string(kind):
-        return text_column(name, [v or "" for v in chunked.to_pylist()], file)
-    if types.is_boolean(kind) and not chunked.null_count:
-        return column_of(name, np.array(chunked.to_pylist(), bool), file)
-    if types.is_integer(kind) or types.is_floating(kind):
-        values = chunked.to_numpy()
-        missing = np.asarray(chunked.is_null()) if chunked.null_count else None
-        return Column(name, "number", values, file, missing=missing)
-    if types.is_temporal(kind):
-        return column_of(name, chunked.cast("int64", safe=False).to_numpy(), file) if not chunked.null_count else None
-    if types.is_list(kind) and (types.is_integer(kind.value_type) or types.is_floating(kind.value_type)):
-        joined = chunked.combine_chunks()
-        return sequence_column(name, [np.asarray(v.values) if v.is_valid else [] for v in joined], file)
-    found = columns_of([{name: v} for v in chunked.to_pylist()], file)
-    return found.get(name)
+    columns: dict[str, Column] = {}
+    unread = []
+    for at, field in enumerate(table.column_names):
+        try:
+            columns |= columns_in(field, table.column(at), name)
+        except NOT_CONVERTED as error:
+            said = str(error).partition("\n")[0][:80]
+            unread.append(f"the field {field!r} of type {str(table.column(at).type)[:60]} was not read ({said})")
+    if not columns:
+        raise UnreadableInput("; ".join(unread) or "a table without fields")
+    if len(table) < total:
+        unread.insert(0, f"only the first {len(table):,} of {total:,} rows were read")
+    return Shard(name, form, columns, len(table), total, notes=tuple(unread))

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from traindx_tools.errors import MissingExtra, UnreadableInput
 from traindx_tools.on_data.readers.arrays import shards_of
@@ -14,6 +17,9 @@ from traindx_tools.on_data.table import Array, Shard
 
 DEPTH = 8
 MOST_SETS = 1000
+MOST_TEXTS = 100_000
+MOST_CHARACTERS = 500
+"""Of one text: names and captions are shorter."""
 
 
 def read_hdf5(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
@@ -26,10 +32,24 @@ def read_hdf5(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
         with h5py.File(path, "r") as file:
             found: dict[str, Any] = {}
             _collect(h5py, file, "", found, 0)
-            arrays = {n: _read(n, d, bounds) for n, d in found.items()}
+            texts = {n: d for n, d in found.items() if d.dtype.hasobject}
+            arrays = {n: _read(n, d, bounds) for n, d in found.items() if n not in texts}
+            arrays |= {n: _texts(d) for n, d in texts.items() if _is_text(h5py, d)}
+            unread = [f"{n} was not read: objects of HDF5" for n in texts if n not in arrays]
     except OSError as error:
         raise Broken(f"the HDF5 file is damaged ({str(error)[:100]})") from None
-    return shards_of(arrays, name, "hdf5", bounds)
+    made = shards_of(arrays, name, "hdf5", bounds)
+    return tuple(replace(s, notes=(*s.notes, *unread)) for s in made)
+
+
+def _is_text(h5py: Any, data: Any) -> bool:
+    return h5py.check_string_dtype(data.dtype) is not None and len(data.shape) == 1 and len(data) <= MOST_TEXTS
+
+
+def _texts(data: Any) -> Array:
+    """Texts of any length, each cut at `MOST_CHARACTERS`."""
+    said = [v.decode("utf-8", "replace") if isinstance(v, bytes) else str(v) for v in data[()]]
+    return np.array([v[:MOST_CHARACTERS] for v in said], np.str_)
 
 
 def _collect(h5py: Any, group: Any, before: str, found: dict[str, Any], depth: int) -> None:
@@ -51,8 +71,6 @@ def _collect(h5py: Any, group: Any, before: str, found: dict[str, Any], depth: i
 def _read(name: str, data: Any, bounds: Bounds) -> Array:
     if data.is_virtual or data.external:
         raise UnreadableInput(f"refused: the values of {name} lie in other files")
-    if data.dtype.hasobject:
-        raise UnreadableInput(f"{name} holds texts or objects of HDF5, which are not read yet")
     stored = data.id.get_storage_size()
     claimed = math.prod(data.shape) * data.dtype.itemsize
     if claimed > bounds.unpacked and claimed > 200 * max(stored, 1):
