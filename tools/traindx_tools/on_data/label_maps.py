@@ -10,17 +10,15 @@ import numpy as np
 from traindx_tools.on_data.assignment import assigned
 from traindx_tools.on_data.significance import LEVEL, paired_tail
 from traindx_tools.on_data.table import Array
-from traindx_tools.on_data.tasks import Task
+from traindx_tools.on_data.tasks import USEFUL, Task
 
 GAIN = 0.2
-"""Share of rows that must agree only after the permutation."""
+"""Share of the rows of the moved labels that must agree only after the permutation."""
 AS_GOOD = 0.5
 """Of the others' skill: what the model must reach after it, so that it explains the labels."""
 FEWEST = 30
 EACH = 5
 """Rows of a class from which its new number is told."""
-USEFUL = 0.2
-"""Skill below which a model tells nothing of a map."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +44,7 @@ def label_map(task: Task, i: int, comparisons: int) -> LabelMap | None:
     typical = float(np.median([task.skill(j) for j in others]))
     needed = max(USEFUL, AS_GOOD * typical)
     most = float(confusion.max(axis=1).sum())  # no map agrees with more rows; an assignment is dear
-    if most - np.trace(confusion) < GAIN * len(part.y) or (
+    if (most - np.trace(confusion)) * math.log(2.0) < math.log(comparisons / LEVEL) or (
         most / len(part.y) - task.chance[i] < needed * (1.0 - task.chance[i])
     ):
         return None
@@ -55,10 +53,24 @@ def label_map(task: Task, i: int, comparisons: int) -> LabelMap | None:
     after, before = best[part.y] == named, part.y == named
     gained, lost = int((after & ~before).sum()), int((before & ~after).sum())
     p = paired_tail(gained, lost)
-    chance = math.log(max(p, 1e-300)) + math.lgamma(len(seen) + 1) + math.log(comparisons)
-    if len(moved) < 2 or gained - lost < GAIN * len(part.y) or chance > math.log(LEVEL):
+    chance = math.log(max(p, 1e-300)) + _maps(len(seen), len(moved)) + math.log(comparisons)
+    of_moved = int(np.isin(part.y, moved).sum())
+    if len(moved) < 2 or gained - lost < GAIN * of_moved or chance > math.log(LEVEL):
         return None
     skill = (float(after.mean()) - task.chance[i]) / max(1e-9, 1.0 - task.chance[i])
-    if skill < needed or (typical < USEFUL and len(others) > 1):
+    if skill < needed or (typical < USEFUL and len(others) > 1) or not _closed(moved, best, gained - lost, len(part.y)):
         return None
     return LabelMap(best, moved, float(before.mean()), float(after.mean()), p)
+
+
+def _maps(kinds: int, moved: int) -> float:
+    """Log of how many maps move so many of the kinds, over all numbers of them."""
+    return math.lgamma(kinds + 1) - math.lgamma(kinds - moved + 1) + math.log(kinds)
+
+
+def _closed(moved: tuple[int, ...], best: Array, gain: int, rows: int) -> bool:
+    """Whether a few classes changed places among each other: of a gain that is small over all rows no less is asked.
+
+    A harder source is taken for one class or another, and seldom for each other's in a ring.
+    """
+    return gain >= GAIN * rows or {int(best[k]) for k in moved} == set(moved)

@@ -13,6 +13,9 @@ MOST_CLASSES = 200
 """Distinct values above which a field is no label of classes whose means could be compared."""
 ROWS_PER_CLASS = 5
 """Rows a class needs on average."""
+FEWEST_IDS = 8
+"""Values on each side of a split from which on it tells that they are ids."""
+SHARED = 0.1
 _GROUP = re.compile(
     r"(^|[_.])(subject|patient|speaker|participant|person|scene|session|recording|document|doc|group|"
     r"cluster|family|source|sequence|video|clip|author)(_?(id|ids|idx|index|key|name))?$",
@@ -93,9 +96,27 @@ def label_fields(data: DataSet) -> tuple[str, ...]:
     for name in data.fields:
         judged = [is_label(s.columns[name]) for s in data.shards if name in s.columns and s.rows >= 50]
         judged = judged or [is_label(s.columns[name]) for s in data.shards if name in s.columns]
-        if judged and sum(judged) >= max(1, 0.6 * len(judged)):
+        if judged and sum(judged) >= max(1, 0.6 * len(judged)) and not is_apart_by_split(data, name):
             out.append(name)
     return tuple(out)
+
+
+def is_apart_by_split(data: DataSet, name: str) -> bool:
+    """Whether training and held-out data share next to no value of a field of many: ids of what was split by them.
+
+    A field that is called as a target is remains one: its classes may be others on purpose.
+    """
+    if is_target(name):
+        return False
+    sides: list[set[int]] = [set(), set()]
+    for shard in data.shards:
+        column = shard.columns.get(name)
+        if column is not None and shard.split and (column.kind != "text" or column.digests is not None):
+            if column.kind == "sequence" or int(np.prod(column.row_shape)) != 1:
+                return False
+            sides[shard.split != "train"].update(distinct(keys(column)).tolist())
+    few = min(map(len, sides))
+    return few >= FEWEST_IDS and len(sides[0] & sides[1]) <= SHARED * few
 
 
 def is_row_id(column: Column) -> bool:

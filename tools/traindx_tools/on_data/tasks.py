@@ -7,21 +7,37 @@ need not be: where it predicts the labels of all shards but one, that one is lab
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from traindx_tools.on_data.features import prepared, raw_features
-from traindx_tools.on_data.roles import ROWS_PER_CLASS, codes, input_fields, is_group, is_identifier, keys
+from traindx_tools.on_data.patches import patch_features, suits
+from traindx_tools.on_data.roles import (
+    ROWS_PER_CLASS,
+    codes,
+    input_fields,
+    is_group,
+    is_identifier,
+    is_target,
+    keys,
+)
 from traindx_tools.on_data.table import Array, Column, DataSet, Shard
 
 MOST_ROWS = 20_000
 """Rows of all shards together that the model sees."""
-MOST_TASKS = 4
+MOST_TASKS = 6
 """Labels of one set that are looked at."""
 MOST_BESIDE = 32
 """Single numbers beside texts that are looked at."""
+USEFUL = 0.2
+"""Skill below which a model tells nothing of a map."""
+WEAK = 0.5
+"""Median skill of a model below which pictures and signals are looked at by their patches as well."""
+MOST_STRONGER = 2
+MOST_PATCHED = 6_000
+"""Rows whose patches are looked at."""
 FOLDS = 5
 RIDGE = 0.02
 """Penalty, as a share of the mean diagonal."""
@@ -128,16 +144,43 @@ def folded_all(part: Part, labels: Sequence[Array], kinds: int) -> list[Array]:
 
 def tasks_of(data: DataSet) -> Iterator[Task]:
     """The labels of a set that have inputs beside them, at most `MOST_TASKS`."""
-    labels = data.labels
+    labels = sorted(data.labels, key=lambda name: not is_target(name))  # of many fields the likely ones come first
     targets = [(name, False) for name in labels] + [(n, True) for n in _numeric_targets(data, labels)]
     features: Features = {}
-    for name, binned in targets[:MOST_TASKS]:
+    for at, (name, binned) in enumerate(targets[:MOST_TASKS]):
         made = _task(data, name, tuple(labels), binned, features)
         if made is not None:
-            yield made
+            yield _stronger(made, features) if at < MOST_STRONGER else made
 
 
-def _numeric_targets(data: DataSet, labels: tuple[str, ...]) -> list[str]:
+def _stronger(task: Task, features: Features) -> Task:
+    """The task with features of patches beside the others where a linear model is weak and they make it better."""
+    shards = [p.shard for p in task.parts]
+    fields = [n for n in task.inputs if all(n in s.columns and suits(s.columns[n]) for s in shards)]
+    if not fields or _typical(task) >= WEAK or len({s.columns[n].row_shape for n in fields for s in shards}) > len(fields):
+        return task
+    share = max(50, MOST_PATCHED // len(shards))
+    chosen = [np.unique(np.linspace(0, len(p.y) - 1, min(len(p.y), share)).astype(np.int64)) for p in task.parts]
+    key = (("patches", *fields), tuple(id(s) for s in shards))
+    if key not in features:
+        raw = [
+            np.concatenate([patch_features(p.shard.columns[n], p.index[c]) for n in fields], axis=1)
+            for p, c in zip(task.parts, chosen, strict=True)
+        ]
+        features[key] = prepared(raw)
+    parts = [
+        Part(p.shard, p.index[c], np.concatenate([p.x[c], x], axis=1), p.y[c])
+        for p, c, x in zip(task.parts, chosen, features[key], strict=True)
+    ]
+    other = replace(task, parts=tuple(parts))
+    return other if _typical(other) > max(USEFUL, 1.5 * _typical(task)) else task
+
+
+def _typical(task: Task) -> float:
+    return float(np.median([task.skill(i) for i in range(len(task.parts))]))
+
+
+def _numeric_targets(data: DataSet, labels: Sequence[str]) -> list[str]:
     """Fields of one number a row beside fields of many: what a regression is to predict."""
     first = data.shards[0]
     wide = any(int(np.prod(c.row_shape)) >= 4 for c in first.columns.values())

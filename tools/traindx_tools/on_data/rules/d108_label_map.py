@@ -34,7 +34,7 @@ RULE = Rule(
         "Undo the permutation in a copy and train again.",
     ),
     thresholds={
-        "gain": Threshold(GAIN, "share of rows", "that agree only after the permutation"),
+        "gain": Threshold(GAIN, "share of rows", "of the moved labels that agree only after the permutation"),
         "as_good": Threshold(
             AS_GOOD, "of the others' skill", "what the model must reach after it: it explains the labels"
         ),

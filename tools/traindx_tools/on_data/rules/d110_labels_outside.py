@@ -13,7 +13,7 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.places import listed, of, percent, place, rows
-from traindx_tools.on_data.roles import is_label, keys
+from traindx_tools.on_data.roles import is_apart_by_split, is_label, keys
 from traindx_tools.on_data.table import Array, DataSet, Shard, View
 from traindx_tools.rules import Rule, Threshold
 
@@ -42,7 +42,8 @@ def check(view: View) -> Iterator[Finding]:
     for data in view.sets:
         for name in data.fields:
             labels = [s for s in data.shards if name in s.columns and _class_like(s, name)]
-            if len(labels) >= max(1, 0.6 * len([s for s in data.shards if name in s.columns and s.rows >= 10])):
+            large = [s for s in data.shards if name in s.columns and s.rows >= 10]
+            if len(labels) >= max(1, 0.6 * len(large)) and not is_apart_by_split(data, name):
                 limit = _limit(labels, name)
                 for shard in (s for s in data.shards if name in s.columns):
                     yield from _outside(shard, name, view, limit)
