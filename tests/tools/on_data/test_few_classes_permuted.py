@@ -1,4 +1,4 @@
-"""Labels of a few classes permuted in one file, under inputs that a straight line does not tell apart, among other fields."""
+"""Labels of a few classes permuted in one file: shapes that a straight line does not tell, other fields beside them."""
 
 from __future__ import annotations
 

@@ -157,7 +157,8 @@ def _stronger(task: Task, features: Features) -> Task:
     """The task with features of patches beside the others where a linear model is weak and they make it better."""
     shards = [p.shard for p in task.parts]
     fields = [n for n in task.inputs if all(n in s.columns and suits(s.columns[n]) for s in shards)]
-    if not fields or _typical(task) >= WEAK or len({s.columns[n].row_shape for n in fields for s in shards}) > len(fields):
+    one_shape = all(len({s.columns[n].row_shape for s in shards}) == 1 for n in fields)
+    if not fields or not one_shape or _typical(task) >= WEAK:
         return task
     share = max(50, MOST_PATCHED // len(shards))
     chosen = [np.unique(np.linspace(0, len(p.y) - 1, min(len(p.y), share)).astype(np.int64)) for p in task.parts]
