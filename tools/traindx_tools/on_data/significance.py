@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
+from traindx_tools.on_data.table import Array
+
 LEVEL = 1e-3
 """Chance of one false alarm in a whole data set, per observation. Ten observations: one of a hundred healthy sets."""
 
@@ -103,3 +107,15 @@ def share_tail(hits: int, of: int, share: float) -> float:
 def paired_tail(gained: int, lost: int) -> float:
     """McNemar's test: the chance of `gained` against `lost` where both are as likely."""
     return share_tail(gained, gained + lost, 0.5)
+
+
+def distance(a: Array, b: Array) -> float:
+    """The largest distance of two empirical distribution functions (sorted values): Kolmogorov and Smirnov's."""
+    every = np.concatenate([a, b])
+    below = [np.searchsorted(x, every, "right") / len(x) for x in (a, b)]
+    return float(np.abs(below[0] - below[1]).max())
+
+
+def distance_tail(apart: float, m: int, n: int) -> float:
+    """Massart's bound on the tail of that distance of two samples of `m` and `n` values."""
+    return min(1.0, 2.0 * math.exp(-2.0 * apart**2 * m * n / (m + n)))

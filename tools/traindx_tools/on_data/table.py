@@ -108,6 +108,9 @@ class Shard:
     odd_lengths: Mapping[str, int] = field(default_factory=dict)
     """Fields that have nearly as many rows as the rest, and how many."""
 
+    raw: Mapping[str, Array] = field(default_factory=dict)
+    """uint8 shape (some rows, bytes): the first bytes of fields that are plain bytes of one length."""
+
     def row(self, index: int) -> str:
         """A row that was read, as a person finds it in the file (the first is 0)."""
         number = index if self.numbers is None else int(self.numbers[index])

@@ -47,6 +47,33 @@ def text_column(name: str, texts: list[str], file: str) -> Column:
     return Column(name, "text", lengths, file, digests=digests, texts=tuple(t[:2000] for t in texts))
 
 
+MOST_RAW = 4096
+MOST_RAW_ROWS = 256
+
+
+class RawBytes:
+    """Collects the beginnings of fields that are plain bytes: of the first records, where all have one length."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, list[bytes]] = {}
+        self._lengths: dict[str, set[int]] = {}
+
+    def take(self, name: str, data: bytes) -> None:
+        """The bytes of a field in one record."""
+        self._lengths.setdefault(name, set()).add(len(data))
+        rows = self._found.setdefault(name, [])
+        if len(rows) < MOST_RAW_ROWS:
+            rows.append(data[:MOST_RAW])
+
+    def arrays(self) -> dict[str, Array]:
+        """uint8 shape (records, bytes) by field."""
+        return {
+            name: np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), -1)
+            for name, rows in self._found.items()
+            if len(self._lengths[name]) == 1 and rows[0]
+        }
+
+
 def digest(data: bytes) -> int:
     """A 64-bit hash of bytes."""
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")

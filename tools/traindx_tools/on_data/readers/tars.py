@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from traindx_tools.errors import UnreadableInput
-from traindx_tools.on_data.readers.arrays import digest
+from traindx_tools.on_data.readers.arrays import RawBytes, digest
 from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.numpy_files import Broken, array_from
 from traindx_tools.on_data.readers.pictures import picture_header
@@ -34,6 +34,7 @@ def read_tar(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
     keys: list[str] = []
     records: list[dict[str, Any]] = []
     arrays: dict[str, list[Any]] = {}
+    raw = RawBytes()
     damage: list[Damage] = []
     notes: list[str] = []
     try:
@@ -45,7 +46,7 @@ def read_tar(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
                         break
                     keys.append(key)
                     records.append({})
-                _take(records[-1], arrays, field, data, len(records) - 1, damage)
+                _take(records[-1], arrays, field, data, len(records) - 1, damage, raw)
     except (tarfile.TarError, EOFError, OSError) as error:
         if not records:
             raise Broken(f"the archive is damaged ({str(error)[:80]})") from None
@@ -69,6 +70,7 @@ def read_tar(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
             row_names=tuple(keys),
             damage=tuple(damage),
             notes=tuple(notes),
+            raw=raw.arrays(),
         ),
     )
 
@@ -104,7 +106,13 @@ def _members(archive: tarfile.TarFile) -> Iterator[tuple[str, str, bytes]]:
 
 
 def _take(
-    record: dict[str, Any], arrays: dict[str, list[Any]], field: str, data: bytes, row: int, damage: list[Damage]
+    record: dict[str, Any],
+    arrays: dict[str, list[Any]],
+    field: str,
+    data: bytes,
+    row: int,
+    damage: list[Damage],
+    raw: RawBytes,
 ) -> None:
     kind = field.rpartition(".")[2]
     try:
@@ -124,6 +132,7 @@ def _take(
             record.update({f"{field}.{k}": v for k, v in wave_header(data).items()})
             record[f"{field}.content"] = f"{digest(data):016x}"
         else:
+            raw.take(field, data)
             record[f"{field}.bytes"] = len(data)
             record[f"{field}.content"] = f"{digest(data):016x}"
     except RecursionError:

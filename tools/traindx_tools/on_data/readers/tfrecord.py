@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from traindx_tools.errors import UnreadableInput
-from traindx_tools.on_data.readers.arrays import digest
+from traindx_tools.on_data.readers.arrays import RawBytes, digest
 from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.numpy_files import Broken
 from traindx_tools.on_data.readers.pictures import picture_header
@@ -34,6 +34,7 @@ def read_tfrecord(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
     records: list[dict[str, Any]] = []
     damage: list[Damage] = []
     notes: list[str] = []
+    raw = RawBytes()
     with path.open("rb") as stream:
         packed = stream.read(2) == b"\x1f\x8b"
     with cast(BinaryIO, gzip.GzipFile(path)) if packed else path.open("rb") as stream:
@@ -43,7 +44,7 @@ def read_tfrecord(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
                 checked += len(data)
                 if checked <= CHECKED and _masked(data) != check:
                     damage.append(Damage("its checksum is another than the one written", row=len(records)))
-                records.append(_example(data))
+                records.append(_example(data, raw))
                 if len(records) >= bounds.rows or bounds.over:
                     notes.append(f"only the first {len(records):,} records were read")
                     break
@@ -56,7 +57,7 @@ def read_tfrecord(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
     if checked > CHECKED:
         notes.append(f"checksums of the first {CHECKED // 2**20} MiB of records were compared")
     shard = Shard(name, "tfrecord", columns_of(records, name), len(records), len(records), damage=tuple(damage),
-                  notes=tuple(notes))
+                  notes=tuple(notes), raw=raw.arrays())
     return (shard,)
 
 
@@ -84,7 +85,7 @@ def _framed(stream: BinaryIO, bounds: Bounds) -> Iterator[tuple[bytes, int]]:
         yield data, struct.unpack("<I", foot)[0]
 
 
-def _example(data: bytes) -> dict[str, Any]:
+def _example(data: bytes, raw: RawBytes) -> dict[str, Any]:
     """The features of an `Example` (1: features) or `SequenceExample` (1: context, 2: feature lists)."""
     out: dict[str, Any] = {}
     try:
@@ -94,7 +95,7 @@ def _example(data: bytes) -> dict[str, Any]:
                     out[key] = _feature(feature) if number == 1 else _listed(feature)
     except (ValueError, struct.error):
         return {"bytes": len(data), "content": f"{digest(data):016x}"}
-    return {k: v for key, value in out.items() for k, v in _told(key, value).items()} or {
+    return {k: v for key, value in out.items() for k, v in _told(key, value, raw).items()} or {
         "bytes": len(data), "content": f"{digest(data):016x}"}
 
 
@@ -132,7 +133,7 @@ def _signed(value: Any) -> Any:
     return value - 2**64 if isinstance(value, int) and value >= 2**63 else value
 
 
-def _told(key: str, values: list[Any]) -> dict[str, Any]:
+def _told(key: str, values: list[Any], raw: RawBytes) -> dict[str, Any]:
     """A feature as fields: numbers as they are, a text as a text, other bytes as size, checksum and picture's size."""
     if not values or not isinstance(values[0], bytes):
         return {key: values[0] if len(values) == 1 else values}
@@ -141,6 +142,7 @@ def _told(key: str, values: list[Any]) -> dict[str, Any]:
         return {key: data.decode("utf-8")}
     except UnicodeDecodeError:
         pass
+    raw.take(key, data)
     told: dict[str, Any] = {f"{key}.bytes": len(data), f"{key}.content": f"{digest(data):016x}"}
     with contextlib.suppress(UnreadableInput):
         told |= {f"{key}.{k}": v for k, v in picture_header(data).items()}

@@ -6,7 +6,6 @@ Told is only an exchange that is complete: both differ from themselves beyond do
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -15,7 +14,7 @@ import numpy as np
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.places import place, short
 from traindx_tools.on_data.roles import is_identifier
-from traindx_tools.on_data.significance import LEVEL
+from traindx_tools.on_data.significance import LEVEL, distance, distance_tail
 from traindx_tools.on_data.table import Array, Column, DataSet, Shard, View
 from traindx_tools.rules import Rule, Threshold
 
@@ -101,8 +100,8 @@ def _of_shard(shard: Shard, own: _Features, others: list[_Features], comparisons
     moved = []
     for k, (a, b) in enumerate(zip(mine, theirs, strict=True)):
         if min(len(a), len(b)) >= FEWEST:
-            distance = _distance(a, b)
-            if distance >= APART and _chance(distance, len(a), len(b)) < level:
+            apart = distance(a, b)
+            if apart >= APART and distance_tail(apart, len(a), len(b)) < level:
                 moved.append(k)
     if len(moved) > max(4, len(mine) // 2):  # all is otherwise there: another source
         return
@@ -117,27 +116,15 @@ def _of_shard(shard: Shard, own: _Features, others: list[_Features], comparisons
 def _itself(other: _Features, theirs: list[Array], k: int) -> bool:
     """Whether a sibling's column is as that of all siblings: where each file has its own level nothing is told."""
     values = _finite(other.values[:, k])
-    return len(values) < FEWEST or _distance(values, theirs[k]) < APART / 2
+    return len(values) < FEWEST or distance(values, theirs[k]) < APART / 2
 
 
 def _finite(values: Array) -> Array:
     return np.sort(values[np.isfinite(values)])
 
 
-def _distance(a: Array, b: Array) -> float:
-    """The largest distance of two empirical distribution functions (sorted values)."""
-    every = np.concatenate([a, b])
-    below = [np.searchsorted(x, every, "right") / len(x) for x in (a, b)]
-    return float(np.abs(below[0] - below[1]).max())
-
-
-def _chance(distance: float, m: int, n: int) -> float:
-    """Massart's bound on the Kolmogorov-Smirnov tail of two samples."""
-    return min(1.0, 2.0 * math.exp(-2.0 * distance**2 * m * n / (m + n)))
-
-
 def _alike(a: Array, b: Array) -> bool:
-    return min(len(a), len(b)) >= FEWEST and _chance(_distance(a, b), len(a), len(b)) > ALIKE
+    return min(len(a), len(b)) >= FEWEST and distance_tail(distance(a, b), len(a), len(b)) > ALIKE
 
 
 def _finding(shard: Shard, one: str, other: str, siblings: int) -> Finding:
