@@ -182,6 +182,19 @@ class Hints:
 
 
 @dataclass(frozen=True, eq=False)
+class Statistics:
+    """Means and standard deviations of channels or features that a file beside the data says."""
+
+    file: str
+    field: str
+    """What they are said to be of, "" where the file does not say."""
+    names: tuple[str, ...]
+    """Of the channels, () where they have none."""
+    means: Array
+    spreads: Array
+
+
+@dataclass(frozen=True, eq=False)
 class View:
     """Everything that the observations judge."""
 
@@ -189,6 +202,8 @@ class View:
     hints: Hints = Hints()
     listings: tuple[Listing, ...] = ()
     """The columns that list files which are there."""
+    statistics: tuple[Statistics, ...] = ()
+    """What files beside the data say of their means and standard deviations."""
 
     @cached_property
     def comparisons(self) -> int:

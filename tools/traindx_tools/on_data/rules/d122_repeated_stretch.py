@@ -4,7 +4,8 @@ The same inputs in the same order are no chance: a part was written twice, and w
 A file most of whose rows recur is made so (several annotators, labels one below the other, epochs); the same labels
 again are a remark of D113. Rows of another file of the same split again are a part that counts twice: fields that
 number, name or date the rows are left out, so a copy under new numbers is one. Where most files share rows with
-others, as files of overlapping windows do, that is a remark.
+others, as files of overlapping windows do, that is a remark. Measurements that recur exactly while the numbers or times
+of the rows go on were written twice: constant stretches, periods and rows of one class that are repeated are none.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.copies import signatures
 from traindx_tools.on_data.places import listed, percent, place, short
-from traindx_tools.on_data.roles import is_group, is_identifier, keys
+from traindx_tools.on_data.roles import is_group, is_identifier, is_target, keys
 from traindx_tools.on_data.significance import LEVEL, share_tail
 from traindx_tools.on_data.table import Array, DataSet, Shard, View
 from traindx_tools.rules import Rule, Threshold
@@ -26,6 +27,8 @@ RUN = 8
 MOST = 0.5
 OTHER = 0.2
 WHOLE = 0.9
+AGAIN = 16
+SPARE = 0.2
 
 RULE = Rule(
     id="D122",
@@ -40,6 +43,8 @@ RULE = Rule(
         "run": Threshold(RUN, "rows in the same order", "fewer may recur by themselves"),
         "most": Threshold(MOST, "share of the file's rows that recur", "above, the file is made so"),
         "other": Threshold(OTHER, "share of the stretch with other labels", "above what annotators differ by"),
+        "again": Threshold(AGAIN, "rows in the same order", "of measurements while numbers or times go on"),
+        "spare": Threshold(SPARE, "share of the stretch", "that may stand elsewhere as well: a period recurs"),
         "level": Threshold(LEVEL, "probability", "that rows that recur by chance stand in such an order"),
     },
 )
@@ -71,7 +76,53 @@ def _of_shard(
             p = share_tail(int(other.sum()), count, 0.05) * comparisons
             if chance < math.log(LEVEL) and p < LEVEL and float(other.mean()) >= OTHER:
                 yield _finding(shard, name, (at, source, count), float(other.mean()))
-                break
+                return
+    for run in runs:
+        if 2 * math.log(len(signed)) + run[2] * math.log(natural) + math.log(comparisons) < math.log(LEVEL):
+            ids = _going_on(data, shard, signed, run)
+            if ids is not None:
+                yield _again(shard, run, ids)
+                return
+
+
+def _going_on(data: DataSet, shard: Shard, signed: Array, run: tuple[int, int, int]) -> list[str] | None:
+    """The columns that number or date rows and go on while all measurements recur; None where that is no fault.
+
+    A constant stretch has few rows that differ, a period recurs more than twice, and rows of one class are repeated on
+    purpose. Without numbers or times only unlabelled measurements are told: others may be repeated on purpose as well.
+    """
+    at, source, count = run
+    first, again = slice(source, source + count), slice(at, at + count)
+    rows = signed[again]
+    if count < AGAIN or len(np.unique(rows)) < WHOLE * count or at < source + count:
+        return None
+    if int(np.isin(signed, rows).sum()) > (2 + SPARE) * count:
+        return None
+    named = [n for n in data.labels if n in shard.columns and is_target(n)]
+    if any(len(np.unique(keys(shard.columns[n])[again])) < 2 for n in named):
+        return None
+    if not all(c.kind == "number" for n, c in shard.columns.items() if not is_identifier(c)):
+        return None
+    ids = [n for n, c in shard.columns.items() if is_identifier(c)]
+    going = [n for n in ids if shard.columns[n].kind != "sequence" and not shard.columns[n].row_shape
+             and float((keys(shard.columns[n])[again] != keys(shard.columns[n])[first]).mean()) >= WHOLE]
+    return going if going or not (ids or data.labels) else None
+
+
+def _again(shard: Shard, run: tuple[int, int, int], ids: Sequence[str]) -> Finding:
+    at, source, count = run
+    while_ = f", while {listed(ids)} go{'es' * (len(ids) == 1)} on" if ids else ""
+    return RULE.finding(
+        f"rows {at}..{at + count - 1} of {short(shard)} repeat rows {source}..{source + count - 1} in the same order, "
+        f"exactly in all measurements{while_}",
+        place(shard),
+        shard.name,
+        bearing=Bearing.SIGN,
+        severity=Severity.MEDIUM,
+        title="A stretch of rows is there again in the same file",
+        measured={"rows": (at, at + count - 1), "source": (source, source + count - 1), "kind": "again",
+                  "shard": short(shard)},
+    )
 
 
 def _runs(signed: Array, telling: Array) -> tuple[list[tuple[int, int, int]], float]:

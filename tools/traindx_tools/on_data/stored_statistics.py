@@ -1,0 +1,123 @@
+"""Means and standard deviations that lie beside the data: in JSON, YAML and npz files, of scalers and of fields."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from traindx_tools.errors import UnreadableInput
+from traindx_tools.on_data.hints import read_settings
+from traindx_tools.on_data.readers.bounds import Bounds
+from traindx_tools.on_data.readers.numpy_files import read_npz
+from traindx_tools.on_data.table import Array, Statistics
+
+MOST_NPZ = 2**20
+MOST_CHANNELS = 256
+DEPTH = 5
+_MEAN = re.compile(r"^(?P<field>.*?)[._]?(means?|mu|avg|average|mean_)_?$", re.IGNORECASE)
+_STD = re.compile(r"^(?P<field>.*?)[._]?(stds?|stdevs?|sigma|scale|standard_deviations?|sd)_?$", re.IGNORECASE)
+_VARIANCE = re.compile(r"^(?P<field>.*?)[._]?(vars?|variances?)_?$", re.IGNORECASE)
+_NAMES = re.compile(r"^(channels?|channel_names?|features?|feature_names?(_in)?|columns?|variables?|names?|leads?)_?$",
+                    re.IGNORECASE)
+
+
+def statistics_of(paths: Iterable[Path]) -> tuple[Statistics, ...]:
+    """What the files say; one that does not parse says nothing."""
+    files = list(paths)
+    found = [s for where, said in read_settings(files) for s in _in(where, said, "", DEPTH)]
+    for path in files:
+        try:
+            if path.suffix.lower() == ".npz" and path.stat().st_size <= MOST_NPZ:
+                found += _in(path.name, _arrays(path), "", 1)
+        except (OSError, UnreadableInput, ValueError):
+            continue
+    return tuple(found)
+
+
+def _arrays(path: Path) -> dict[str, Any]:
+    """Short arrays of an npz file as lists, where no array in it is long: a file of data says nothing of this kind."""
+    shards = read_npz(path, path.name, Bounds(values=2**16, unpacked=2**20))
+    columns = {n: c for s in shards for n, c in s.columns.items()}
+    if any(c.rows > MOST_CHANNELS or c.row_shape for c in columns.values()):
+        return {}
+    return {n: list(c.texts) if c.kind == "text" else c.values.tolist() for n, c in columns.items()}
+
+
+def _in(where: str, said: Any, field: str, depth: int) -> Iterator[Statistics]:
+    if not isinstance(said, Mapping) or not depth:
+        return
+    entries = {str(k): v for k, v in list(said.items())[:5000]}
+    listed = next((v for k, v in entries.items() if _NAMES.match(k) and _is_texts(v)), None)
+    for key, value in entries.items():
+        match = _MEAN.match(key)
+        spread = _spread(entries, match["field"]) if match is not None else None
+        if match is not None and spread is not None:
+            made = _made(where, match["field"] or field, value, spread, listed)
+            if made is not None:
+                yield made
+    yield from _by_channel(where, entries, field)
+    for key, value in entries.items():
+        yield from _in(where, value, key, depth - 1)
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and len(value) >= 2 and all(isinstance(v, str) for v in value)
+
+
+def _spread(entries: Mapping[str, Any], field: str) -> Any:
+    """The standard deviations of a field whose means are there."""
+    for pattern, root in ((_STD, False), (_VARIANCE, True)):
+        for key, value in entries.items():
+            match = pattern.match(key)
+            if match is not None and match["field"] == field:
+                return _rooted(value) if root else value
+    return None
+
+
+def _rooted(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {k: _rooted(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_rooted(v) for v in value]
+    return float(value) ** 0.5 if isinstance(value, (int, float)) and value >= 0 else value
+
+
+def _made(where: str, field: str, mean: Any, spread: Any, listed: list[str] | None) -> Statistics | None:
+    names: tuple[str, ...] = ()
+    if isinstance(mean, Mapping) and isinstance(spread, Mapping) and list(mean) and set(mean) == set(spread):
+        names = tuple(map(str, mean))
+        mean, spread = [mean[k] for k in mean], [spread[k] for k in mean]
+    means, spreads = _numbers(mean), _numbers(spread)
+    if means is None or spreads is None or len(means) != len(spreads):
+        return None
+    if not names and listed is not None and len(listed) == len(means):
+        names = tuple(listed)
+    return Statistics(where, field, names, means, spreads)
+
+
+def _by_channel(where: str, entries: Mapping[str, Any], field: str) -> Iterator[Statistics]:
+    """{"temperature": {"mean": 1, "std": 2}, ...}."""
+    found: list[tuple[str, float, float]] = []
+    for key, value in entries.items():
+        if not isinstance(value, Mapping):
+            continue
+        inner = {str(k): v for k, v in value.items()}
+        mean = next((v for k, v in inner.items() if (m := _MEAN.match(k)) is not None and not m["field"]), None)
+        spread = _spread(inner, "")
+        if all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in (mean, spread)):
+            found.append((key, float(mean or 0.0), float(spread)))
+    if len(found) >= 2:
+        names, means, spreads = zip(*found, strict=True)
+        yield Statistics(where, field, names, np.array(means), np.array(spreads))
+
+
+def _numbers(value: Any) -> Array | None:
+    try:
+        array = np.asarray(value, np.float64).reshape(-1)
+    except (TypeError, ValueError):
+        return None
+    return array if 2 <= len(array) <= MOST_CHANNELS and np.isfinite(array).all() else None
