@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ NAMES = {
     "classes": ("num_classes", "n_classes", "num_labels"),
 }
 """What the sizes are called by transformers, nanoGPT, torchvision and timm."""
+_SPECIAL = re.compile(r"<[^<>]{1,38}>|\[[A-Z_]{2,20}\]")
+"""<|endoftext|>, </s>, [SEP]."""
 _ROWS = ("rows", "num_rows", "n_rows", "num_examples", "num_samples", "samples", "nsamples", "count", "n", "length")
 
 
@@ -49,7 +52,22 @@ def hints_of(
         told_by={k: told[k][v] for k, v in sizes.items()},
         counts=counts,
         manifest=manifest,
+        token_names={i: n for _, data in manifests for n, i in _special_tokens(data)},
     )
+
+
+def _special_tokens(data: Any) -> Iterator[tuple[str, int]]:
+    """Names in brackets with their ids: of a vocabulary {"<eos>": 2, ...} or a tokenizer.json of Hugging Face."""
+    if not isinstance(data, dict):
+        return
+    for token in data.get("added_tokens") or ():
+        if isinstance(token, dict) and isinstance(token.get("id"), int) and isinstance(token.get("content"), str):
+            yield token["content"][:40], token["id"]
+    for name in ("vocab", "token_to_id", "stoi"):
+        yield from _special_tokens(data.get(name))
+    for name, number in data.items():
+        if isinstance(number, int) and not isinstance(number, bool) and _SPECIAL.fullmatch(str(name)):
+            yield str(name), number
 
 
 def _items(data: Any, depth: int = 4) -> Iterator[tuple[str, Any]]:

@@ -111,6 +111,9 @@ class Shard:
     raw: Mapping[str, Array] = field(default_factory=dict)
     """uint8 shape (some rows, bytes): the first bytes of fields that are plain bytes of one length."""
 
+    flat_tops: Array | None = None
+    """float64 shape (rows, 2), of sounds: extreme as a share of full scale, how flat it is there; NaN: unread."""
+
     def row(self, index: int) -> str:
         """A row that was read, as a person finds it in the file (the first is 0)."""
         number = index if self.numbers is None else int(self.numbers[index])
@@ -179,6 +182,8 @@ class Hints:
     counts: Mapping[str, int] = field(default_factory=dict)
     """Rows of each file by its base name, as a manifest says."""
     manifest: str = ""
+    token_names: Mapping[int, str] = field(default_factory=dict)
+    """Special tokens that a vocabulary or a tokeniser beside the data names."""
 
 
 @dataclass(frozen=True, eq=False)

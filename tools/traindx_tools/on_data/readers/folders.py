@@ -5,6 +5,8 @@ Of some files a thumbnail or a spectrum is kept beside them, where held-out file
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,13 +20,15 @@ from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.looks import Looks
 from traindx_tools.on_data.readers.pictures import picture_header
 from traindx_tools.on_data.readers.records import columns_of
-from traindx_tools.on_data.readers.sound import wave_header
+from traindx_tools.on_data.readers.sound import flat_tops, wave_header
 from traindx_tools.on_data.table import Array, Column, Contents, Damage, Shard
 
 PICTURES = frozenset({".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp"})
 SOUNDS = frozenset({".wav"})
 MOST_FILE = 2**26
 """Bytes of one file that are read."""
+TOPS_SECONDS = 6.0
+"""For the peaks of the sounds of a split."""
 FEWEST = 8
 """Files that make a set."""
 
@@ -64,6 +68,8 @@ def _shard(
     damage: list[Damage] = []
     notes: list[str] = []
     images: dict[int, Array] = {}
+    tops: list[tuple[float, float]] = []
+    ends = time.monotonic() + TOPS_SECONDS
     chosen = looks.chosen(len(files), split) if looks is not None else frozenset()
     for number, (path, below) in enumerate(files):
         if bounds.over or len(rows) >= bounds.rows:
@@ -81,6 +87,8 @@ def _shard(
             images[len(rows)] = image
         rows.append({**row, "bytes": len(data), "content": digest(data)})
         names.append(below)
+        if header is wave_header:
+            tops.append(flat_tops(data) if row and time.monotonic() < ends else (math.nan, math.nan))
     contents = np.array([r.pop("content") for r in rows], np.uint64)
     columns = columns_of(rows, name)
     columns["content"] = Column(
@@ -101,6 +109,7 @@ def _shard(
         row_names=tuple(names),
         damage=tuple(damage),
         notes=tuple(notes),
+        flat_tops=np.array(tops) if tops else None,
         contents=Contents(np.array(list(images)), np.stack(list(images.values())), header is wave_header)
         if images
         else None,

@@ -5,7 +5,21 @@ from __future__ import annotations
 import io
 import wave
 
+import numpy as np
+
 from traindx_tools.errors import UnreadableInput
+
+MOST_FRAMES = 2**19
+RUN = 3
+"""Samples in a row at a file's extreme: two may be a rounded peak."""
+FEWEST = 9
+"""Samples in such runs."""
+NEAR = 0.02
+"""Below the extreme, as a share of it: a rounded peak has more samples there than at the extreme itself."""
+MOST_AT = 0.3
+"""Share of samples at the extremes above which a sound is made so, as square waves are."""
+QUIET = 64
+"""Steps of the numbers: a sound that is quieter has flat tops by rounding."""
 
 
 def wave_header(data: bytes) -> dict[str, int]:
@@ -25,3 +39,48 @@ def wave_header(data: bytes) -> dict[str, int]:
     if there < size:
         raise UnreadableInput(f"its header claims {size:,} bytes of samples and {there:,} are there")
     return told
+
+
+def flat_tops(data: bytes) -> tuple[float, float]:
+    """The extreme of a sound as a share of full scale, and how flat it is there: 0 is a peak, 1 a plain.
+
+    `data`: the whole file. NaN where it cannot be decoded.
+    """
+    try:
+        with wave.open(io.BytesIO(data)) as file:
+            width = file.getsampwidth()
+            raw = file.readframes(min(file.getnframes(), MOST_FRAMES))
+            channels = file.getnchannels()
+    except (wave.Error, EOFError):
+        return float("nan"), float("nan")
+    samples = _samples(raw, width)[::channels]
+    if len(samples) < 100:
+        return float("nan"), float("nan")
+    top, bottom = int(samples.max()), int(samples.min())
+    level = max(top, -bottom) / 2.0 ** (8 * width - 1)
+    if max(top, -bottom) < QUIET:
+        return level, 0.0
+    ends = [samples == end for end in (top, bottom) if abs(end) >= QUIET]
+    flat = sum(_in_runs(at) for at in ends)
+    here = sum(int(at.sum()) for at in ends)
+    near = int((samples > top * (1 - NEAR)).sum() + (samples < bottom * (1 - NEAR)).sum()) - here
+    if flat < FEWEST or here > MOST_AT * len(samples):
+        return level, 0.0
+    return level, flat / max(1, flat + max(0, near))
+
+
+def _samples(raw: bytes, width: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    if width == 3:
+        three = np.frombuffer(raw[: len(raw) // 3 * 3], np.uint8).reshape(-1, 3).astype(np.int64)
+        whole = three[:, 0] | three[:, 1] << 8 | three[:, 2] << 16
+        return np.where(whole >= 2**23, whole - 2**24, whole)
+    form = {1: "u1", 2: "<i2", 4: "<i4"}[width]
+    found = np.frombuffer(raw[: len(raw) // width * width], form).astype(np.int64)
+    return found - 128 if width == 1 else found
+
+
+def _in_runs(at: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> int:
+    """How many samples stand in runs of `RUN` and more."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], at.astype(np.int8), [0]])))
+    lengths = edges[1::2] - edges[::2]
+    return int(lengths[lengths >= RUN].sum())

@@ -19,8 +19,8 @@ from traindx_tools.on_data.readers.bounds import Bounds
 from traindx_tools.on_data.readers.numpy_files import Broken, array_from
 from traindx_tools.on_data.readers.pictures import picture_header
 from traindx_tools.on_data.readers.records import columns_of, flattened
-from traindx_tools.on_data.readers.sound import wave_header
-from traindx_tools.on_data.table import Column, Damage, Shard
+from traindx_tools.on_data.readers.sound import flat_tops, wave_header
+from traindx_tools.on_data.table import Array, Column, Damage, Shard
 
 MOST_MEMBER = 2**26
 """Bytes of one member that are read."""
@@ -57,6 +57,7 @@ def read_tar(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
         damage.append(
             Damage(f"the archive ends behind record {keys[-1]} without its end mark: it was cut", row=len(keys) - 1)
         )
+    tops = _tops(records)
     damage += _incomplete(records, keys)
     columns = columns_of([{k: v for k, v in r.items() if not k.startswith("\0")} for r in records], name)
     columns |= _arrays(arrays, len(records), name)
@@ -71,8 +72,14 @@ def read_tar(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
             damage=tuple(damage),
             notes=tuple(notes),
             raw=raw.arrays(),
+            flat_tops=tops,
         ),
     )
+
+
+def _tops(records: list[dict[str, Any]]) -> Array | None:
+    found = [r.pop("\0tops", (np.nan, np.nan)) for r in records]
+    return np.array(found) if any(np.isfinite(level) for level, _ in found) else None
 
 
 def _ends(path: Path) -> bool:
@@ -130,6 +137,7 @@ def _take(
             record[f"{field}.content"] = f"{digest(data):016x}"
         elif kind == "wav":
             record.update({f"{field}.{k}": v for k, v in wave_header(data).items()})
+            record["\0tops"] = flat_tops(data)
             record[f"{field}.content"] = f"{digest(data):016x}"
         else:
             raw.take(field, data)

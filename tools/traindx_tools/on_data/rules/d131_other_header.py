@@ -10,13 +10,12 @@ all files are held.
 from __future__ import annotations
 
 import math
-import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
+from traindx_tools.on_data.origins import groups_of
 from traindx_tools.on_data.places import place, rows
 from traindx_tools.on_data.significance import LEVEL, share_tail
 from traindx_tools.on_data.table import Array, Shard, View
@@ -51,7 +50,7 @@ def check(view: View) -> Iterator[Finding]:
     for data in view.sets:
         yield from _between_splits([s for s in data.shards if s.format in ("sounds", "pictures") and s.split])
         for shard in (s for s in data.shards if s.format in ("sounds", "pictures") and s.row_names):
-            groups = dict(_groups(shard, view))
+            groups = dict(groups_of(shard.row_names, view))
             for name in (f for f in FIELDS if f in shard.columns and shard.columns[f].missing is None):
                 yield from _of_field(shard, name, groups, view.comparisons)
             yield from _against_configuration(shard, view)
@@ -75,34 +74,6 @@ def _between_splits(shards: Sequence[Shard]) -> Iterator[Finding]:
                 measured={"field": name, "value": float(sides[1][0]), "usual": float(sides[0][0]),
                           "count": shard.rows, "kind": "split", "shard": shard.name},
             )
-
-
-def _groups(shard: Shard, view: View) -> Iterator[tuple[str, Array]]:
-    """What files have in common, each with the value of each file."""
-    stems = [os.path.splitext(os.path.basename(n))[0] for n in shard.row_names]
-    words = [re.split(r"[_\-. ]+|(?<=[A-Za-z])(?=\d)", s) for s in stems]
-    for at in range(min(4, min(len(w) for w in words))):
-        yield f"word {at + 1} of the name", np.array([w[at] for w in words])
-    yield "folder", np.array([os.path.dirname(n) for n in shard.row_names])
-    yield from _manifest(shard, stems, view)
-
-
-def _manifest(shard: Shard, stems: list[str], view: View) -> Iterator[tuple[str, Array]]:
-    """Columns of a table whose one column names the files."""
-    for table in (s for d in view.sets for s in d.shards if s.format in ("csv", "json lines", "json", "parquet")):
-        for name, column in table.columns.items():
-            if column.kind != "text" or not column.texts or len(column.texts) > 200_000:
-                continue
-            at = {os.path.splitext(os.path.basename(t))[0]: i for i, t in enumerate(column.texts)}
-            found = [at.get(s, -1) for s in stems]
-            if sum(i >= 0 for i in found) < 0.8 * len(stems):
-                continue
-            for other, told in table.columns.items():
-                values = told.texts if told.kind == "text" else told.values if not told.row_shape else ()
-                if other != name and len(values) == len(column.texts):
-                    yield (f"{other} in {os.path.basename(table.name)}",
-                           np.array([str(values[i]) if i >= 0 else "" for i in found]))
-            return
 
 
 def _of_field(shard: Shard, name: str, groups: Mapping[str, Array], comparisons: int) -> Iterator[Finding]:

@@ -1,0 +1,116 @@
+"""Sounds of one speaker that are clipped below full scale, in folders and archives, and what looks like it."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import wave
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from traindx_tools.finding import Finding
+from traindx_tools.on_data.readers.sound import flat_tops
+from traindx_tools.on_data.rules import d140_clipped_sounds
+
+Seen = Callable[[ModuleType, Path], list[Finding]]
+SPEAKERS, EACH = 5, 10
+
+
+def voice(rng: np.random.Generator, samples: int = 3000) -> Any:
+    time = np.arange(samples)
+    tone = sum(rng.uniform(0.2, 1) * np.sin(rng.uniform(0.05, 0.6) * time + rng.uniform(0, 6)) for _ in range(4))
+    x = tone * (0.6 + 0.4 * np.sin(time / 200)) + 0.02 * rng.normal(size=samples)
+    return x / abs(x).max() * rng.uniform(0.4, 0.8)
+
+
+def clip(x: Any) -> Any:
+    level = 0.5 * abs(x).max()
+    return np.clip(x, -level, level)
+
+
+def sound(x: Any, width: int = 2) -> bytes:
+    out = io.BytesIO()
+    with wave.open(out, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(width)
+        file.setframerate(8000)
+        whole = np.round(x * (2 ** (8 * width - 1) - 1)).astype(np.int64)
+        data = whole.astype("<i4").view(np.uint8).reshape(-1, 4)[:, :width] if width > 1 else (whole + 128)[:, None]
+        file.writeframes(np.ascontiguousarray(data.astype(np.uint8)).tobytes())
+    return out.getvalue()
+
+
+def write(folder: Path, form: str, change: Callable[[int, int, Any], Any]) -> None:
+    rng = np.random.default_rng(0)
+    for speaker in range(SPEAKERS):
+        sounds = {f"speaker{speaker}_{k:03d}": sound(change(speaker, k, voice(rng))) for k in range(EACH)}
+        if form == "folders":
+            (folder / f"speaker{speaker}").mkdir()
+            for name, data in sounds.items():
+                (folder / f"speaker{speaker}" / f"{name}.wav").write_bytes(data)
+            continue
+        with tarfile.open(folder / f"shard_{speaker}.tar", "w") as archive:
+            for name, data in sounds.items():
+                member = tarfile.TarInfo(f"{name}.wav")
+                member.size = len(data)
+                archive.addfile(member, io.BytesIO(data))
+
+
+@pytest.mark.parametrize("form", ["folders", "tar"])
+def test_one_speaker(form: str, seen_by: Seen, tmp_path: Path) -> None:
+    write(tmp_path, form, lambda s, k, x: clip(x) if s == 3 and k else x)
+    (told,) = seen_by(d140_clipped_sounds, tmp_path)
+    assert "3" in str(told.measured["value"])
+    assert told.measured["count"] == EACH - 1
+    assert "speaker3_001" in told.statement
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda s, k, x: x,
+        lambda s, k, x: clip(x),
+        lambda s, k, x: np.clip(3 * x, -1, 1) if s == 3 else x,
+        lambda s, k, x: clip(x) if k % 5 == 0 else x,
+        lambda s, k, x: 0.5 * np.sign(x) if s == 3 else x,
+        lambda s, k, x: x * 0.001 if s == 3 else x,
+        lambda s, k, x: 0.5 * np.sin(np.arange(3000) * 0.01) if s == 3 else x,
+    ],
+    ids=["healthy", "all", "full scale", "some of each", "square waves", "quiet", "slow tones"],
+)
+def test_what_is_a_choice_or_chance(change: Any, seen_by: Seen, tmp_path: Path) -> None:
+    write(tmp_path, "folders", change)
+    assert seen_by(d140_clipped_sounds, tmp_path) == []
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 4])
+def test_how_flat_a_sound_is(width: int) -> None:
+    x = voice(np.random.default_rng(1))
+    assert flat_tops(sound(0.7 * clip(x) / abs(clip(x)).max(), width))[1] > 0.4
+    assert flat_tops(sound(x, width))[1] < 0.4
+
+
+def test_clipped_files_at_random_are_no_origin() -> None:
+    """Two hundred sets whose clipped files have nothing in common."""
+    alarms = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        clipped = rng.random(60) < rng.uniform(0.05, 0.5)
+        group = np.arange(60) % 5
+        known = np.ones(60, bool)
+        found = [d140_clipped_sounds._origin("folder", str(v), group == v, clipped, known) for v in range(5)]
+        alarms += sum(o is not None and o.log_chance + np.log(5) < np.log(1e-3) for o in found)
+    assert alarms == 0
+
+
+def test_files_that_are_not_whole(seen_by: Seen, tmp_path: Path) -> None:
+    write(tmp_path, "folders", lambda s, k, x: clip(x) if s == 3 else x)
+    for path in sorted((tmp_path / "speaker1").iterdir())[:4]:
+        path.write_bytes(path.read_bytes()[:500])
+    (tmp_path / "speaker0" / "speaker0_000.wav").write_bytes(b"RIFF")
+    assert [f.measured["count"] for f in seen_by(d140_clipped_sounds, tmp_path)] == [EACH]

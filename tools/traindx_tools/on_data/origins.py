@@ -1,0 +1,39 @@
+"""What the files of a folder have in common: words of their names, folders, columns of a manifest."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from traindx_tools.on_data.table import Array, View
+
+
+def groups_of(row_names: Sequence[str], view: View) -> Iterator[tuple[str, Array]]:
+    """What files have in common, each with the value of each file."""
+    stems = [os.path.splitext(os.path.basename(n))[0] for n in row_names]
+    words = [re.split(r"[_\-. ]+|(?<=[A-Za-z])(?=\d)", s) for s in stems]
+    for at in range(min(4, min(len(w) for w in words))):
+        yield f"word {at + 1} of the name", np.array([w[at] for w in words])
+    yield "folder", np.array([os.path.dirname(n) for n in row_names])
+    yield from _manifest(stems, view)
+
+
+def _manifest(stems: list[str], view: View) -> Iterator[tuple[str, Array]]:
+    """Columns of a table whose one column names the files."""
+    for table in (s for d in view.sets for s in d.shards if s.format in ("csv", "json lines", "json", "parquet")):
+        for name, column in table.columns.items():
+            if column.kind != "text" or not column.texts or len(column.texts) > 200_000:
+                continue
+            at = {os.path.splitext(os.path.basename(t))[0]: i for i, t in enumerate(column.texts)}
+            found = [at.get(s, -1) for s in stems]
+            if sum(i >= 0 for i in found) < 0.8 * len(stems):
+                continue
+            for other, told in table.columns.items():
+                values = told.texts if told.kind == "text" else told.values if not told.row_shape else ()
+                if other != name and len(values) == len(column.texts):
+                    yield (f"{other} in {os.path.basename(table.name)}",
+                           np.array([str(values[i]) if i >= 0 else "" for i in found]))
+            return
