@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import datetime
 import decimal
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
+from traindx_tools.finding import Finding
 from traindx_tools.on_data import examine
 from traindx_tools.on_data.readers import read_file
 from traindx_tools.on_data.readers.bounds import Bounds
+from traindx_tools.on_data.rules import d127_rounded_ids
 from traindx_tools.on_data.table import Shard
 
 pa = pytest.importorskip("pyarrow")
@@ -162,3 +166,9 @@ def test_a_reader_that_fails_costs_its_file_alone(tmp_path: Path, monkeypatch: p
     notes = {Path(a.path).name: a.note for a in report.artifacts}
     assert notes["a.parquet"] == "not read: a defect of traindx: its reader failed (ZeroDivisionError: in the reader)"
     assert [s.format for d in report.sets for s in d.shards] == ["npy"]
+
+
+def test_days_in_seconds_were_not_rounded(seen_by: Callable[[ModuleType, Path], list[Finding]], tmp_path: Path) -> None:
+    days = [DAY + datetime.timedelta(days=k) for k in range(300)]
+    _write(tmp_path / "train.parquet", {"day": pa.array(days, pa.date32())}, "parquet")
+    assert seen_by(d127_rounded_ids, tmp_path) == []

@@ -70,6 +70,9 @@ def rounded(values: Array, comparisons: int) -> tuple[str, Array, int] | None:
         kinds = np.unique(flat[large])
         if len(kinds) < FEWEST or len(large) < 0.5 * len(flat):
             continue
+        unit = int(np.gcd.reduce(kinds))
+        if unit & (unit - 1):  # whole days, hours, thousands: a rounded number keeps powers of two alone
+            continue
         lost = np.floor(np.log2(kinds.astype(np.float64))).astype(np.int64) + 1 - digits
         lowest = np.log2((kinds & -kinds).astype(np.float64)).astype(np.int64)
         chance = -float(lost.sum()) * math.log(2.0) + math.log(comparisons * len(DIGITS))
