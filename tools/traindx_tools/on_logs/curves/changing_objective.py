@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traindx_tools.on_logs.curves.shapes import Floats, Track, head_level, printed_unit, tail_level
-from traindx_tools.on_logs.run import Run, Series
+from traindx_tools.on_logs.curves.shapes import Track, head_level, printed_unit, tail_level
+from traindx_tools.on_logs.run import Floats, Run, Series
 
 FEWEST = 5
 """Records."""
