@@ -153,7 +153,6 @@ _REFUSED_MAGIC = (
     (b"%PDF", "pdf", "a PDF"),
     (b"\x7fELF", "binary", "a program"),
     (b"PAR1", "parquet", "a parquet table: data, no log"),
-    (b":W&B", "wandb", "a wandb run file: export its history (wandb sync, or run.history()) as CSV"),
 )
 
 BATCH = ".batch.npz"

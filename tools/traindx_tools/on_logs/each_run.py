@@ -20,7 +20,7 @@ from traindx_tools.on_logs.run import ErrorEvent, Run, Series
 
 MOST_BYTES = 256 * 2**20
 """Bytes of a file that is cut apart; a larger one is read as one run."""
-WHOLE = frozenset({"tensorboard", "hf_trainer_state", "traindx_live"})
+WHOLE = frozenset({"tensorboard", "hf_trainer_state", "traindx_live", "wandb"})
 """Formats whose files hold one run, or numbers that are no lines."""
 
 

@@ -46,7 +46,8 @@ MAX_CONFIG = 4 * 2**20
 """Bytes of a configuration file that is read."""
 MEMORY_SNAPSHOT = "cuda_memory_snapshot"
 """Format of what `torch.cuda.memory._dump_snapshot` writes; read by `on_torch.cuda_memory`, without unpickling."""
-_WITHOUT_ERRORS = frozenset({"tensorboard", "csv", "hf_trainer_state"})
+_WITHOUT_ERRORS = frozenset({"tensorboard", "csv", "hf_trainer_state", "wandb", "wandb_summary",
+                             "wandb_debug"})
 
 
 def read_run(paths: Sequence[str | Path] | str | Path, *, stdin: bytes | None = None,
@@ -217,7 +218,7 @@ def _read(source: Source) -> Run:
     if reader.name not in _WITHOUT_ERRORS:
         printed = read_config_lines(_lines(source))
         run = merge([run, Run(errors=read_errors(_lines(source), source.name), config=printed)])
-    if suffix == ".json" and not run.series:
+    if suffix == ".json" and not run.series and reader.name != "wandb_summary":
         with suppress(UnreadableInput):  # a JSON file without metrics need not be a configuration either
             run = replace(run, config=_config_of(source))
     return run
