@@ -34,6 +34,7 @@ from traindx_tools.on_code.anchors import Anchor
 from traindx_tools.on_logs.run import Run
 from traindx_tools.scope import NOTHING_ASKED, Asked
 from traindx_tools.set_aside import to_json
+from traindx_tools.sources import resolved
 
 EXIT_CODES = {"healthy": 0, "diagnosis_complete": 1, "needs_more_data": 3}
 """Exit code of `traindx diagnose` by status; 2 is bad usage or unreadable input."""
@@ -308,7 +309,7 @@ def diagnose(paths: Sequence[str | Path] | str | Path, *, symptom: str = "", std
              names: Mapping[str, str] | None = None, asked: Asked = NOTHING_ASKED) -> Report:
     """Reads artifacts and names the cause.
 
-    `paths`: files, folders, globs, fsspec URLs or "-" (then `stdin` holds the bytes). `symptom`: what a person saw, in
+    `paths`: files, folders, globs, fsspec URLs, names of runs (`wandb:ENTITY/PROJECT/RUN`, `mlflow:RUN`) or "-" (then `stdin` holds the bytes). `symptom`: what a person saw, in
     their words; it is a hint and never a cause. `root`: the workspace that places are named from; by default the
     deepest folder that holds every path. `names`: what the log's own names stand for, as in {"Verlust": "loss"}.
     `asked`: which files are the run's own, where the person says so (`traindx_tools.scope`).
@@ -317,10 +318,11 @@ def diagnose(paths: Sequence[str | Path] | str | Path, *, symptom: str = "", std
     """
     if isinstance(paths, (str, Path)):
         paths = [paths]
+    subject, paths = typed(paths), resolved(paths)
     here = root or workspace_of(paths) or common_root(paths)
     project = read_project_file(here)
     asked, names = project.asked(asked), {**project.names, **(names or {})}
     seen = examine(paths, symptom=symptom, stdin=stdin, root=here, names=names, asked=asked)
     anchors, in_code = _read_code(seen.code)
     places = Places(here.resolve(), seen.code, anchors, recorded_command(here.resolve(), paths))
-    return Report(seen, places, typed(paths), tuple(missing), names=in_code, asked=asked)
+    return Report(seen, places, subject, tuple(missing), names=in_code, asked=asked)

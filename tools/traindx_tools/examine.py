@@ -35,6 +35,7 @@ from traindx_tools.scope import NOTHING_ASKED, UNKNOWN, Asked, Scope
 from traindx_tools.scope.runs import JudgedRun, choose
 from traindx_tools.scope.sources import outside, scope_of
 from traindx_tools.set_aside import SetAside, counted, in_words, left, modes_left
+from traindx_tools.sources import resolved
 from traindx_tools.symptom import Cause, SymptomAnswer, answers_to, explained, left_open, shown
 from traindx_tools.symptoms import blind_spots, observed_symptoms
 from traindx_tools.triage import FEWEST, Verdict, fitting, judge, without_effect
@@ -238,6 +239,7 @@ def examine(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | No
     said to be the run's own. Only the run's own files are judged, see `traindx_tools.scope`. Raises UnreadableInput;
     BadUsage for an entry point that is no Python file.
     """
+    paths = resolved(paths)
     reading = read_parts(paths, stdin=stdin, names=names)
     artifacts = tuple(a for p in reading.parts for a in p.artifacts)
     live = read_files(a.path for a in artifacts if a.format == LIVE)

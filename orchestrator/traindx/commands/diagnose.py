@@ -22,6 +22,7 @@ from traindx_tools.errors import BadUsage, UnreadableInput
 if TYPE_CHECKING:
     from traindx.context import ContextPackage
     from traindx.diagnose import Report
+    from traindx_tools.sources import Noting
 
 STDIN_LIMIT = 256 * 2**20
 """Bytes of standard input that are read."""
@@ -143,6 +144,17 @@ def _written_down(asked: Request, disagreed: tuple[str, ...], because: str) -> N
         _say(told)
 
 
+def _noted(noting: Noting, report: Report) -> None:
+    """The note at the tracker; a refusal there does not cost the diagnosis."""
+    from traindx.noted import note_of
+
+    try:
+        noting.write(*note_of(report))
+        _say(f"the verdict was added to the notes of {noting.run}")
+    except UnreadableInput as refused:
+        _say(f"no note was written: {refused}")
+
+
 def _say(text: str) -> None:
     click.echo(f"traindx: {text}", err=True)
 
@@ -165,26 +177,32 @@ def _say(text: str) -> None:
 @which_option
 @not_options
 @click.option("--out", type=str, help="Folder for the files (default: scratch/debug/diagnose-TIME).")
+@click.option("--note", is_flag=True, help="Write the verdict and the findings of medium and above to the named run "
+              "(wandb: notes and tags, mlflow: tags), behind what stands there. Never without this.")
 @click.option("-v", "--verbose", is_flag=True,
               help="Print everything: what was read, the timeline, every hypothesis, the diagnosis with its questions.")
 @click.option("--json", "as_json", is_flag=True, help="The result as JSON on standard output, and nothing else there.")
 def command(paths: tuple[str, ...], symptom: str, context: str | None, run_command: str | None, timeout: float,
             budget: float | None, against: tuple[str, ...], own_names: tuple[str, ...], entry: tuple[str, ...],
             everything: bool, which: int | None, disagreed: tuple[str, ...], because: str, out: str | None,
-            verbose: bool, as_json: bool) -> int:
+            note: bool, verbose: bool, as_json: bool) -> int:
     """Read PATHS (files, folders, globs, URLs, - for standard input) and name the cause.
 
     Read-only unless --run is given, and then only a copy is run. Files go to scratch/debug.
     """
-    from traindx.diagnose import diagnose
+    from traindx.diagnose import diagnose, typed
     from traindx.page import columns
+    from traindx_tools.sources import noting_of, resolved
 
     if run_command is not None and (not run_command.strip() or not 0 < timeout < float("inf")):
         raise BadUsage("--run needs a command, and --timeout a number of seconds above 0")
     if not paths and context is None:
         raise BadUsage("give a log file, a folder, a glob or - for standard input; `traindx diagnose --help` shows how")
     with temporary("traindx-diagnose-") as scratch:
-        asked = request(paths, symptom, context, scratch / "context")
+        noting = noting_of(paths) if note else None
+        asked = request(resolved(paths), symptom, context, scratch / "context")
+        if context is None:
+            asked = replace(asked, subject=typed(paths))
         if not asked.paths:
             raise UnreadableInput(f"nothing that {context} names could be found: {', '.join(asked.missing)}. Give "
                                   "paths from the folder of the context package, or the text itself")
@@ -209,6 +227,8 @@ def command(paths: tuple[str, ...], symptom: str, context: str | None, run_comma
 
                 report = with_comparison(report, against)
             files = _write(report, out, as_json)
+            if noting is not None:
+                _noted(noting, report)
         if as_json:
             click.echo(json.dumps(report.to_json(files), indent=1, allow_nan=False))
         else:

@@ -27,7 +27,9 @@ def command(paths: tuple[str, ...], form: str, anomalies: bool, rows: int | None
     from traindx.project_file import read_project_file
     from traindx_tools.on_logs import read_run, table_of
     from traindx_tools.on_logs.anomalies.listing import listed
+    from traindx_tools.sources import resolved
 
+    paths = resolved(paths)
     stdin = sys.stdin.buffer.read() if "-" in paths else None
     known = read_project_file(common_root(paths)).names
     run = read_run(paths, stdin=stdin, names={**known, **names_of(own_names)})

@@ -257,6 +257,9 @@ def _discover_one(path: str, found: Discovery, stdin: bytes | None) -> None:
         _add_file(path, found, named=True)
     else:
         matches = _matches(path, found)
+        if not matches and (database := in_database(path)) is not None:
+            found.sources.append(Source(path, local=database))
+            return
         if not matches:
             raise UnreadableInput(_missing(path))
         for match in matches:
@@ -264,6 +267,12 @@ def _discover_one(path: str, found: Discovery, stdin: bytes | None) -> None:
                 _discover_folder(match, found, may_be_empty=True)
             else:
                 _add_file(match, found)
+
+
+def in_database(path: str) -> Path | None:
+    """The database in "DATABASE:RUN", as one run of a tracker's database is named; None for any other path."""
+    database, _, run = path.rpartition(":")
+    return Path(database) if database and run and os.path.isfile(database) else None
 
 
 def _matches(pattern: str, found: Discovery) -> list[str]:

@@ -17,10 +17,11 @@ from traindx_tools.on_logs.readers.text_log import lines_of
 from traindx_tools.on_logs.reading import Reading, joined, read_parts, read_source
 from traindx_tools.on_logs.restarts import Segment, segments
 from traindx_tools.on_logs.run import ErrorEvent, Run, Series
+from traindx_tools.on_logs.stores import STORED, StoredRun
 
 MOST_BYTES = 256 * 2**20
 """Bytes of a file that is cut apart; a larger one is read as one run."""
-WHOLE = frozenset({"tensorboard", "hf_trainer_state", "traindx_live", "wandb"})
+WHOLE = frozenset({"tensorboard", "hf_trainer_state", "traindx_live", "wandb", *STORED})
 """Formats whose files hold one run, or numbers that are no lines."""
 
 
@@ -77,15 +78,16 @@ def _homes(names: Sequence[str], i: int, kept: Sequence[int]) -> list[int]:
     """The one file of a run beside which another lies, or whose name it has."""
     path = PurePath(names[i])
     same = [k for k in kept if PurePath(names[k]).stem == path.stem] or [
-        k for k in kept if PurePath(names[k]).parent == path.parent]
+        k for k in kept if PurePath(names[k]).parent == path.parent] or [
+        k for k in kept if PurePath(names[k]).parent.name and path.is_relative_to(PurePath(names[k]).parent)]
     return same if len(same) == 1 else []
 
 
 def _age(source: Source) -> tuple[float, list[tuple[int, str]]]:
     """When a file was last written, in whole seconds, then its name with the numbers in it as numbers."""
-    written = 0.0
+    written = source.written if isinstance(source, StoredRun) else 0.0
     with suppress(OSError):
-        written = float(int(source.local.stat().st_mtime)) if source.local is not None else 0.0
+        written = float(int(source.local.stat().st_mtime)) if source.local is not None else written
     return written, [(int(p) if p.isdigit() else -1, p) for p in re.split(r"(\d+)", source.name)]
 
 

@@ -28,6 +28,7 @@ from traindx_tools.on_logs.renaming import (
 )
 from traindx_tools.on_logs.roles import assign_roles, trusted_names, unresolved
 from traindx_tools.on_logs.run import Run, merge
+from traindx_tools.on_logs.stores import StoredRun, expanded
 from traindx_tools.on_logs.tracebacks import read_errors
 from traindx_tools.on_torch.cuda_memory.snapshot import is_memory_snapshot
 
@@ -54,7 +55,8 @@ def read_run(paths: Sequence[str | Path] | str | Path, *, stdin: bytes | None = 
              names: Mapping[str, str] | None = None) -> Run:
     """Everything that the artifacts of one run tell: series, errors, notes, configuration.
 
-    `paths`: files, folders, globs, "-" (then `stdin`, or the process's standard input) or fsspec URLs. Formats are told
+    `paths`: files, folders, globs, "-" (then `stdin`, or the process's standard input), fsspec URLs or names of runs
+    ("wandb:ENTITY/PROJECT/RUN", "mlflow:RUN", "tensorboard:FOLDER", see `traindx_tools.sources`). Formats are told
     by content; nothing is executed or unpickled; a file that cannot be used stands in `Run.artifacts` with the reason.
     `names`: what the log's own names stand for, as in {"Kosten": "loss", "Runde": "epoch"}.
 
@@ -89,9 +91,11 @@ class Reading:
 def read_parts(paths: Sequence[str | Path] | str | Path, *, stdin: bytes | None = None,
                names: Mapping[str, str] | None = None) -> Reading:
     """Finds the files and reads each by itself; arguments and errors as of `read_run`."""
+    from traindx_tools.sources import resolved
+
     own = checked(names or {})
-    found = discover([paths] if isinstance(paths, (str, Path)) else list(paths), stdin=stdin)
-    sources = tuple(renamed_source(s, own) for s in found.sources)
+    found = expanded(discover(resolved(paths), stdin=stdin))
+    sources = tuple(s if isinstance(s, StoredRun) else renamed_source(s, own) for s in found.sources)
     parts = tuple(renamed_series(read_source(source), own) for source in sources)
     _require_something([a for p in parts for a in p.artifacts] + found.left_out, found)
     return Reading(found, sources, parts)
@@ -197,6 +201,8 @@ def read_source(source: Source) -> Run:
 
 
 def _read(source: Source) -> Run:
+    if isinstance(source, StoredRun):
+        return source.told
     if is_memory_snapshot(source.stored_head):
         return Run(artifacts=(Artifact(source.name, MEMORY_SNAPSHOT),))
     refused = refusal(source)

@@ -7,10 +7,12 @@ that goes on where another ended. So only files of one format are compared, over
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import PurePath
 
 import numpy as np
 
 from traindx_tools.on_logs.run import Run, Series
+from traindx_tools.on_logs.stores import STORED
 
 ENOUGH = 5
 """Steps that two files have in common: fewer may be those that a resumed run repeats."""
@@ -25,7 +27,9 @@ MOST = 50
 
 def files_apart(run: Run) -> tuple[str, ...]:
     """The files of several runs, each with a loss of its own over the same steps; none where there is a single run."""
-    judged = run.loss
+    judged, tracked = run.loss, _tracked(run)
+    if len(tracked) > 1:
+        return tracked
     if judged is None:
         return ()
     formats = {a.path: a.format for a in run.artifacts}
@@ -35,6 +39,13 @@ def files_apart(run: Run) -> tuple[str, ...]:
     apart = [s.source for group in alike.values() for s in group
              if any(s.source != other.source and _differ(s, other) for other in group[:MOST])]
     return tuple(dict.fromkeys(apart))
+
+
+def _tracked(run: Run) -> tuple[str, ...]:
+    """The runs that a tracker keeps by themselves. A resumed one of wandb is two files of one name."""
+    kept = {PurePath(a.path).name if a.format == "wandb" else a.path: a.path
+            for a in run.artifacts if a.rows and (a.format in STORED or a.format == "wandb")}
+    return tuple(kept.values())
 
 
 def told_apart(files: Sequence[str], name: str) -> str:

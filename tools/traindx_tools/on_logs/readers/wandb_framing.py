@@ -1,7 +1,8 @@
 """The framing of a Weights & Biases run file: records cut into chunks, chunks in blocks of 32 KiB, as LevelDB's log.
 
 Layout from wandb/sdk/internal/datastore.py and leveldb/doc/log_format.md: a file header of 7 bytes (":W&B", 0xBEE1,
-version), then chunks of checksum, length and type (whole, first, middle, last); a chunk never crosses the end of a block.
+version), then chunks of checksum, length and type (whole, first, middle, last); a chunk never crosses the
+end of a block.
 """
 
 from __future__ import annotations

@@ -166,7 +166,8 @@ class _Reading:
 
     def note(self, stats: RecordStats, beside: bool) -> str:
         """What was not used, damaged or missing."""
-        return "; ".join([*_damage(stats, self.finished), *(f"{n} {what}: not used" for what, n in self.unused.items() if n),
+        return "; ".join([*_damage(stats, self.finished),
+                          *(f"{n} {what}: not used" for what, n in self.unused.items() if n),
                           *(["its console output is read from output.log"] if beside and self.console else []),
                           *(["it holds no metrics"] if not len(self.rows.recorder) else [])])
 

@@ -1,0 +1,41 @@
+"""From names of runs to paths: the files here first, the tracker's library where there are none."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from traindx_tools.errors import UnreadableInput
+from traindx_tools.sources import clients, local_files
+from traindx_tools.sources.names import TENSORBOARD, named
+
+
+def resolved(paths: Sequence[str | Path] | str | Path) -> tuple[str, ...]:
+    """The paths, with each name of a run replaced by its files. Paths stay as they are: calling it twice is no harm.
+
+    What is fetched lies in a temporary folder that goes when the process ends. Raises BadUsage, MissingExtra,
+    UnreadableInput.
+    """
+    given = [paths] if isinstance(paths, (str, Path)) else paths
+    return tuple(place for path in given for place in _places(str(path)))
+
+
+def _places(path: str) -> list[str]:
+    run = named(path)
+    if run is None:
+        return [path]
+    if run.tracker == TENSORBOARD:
+        if not os.path.isdir(run.run):
+            raise UnreadableInput(f"{path!r}: there is no folder {run.run!r}. Give the one that `tensorboard --logdir` "
+                                  "is given.")
+        return [run.run]
+    here = local_files.found(run)
+    if here:
+        return here
+    folder = Path(tempfile.mkdtemp(prefix="traindx-fetched-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return [str(clients.fetched(run, folder))]
