@@ -309,10 +309,11 @@ def diagnose(paths: Sequence[str | Path] | str | Path, *, symptom: str = "", std
              names: Mapping[str, str] | None = None, asked: Asked = NOTHING_ASKED) -> Report:
     """Reads artifacts and names the cause.
 
-    `paths`: files, folders, globs, fsspec URLs, names of runs (`wandb:ENTITY/PROJECT/RUN`, `mlflow:RUN`) or "-" (then `stdin` holds the bytes). `symptom`: what a person saw, in
-    their words; it is a hint and never a cause. `root`: the workspace that places are named from; by default the
-    deepest folder that holds every path. `names`: what the log's own names stand for, as in {"Verlust": "loss"}.
-    `asked`: which files are the run's own, where the person says so (`traindx_tools.scope`).
+    `paths`: files, folders, globs, fsspec URLs, names of runs (`wandb:ENTITY/PROJECT/RUN`, `mlflow:RUN`) or "-"
+    (then `stdin` holds the bytes). `symptom`: what a person saw, in their words; it is a hint and never a cause.
+    `root`: the workspace that places are named from; by default the deepest folder that holds every path. `names`:
+    what the log's own names stand for, as in {"Verlust": "loss"}. `asked`: which files are the run's own, where the
+    person says so (`traindx_tools.scope`).
     The project's `traindx.toml` adds to these what it says (`traindx.project_file`).
     Raises UnreadableInput for what cannot be read, BadUsage for an entry point that is no Python file.
     """

@@ -123,10 +123,18 @@ def test_a_run_of_mlflow_is_fetched_and_no_name_leads_out(mlflow_tags: dict[str,
     assert mlflow_tags == {"mlflow.note.content": "mine"}
 
 
-def test_without_the_library_the_command_that_installs_it_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+def exit_code(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> object:
+    monkeypatch.setattr(sys, "argv", ["traindx", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return ended.value.code
+
+
+def test_without_the_library_the_command_that_installs_it_is_named(
+        capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(MissingExtra, match=r"pip install 'traindx\[wandb\]'"):
         resolved("wandb:me/demo/x1")
-    assert main(["diagnose", "mlflow:r1"]) == 2
+    assert exit_code(monkeypatch, "diagnose", "mlflow:r1") == 2
     assert "pip install 'traindx[mlflow]'" in capsys.readouterr().err
 
 
@@ -190,8 +198,8 @@ def test_the_note_of_mlflow_keeps_what_the_person_wrote(mlflow_tags: dict[str, s
     assert len(mlflow_tags["mlflow.note.content"]) <= 5_000
 
 
-def test_a_note_needs_one_run_to_go_to(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["diagnose", "run.log", "--note"]) == 2
+def test_a_note_needs_one_run_to_go_to(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert exit_code(monkeypatch, "diagnose", "run.log", "--note") == 2
     assert "--note writes to one run" in capsys.readouterr().err
 
 

@@ -83,7 +83,8 @@ def _fetch_mlflow(run: Named, folder: Path) -> Callable[[], Path]:
         _write(home, "meta.yaml", f"run_id: {run.run}\nstart_time: {int(told.info.start_time or 0)}\n")
         for name in told.data.metrics:
             rows = client.get_metric_history(run.run, name)
-            _write(home / "metrics", name, "".join(f"{int(m.timestamp)} {float(m.value)} {int(m.step)}\n" for m in rows))
+            lines = (f"{int(m.timestamp)} {float(m.value)} {int(m.step)}\n" for m in rows)
+            _write(home / "metrics", name, "".join(lines))
         for name, value in told.data.params.items():
             _write(home / "params", name, str(value))
         return home

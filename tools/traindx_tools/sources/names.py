@@ -10,7 +10,7 @@ from traindx_tools.errors import BadUsage
 
 WANDB, MLFLOW, TENSORBOARD = "wandb", "mlflow", "tensorboard"
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
-_WANDB = "expected wandb:ENTITY/PROJECT/RUN, or wandb:RUN for one whose files are here; RUN is its id, as in its address"
+_WANDB = "expected wandb:ENTITY/PROJECT/RUN, or wandb:RUN for one whose files are here; RUN is its id"
 _EXPECTED = {WANDB: _WANDB, MLFLOW: "expected mlflow:RUN, with the run's id",
              TENSORBOARD: "expected tensorboard:FOLDER, the folder that `tensorboard --logdir` is given"}
 

@@ -1,4 +1,4 @@
-"""What was found, written to the run at its tracker: only where a person asked for it, and nothing of theirs is lost."""
+"""What was found, written to the run at its tracker: only where a person asked, and nothing of theirs is lost."""
 
 from __future__ import annotations
 

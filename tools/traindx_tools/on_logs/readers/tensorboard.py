@@ -1,4 +1,4 @@
-"""TensorBoard event files, read without tensorboard: scalars only, images and the like are passed over.
+"""TensorBoard event files, read without tensorboard: scalars, hyperparameters and texts; images and the like are not.
 
 Field numbers from tensorflow/core/util/event.proto, framework/summary.proto, tensor.proto and tensor_shape.proto. All
 scalars are read; nothing is sampled down.
@@ -17,6 +17,7 @@ from traindx_tools.on_logs.readers.names import TRAIN, identify
 from traindx_tools.on_logs.readers.protobuf import BYTES, FIXED32, FIXED64, VARINT, fields
 from traindx_tools.on_logs.readers.reader import Head, Reader
 from traindx_tools.on_logs.readers.recorder import Key, Recorder
+from traindx_tools.on_logs.readers.tensorboard_beside import Beside
 from traindx_tools.on_logs.run import Run
 
 _WALL_TIME, _STEP, _SUMMARY = 1, 2, 5
@@ -39,25 +40,28 @@ def read(source: Source) -> Run:
     """Reads the scalars of an event file. Raises OSError."""
     recorder, stats = Recorder(source.name), tfrecord.RecordStats()
     keys: dict[str, Key] = {}
+    beside = Beside(source.name)
     with source.open() as stream:
         for number, record in enumerate(tfrecord.records(stream, stats), 1):
             try:
-                _read_event(record, number, recorder, keys)
+                _read_event(record, number, recorder, keys, beside)
             except (ValueError, struct.error, TypeError):
                 stats.damaged += 1
-    return Run(series=recorder.series(), artifacts=(Artifact(source.name, "tensorboard", rows=len(recorder),
-                                                             note=_note(stats, recorder)),))
+    artifact = Artifact(source.name, "tensorboard", rows=len(recorder), note=_note(stats, recorder, beside))
+    return Run(series=recorder.series(), notes=tuple(beside.notes), config=beside.config, artifacts=(artifact,))
 
 
-def _note(stats: tfrecord.RecordStats, recorder: Recorder) -> str:
+def _note(stats: tfrecord.RecordStats, recorder: Recorder, beside: Beside) -> str:
     said = [(f"{stats.damaged} damaged records skipped", stats.damaged),
             ("it ends in the middle of a record", stats.truncated),
             (f"{stats.passed_over} large records (images, graphs) passed over", stats.passed_over),
+            (f"{beside.unused} summaries that are no scalar (histograms, images, curves): not used", beside.unused),
             ("it holds no scalars", not len(recorder))]
     return "; ".join(text for text, holds in said if holds)
 
 
-def _read_event(record: bytes, number: int, recorder: Recorder, keys: dict[str, Key]) -> None:
+def _read_event(record: bytes, number: int, recorder: Recorder, keys: dict[str, Key],
+                beside: Beside) -> None:
     time, step, epoch = math.nan, 0, math.nan
     values: list[tuple[Key, float]] = []
     for tag, wire, value in fields(record):
@@ -66,7 +70,7 @@ def _read_event(record: bytes, number: int, recorder: Recorder, keys: dict[str, 
         elif tag == _STEP and wire == VARINT:
             step = _signed(value)
         elif tag == _SUMMARY and wire == BYTES:
-            for name, scalar in _scalars(_bytes(value)):
+            for name, scalar in _scalars(_bytes(value), number, beside):
                 if name in _EPOCH_TAGS:
                     epoch = scalar
                 values.append((keys.setdefault(name, _key(name)), scalar))
@@ -79,13 +83,15 @@ def _key(tag: str) -> Key:
     return Key(tag, name.group or TRAIN)
 
 
-def _scalars(summary: bytes) -> list[tuple[str, float]]:
+def _scalars(summary: bytes, line: int, beside: Beside) -> list[tuple[str, float]]:
     found = []
     for number, wire, value in fields(summary):
         if number == _VALUE and wire == BYTES:
             tag, scalar = _scalar(_bytes(value))
             if tag and scalar is not None:
                 found.append((tag, scalar))
+            else:
+                beside.take(tag, _bytes(value), line)
     return found
 
 
