@@ -186,7 +186,8 @@ def command(paths: tuple[str, ...], symptom: str, context: str | None, run_comma
             budget: float | None, against: tuple[str, ...], own_names: tuple[str, ...], entry: tuple[str, ...],
             everything: bool, which: int | None, disagreed: tuple[str, ...], because: str, out: str | None,
             note: bool, verbose: bool, as_json: bool) -> int:
-    """Read PATHS (files, folders, globs, URLs, - for standard input) and name the cause.
+    """Read PATHS (files, folders, globs, URLs, wandb:ENTITY/PROJECT/RUN, mlflow:RUN, - for standard input) and name the
+    cause.
 
     Read-only unless --run is given, and then only a copy is run. Files go to scratch/debug.
     """

@@ -16,6 +16,8 @@ EXTRAS = (
     ("mcp", "mcp", "the instruments as an MCP server (traindx mcp)"),
     ("claude_agent_sdk", "agent", "specialists on the Claude Agent SDK (traindx debug --backend claude)"),
     ("anthropic", "api", "specialists over the Messages API alone (traindx debug --backend api)"),
+    ("wandb", "wandb", "runs of Weights & Biases whose files are not here, and --note (wandb:ENTITY/PROJECT/RUN)"),
+    ("mlflow", "mlflow", "runs of MLflow whose files are not here, and --note (mlflow:RUN)"),
     ("torch", "torch", "instruments in a running PyTorch training (traindx run, --run)"),
     ("jax", "jax", "instruments in a running JAX training (traindx run, --run)"),
 )
@@ -37,7 +39,8 @@ def report() -> list[str]:
         f"pack (skills, agents, templates): {pack_root()}",
     ]
     for module, extra, use in EXTRAS:
-        there = importlib.util.find_spec(module) is not None
+        found = importlib.util.find_spec(module)
+        there = found is not None and found.origin is not None  # a mere folder of that name is no library
         state = _version(module) if there else f"not installed (pip install 'traindx[{extra}]')"
         lines.append(f"{module.replace('_', '-')}: {state}: {use}")
     for program, use in PROGRAMS:

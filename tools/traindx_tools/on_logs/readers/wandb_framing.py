@@ -34,10 +34,10 @@ def records(stream: BinaryIO, stats: RecordStats) -> Iterator[bytes]:
         if kind in (_FULL, _FIRST):
             stats.damaged += state == "open"
             joined[:], state = data, "open"
-        elif state == "open" and data is not None and kind in (_MIDDLE, _LAST):
+        elif state == "open" and kind in (_MIDDLE, _LAST):
             joined += data
         elif state != "over":  # a chunk without the one before it
-            stats.damaged += kind != _MIDDLE or data is None
+            stats.damaged += kind != _MIDDLE
             joined.clear()
             state = ""
             continue
@@ -53,8 +53,8 @@ def records(stream: BinaryIO, stats: RecordStats) -> Iterator[bytes]:
     stats.truncated = stats.truncated or state == "open"
 
 
-def _chunks(stream: BinaryIO, stats: RecordStats) -> Iterator[tuple[int, bytes | None]]:
-    """Type and data of each chunk; (0, None) where something is missing."""
+def _chunks(stream: BinaryIO, stats: RecordStats) -> Iterator[tuple[int, bytes]]:
+    """Type and data of each chunk; (0, b"") where something is missing."""
     at = len(stream.read(len(FILE_HEADER)))
     while block := _read(stream, BLOCK - at):
         last = len(block) < BLOCK - at
@@ -70,7 +70,7 @@ def _chunks(stream: BinaryIO, stats: RecordStats) -> Iterator[tuple[int, bytes |
                 stats.truncated = True
                 break
             if not _FULL <= kind <= _LAST or zlib.crc32(data, zlib.crc32(bytes([kind]))) != crc:
-                yield 0, None
+                yield 0, b""
                 break
             yield kind, data
             place += length
