@@ -269,6 +269,14 @@ def drifting_in_time(folder: Path, rng: Rng) -> None:
         )
 
 
+def stays_of_many_lengths(folder: Path, rng: Rng) -> None:
+    """Days that thin out from many short stays to a few very long ones: no classes with strangers among them."""
+    for year in range(4):
+        x = rng.standard_normal((2500, 6))
+        days = np.minimum(rng.exponential(np.exp(1.1 + 0.4 * x[:, 0])), 120).astype(np.int64)
+        np.savez(folder / f"stays_{2018 + year}.npz", x=x.astype(np.float32), days=days)
+
+
 SETS: list[Callable[[Path, Rng], None]] = [
     heavy_tails,
     lognormal_prices,
@@ -306,6 +314,7 @@ SETS: list[Callable[[Path, Rng], None]] = [
     learning_by_regression,
     one_hot_and_ids,
     drifting_in_time,
+    stays_of_many_lengths,
 ]
 
 

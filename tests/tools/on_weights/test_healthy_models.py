@@ -315,3 +315,18 @@ def test_no_alarm_over_a_healthy_model(name: str, tmp_path: Path) -> None:
 def test_no_alarm_after_a_longer_training(name: str, tmp_path: Path) -> None:
     _, middle, last = trained(name, tmp_path, steps=120, decay=0.1)
     assert _alarms(*examine(last).findings, *examine(middle, last).findings) == []
+
+
+@pytest.mark.parametrize("start", [True, False], ids=["with projections of zeros", "without"])
+def test_a_fresh_layer_of_a_start_is_low_and_of_a_trained_model_is_not(start: bool, tmp_path: Path) -> None:
+    """A control branch begins with a fresh encoder of its hints and projections of zeros, beside trained copies."""
+    torch.manual_seed(0)
+    parts = {f"copied_{name}": torch.nn.Linear(64, 64).weight.detach() * 1.3 + 0.05 * torch.randn(64, 64)
+             for name in ("stem", "down", "middle", "up", "tail", "side", "last", "text")}
+    parts["hint.weight"] = torch.nn.Linear(48, 64).weight.detach()
+    if start:
+        parts |= {f"zero_{i}.weight": torch.zeros(64, 64) for i in range(3)}
+    torch.save(parts, tmp_path / "model.pt")
+    (found,) = [f for f in examine(tmp_path / "model.pt").findings if f.rule == "W104"]
+    assert found.severity is (Severity.LOW if start else Severity.MEDIUM)
+    assert ("matrices of zeros" in found.statement) == start

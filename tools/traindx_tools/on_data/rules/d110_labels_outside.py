@@ -1,8 +1,8 @@
 """Labels lie outside of the classes: beyond the number that the configuration names, or detached from all others.
 
 -1, -100 and 255 are common marks for "ignore" and are left alone. A class with few rows is no fault: long tails are
-normal, so a label counts as detached only where the numbers below it are used without a gap and it lies twice as far
-out.
+normal, so a label counts as detached only where the numbers below it are used without a gap, it lies twice as far
+out, and nothing at all lies between: counts and durations thin out, classes end.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def check(view: View) -> Iterator[Finding]:
             if len(labels) >= max(1, 0.6 * len(large)) and not is_apart_by_split(data, name):
                 limit = _limit(labels, name)
                 for shard in (s for s in data.shards if name in s.columns):
-                    yield from _outside(shard, name, view, limit)
+                    yield from _outside(shard, name, view, limit, ends=limit is None or _ends(labels, name, limit))
                 yield from _unseen(data, name)
 
 
@@ -68,14 +68,20 @@ def _limit(shards: list[Shard], name: str) -> int | None:
     return end + 1
 
 
-def _outside(shard: Shard, name: str, view: View, limit: int | None) -> Iterator[Finding]:
+def _ends(shards: list[Shard], name: str, limit: int) -> bool:
+    """Whether no row of any shard lies between the last class and where a value counts as detached."""
+    return not any(((v >= limit) & (v <= 2 * limit) & ~np.isin(v, IGNORED)).any()
+                   for v in (keys(s.columns[name]).astype(np.int64) for s in shards))
+
+
+def _outside(shard: Shard, name: str, view: View, limit: int | None, *, ends: bool) -> Iterator[Finding]:
     values = keys(shard.columns[name]).astype(np.int64)
     told = view.hints.classes
     by_config = told is not None and limit is not None and told >= limit > told // 2
     if by_config and told is not None:
         bad = ((values >= told) | (values < 0)) & ~np.isin(values, IGNORED)
         bound = f"{view.hints.told_by.get('classes', 'the configuration')} names {told} classes"
-    elif limit is not None:
+    elif limit is not None and ends:
         bad = ((values >= 2 * limit + 1) | (values < 0)) & ~np.isin(values, IGNORED)
         bound = f"all others are 0 to {limit - 1}"
     else:

@@ -5,6 +5,7 @@ initialiser to three standard errors where all siblings are far from it, a bias 
 one where the siblings' are not, largest singular values at the edge of noise where the siblings' are above it. A block
 needs two such tensors; a layer without siblings needs a sharp one, and only where nearly everything else of the file is
 trained and it does not stand at the beginning: what is frozen on purpose does, and so does a fixed random projection.
+Beside projections of zeros, as adapters and control branches begin with, a fresh layer is part of a start: low.
 """
 
 from __future__ import annotations
@@ -212,11 +213,15 @@ def _alone(seen: Seen) -> Iterator[Finding]:
     if not single or others < 4 or others < _OTHERS * len(drawn):
         return
     first = next(iter(drawn))
+    zeros = sum(s.tensor.matrix and s.constant and s.low == 0.0 for s in seen.floats)
+    start = (f"; so are {zeros} matrices of zeros: right where training starts from this file, wrong where it ended"
+             if zeros else "")
     for stats in single:
         told = drawn[stats.name]
         if told is not None and stats.name != first and not _moved_with(seen, stats):
             yield RULE.finding(
                 f"{stats.name} in {seen.path} is still a draw of {told.name} to the last digit (largest value "
-                f"{stats.largest:.6g}), and {others} of the {len(drawn) - 1} other matrices are not",
-                seen.where(stats.name), seen.path, bearing=Bearing.SIGN, severity=Severity.MEDIUM,
+                f"{stats.largest:.6g}), and {others} of the {len(drawn) - 1} other matrices are not{start}",
+                seen.where(stats.name), seen.path, bearing=Bearing.SIGN,
+                severity=Severity.LOW if start else Severity.MEDIUM,
                 measured={"name": stats.name, "drawn": told.name, "values": stats.size, "kind": "layer"})
