@@ -277,6 +277,16 @@ def stays_of_many_lengths(folder: Path, rng: Rng) -> None:
         np.savez(folder / f"stays_{2018 + year}.npz", x=x.astype(np.float32), days=days)
 
 
+def replies_of_many_lengths(folder: Path, rng: Rng) -> None:
+    """Ids padded to one length, with held-out texts that are a little longer: places in a sequence are no features."""
+    for part, shards, ends in (("train", 3, 0.11), ("test", 1, 0.04)):
+        for shard in range(shards):
+            lengths = np.minimum(6 + rng.geometric(ends, 400), 96)
+            ids = rng.integers(5, 300, (400, 96)) * (np.arange(96) < lengths[:, None])
+            np.savez(folder / f"{part}-{shard}.npz", input_ids=ids.astype(np.int32),
+                     attention_mask=(ids > 0).astype(np.int8))
+
+
 SETS: list[Callable[[Path, Rng], None]] = [
     heavy_tails,
     lognormal_prices,
@@ -315,6 +325,7 @@ SETS: list[Callable[[Path, Rng], None]] = [
     one_hot_and_ids,
     drifting_in_time,
     stays_of_many_lengths,
+    replies_of_many_lengths,
 ]
 
 

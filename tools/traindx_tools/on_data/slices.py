@@ -7,10 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traindx_tools.on_data.table import Array, Shard
+from traindx_tools.on_data.table import Array, Column, Shard
 
 MOST_ALONG = 128
 """Places along an axis of an array of several axes; longer ones are time or space."""
+SEQUENCE = 8
+"""Places that a row must have to be taken for a padded sequence."""
+PADDED = 0.3
+"""Share of the rows that end, or begin, with the filler."""
 MOST_VALUES = 2**21
 """Values of a shard from which the moments along an axis are taken."""
 
@@ -34,12 +38,33 @@ class Part:
         return f"channel [{', '.join(marks)}]"
 
 
+def is_padded(column: Column) -> bool:
+    """Whether rows of whole numbers are sequences of several lengths: one value fills the end or the start of many.
+
+    Ids of tokens, labels and masks are: the place in the row says nothing of what the number means.
+    """
+    values = np.asarray(column.values)
+    if values.ndim != 2 or values.dtype.kind not in "iub" or values.shape[1] < SEQUENCE or len(values) < 8:
+        return False
+    some = values[:: max(1, len(values) // 400)]
+    for end in (some, some[:, ::-1]):
+        kinds, counts = np.unique(end[:, -1], return_counts=True)
+        filler = kinds[counts.argmax()]
+        runs = np.logical_and.accumulate(end[:, ::-1] == filler, axis=1).sum(axis=1)
+        padded = (runs >= 2) & (runs < end.shape[1])
+        if padded.mean() >= PADDED and len(np.unique(runs[padded])) >= 3:
+            return True
+    return False
+
+
 def parts_of(group: Sequence[Shard], name: str) -> list[Part]:
     """The parts that all shards have: features of a row of numbers, places along short axes of an array."""
     shapes = {s.columns[name].row_shape for s in group}
     if not shapes or len({len(s) for s in shapes}) > 1:
         return []
     axes = len(next(iter(shapes)))
+    if axes == 1 and any(is_padded(s.columns[name]) for s in group):
+        return []  # places in a sequence are no features
     if axes == 1:
         widths = {len(m) if (m := s.summaries[name].column_means) is not None else 0 for s in group}
         return [Part(0, i, 1) for i in range(widths.pop())] if len(widths) == 1 else []
