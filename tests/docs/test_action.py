@@ -36,6 +36,7 @@ def test_no_input_is_pasted_into_a_script_and_every_one_is_used() -> None:
     assert [name for name in ACTION["inputs"] if f"inputs.{name}" not in told] == []
 
 
+@pytest.mark.slow
 def test_a_run_that_failed_is_diagnosed_and_its_report_is_kept(tmp_path: Path) -> None:
     work = shutil.copytree(ROOT / "examples" / "numpy-lr", tmp_path / "work")
     done = step("diagnose", tmp_path / "runner", work, LOG=".", SYMPTOM='NaN "$(touch pwned)"; touch pwned')
@@ -55,6 +56,7 @@ def test_a_log_that_is_not_there_fails_the_step(tmp_path: Path) -> None:
     assert "gone.log" in done.stderr
 
 
+@pytest.mark.slow
 def test_the_audit_tells_beside_the_lines_and_fails_where_something_is_wrong(tmp_path: Path) -> None:
     faulty = step("audit", tmp_path / "runner", ROOT / "examples" / "torch-zero-grad", PATHS="train.py", BASE="")
     assert faulty.returncode == 1

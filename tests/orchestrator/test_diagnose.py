@@ -296,6 +296,7 @@ def test_a_command_that_never_trained_is_no_comparison(log: Path, tmp_path: Path
     assert "before it trained" in out or "nothing of it could be read" in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("code", "said"), [
     ("print('hello')", "no metrics"),
     ("print(*[f'step {s} loss 2.{s}' for s in range(5)], sep=chr(10))", "it has to run longer to tell"),

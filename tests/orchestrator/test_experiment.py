@@ -126,6 +126,7 @@ def test_a_change_without_an_effect_ends_with_the_first_pair(project: Path,
     assert "2 runs" in out
 
 
+@pytest.mark.slow
 def test_a_symptom_that_does_not_come_decides_nothing(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code = traindx(["experiment", str(project), "--run", f"RATE=0.1 {COMMAND}", "--change", "env:RATE=0.2",
                     "--outcome", "nonfinite"])

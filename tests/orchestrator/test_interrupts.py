@@ -114,6 +114,7 @@ def test_a_refusal_that_nobody_reads_is_still_a_refusal(arguments: Sequence[str]
 CLOSED = "import os, sys\nos.close(int(sys.argv[1]))\nos.execv(sys.executable, [sys.executable, '-m', *sys.argv[2:]])"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("stream", "arguments", "code"), [
     ("0", ("diagnose", "-"), 2), ("0", ("audit", "-"), 0), ("0", ("log", "-"), 2), ("1", ("explain", "L204"), 0),
     ("1", ("audit", "nowhere.py"), 2), ("2", ("audit", "nowhere.py"), 2),

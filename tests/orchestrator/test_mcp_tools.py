@@ -308,6 +308,7 @@ def test_a_probe_that_cannot_be_protected_or_read_is_not_run(root: Path, monkeyp
     assert not (root / "scratch" / "debug" / "probes" / "P001.txt").exists()
 
 
+@pytest.mark.slow
 def test_with_consent_an_experiment_is_run(root: Path):
     (root / "fails.py").write_text("import os\nfor i in range(9):\n    print('step', i, 'loss', 1.0)\n"
                                    "assert 'GOOD' in os.environ\n")

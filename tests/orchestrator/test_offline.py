@@ -39,6 +39,7 @@ def test_a_broken_run_ends_fixed_and_verified(workspace: Path) -> None:
     assert {"root_cause_analysis.md", "retrospective.md"} <= set(result.documents)
 
 
+@pytest.mark.slow
 def test_without_an_approval_the_session_waits_on_disk_and_changes_nothing(workspace: Path) -> None:
     files = {p.name: p.read_bytes() for p in workspace.iterdir() if p.is_file()}
     waiting = run_debug_session_sync("loss is nan", workspace, verify=VERIFY, allow_run=True)
@@ -99,6 +100,7 @@ def test_a_rejected_diagnosis_is_not_proposed_again(workspace: Path) -> None:
     assert after.status in ("needs_more_data", "awaiting_approval")
 
 
+@pytest.mark.slow
 def test_what_a_solved_session_taught_is_kept_by_a_command(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from click.testing import CliRunner
 

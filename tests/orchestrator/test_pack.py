@@ -52,6 +52,7 @@ def build_wheel(folder: Path) -> Path:
     return folder / done.stdout.strip().splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_in_a_wheel_it_lies_beside_the_code_and_works_from_anywhere(tmp_path):
     wheel = build_wheel(tmp_path)
     site = tmp_path / "site"

@@ -26,6 +26,7 @@ def test_the_exit_code_passes_through_and_the_summary_goes_to_standard_error(
     assert "nothing was observed: the command ended with exit code 3" in said.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("code", "said"), [
     ("pass", "nothing was observed: no Python process trained"),
     ("import torch; raise ImportError('broken')", "nothing was observed: the command ended with exit code 1"),
@@ -92,6 +93,7 @@ def test_another_place_is_taken_only_where_the_default_one_is_held(
     assert "cannot be kept in" in capfd.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_jax_program_without_numbers_is_not_called_clean_without_reserve(
         tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("jax")

@@ -184,6 +184,7 @@ def test_a_model_that_the_checkpoint_fits(modelled: Path, capsys: pytest.Capture
     assert "into the model net:Net: 6 names match; 0 missing in the file, 0 only in the file" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_what_a_load_into_the_model_would_leave_random(modelled: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _write(modelled / "wrapped.safetensors", prefix="module.")
     assert cli.run(["weights", "wrapped.safetensors", "--model", "net:Net", "--json"]) == 1
@@ -199,6 +200,7 @@ def test_a_model_with_arguments_of_its_own(modelled: Path, capsys: pytest.Captur
     assert "2 missing in the file" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("words", "said"), [
     (["--model", "net.Net"], "--model is module:Class"),
     (["--model", "net:Net;x"], "--model is module:Class"),
@@ -216,6 +218,7 @@ def test_a_model_that_cannot_be_had_is_told_in_one_line(
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_building_a_model_writes_nothing(modelled: Path, capsys: pytest.CaptureFixture[str]) -> None:
     if find_sandbox().program is None:
         pytest.skip("nothing on this machine holds a program back")

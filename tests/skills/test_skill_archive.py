@@ -34,6 +34,7 @@ def test_the_archive_that_ships_holds_the_sources_as_they_are() -> None:
     assert (SKILLS / archive.ARCHIVE).stat().st_size < 3.7e6
 
 
+@pytest.mark.slow
 def test_an_audit_from_the_archive_is_remembered_under_the_archive(tmp_path: Path) -> None:
     """A changed archive must forget what the old one said, though no source file of it can be listed."""
     tell = ("import sys; sys.path.insert(0, sys.argv[1]); from traindx_tools.on_code.cache import engine; "

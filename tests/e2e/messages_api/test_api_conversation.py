@@ -51,6 +51,7 @@ def results(body: dict[str, Any]) -> list[dict[str, Any]]:
     return [b for m in body["messages"] if m["role"] == "user" for b in m["content"] if b["type"] == "tool_result"]
 
 
+@pytest.mark.slow
 async def test_tools_are_used_and_the_answer_is_handed_over(work: Path, tmp_path: Path, settings: Made) -> None:
     script = [
         Use("Read", {"file_path": "train.py", "offset": 44, "limit": 4}),

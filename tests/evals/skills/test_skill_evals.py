@@ -168,6 +168,7 @@ def knows(body: dict[str, Any]) -> Any:
     return Use("Skill", {"skill": f"traindx:{trigger.skills[0]}"}) if trigger.skills else Text("Here you are.")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("script", "hits"), [
     (knows, {"should", "language", "near-miss", "should-not"}),
     (lambda body: Text("Let me help."), {"near-miss", "should-not"}),

@@ -77,6 +77,7 @@ def test_the_table_is_what_the_judgements_give() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_more_right_judgements_raise_a_check_and_wrong_ones_lower_it(tmp_path: Path) -> None:
     good, bad = (measured(tmp_path, *(case("C101", "cause", right) for _ in range(30))) for right in (True, False))
     bounds = [float(t.split('rule = "C101"')[1].split("bound = ")[1].split()[0]) for t in (good, bad)]

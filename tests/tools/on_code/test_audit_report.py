@@ -173,6 +173,7 @@ def test_old_entries_are_dropped(project: Path, tmp_path: Path, monkeypatch: pyt
     assert len(list((tmp_path / "cache").iterdir())) == 2
 
 
+@pytest.mark.slow
 def test_several_processes_may_store_at_once(project: Path, tmp_path: Path) -> None:
     code = ("import sys; from pathlib import Path; from traindx_tools.on_code.cache import Cache; "
             "from traindx_tools.on_code.report import audit_report; "

@@ -31,6 +31,7 @@ def test_what_follows_from_the_program_is_derived(tmp_path: Path) -> None:
     assert cleared.strength is Strength.DERIVED
 
 
+@pytest.mark.slow
 def test_what_is_gone_without_its_names_is_guessed(tmp_path: Path) -> None:
     fixtures = Path(__file__).parent / "fixtures"
     guessed = [p for p in sorted(fixtures.glob("c1*/bad_*.py")) if any(

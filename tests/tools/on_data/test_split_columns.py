@@ -77,6 +77,7 @@ def test_cells_of_the_split_that_are_empty_or_broken(tmp_path: Path) -> None:
     assert not found(tmp_path)
 
 
+@pytest.mark.slow
 def test_false_alarms_are_rare(tmp_path: Path) -> None:
     alarms = 0
     for seed in range(40):

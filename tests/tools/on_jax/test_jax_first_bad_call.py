@@ -135,6 +135,7 @@ def test_state_that_shows_one_call_later_is_bounded(tmp_path: Path) -> None:
     assert "by its call 152" in finding.statement
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("seldom")
 def test_an_eager_gradient_is_bounded_by_its_value(tmp_path: Path) -> None:
     assert told(found(program(151, both, eager=True), tmp_path))[1] == 151
@@ -197,6 +198,7 @@ def hidden_root(h: Any) -> Any:
     return jnp.where(h > 0, jnp.sqrt(h), 0.0)  # finite at first, with a gradient of NaN
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loop", [True, False], ids=["scan", "plain"])
 @pytest.mark.parametrize("steps", [1, 2, 5, 20])
 @pytest.mark.parametrize("spoil", [log_of_clipped, hidden_root])

@@ -69,6 +69,7 @@ def test_flax_linen_is_silent_when_healthy_and_named_when_not() -> None:
     assert (found.where.line, found.measured["reason"]) == (_line("block"), "zero-by-zero")
 
 
+@pytest.mark.slow
 def test_flax_nnx_is_silent_when_healthy_and_named_when_not() -> None:
     pytest.importorskip("flax.nnx")
     from jax_networks import nnx_step

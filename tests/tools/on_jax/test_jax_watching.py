@@ -58,6 +58,7 @@ LINE = next(i for i, text in enumerate(Path(__file__).read_text(encoding="utf-8"
             if text.endswith("# <- origin"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("donate", [False, True])
 def test_the_equation_of_the_call_is_named(donate: bool, tmp_path: Path) -> None:
     found = origin_of(program(donate=donate), tmp_path)

@@ -103,6 +103,7 @@ def test_divergence_and_spikes_do_not_depend_on_the_scale_of_the_loss(seed: int,
     assert plain == scaled
 
 
+@pytest.mark.slow
 def test_half_a_million_values_take_seconds(within: Any) -> None:
     n = 500_000
     t = np.arange(n)

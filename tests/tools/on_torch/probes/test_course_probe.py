@@ -253,6 +253,7 @@ def test_counts_that_do_not_agree_are_named(name, watching):
     assert [f.rule for f in seen.findings if f.severity.rank >= 2] == [rule]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HEALTHY)
 def test_counts_that_agree_are_left_alone(name, watching):
     with watching(ProgramProbe, CourseProbe) as seen:
