@@ -5,6 +5,8 @@ from __future__ import annotations
 import http.client
 import re
 import shutil
+import socket
+import struct
 import sys
 import tempfile
 import threading
@@ -20,6 +22,7 @@ from closed_gate import ClosedGate, differences
 from traindx import cli
 from traindx.model import Decision
 from traindx.review import Form, Reviewed, Server, Undecided, review_page
+from traindx.review.server import Page
 from traindx.runner import landlock
 from traindx.session import decide, read_result, run_debug_session_sync
 from traindx.session_result import SessionResult
@@ -151,7 +154,65 @@ def test_the_address_opens_once_and_the_terminal_has_the_next_one(review: Runnin
     assert review.server.address in review.said[0]
     assert review.server.address != first
     assert review.ask(Cookie=cookie)[0] == 403  # until the new one is opened, nobody is in
-    review.admitted()
+    again = review.admitted()
+    assert review.ask(Cookie=again)[0] == 200
+    assert review.ask(Cookie=cookie)[0] == 403  # and who came first is out
+
+
+def test_a_form_that_was_cut_on_the_way_is_no_decision(review: Running, waiting: SessionResult) -> None:
+    cookie = review.admitted()
+    body = urllib.parse.urlencode(review.form(cookie, decision="approve A", comment="but not"))
+    host = f"127.0.0.1:{review.server.port}"
+    with socket.create_connection(("127.0.0.1", review.server.port), timeout=60) as client:
+        client.sendall(f"POST / HTTP/1.0\r\nHost: {host}\r\nOrigin: http://{host}\r\nCookie: {cookie}\r\n"
+                       f"Content-Length: {len(body) + 9}\r\n\r\n{body}".encode())
+        client.shutdown(socket.SHUT_WR)
+        assert b" 400 " in client.recv(2**16)
+    assert read_result(waiting.folder).status == "awaiting_approval"
+    for length in ("²", "9" * 5000, "-1", "1e3"):
+        assert _status(review.server.port, f"POST / HTTP/1.0\r\nHost: {host}\r\nOrigin: http://{host}\r\n"
+                       f"Cookie: {cookie}\r\nContent-Length: {length}\r\n\r\n") in (b"413", b"400"), length
+    assert _status(review.server.port, f"GET http://[x/ HTTP/1.0\r\nHost: {host}\r\n\r\n") == b"404"
+
+
+def _status(port: int, request: str) -> bytes:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as client:
+        client.sendall(request.encode("latin-1", "replace"))
+        client.shutdown(socket.SHUT_WR)
+        return client.recv(2**16).split(b" ")[1]
+
+
+def test_a_browser_that_goes_at_once_has_decided_and_the_review_ends(review: Running, waiting: SessionResult,
+                                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    cookie = review.admitted()
+    body = urllib.parse.urlencode(review.form(cookie, decision="approve A", comment=""))
+    host = f"127.0.0.1:{review.server.port}"
+    client = socket.create_connection(("127.0.0.1", review.server.port), timeout=60)
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    decided = review.server.decide
+
+    def gone(form: dict[str, str]) -> Page:
+        page = decided(form)
+        client.close()  # with a reset, before the answer is written
+        return page
+
+    monkeypatch.setattr(review.server, "decide", gone)
+    client.sendall(f"POST / HTTP/1.0\r\nHost: {host}\r\nOrigin: http://{host}\r\nCookie: {cookie}\r\n"
+                   f"Content-Length: {len(body)}\r\n\r\n{body}".encode())
+    review.thread.join(timeout=60)
+    assert not review.thread.is_alive()
+    assert isinstance(review.ended[0], Reviewed)
+    assert read_result(waiting.folder).status == "running"
+
+
+def test_a_session_that_is_gone_is_told_on_the_page(review: Running, waiting: SessionResult) -> None:
+    cookie = review.admitted()
+    given = review.form(cookie, decision="approve A", comment="")
+    shutil.rmtree(waiting.folder)
+    for code, _, page in (review.ask(Cookie=cookie), review.ask(form=given, Cookie=cookie)):
+        assert code in (409, 410)
+        assert "no session" in page
+    assert not Path(waiting.folder).exists()
 
 
 @pytest.mark.parametrize("path", ["/?token=", "/?token=x", "/?token=%ff", "/x", "/../etc/passwd", "/favicon.ico"])

@@ -43,7 +43,20 @@ def command(session: str, workspace: str | None, port: int, by: str, wait: bool,
     try:
         done = server.serve()
     except KeyboardInterrupt:
-        raise KeyboardInterrupt("nothing was decided, the session still waits: traindx review "
-                                f"{waiting.session}") from None
+        raise KeyboardInterrupt(_standing(waiting.folder, waiting.session)) from None
     click.echo(f"{done.said}: recorded")
     return go_on(done.result, wait)
+
+
+def _standing(folder: str, session: str) -> str:
+    """Where the session stands when the review is closed: it may have been decided here or elsewhere."""
+    from traindx.session import read_result
+    from traindx_tools.errors import TraindxError
+
+    try:
+        now = read_result(folder)
+    except (TraindxError, OSError) as error:
+        return f"the session cannot be read any more: {error}"
+    if now.status == "awaiting_approval":
+        return f"nothing was decided, the session still waits: traindx review {session}"
+    return f"the session was decided meanwhile ({now.status.replace('_', ' ')}): traindx show {session}"

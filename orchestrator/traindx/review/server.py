@@ -8,7 +8,10 @@ than 127.0.0.1 and localhost are refused (DNS rebinding); their port may be anot
 
 from __future__ import annotations
 
+import contextlib
 import hmac
+import html
+import re
 import secrets
 import threading
 import urllib.parse
@@ -124,7 +127,9 @@ class Server:
             if not self._used:
                 self._used = True
                 return True
-            self._token, self._used = secrets.token_urlsafe(24), False
+            # Who came first is out as well: nobody can tell which of the two was the person.
+            self._token, self._cookie, self._secret = (secrets.token_urlsafe(24) for _ in range(3))
+            self._used = False
         self._say(f"the address was opened a second time and is not valid any more; this one is:\n{self.address}")
         return False
 
@@ -141,7 +146,10 @@ class Server:
         """The diagnosis with its form, or what was decided."""
         if self._decided is not None:
             return self._after(self._decided)
-        result = self._read()
+        try:
+            result = self._read()
+        except (TraindxError, OSError) as error:
+            return refusal(HTTPStatus.GONE, f"The session cannot be read any more: {html.escape(str(error))}")
         said = "" if result.status == "awaiting_approval" else f"The session waits for no decision: {result.reason}"
         return Page(HTTPStatus.OK, self._show(result, Form(self._secret, error=said)))
 
@@ -156,10 +164,16 @@ class Server:
             try:
                 decision = self._decision(form.get("decision", ""), form.get("digest", ""), comment)
                 self._decided = Reviewed(decision, self._decide(decision))
-            except TraindxError as error:
-                again = Form(self._secret, comment, str(error))
-                return Page(HTTPStatus.CONFLICT, self._show(self._read(), again))
+            except (TraindxError, OSError) as error:
+                return self._undecided(comment, str(error))
         return self._after(self._decided)
+
+    def _undecided(self, comment: str, why: str) -> Page:
+        """The page again, with the reason."""
+        try:
+            return Page(HTTPStatus.CONFLICT, self._show(self._read(), Form(self._secret, comment, why)))
+        except (TraindxError, OSError):
+            return refusal(HTTPStatus.GONE, f"Nothing was recorded: {html.escape(why)}")
 
     def _decision(self, choice: str, digest: str, comment: str) -> Decision:
         verdict, _, option = choice.partition(" ")
@@ -182,9 +196,9 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = SECONDS
 
     def do_GET(self) -> None:
-        url = urllib.parse.urlsplit(self.path)
-        token = dict(urllib.parse.parse_qsl(url.query)).get("token")
-        if not self._is_here() or url.path != "/":
+        path, _, query = self.path.partition("?")
+        token = dict(urllib.parse.parse_qsl(query)).get("token")
+        if not self._is_here() or path != "/":
             return self._answer(refusal(HTTPStatus.NOT_FOUND, "There is one page here, and it is at /."))
         if token is not None and self.review.admitted(token):
             return self._answer(Page(HTTPStatus.SEE_OTHER, ""), {"Location": "/", "Set-Cookie": self.review.cookie})
@@ -199,12 +213,17 @@ class _Handler(BaseHTTPRequestHandler):
         if not self._is_known() or not self._is_own_page():
             return self._answer(refusal(HTTPStatus.FORBIDDEN, "A decision comes from the page of this review alone."))
         length = self.headers.get("Content-Length", "")
-        if not length.isdigit() or int(length) > LARGEST_FORM:
+        if not re.fullmatch(r"[0-9]{1,6}", length) or int(length) > LARGEST_FORM:
             return self._answer(refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The form is larger than it can be."))
-        body = self.rfile.read(int(length)).decode("utf-8", "replace")
-        self._answer(self.review.decide(dict(urllib.parse.parse_qsl(body, keep_blank_values=True))))
-        if self.review.is_decided:  # only now: the answer has left
-            self.review.close()
+        body = self.rfile.read(int(length))
+        if len(body) < int(length):
+            return self._answer(refusal(HTTPStatus.BAD_REQUEST, "The form was cut on the way: nothing was recorded."))
+        form = dict(urllib.parse.parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
+        try:
+            self._answer(self.review.decide(form))
+        finally:
+            if self.review.is_decided:  # only now: the answer has left, or nobody waits for it
+                self.review.close()
         return None
 
     def _is_here(self) -> bool:
@@ -228,8 +247,9 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in {**_HEADERS, "Content-Type": "text/html; charset=utf-8", "Content-Length": str(len(body)),
                             **(more or {})}.items():
             self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
+        with contextlib.suppress(ConnectionError, TimeoutError):  # the browser has gone
+            self.end_headers()
+            self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
         """Requests hold the token: they are written nowhere."""
