@@ -7,6 +7,7 @@ No link is followed: a folder that is one is left where it is.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import time
@@ -17,8 +18,9 @@ from pathlib import Path
 from traindx.scratch import SCRATCH
 from traindx.session_folder import JOURNAL, SessionBusy, SessionFolder
 
-KINDS = {"diagnose-*": "reports of traindx diagnose", "experiments": "kept runs of experiments",
-         "baselines": "kept runs of verifications", "isolate*": "kept runs of traindx isolate", "plots": "pictures",
+KINDS = {"diagnose-20*": "reports of traindx diagnose", "experiments": "kept runs of experiments",
+         "baselines": "kept runs of verifications",
+         f"isolate-*-{'[0-9a-f]' * 8}": "kept runs of traindx isolate", "plots": "pictures",
          "probes": "outputs of probes"}
 """Patterns of folders that can be made again, and what they are."""
 SESSIONS = "sessions that ended"
@@ -63,6 +65,8 @@ def remove(found: Iterable[Leftover]) -> Iterator[tuple[Leftover, str]]:
                 shutil.rmtree(one.path)
         except SessionBusy:
             yield one, "another process drives it"
+        except RecursionError:
+            yield one, "its folders are nested too deeply: remove it by hand (rm -r)"
         except OSError as error:
             yield one, f"{error.strerror or error}"
         else:
@@ -71,13 +75,15 @@ def remove(found: Iterable[Leftover]) -> Iterator[tuple[Leftover, str]]:
 
 def _measured(folder: Path, kind: str) -> Leftover:
     size, changed = 0, folder.lstat().st_mtime
-    for at, _, files in os.walk(folder):
-        for name in files:
-            try:
-                seen = os.lstat(os.path.join(at, name))
-            except OSError:
-                continue
-            size, changed = size + seen.st_blocks * 512, max(changed, seen.st_mtime)
+    waiting = [folder]
+    while waiting:  # not os.walk: it calls itself for each level
+        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(Path(entry.path))
+                    continue
+                seen = entry.stat(follow_symlinks=False)
+                size, changed = size + seen.st_blocks * 512, max(changed, seen.st_mtime)
     return Leftover(folder, kind, size, changed)
 
 

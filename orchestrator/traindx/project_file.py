@@ -18,13 +18,18 @@ the command line come before it. A file somebody else wrote can hide a finding a
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock, Timeout
 
 from traindx_tools.catalog.catalog import load_catalog
 from traindx_tools.errors import BadUsage, UnreadableInput
@@ -38,9 +43,13 @@ else:
     import tomli as tomllib
 
 NAME = "traindx.toml"
-READ_AT_MOST = 2**20
+READ_AT_MOST = 2**16
+"""Bytes: settings and reasons. Deep dotted keys take a parser of TOML quadratic time."""
 MOST_BUDGET = 3600.0
 """Seconds that the file may ask for; `--budget` has no such limit."""
+MOST_DOTS = 200
+"""In one line; a reason may be long."""
+LOCK_SECONDS = 20.0
 _FOLDERS_ABOVE = 20
 _KEYS = ("entry", "budget", "names", "ignore")
 _IGNORE_KEYS = ("rule", "because", "path")
@@ -88,24 +97,47 @@ def remember(folder: Path, aside: SetAside) -> Path:
 
     Nothing is written where it stands there already. Raises BadUsage for a file that is not as expected.
     """
-    path = find(folder) or Path(os.path.abspath(folder)) / NAME
-    known = _read(path).ignored if path.exists() else ()
-    if any((k.name, k.because, k.path) == (aside.name, aside.because, aside.path) for k in known):
-        return path
-    before = path.read_text(encoding="utf-8") if path.exists() else ""
+    path = Path(os.path.realpath(find(folder) or Path(os.path.abspath(folder)) / NAME))  # a link stays one
+    if os.path.lexists(path) and not path.is_file():
+        raise BadUsage(f"{path} is no file: settings of a project cannot stand there")
     rows = [("rule", aside.name), ("because", aside.because), *([("path", aside.path)] if aside.path else [])]
     more = "[[ignore]]\n" + "".join(f"{key} = {_quoted(value)}\n" for key, value in rows)
-    text = before + ("" if not before or before.endswith("\n") else "\n") + ("\n" if before else "") + more
-    _parsed(path, text)  # `ignore = []` in one line cannot be added to
-    made = path.with_name(f".{NAME}.{os.getpid()}")
     try:
-        made.write_text(text, encoding="utf-8")
-        os.replace(made, path)
+        with FileLock(_lock_of(path), timeout=LOCK_SECONDS):
+            _added(path, aside, more)
+    except Timeout as error:
+        raise UnreadableInput(f"{path} is being written by another process: try again") from error
     except OSError as error:
-        made.unlink(missing_ok=True)
         raise UnreadableInput(f"{path} cannot be written: {error.strerror}. Add this to it yourself:\n{more}"
                               ) from error
     return path
+
+
+def _lock_of(path: Path) -> str:
+    """Who writes to this file at a time; beside other temporary files, so that the project keeps its own alone."""
+    name = hashlib.sha256(os.fsencode(path)).hexdigest()[:24]
+    return os.path.join(tempfile.gettempdir(), f"traindx-{os.getuid()}-{name}.lock")
+
+
+def _added(path: Path, aside: SetAside, more: str) -> None:
+    """The entry at the end of the file, in the way its lines end."""
+    known = _read(path) if path.exists() else NO_FILE
+    if any((k.name, k.because, k.path) == (aside.name, aside.because, aside.path) for k in known.ignored):
+        return
+    before = path.read_bytes().decode("utf-8") if path.exists() else ""
+    if re.search(r"^\s*ignore\s*=", before, re.MULTILINE):
+        raise BadUsage(f"{_shown(path)} holds `ignore = ...` in one line, which cannot be added to: write its entries "
+                       "as tables ([[ignore]]), or remove it where it is empty")
+    end = "\r\n" if "\r\n" in before else "\n"
+    text = before + ("" if not before or before.endswith("\n") else end) + (end if before else "")
+    text += more.replace("\n", end)
+    made = path.with_name(f".{NAME}.{os.getpid()}")
+    try:
+        made.write_bytes(text.encode("utf-8"))
+        os.replace(made, path)
+    except OSError:
+        made.unlink(missing_ok=True)
+        raise
 
 
 def checked(name: str, because: str, path: str = "", source: str = "") -> SetAside:
@@ -134,8 +166,8 @@ def _quoted(text: str) -> str:
 def _read(path: Path) -> ProjectFile:
     try:
         if path.stat().st_size > READ_AT_MOST:
-            raise BadUsage(f"{path} is larger than {READ_AT_MOST // 2**20} MiB: it holds settings and reasons only")
-        text = path.read_text(encoding="utf-8")
+            raise BadUsage(f"{path} is larger than {READ_AT_MOST // 2**10} KiB: it holds settings and reasons only")
+        text = path.read_bytes().decode("utf-8-sig")  # Notepad begins a file with a mark
     except (OSError, UnicodeDecodeError) as error:
         raise BadUsage(f"{path} cannot be read: {error}. Correct it, or move it away") from error
     return _parsed(path, text)
@@ -143,7 +175,9 @@ def _read(path: Path) -> ProjectFile:
 
 def _parsed(path: Path, text: str) -> ProjectFile:
     try:
-        table = tomllib.loads(text)
+        if max((row.count(".") for row in text.splitlines()), default=0) > MOST_DOTS:
+            raise ValueError(f"a line with more than {MOST_DOTS} dots")
+        table = tomllib.loads(text.replace("\r\n", "\n"))
     except (ValueError, RecursionError) as error:
         raise BadUsage(f"{path} is not valid TOML: {error or 'nested too deeply'}") from error
     shown = _shown(path)
@@ -167,9 +201,9 @@ def _entry(path: Path, given: Any, source: str) -> tuple[str, ...]:
     found = tuple(os.path.normpath(path.parent / f) for f in files)
     for name, file in zip(files, found, strict=True):
         if not os.path.isfile(file):
-            raise BadUsage(f"{source}: entry names {name!r}, which is not there (from {path.parent})")
+            raise BadUsage(f"{source}: entry names {name[:80]!r}, which is not there (from {path.parent})")
         if not Path(os.path.realpath(file)).is_relative_to(os.path.realpath(path.parent)):
-            raise BadUsage(f"{source}: entry names {name!r}, which lies outside of the file's folder: --entry takes it")
+            raise BadUsage(f"{source}: entry names {name[:80]!r}, outside of the file's folder: --entry takes it")
     return found
 
 

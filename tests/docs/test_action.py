@@ -62,5 +62,7 @@ def test_the_audit_tells_beside_the_lines_and_fails_where_something_is_wrong(tmp
     assert faulty.returncode == 1
     assert faulty.stdout.startswith("::error ")
     assert "file=train.py,line=47" in faulty.stdout
+    several = step("audit", tmp_path / "runner", ROOT / "examples", PATHS="healthy\ntorch-zero-grad\n", BASE="")
+    assert several.returncode == 1
     sound = step("audit", tmp_path / "runner", ROOT / "examples" / "healthy", PATHS=".", BASE="")
     assert sound.returncode == 0, sound.stdout

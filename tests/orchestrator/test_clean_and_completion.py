@@ -36,7 +36,7 @@ def work(tmp_path: Path) -> Path:
     work = Path(shutil.copytree(EXAMPLE, tmp_path / "work"))
     run_debug_session_sync("loss is NaN", work, report=False)
     scratch = work / "scratch" / "debug"
-    for name in ("diagnose-1", "experiments/runs", "baselines", "plots", "something-else"):
+    for name in ("diagnose-2026-2026-1", "experiments/runs", "baselines", "plots", "something-else"):
         (scratch / name).mkdir(parents=True)
         (scratch / name / "file").write_text("x" * 9000)
     (scratch / "strikes.jsonl").write_text("")
@@ -52,7 +52,7 @@ def test_reports_and_kept_runs_go_and_sessions_strikes_and_what_is_not_ours_stay
     code, out, _ = run("clean", str(work), capsys=capsys)
     assert code == 0
     assert "nothing was removed" in out
-    assert (scratch / "diagnose-1" / "file").is_file()
+    assert (scratch / "diagnose-2026-2026-1" / "file").is_file()
     code, out, _ = run("clean", str(work), "--yes", "--sessions", capsys=capsys)
     assert code == 0
     assert "removed 4 of 4 folders" in out
@@ -81,31 +81,53 @@ def test_a_session_goes_once_it_has_ended_and_only_where_that_was_asked_for(
 
 def test_what_is_young_or_a_link_is_left_alone(work: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     scratch = work / "scratch" / "debug"
-    (scratch / "diagnose-2").mkdir()
+    (scratch / "diagnose-2026-2").mkdir()
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious" / "file").write_text("x")
-    (scratch / "diagnose-3").symlink_to(tmp_path / "precious")
+    (scratch / "diagnose-2026-3").symlink_to(tmp_path / "precious")
     (scratch / "baselines" / "link").symlink_to(tmp_path / "precious")
     assert run("clean", str(work), "--yes", capsys=capsys)[0] == 0
-    assert (scratch / "diagnose-2").is_dir()
+    assert (scratch / "diagnose-2026-2").is_dir()
     assert (tmp_path / "precious" / "file").read_text() == "x"
-    assert (scratch / "diagnose-3").is_symlink()
+    assert (scratch / "diagnose-2026-3").is_symlink()
     for days, kept in (("2", True), ("0.01", False)):
-        (scratch / "diagnose-4").mkdir(exist_ok=True)
-        aged(scratch / "diagnose-4", 3600)
+        (scratch / "diagnose-2026-4").mkdir(exist_ok=True)
+        aged(scratch / "diagnose-2026-4", 3600)
         run("clean", str(work), "--yes", "--older-than", days, capsys=capsys)
-        assert (scratch / "diagnose-4").exists() == kept
+        assert (scratch / "diagnose-2026-4").exists() == kept
 
 
 def test_a_scratch_folder_that_leads_out_of_the_workspace_is_not_cleaned(
         tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "out" / "diagnose-1").mkdir(parents=True)
+    (tmp_path / "out" / "diagnose-2026-2026-1").mkdir(parents=True)
     aged(tmp_path / "out", 3600)
     (tmp_path / "work" / "scratch").mkdir(parents=True)
     (tmp_path / "work" / "scratch" / "debug").symlink_to(tmp_path / "out")
     assert "nothing to remove" in run("clean", str(tmp_path / "work"), "--yes", capsys=capsys)[1]
-    assert (tmp_path / "out" / "diagnose-1").is_dir()
+    assert (tmp_path / "out" / "diagnose-2026-2026-1").is_dir()
     assert run("clean", str(tmp_path / "gone"), capsys=capsys)[0] == 2
+
+
+def test_folders_as_deep_as_a_disk_allows_and_folders_of_ones_own_are_no_hindrance(
+        work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    scratch = work / "scratch" / "debug"
+    (scratch / "isolate-mine").mkdir()
+    (scratch / "isolate-config-0123abcd").mkdir()
+    at = os.open(scratch / "experiments", os.O_RDONLY)
+    for _ in range(1200):
+        os.mkdir("d", dir_fd=at)
+        at, before = os.open("d", os.O_RDONLY, dir_fd=at), at
+        os.close(before)
+    os.close(at)
+    try:
+        aged(scratch / "isolate-mine", 3600)
+        aged(scratch / "isolate-config-0123abcd", 3600)
+        found = {f.path.name for f in leftovers(work)}
+        assert "isolate-mine" not in found
+        assert "isolate-config-0123abcd" in found
+        assert run("clean", str(work), capsys=capsys)[0] == 0
+    finally:
+        subprocess.run(["rm", "-rf", str(scratch / "experiments")], check=True)
 
 
 def test_a_folder_that_cannot_be_removed_is_named(work: Path, capsys: pytest.CaptureFixture[str],

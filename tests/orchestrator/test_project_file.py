@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -99,6 +101,8 @@ def test_the_nearest_file_up_to_the_top_of_the_repository_counts(tmp_path: Path)
 @pytest.mark.parametrize(("text", "told"), [
     ("[[", "not valid TOML"),
     ("x = " + "[" * 20000, "not valid TOML"),
+    (".".join("a" * 20000) + " = 1", "dots"),
+    ("#" * 70000, "larger than 64 KiB"),
     ("entri = 1", "no setting 'entri'"),
     ("entry = 3", "list of Python files"),
     ('entry = ["gone.py"]', "not there"),
@@ -145,3 +149,33 @@ def test_a_folder_that_cannot_be_written_keeps_its_file_and_says_what_to_add(
     with pytest.raises(UnreadableInput, match=r"(?s)Permission denied.*rule = .L204."):
         remember(work, checked("L204", "x"))
     assert not [p for p in work.iterdir() if "traindx.toml" in p.name]
+
+
+def test_a_link_stays_one_line_ends_stay_and_a_mark_at_the_start_is_read(work: Path, tmp_path: Path) -> None:
+    shared = tmp_path / "shared.toml"
+    shared.write_bytes(b'\xef\xbb\xbfbudget = 30\r\n[names]\r\nVerlust = "loss"\r\n')
+    (work / "traindx.toml").symlink_to(shared)
+    remember(work, checked("L204", "x"))
+    assert (work / "traindx.toml").is_symlink()
+    text = shared.read_bytes()
+    assert text.count(b"\r\n") == text.count(b"\n")
+    read = read_project_file(work)
+    assert (read.budget, dict(read.names), [a.name for a in read.ignored]) == (30.0, {"Verlust": "loss"}, ["L204"])
+    assert {p.name for p in work.iterdir() if "traindx.toml" in p.name} == {"traindx.toml"}
+
+
+def test_several_that_write_at_once_lose_nothing(work: Path) -> None:
+    rules = ["L101", "L106", "L107", "L201", "L203", "L204", "L301", "L302"]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda rule: remember(work, checked(rule, "x")), rules))
+    assert sorted(a.name for a in read_project_file(work).ignored) == rules
+
+
+def test_what_is_no_file_is_told(work: Path) -> None:
+    os.mkfifo(work / "traindx.toml")
+    with pytest.raises(BadUsage, match="no file"):
+        remember(work, checked("L204", "x"))
+    (work / "traindx.toml").unlink()
+    (work / "traindx.toml").write_text("ignore = []\n")
+    with pytest.raises(BadUsage, match="cannot be added to"):
+        remember(work, checked("L204", "x"))
