@@ -23,6 +23,8 @@ NAMES = {
     "classes": ("num_classes", "n_classes", "num_labels"),
 }
 """What the sizes are called by transformers, nanoGPT, torchvision and timm."""
+_TOKEN_DTYPE = re.compile(r"dtype=(?:np\.|numpy\.)?(uint16|uint32)$")
+"""No other numbers of a training run are of these types."""
 _SPECIAL = re.compile(r"<[^<>]{1,38}>|\[[A-Z_]{2,20}\]")
 """<|endoftext|>, </s>, [SEP]."""
 _ROWS = ("rows", "num_rows", "n_rows", "num_examples", "num_samples", "samples", "nsamples", "count", "n", "length")
@@ -44,15 +46,18 @@ def hints_of(
                 told.setdefault(size, {}).setdefault(value, where)
     sizes = {k: next(iter(v)) for k, v in told.items() if len(v) == 1}
     counts, manifest = _counts(manifests, files)
+    widths = {found[-1]: where for where, name, value in every if (found := _TOKEN_DTYPE.findall(f"{name}={value}"))}
+    width = next(iter(widths)) if len(widths) == 1 else ""
     return Hints(
         vocabulary=sizes.get("vocabulary"),
         positions=sizes.get("positions"),
         classes=sizes.get("classes"),
         rate=sizes.get("rate"),
-        told_by={k: told[k][v] for k, v in sizes.items()},
+        told_by={**{k: told[k][v] for k, v in sizes.items()}, **({"token_dtype": widths[width]} if width else {})},
         counts=counts,
         manifest=manifest,
         token_names={i: n for _, data in manifests for n, i in _special_tokens(data)},
+        token_dtype=width,
     )
 
 

@@ -140,7 +140,7 @@ def is_identifier(column: Column) -> bool:
     if column.rows <= 20 or column.row_shape or column.missing is not None:
         return False
     if column.kind == "number" and column.values.dtype.kind in "iuf":
-        if _epoch(column.values):
+        if is_epoch(column.values):
             return True
         steps = np.diff(column.values.astype(np.float64))
         return bool((steps > 0).all() or (steps < 0).all())
@@ -157,7 +157,7 @@ def is_identifier(column: Column) -> bool:
     return digits >= 0.3 * sum(len(t) for t in some) and len(distinct(column.digests)) >= 0.99 * column.rows
 
 
-def _epoch(values: Array) -> bool:
+def is_epoch(values: Array) -> bool:
     """Whether numbers are seconds since 1970 or thousands, millions, milliards of a second, from 2000 to 2040."""
     low, high = float(values.min()), float(values.max())
     return high > low and any(9.4e8 * f <= low and high <= 2.21e9 * f for f in (1.0, 1e3, 1e6, 1e9)) and (

@@ -244,8 +244,9 @@ def _written(tree: ast.Module) -> dict[int, ast.expr]:
 
 
 def _constants(code: Sequence[Path]) -> Iterator[tuple[str, str, Any]]:
-    """Whole numbers that the code gives names: VOCAB_SIZE = 50257, num_classes=10."""
+    """Whole numbers that the code gives names, VOCAB_SIZE = 50257, num_classes=10, and what it reads files as."""
     for file in code:
+        yield from _dtypes_read(file)
         for node in ast.walk(tree) if (tree := _parsed(file)) is not None else ():
             if (
                 isinstance(node, ast.Assign)
@@ -260,3 +261,16 @@ def _constants(code: Sequence[Path]) -> Iterator[tuple[str, str, Any]]:
                 and isinstance(node.value.value, int)
             ):
                 yield file.name, node.arg, node.value.value
+
+
+def _dtypes_read(file: Path) -> Iterator[tuple[str, str, str]]:
+    """The dtypes of numpy with which files without a header are read."""
+    tree = _parsed(file)
+    for call in (n for n in ast.walk(tree) if isinstance(n, ast.Call)) if tree is not None else ():
+        if not isinstance(call.func, ast.Attribute) or call.func.attr not in ("memmap", "fromfile"):
+            continue
+        modes = [a.value for a in (*call.args[2:3], *(k.value for k in call.keywords if k.arg == "mode"))
+                 if isinstance(a, ast.Constant)]
+        if not any(str(m).startswith("w") for m in modes):
+            for dtype in (*call.args[1:2], *(k.value for k in call.keywords if k.arg == "dtype")):
+                yield f"{file.name}:{call.lineno}", "dtype", ast.unparse(dtype).strip("'\"")

@@ -184,6 +184,8 @@ class Hints:
     manifest: str = ""
     token_names: Mapping[int, str] = field(default_factory=dict)
     """Special tokens that a vocabulary or a tokeniser beside the data names."""
+    token_dtype: str = ""
+    """uint16 or uint32: what files of tokens are read as."""
 
 
 @dataclass(frozen=True, eq=False)

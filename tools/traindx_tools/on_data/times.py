@@ -18,12 +18,17 @@ _DIGITS = re.compile(r"\d")
 
 def times_of(column: Column) -> Array | None:
     """float64 shape (rows,): the numbers or the times of a field, None where it holds neither. Their order counts."""
+    values = times_at(column, np.arange(min(column.rows, MOST)))
+    return values if values is not None and np.isfinite(values).all() else None
+
+
+def times_at(column: Column, rows: Array) -> Array | None:
+    """float64 shape (len(rows),): the same of some rows, NaN where numbers are missing."""
     if column.row_shape or column.kind == "sequence":
         return None
     if column.kind == "number":
-        values = np.asarray(column.values[:MOST], np.float64)
-        return values if np.isfinite(values).all() else None
-    return _parsed(column.texts[:MOST]) if column.texts else None
+        return np.asarray(column.values[rows], np.float64)
+    return _parsed(tuple(column.texts[i] for i in rows)) if column.texts and len(rows) else None
 
 
 def _parsed(texts: tuple[str, ...]) -> Array | None:

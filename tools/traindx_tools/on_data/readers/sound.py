@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import io
+import struct
 import wave
+from dataclasses import dataclass
 
 import numpy as np
 
 from traindx_tools.errors import UnreadableInput
+from traindx_tools.on_data.table import Array
 
 MOST_FRAMES = 2**19
 RUN = 3
@@ -18,12 +21,57 @@ NEAR = 0.02
 """Below the extreme, as a share of it: a rounded peak has more samples there than at the extreme itself."""
 MOST_AT = 0.3
 """Share of samples at the extremes above which a sound is made so, as square waves are."""
+_IEEE_FLOAT, _EXTENSIBLE = 3, 0xFFFE
 QUIET = 64
 """Steps of the numbers: a sound that is quieter has flat tops by rounding."""
 
 
+@dataclass(frozen=True, eq=False)
+class _Floating:
+    """A wave file of floating-point numbers, which the standard library does not read."""
+
+    channels: int
+    rate: int
+    width: int
+    claimed: int
+    """Bytes of samples that the header claims."""
+    raw: bytes
+
+    def header(self) -> dict[str, int]:
+        if len(self.raw) < self.claimed:
+            raise UnreadableInput(
+                f"its header claims {self.claimed:,} bytes of samples and {len(self.raw):,} are there")
+        frames = self.claimed // max(1, self.channels * self.width)
+        return {"rate": self.rate, "channels": self.channels, "bits": 8 * self.width, "frames": frames}
+
+    def samples(self) -> Array:
+        """Of the first channel."""
+        whole = self.raw[: min(len(self.raw), MOST_FRAMES * self.channels * self.width) // self.width * self.width]
+        return np.frombuffer(whole, f"<f{self.width}")[:: max(1, self.channels)]
+
+
+def _floating(data: bytes) -> _Floating | None:
+    """The file where it is of floating-point numbers, None for any other; its chunks are walked."""
+    at, form = 12, b""
+    while data[:4] == b"RIFF" and data[8:12] == b"WAVE" and at + 8 <= len(data):
+        kind, size = data[at : at + 4], int.from_bytes(data[at + 4 : at + 8], "little")
+        body = data[at + 8 : at + 8 + size]
+        if kind == b"fmt ":
+            form = body
+        if kind == b"data" and len(form) >= 16:
+            tag, channels, rate, _, _, bits = struct.unpack("<HHIIHH", form[:16])
+            tag = int.from_bytes(form[24:26], "little") if tag == _EXTENSIBLE else tag
+            floating = tag == _IEEE_FLOAT and bits in (32, 64) and channels
+            return _Floating(channels, rate, bits // 8, size, body) if floating else None
+        at += 8 + size + size % 2
+    return None
+
+
 def wave_header(data: bytes) -> dict[str, int]:
     """Rate in Hz, channels, bits and frames. `data`: the whole file. Raises UnreadableInput where it is not whole."""
+    numbers = _floating(data)
+    if numbers is not None:
+        return numbers.header()
     try:
         with wave.open(io.BytesIO(data)) as file:
             told = {
@@ -46,6 +94,9 @@ def flat_tops(data: bytes) -> tuple[float, float]:
 
     `data`: the whole file. NaN where it cannot be decoded.
     """
+    numbers = _floating(data)
+    if numbers is not None:
+        return _flat(numbers.samples(), 1.0, QUIET / 2**15)
     try:
         with wave.open(io.BytesIO(data)) as file:
             width = file.getsampwidth()
@@ -53,14 +104,17 @@ def flat_tops(data: bytes) -> tuple[float, float]:
             channels = file.getnchannels()
     except (wave.Error, EOFError):
         return float("nan"), float("nan")
-    samples = _samples(raw, width)[::channels]
-    if len(samples) < 100:
+    return _flat(_samples(raw, width)[::channels], 2.0 ** (8 * width - 1), QUIET)
+
+
+def _flat(samples: Array, full: float, quiet: float) -> tuple[float, float]:
+    if len(samples) < 100 or not np.isfinite(samples).all():
         return float("nan"), float("nan")
-    top, bottom = int(samples.max()), int(samples.min())
-    level = max(top, -bottom) / 2.0 ** (8 * width - 1)
-    if max(top, -bottom) < QUIET:
+    top, bottom = samples.max().item(), samples.min().item()
+    level = max(top, -bottom) / full
+    if max(top, -bottom) < quiet:
         return level, 0.0
-    ends = [samples == end for end in (top, bottom) if abs(end) >= QUIET]
+    ends = [samples == end for end in (top, bottom) if abs(end) >= quiet]
     flat = sum(_in_runs(at) for at in ends)
     here = sum(int(at.sum()) for at in ends)
     near = int((samples > top * (1 - NEAR)).sum() + (samples < bottom * (1 - NEAR)).sum()) - here

@@ -14,6 +14,10 @@ FEWEST = 64
 """Tokens below which nothing can be told."""
 MOST_TOKEN = 2**20
 """Ids above this are no tokens: the largest vocabularies have 260,000."""
+SMALL = MOST_TOKEN >> 16
+APART = 0.4
+HIGHEST = 65_000
+"""Noise of 4,096 words reaches beyond it; a vocabulary of 16 bits seldom does."""
 
 
 def read_tokens(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
@@ -43,20 +47,29 @@ def read_tokens(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
 
 
 def _dtype(path: Path) -> np.dtype[np.unsignedinteger]:
-    """uint32 where every second 16-bit word is nearly always small, else uint16."""
+    """uint32 where every second 16-bit word is nearly always small and the words between them are not, else uint16."""
     with path.open("rb") as stream:
         head = stream.read(2**20)
     words = np.frombuffer(head[: len(head) // 8 * 8], "<u2")
     wide = words[1::2]
-    if len(wide) and float(np.mean(wide < MOST_TOKEN >> 16)) > 0.99 and words[0::2].max() > words[1::2].max():
+    if len(wide) and float(np.mean(wide < SMALL)) > 0.99 and _apart(words[0::2], wide) > APART:
         return np.dtype("<u4")
     if _looks_random(words):
         raise UnreadableInput("binary data of no known format")
     return np.dtype("<u2")
 
 
+def _apart(low: Array, high: Array) -> float:
+    """Total variation of two samples of words, those from `SMALL` on taken together.
+
+    Of tokens of 16 bits both are the same text: near 0 also where the vocabulary has four letters.
+    """
+    shares = [np.bincount(np.minimum(w, SMALL), minlength=SMALL + 1) / len(w) for w in (low, high)]
+    return float(np.abs(shares[0] - shares[1]).sum()) / 2.0
+
+
 def _looks_random(words: Array) -> bool:
-    """Whether 16-bit words are spread as no text is: half of a text's tokens are of few kinds."""
+    """Whether 16-bit words are spread over all values as no text is: half of a text's tokens are of few kinds."""
     counts = np.sort(np.unique(words, return_counts=True)[1])[::-1]
     top = counts[: max(1, len(counts) // 10)].sum() / max(1, len(words))
-    return bool(len(words) > 4096 and top < 0.15)
+    return bool(len(words) > 4096 and top < 0.15 and words.max() > HIGHEST)

@@ -1,4 +1,8 @@
-"""One shard has another dtype, another shape of its rows or other fields than its siblings."""
+"""One shard has another dtype, another shape of its rows or other fields than its siblings.
+
+A file of tokens has no header: whether its numbers are of 16 or 32 bits is told by its bytes (of small numbers of 32
+bits every second word is nearly constant), and laid against its siblings and the dtype that settings or code name.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_data.places import of, place, short
 from traindx_tools.on_data.table import Column, DataSet, Shard, View
+from traindx_tools.on_data.token_widths import OtherWidth, other_widths
 from traindx_tools.rules import Rule
 
 RULE = Rule(
@@ -15,7 +20,7 @@ RULE = Rule(
     name="other-form",
     title="A shard has another form than its siblings",
     severity=Severity.MEDIUM,
-    sees="names, dtypes and shapes of the fields, by shard",
+    sees="names, dtypes and shapes of the fields, by shard; the width of tokens in files without a header",
     matters="What reads the others fails on it, or reads it as something else: bytes as fractions, channels as height.",
     alike=("int32 beside int64: the same values.", "Sequences of their own length: not compared."),
     confirm=("Look how the file was made.",),
@@ -33,6 +38,7 @@ def check(view: View) -> Iterator[Finding]:
             for name in data.fields:
                 yield from _missing(data, shards, name)
                 yield from _differs(shards, name)
+    yield from map(_width, other_widths(view))
 
 
 def _missing(data: DataSet, shards: Sequence[Shard], name: str) -> Iterator[Finding]:
@@ -85,3 +91,23 @@ def _differs(shards: Sequence[Shard], name: str) -> Iterator[Finding]:
             bearing=Bearing.CAUSE,
             measured={"field": name, "kind": what},
         )
+
+
+def _width(odd: OtherWidth) -> Finding:
+    tokens = odd.shard.total
+    if odd.dtype == "uint32":
+        read = f"every second value is a small constant, and its {tokens:,} tokens become {2 * tokens:,}"
+    else:
+        read = f"two tokens become one number, and its {tokens:,} tokens become {tokens // 2:,}"
+    files = f"{short(odd.shard)} and {odd.others} more hold" if odd.others else f"{short(odd.shard)} holds"
+    theirs = [f"its {odd.siblings} sibling{'s' * (odd.siblings != 1)} as {odd.expected}"] if odd.siblings else []
+    said = [f"{odd.declared_by} says {odd.expected}"] if odd.declared_by else []
+    return RULE.finding(
+        f"{files} tokens as {odd.dtype}, {' and '.join(theirs + said)}: read so, {read}",
+        place(odd.shard),
+        odd.shard.name,
+        bearing=Bearing.CAUSE,
+        severity=Severity.HIGH,
+        measured={"field": "tokens", "kind": "width", "dtype": odd.dtype, "expected": odd.expected,
+                  "shard": short(odd.shard), "tokens": tokens},
+    )

@@ -5,11 +5,13 @@ file, or of each row where a column names it, as a manifest's does. Whether it m
 depends on how alike the rows of one group are: that is measured as the share of the features' variance, and of the
 labels', that lies between groups (intraclass correlation), and where it is small the finding is a remark; so it is
 where two ids are crossed, as users and items are. That held-out rows lie between the training rows in time is a remark
-as well: it depends on the question.
+as well: it depends on the question. Where the split is by time, and a part of one training file alone lies within the
+time of the held-out data, it is no question.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -21,6 +23,7 @@ from traindx_tools.on_data.roles import input_fields, is_group, is_id_name, is_i
 from traindx_tools.on_data.significance import LEVEL, f_tail
 from traindx_tools.on_data.split_columns import by_column
 from traindx_tools.on_data.table import Array, DataSet, Shard, View
+from traindx_tools.on_data.time_splits import DEEP, FEWEST, OTHERS, Late, late_rows
 from traindx_tools.rules import Rule, Threshold
 
 OVERLAP = 0.1
@@ -39,7 +42,10 @@ RULE = Rule(
     severity=Severity.MEDIUM,
     sees="fields that are called as subjects, documents or recordings are, and as times are, across splits",
     matters="A model that recognises the subject knows the answer: it does worse on subjects that it never saw.",
-    alike=("A task about known groups: recommendations for users who are there already.",),
+    alike=(
+        "A task about known groups: recommendations for users who are there already.",
+        "Of times: windows that roll, a held-out block in the middle, times at which something only ended.",
+    ),
     confirm=("Split by group and compare the score.",),
     thresholds={
         "overlap": Threshold(OVERLAP, "share of held-out groups", "a split by group has none"),
@@ -47,6 +53,9 @@ RULE = Rule(
         "many": Threshold(MANY, "values", "of an id of another name; a category has fewer"),
         "most_rows": Threshold(MOST_ROWS, "rows of a group", "of an id of another name; of a category there are more"),
         "level": Threshold(LEVEL, "probability", "that rows of a group are so alike by chance (F-test)"),
+        "late": Threshold(FEWEST, "rows", "of one training file within the time of the held-out data"),
+        "others": Threshold(OTHERS, "share of the other training rows", "that may lie there as well"),
+        "deep": Threshold(DEEP, "share of the held-out rows", "that half of the late rows lie behind"),
         "alike": Threshold(ALIKE, "intraclass correlation", "below that rows of a group are hardly alike"),
     },
 )
@@ -58,6 +67,8 @@ def check(view: View) -> Iterator[Finding]:
         train = [s for s in data.splits.get("train", ()) if s.columns]
         if not train:
             continue
+        yield from (_late(late) for late in late_rows(data)
+                    if late.log_chance + math.log(view.comparisons) < math.log(LEVEL))
         for name in data.fields:
             having = [s for s in train if name in s.columns and not s.columns[name].row_shape]
             for shard in (s for s in data.shards if s.split not in ("", "train") and name in s.columns):
@@ -214,3 +225,19 @@ def _times(train: list[Shard], shard: Shard, name: str) -> Iterator[Finding]:
             title="Held-out rows lie between training rows in time",
             measured={"share": inside, "kind": "time"},
         )
+
+
+def _late(late: Late) -> Finding:
+    files = short(late.shard)
+    return RULE.finding(
+        f"{len(late.rows):,} rows of {files} ({percent(late.share)} of it) lie after the beginning of the {late.split} "
+        f"data by {late.field} ({late.held.row(late.first)} of {short(late.held)}), and all other {late.others:,} "
+        f"training rows before: {rows(late.shard, late.rows)}",
+        place(late.shard, late.field),
+        late.shard.name,
+        bearing=Bearing.CAUSE,
+        title="Training rows are from the time of the held-out data",
+        measured={"field": late.field, "kind": "late-rows", "count": len(late.rows), "share": late.share,
+                  "split": late.split, "shard": files, "rows": _numbers(late.shard, late.rows[:20]),
+                  "log_chance": late.log_chance},
+    )

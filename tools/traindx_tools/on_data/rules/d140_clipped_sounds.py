@@ -1,8 +1,9 @@
-"""Sounds of one speaker, folder or source are clipped: flat at their own extreme, well below full scale.
+"""Sounds of one speaker, folder or source are clipped: flat at full scale, or at their own extreme well below it.
 
-A gain that was too high before another one lowered it, a microphone at its limit. Told is only what most files of one
-origin have and hardly any other: sounds that are limited at full scale, or all alike, are a choice, and neither are
-square waves and sounds so quiet that rounding makes their peaks flat.
+A gain that was too high, perhaps before another one lowered it; a microphone at its limit. Told is only what most files
+of one origin have and hardly any other, at full scale next to none: sounds that are all alike are a choice, as loud
+music is. A single peak at full scale is a sound that was scaled to it. Square waves, and sounds so quiet that rounding
+makes their peaks flat, are not clipped.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ MOST = 0.6
 OTHERS = 0.1
 FULL = 0.9
 FLAT = 0.4
+OTHERS_AT_FULL = 0.02
+AT_FULL = (127 / 128, 1.0001)
 
 RULE = Rule(
     id="D140",
@@ -34,7 +37,7 @@ RULE = Rule(
     sees="the extreme of each sound and how many samples in a row have it, by name, folder, archive and manifest",
     matters="Peaks are lost and overtones added: a model learns the device instead of what was said.",
     alike=(
-        "Sounds that are limited at full scale, or all of them.",
+        "Sounds that are limited a little below full scale; loud music, where all files are.",
         "Square waves; quiet sounds, whose rounded peaks are flat.",
     ),
     confirm=("Plot the loudest part of one of the named files.", "Ask how the files of that origin were recorded."),
@@ -42,7 +45,9 @@ RULE = Rule(
         "fewest": Threshold(FEWEST, "files", "of the origin, and of the others"),
         "most": Threshold(MOST, "share of the origin's files", "that are clipped at least"),
         "others": Threshold(OTHERS, "share of the other files", "that are clipped at most"),
-        "full": Threshold(FULL, "share of full scale", "below which the extreme lies"),
+        "full": Threshold(FULL, "share of full scale", "below which the extreme lies, where it is not at full scale"),
+        "at_full": Threshold(AT_FULL[0], "share of full scale", "that is full scale: the highest step of 8 bits"),
+        "others_at_full": Threshold(OTHERS_AT_FULL, "share of the other files", "that are clipped at full scale"),
         "flat": Threshold(FLAT, "share of the samples near the extreme", "that stand in runs of three at it"),
         "level": Threshold(LEVEL, "probability", "of one false alarm over all origins"),
     },
@@ -73,24 +78,29 @@ def check(view: View) -> Iterator[Finding]:
 
 def _of_set(data: DataSet, tops: Array, names: list[str], archive: Array, view: View) -> Iterator[Finding]:
     known = np.isfinite(tops[:, 0])
-    clipped = known & (tops[:, 0] < FULL) & (tops[:, 1] >= FLAT)
-    if clipped.sum() < MOST * FEWEST:
+    flat = known & (tops[:, 1] >= FLAT)
+    below = flat & (tops[:, 0] < FULL)
+    full = flat & (tops[:, 0] >= AT_FULL[0]) & (tops[:, 0] <= AT_FULL[1])
+    if max(below.sum(), full.sum()) < MOST * FEWEST:
         return
     ways = [*groups_of(names, view), ("file", archive)]
-    origins = [(by, v) for by, values in ways for v in np.unique(values) if 1 < len(np.unique(values)) < len(values)]
-    found = [o for by, values in ways for v in np.unique(values) if (by, v) in set(origins)
-             for o in (_origin(by, str(v), (values == v) & known, clipped, known),) if o is not None]
-    best = min(found, key=lambda o: o.log_chance, default=None)
-    if best is not None and best.log_chance + math.log(len(origins) * view.comparisons) < math.log(LEVEL):
-        yield _finding(data, best, tops, names, clipped)
+    origins = [(by, str(v), (values == v) & known) for by, values in ways
+               for kinds in (np.unique(values),) if 1 < len(kinds) < len(values) for v in kinds]
+    for clipped, most_others in ((below, OTHERS), (full, OTHERS_AT_FULL)):
+        found = [_origin(by, value, inside, clipped, known, most_others) for by, value, inside in origins]
+        best = min((o for o in found if o is not None), key=lambda o: o.log_chance, default=None)
+        comparisons = 2 * len(origins) * view.comparisons
+        if best is not None and best.log_chance + math.log(comparisons) < math.log(LEVEL):
+            yield _finding(data, best, tops, names, clipped)
+            return
 
 
-def _origin(by: str, value: str, inside: Array, clipped: Array, known: Array) -> _Origin | None:
+def _origin(by: str, value: str, inside: Array, clipped: Array, known: Array, most_others: float) -> _Origin | None:
     others = known & ~inside
     if inside.sum() < FEWEST or others.sum() < FEWEST:
         return None
     hits, rest = int(clipped[inside].sum()), int(clipped[others].sum())
-    if hits < MOST * inside.sum() or rest > OTHERS * others.sum():
+    if hits < MOST * inside.sum() or rest > most_others * others.sum():
         return None
     chance = share_tail(hits, int(inside.sum()), (rest + 1) / (int(others.sum()) + 2))
     return _Origin(by, value, inside, hits, math.log(max(chance, 1e-300)))
@@ -101,13 +111,14 @@ def _finding(data: DataSet, origin: _Origin, tops: Array, names: list[str], clip
     level = float(np.median(tops[which, 0]))
     shard = next(s for s in data.shards if names[int(which[0])] in s.row_names)
     rest = ~origin.inside & np.isfinite(tops[:, 0])
+    where = "full scale" if level >= AT_FULL[0] else f"their own extreme, {percent(level)} of full scale (median),"
     return RULE.finding(
         f"{origin.clipped} of {int(origin.inside.sum())} sounds with {origin.value} as {origin.by} are clipped: they "
-        f"stay at their own extreme, {percent(level)} of full scale (median), for three samples and more, such as "
+        f"stay at {where} for three samples and more, such as "
         f"{names[int(which[0])]}; of the others {percent(float(clipped[rest].mean()))}",
         place(shard),
         shard.name,
         bearing=Bearing.SIGN,
         measured={"by": origin.by, "value": origin.value, "count": origin.clipped, "level": level,
-                  "log_chance": number(origin.log_chance), "kind": "clipped"},
+                  "log_chance": number(origin.log_chance), "kind": "clipped", "at_full_scale": level >= AT_FULL[0]},
     )
