@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -14,6 +15,8 @@ from traindx_tools.examine import Examination, examine
 from traindx_tools.finding import Finding
 from traindx_tools.on_logs.each_run import each_run
 from traindx_tools.on_logs.reading import read_parts
+from traindx_tools.on_logs.restarts import Segment, segments
+from traindx_tools.on_logs.run import Run, Series
 
 BANNER = "$ python train.py --lr 0.1\nNamespace(lr=0.1, epochs=20)\nloading the data\n"
 
@@ -157,3 +160,10 @@ def test_thousands_of_runs_in_one_file_are_taken_as_one_counter_and_soon(tmp_pat
     began = time.process_time()
     assert len(each_run(reading)) == 1
     assert time.process_time() - began < 20
+
+
+def test_very_many_columns_are_told_apart_from_runs_in_bounded_time(within):
+    table = Run(series=tuple(Series(f"metric_{i}", f"metric_{i}", "train", "log.csv", np.arange(3.0), np.arange(3.0),
+                                    np.full(3, np.nan), np.full(3, np.nan), np.arange(1, 4)) for i in range(8000)))
+    with within(4):
+        assert segments(table, lambda: ()) == (Segment(1, None),)

@@ -241,3 +241,13 @@ def test_a_short_run_needs_no_close_up():
 
 def test_no_marks_is_a_value():
     assert marks_of([], axis_of(Run(series=(series("loss", [1.0]),)))) == Marks((), ())
+
+
+def test_very_many_metrics_of_no_known_name_are_grouped_in_bounded_time(within):
+    sizes = [series(f"metric_{i}", [10.0 ** (i % 9) * (i + 1), 10.0 ** (i % 9) * (i + 3)]) for i in range(4000)]
+    run = Run(series=(series("loss", [2.0, 1.0]), *sizes))
+    with within(4):
+        shown = panels_of(run, axis_of(run))
+    assert shown[0].title == "loss"
+    assert 2 <= len(shown) <= MOST_PANELS
+    assert all(len(p.series) <= MOST_LINES for p in shown)

@@ -174,7 +174,8 @@ def segments(part: Run, read: Callable[[], Iterable[tuple[int, str]]]) -> tuple[
 def _track(part: Run) -> Series | None:
     """The series that counts the run: the longest one of training that knows its epoch or step, of the first rank."""
     counted = [s for s in part.series if len(s) >= 2 and (np.isfinite(s.epoch).all() or np.isfinite(s.step).all())]
-    first = [s for s in counted if s.rank == min((c.rank or 0 for c in counted), default=0) or s.rank is None]
+    lowest = min((c.rank or 0 for c in counted), default=0)
+    first = [s for s in counted if s.rank == lowest or s.rank is None]
     return max(first, key=lambda s: (s.group == "train", len(s)), default=None)
 
 

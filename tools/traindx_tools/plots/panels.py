@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +18,8 @@ ENOUGH = 3
 """Panels from which on minor metrics (times, throughput) only distract."""
 MOST_LINES = 8
 """Lines that a panel may hold and a person can still tell apart."""
+MOST_OPEN = 32
+"""Panels of metrics without a name of their own that wait for more lines."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +39,15 @@ class _Kind:
     """Shown whenever it has series, before any other."""
     minor: bool = False
     """Shown only where a finding speaks of it or little else is there."""
+
+
+class _Sized(NamedTuple):
+    """A series and between which values it lies."""
+
+    name: str
+    low: float
+    high: float
+    series: Series
 
 
 def _named(*names: str) -> Callable[[Series], bool]:
@@ -85,24 +98,30 @@ def panels_of(run: Run, axis: Axis, findings: Sequence[Finding] = ()) -> list[Pa
 
 
 def _others(series: Sequence[Series]) -> list[Panel]:
-    """Metrics without a name of their own: those of like size share a panel."""
-    groups: list[list[Series]] = []
-    for s in series:
-        near = next((g for g in groups if all(_alike(s, other) for other in g) and len(g) < MOST_LINES), None)
+    """Metrics without a name of their own: those of like size share a panel.
+
+    Only the last `MOST_OPEN` panels take more lines: each metric is compared with those of them, not with all.
+    """
+    groups: list[list[_Sized]] = []
+    still: deque[list[_Sized]] = deque(maxlen=MOST_OPEN)
+    for s in (_Sized(s.name, *_ends(s), s) for s in series):
+        near = next((g for g in still if all(_alike(s, other) for other in g)), None)
         if near is None:
-            groups.append([s])
-        else:
-            near.append(s)
-    return [_panel(g[0].name.replace("_", " ") if len({s.name for s in g}) == 1 else "other metrics", g)
-            for g in groups]
+            near = []
+            groups.append(near)
+            still.append(near)
+        near.append(s)
+        if len(near) >= MOST_LINES:
+            still = deque((g for g in still if g is not near), maxlen=MOST_OPEN)
+    return [_panel(g[0].name.replace("_", " ") if len({s.name for s in g}) == 1 else "other metrics",
+                   [s.series for s in g]) for g in groups]
 
 
-def _alike(one: Series, other: Series) -> bool:
+def _alike(one: _Sized, other: _Sized) -> bool:
     if one.name == other.name:
         return True
-    (low, high), (low2, high2) = _ends(one), _ends(other)
-    larger, smaller = sorted((high - low, high2 - low2), reverse=True)
-    return low <= high2 and low2 <= high and larger <= 10 * smaller
+    larger, smaller = sorted((one.high - one.low, other.high - other.low), reverse=True)
+    return one.low <= other.high and other.low <= one.high and larger <= 10 * smaller
 
 
 def _ends(series: Series) -> tuple[float, float]:
@@ -127,10 +146,12 @@ def _distinct(series: Iterable[Series]) -> list[Series]:
     Two files that continue each other (a resumed run) are both kept.
     """
     kept: list[Series] = []
+    twins: dict[tuple[str, str, int | None], list[Series]] = {}
     for s in sorted(series, key=len, reverse=True):
-        twins = [k for k in kept if (k.name, k.group, k.rank) == (s.name, s.group, s.rank)]
-        if not any(_covers(k, s) for k in twins):
+        same = twins.setdefault((s.name, s.group, s.rank), [])
+        if not any(_covers(k, s) for k in same):
             kept.append(s)
+            same.append(s)
     order = {"train": 0, "validation": 1, "test": 2}
     return sorted(kept, key=lambda s: (order.get(s.group, 3), s.rank or 0))
 
