@@ -6,6 +6,7 @@ import math
 import os
 import shutil
 import sqlite3
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -89,7 +90,7 @@ def test_damaged_lines_are_counted_and_steps_that_are_none_not_believed(tmp_path
     loss = next(s for s in read.series if s.original == "loss")
     assert list(loss.values) == [1.0, 0.5, math.inf]
     assert np.isnan(loss.step).all()
-    assert "3 damaged lines skipped" in read.artifacts[0].note
+    assert "2 damaged lines skipped; 2 lines longer than 4,096 bytes: not used" in read.artifacts[0].note
 
 
 def store(path: Path, runs: list[tuple[str, int, list[float]]], before: str = "") -> Path:
@@ -193,3 +194,23 @@ def test_a_link_out_of_the_store_is_not_followed(tmp_path: Path) -> None:
     read = read_run(tmp_path / "mlruns")
     assert not read.series
     assert any(a.format == "link" for a in read.artifacts)
+
+
+def test_a_line_without_end_is_counted_and_costs_no_memory(tmp_path: Path) -> None:
+    shutil.copytree(FIXTURES / "mlruns", tmp_path / "mlruns")
+    loss = next((tmp_path / "mlruns").glob("*/*/metrics/train/loss"))
+    good = loss.read_bytes()
+    with loss.open("r+b") as file:
+        file.seek(0, os.SEEK_END)
+        file.truncate(len(good) + 200 * 2**20)
+        file.seek(0, os.SEEK_END)
+        file.write(b"\n" + good.splitlines(keepends=True)[0].replace(b" 0\n", b" 30\n"))
+    tracemalloc.start()
+    try:
+        run = next(p for p in parts(tmp_path / "mlruns", "mlflow") if "not used" in p.artifacts[0].note)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert "1 lines longer than 4,096 bytes: not used" in run.artifacts[0].note
+    assert values(run, "train/loss")[1] == list(range(31))
+    assert peak < 50 * 2**20

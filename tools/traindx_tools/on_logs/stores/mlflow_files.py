@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+from typing import BinaryIO
 
 from traindx_tools.on_logs.artifacts import Source
 from traindx_tools.on_logs.configs.flat import scalar
@@ -22,6 +23,10 @@ MAX_SMALL = 64 * 1024
 """Bytes of a parameter or a tag."""
 MAX_LINES = 5_000_000
 """Lines of one metric."""
+MAX_LINE = 4096
+"""Bytes of a line of a metric; no writer makes a tenth of it."""
+MAX_METRIC = 2**29
+"""Bytes read of one metric."""
 _KINDS = ("metrics", "params", "tags")
 _RUN_ID = re.compile(r"^run_(?:id|uuid):", re.MULTILINE)
 _STARTED = re.compile(r"^start_time:\s*(\d{1,15})\s*$", re.MULTILINE)
@@ -70,28 +75,56 @@ def _meta(folder: Path) -> str:
 def read(folder: Path, files: Sequence[tuple[str, Source]]) -> StoredRun:
     """One run of those of its files that were found, each with the part that it belongs to."""
     points: list[Point] = []
-    damaged = unused = 0
+    damaged = unused = long = cut = 0
     config = {}
     for kind, source in files:
         assert source.local is not None
         if kind == "metrics":
             with suppress(OSError), source.open() as stream:
                 name = source.local.relative_to(folder / "metrics").as_posix()
-                for number, line in enumerate(stream):
-                    point = _point(name, line) if number < MAX_LINES else None
+                lines = _Lines(stream)
+                for line in lines:
+                    point = _point(name, line)
                     damaged += point is None
                     points += [] if point is None else [point]
+                long, cut = long + lines.long, cut + lines.cut
         elif kind == "params":
             with suppress(OSError), source.open() as stream:
                 text = stream.read(MAX_SMALL).decode("utf-8", errors="replace")
                 config[source.local.relative_to(folder / "params").as_posix()] = scalar(text.strip())
         else:
             unused += kind == "tags"
-    note = "; ".join(_notes(damaged, unused, bool(points)))
+    note = "; ".join(_notes(damaged, long, cut, unused, bool(points)))
     started = _STARTED.search(_meta(folder))
     name = str(folder)
     return StoredRun(name, data=b"", told=run_of(name, MLFLOW, points, config, note),
                      written=int(started.group(1)) / 1000 if started else 0.0)
+
+
+class _Lines:
+    """The lines of one metric, each in bounds, as often as memory and time allow."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self.long = 0
+        """Lines that were longer than `MAX_LINE`: not used."""
+        self.cut = False
+        """Whether the file goes on where the reading ended."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        read = number = 0
+        goes_on = False
+        while line := self._stream.readline(MAX_LINE):
+            if read >= MAX_METRIC or number >= MAX_LINES:
+                self.cut = True
+                return
+            read += len(line)
+            whole = line.endswith(b"\n") or len(line) < MAX_LINE
+            if whole and not goes_on:
+                number += 1
+                yield line
+            self.long += not whole and not goes_on
+            goes_on = not line.endswith(b"\n")
 
 
 def _point(metric: str, line: bytes) -> Point | None:
@@ -103,9 +136,13 @@ def _point(metric: str, line: bytes) -> Point | None:
         return None
 
 
-def _notes(damaged: int, unused: int, any_points: bool) -> Iterator[str]:
+def _notes(damaged: int, long: int, cut: int, unused: int, any_points: bool) -> Iterator[str]:
     if damaged:
         yield f"{damaged} damaged lines skipped"
+    if long:
+        yield f"{long} lines longer than {MAX_LINE:,} bytes: not used"
+    if cut:
+        yield f"{cut} metrics were read in part (at most {MAX_LINES:,} lines and {MAX_METRIC // 2**20} MiB of each)"
     if unused:
         yield f"{unused} tags: not used"
     if not any_points:
