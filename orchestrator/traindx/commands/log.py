@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from traindx.naming import name_option, names_of
 from traindx_tools.errors import UnreadableInput
+
+if TYPE_CHECKING:
+    from traindx_tools.artifact import Artifact
 
 AT_A_TERMINAL = 24
 """Rows of a table that a person is shown: a screen."""
@@ -38,8 +44,18 @@ def command(paths: tuple[str, ...], form: str, anomalies: bool, rows: int | None
         read = "; ".join(f"{a.path}: {a.note or a.format.replace('_', ' ')}" for a in run.artifacts[:5])
         raise UnreadableInput(f"no metrics were found ({read or 'nothing was read'}). Give the training log or the "
                               "metrics file of the run, or the folder that holds them")
-    for artifact in run.artifacts:
-        if artifact.note:
-            click.echo(f"traindx: {artifact.path}: {artifact.note}", err=True)
+    for line in _remarks(run.artifacts):
+        click.echo(f"traindx: {line}", err=True)
     most = rows if rows is not None else AT_A_TERMINAL if sys.stdout.isatty() else 0
     click.echo(listed(run).render(form) if anomalies else table.render(form, most), nl=False)
+
+
+def _remarks(artifacts: Sequence[Artifact]) -> Iterator[str]:
+    """What is said of files that were not read whole; of many refused for one reason, the first and their count."""
+    alike = Counter(a.note for a in artifacts if a.note.startswith("refused"))
+    for artifact in artifacts:
+        more = alike.get(artifact.note, 1) - 1
+        if artifact.note and more >= 0:
+            yield f"{artifact.path}{f' and {more:,} more' if more else ''}: {artifact.note}"
+        if artifact.note in alike:
+            alike[artifact.note] = 0

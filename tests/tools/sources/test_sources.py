@@ -210,3 +210,27 @@ def test_a_tracker_that_refuses_the_note_does_not_cost_the_diagnosis(wandb_run: 
     told = CliRunner().invoke(traindx, ["diagnose", "wandb:me/demo/x1", "--note"])
     assert "no note was written" in told.stderr
     assert "nan" in told.stdout
+
+
+def test_a_folder_without_event_files_is_none_of_tensorboard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "a.conf").write_text("loss = 1\n")
+    with pytest.raises(UnreadableInput, match="holds an event file"):
+        resolved("tensorboard:logs")
+    monkeypatch.setattr(sys, "argv", ["traindx", "log", "tensorboard:logs"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+
+
+def test_refused_links_are_told_in_one_line_with_their_count(tmp_path: Path) -> None:
+    outside = tmp_path / "outside.txt"
+    outside.write_text("x\n")
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "log.csv").write_text("step,loss\n1,2.0\n2,1.0\n")
+    for i in range(30):
+        (tmp_path / "logs" / f"link{i}").symlink_to(outside)
+    ran = CliRunner().invoke(traindx, ["log", "logs"])
+    told = [line for line in ran.stderr.splitlines() if "refused" in line]
+    assert len(told) == 1
+    assert "and 29 more" in told[0]

@@ -186,9 +186,16 @@ class Run:
     def find(self, *names: str, group: str | None = None) -> Iterator[Series]:
         """The non-empty series with one of these canonical names, in the order of the names given."""
         for name in names:
-            for s in self.series:
-                if s.name == name and len(s) and (group is None or s.group == group):
-                    yield s
+            yield from (s for s in self._by_name.get(name, ()) if group is None or s.group == group)
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[Series]]:
+        """The non-empty series: rules ask for a name once for each series."""
+        found: dict[str, list[Series]] = {}
+        for s in self.series:
+            if len(s):
+                found.setdefault(s.name, []).append(s)
+        return found
 
     def first(self, *names: str, group: str | None = None) -> Series | None:
         """The longest series with the first of these names that is present.

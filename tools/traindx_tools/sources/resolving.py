@@ -13,6 +13,11 @@ from traindx_tools.errors import UnreadableInput
 from traindx_tools.sources import clients, local_files
 from traindx_tools.sources.names import TENSORBOARD, named
 
+EVENTS = "tfevents"
+"""Part of the name of each event file, by which TensorBoard itself knows them."""
+MAX_FOLDERS = 20_000
+"""Folders that are searched for the first event file."""
+
 
 def resolved(paths: Sequence[str | Path] | str | Path) -> tuple[str, ...]:
     """The paths, with each name of a run replaced by its files. Paths stay as they are: calling it twice is no harm.
@@ -32,6 +37,7 @@ def _places(path: str) -> list[str]:
         if not os.path.isdir(run.run):
             raise UnreadableInput(f"{path!r}: there is no folder {run.run!r}. Give the one that `tensorboard --logdir` "
                                   "is given.")
+        _require_events(path, run.run)
         return [run.run]
     here = local_files.found(run)
     if here:
@@ -39,3 +45,16 @@ def _places(path: str) -> list[str]:
     folder = Path(tempfile.mkdtemp(prefix="traindx-fetched-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return [str(clients.fetched(run, folder))]
+
+
+def _require_events(path: str, folder: str) -> None:
+    """Raises UnreadableInput where no event file is below the folder. Links to folders are not followed."""
+    searched = 0
+    for searched, (_, _, files) in enumerate(os.walk(folder), 1):
+        if any(EVENTS in name for name in files):
+            return
+        if searched >= MAX_FOLDERS:
+            break
+    raise UnreadableInput(f"{path!r}: none of the {searched:,} folders below {folder!r} that were searched holds an "
+                          f"event file (*{EVENTS}*). Give the one that `tensorboard --logdir` is given, or the path "
+                          "alone for other files.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -32,6 +32,11 @@ class Bounds:
         """Whether the time is used up."""
         return time.monotonic() > self.ends
 
+    def within_time(self, a_second: int) -> Bounds:
+        """The same with no more values than the time that is left allows at `a_second`."""
+        left = self.ends - time.monotonic()
+        return self if left * a_second >= self.values else replace(self, values=max(a_second, int(left * a_second)))
+
 
 def sampled(array: Array, bounds: Bounds) -> tuple[Array, Array | None]:
     """The rows that are looked at and their numbers (None where it is all of them): `PARTS` blocks, evenly spaced."""
@@ -41,5 +46,5 @@ def sampled(array: Array, bounds: Bounds) -> tuple[Array, Array | None]:
         return array, None
     size = max(1, most // PARTS)
     starts = np.linspace(0, len(array) - size, min(PARTS, most)).astype(np.int64)
-    numbers = np.unique((starts[:, None] + np.arange(size)).reshape(-1))
+    numbers = (starts[:, None] + np.arange(size)).reshape(-1)  # blocks never meet: they lie `size` apart or more
     return array[numbers], numbers

@@ -9,7 +9,7 @@ import json
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -24,6 +24,11 @@ from traindx_tools.on_data.table import Array, Column, Damage, Shard
 
 MOST_MEMBER = 2**26
 """Bytes of one member that are read."""
+_PACKED: dict[bytes, Literal["r:gz", "r:bz2", "r:xz"]] = {
+    b"\x1f\x8b": "r:gz",
+    b"BZh": "r:bz2",
+    b"\xfd7zXZ\x00": "r:xz",
+}
 _INTEGER = frozenset({"cls", "cls2", "index", "label"})
 _TEXT = frozenset({"txt", "text", "transcript", "caption"})
 _PICTURE = frozenset({"jpg", "jpeg", "png", "gif", "bmp", "webp"})
@@ -38,8 +43,8 @@ def read_tar(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
     damage: list[Damage] = []
     notes: list[str] = []
     try:
-        with tarfile.open(path, "r:*") as archive:
-            for key, field, data in _members(archive):
+        with tarfile.open(path, _mode(path)) as archive:
+            for key, field, data in _members(archive, bounds):
                 if not keys or keys[-1] != key:
                     if len(records) >= bounds.rows or bounds.over:
                         notes.append(f"only the first {len(records):,} records were read")
@@ -47,12 +52,14 @@ def read_tar(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
                     keys.append(key)
                     records.append({})
                 _take(records[-1], arrays, field, data, len(records) - 1, damage, raw)
+        if bounds.over and not notes:
+            notes.append(f"the time was used up: only the first {len(records):,} records were read")
     except (tarfile.TarError, EOFError, OSError) as error:
         if not records:
             raise Broken(f"the archive is damaged ({str(error)[:80]})") from None
         damage.append(Damage(f"the archive ends early, within record {keys[-1]} or behind it", row=len(records) - 1))
     if not records:
-        raise UnreadableInput("an archive without records")
+        raise UnreadableInput("; ".join(notes) or "an archive without records")
     if not notes and not damage and not _ends(path):
         damage.append(
             Damage(f"the archive ends behind record {keys[-1]} without its end mark: it was cut", row=len(keys) - 1)
@@ -82,6 +89,13 @@ def _tops(records: list[dict[str, Any]]) -> Array | None:
     return np.array(found) if any(np.isfinite(level) for level, _ in found) else None
 
 
+def _mode(path: Path) -> Literal["r:", "r:gz", "r:bz2", "r:xz"]:
+    """How to open an archive, by its first bytes: to try each kind of packing reads a file of zeros to its end."""
+    with path.open("rb") as stream:
+        head = stream.read(6)
+    return next((mode for magic, mode in _PACKED.items() if head.startswith(magic)), "r:")
+
+
 def _ends(path: Path) -> bool:
     """Whether an archive that is not packed ends with two blocks of zeros, as every writer of tar makes them."""
     with path.open("rb") as stream:
@@ -91,8 +105,10 @@ def _ends(path: Path) -> bool:
         return not any(stream.read())
 
 
-def _members(archive: tarfile.TarFile) -> Iterator[tuple[str, str, bytes]]:
+def _members(archive: tarfile.TarFile, bounds: Bounds) -> Iterator[tuple[str, str, bytes]]:
     for member in archive:
+        if bounds.over:
+            return
         place = PurePosixPath(member.name)
         if place.is_absolute() or ".." in place.parts:
             raise UnreadableInput(f"refused: the member {member.name[:80]!r} leads out of the archive's folder")

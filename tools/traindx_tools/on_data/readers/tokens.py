@@ -12,6 +12,8 @@ from traindx_tools.on_data.table import Array, Column, Damage, Shard
 
 FEWEST = 64
 """Tokens below which nothing can be told."""
+A_SECOND = 2**19
+"""Tokens that are read and judged in a second."""
 MOST_TOKEN = 2**20
 """Ids above this are no tokens: the largest vocabularies have 260,000."""
 SMALL = MOST_TOKEN >> 16
@@ -29,7 +31,7 @@ def read_tokens(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
     width = form.itemsize
     damage = (Damage(f"its {size:,} bytes are no multiple of {width}: the last token is cut"),) if size % width else ()
     mapped = np.memmap(path, form, "r", shape=(size // width,))
-    read, numbers = sampled(mapped, bounds)
+    read, numbers = sampled(mapped, bounds.within_time(A_SECOND))
     notes = () if numbers is None else (f"{len(read):,} of {len(mapped):,} tokens were looked at",)
     column = Column("tokens", "number", read, name)
     return (
