@@ -137,7 +137,7 @@ def configuration(path: str) -> Mapping[str, Any]:
     folder = path if os.path.isdir(path) else os.path.dirname(path)
     file = os.path.join(folder, "config.json")
     try:
-        if os.path.getsize(file) > MOST_CONFIG:
+        if not os.path.isfile(file) or os.path.getsize(file) > MOST_CONFIG:
             return {}
         with open(file, encoding="utf-8") as stream:
             config = json.load(stream)

@@ -150,9 +150,11 @@ def apart(values: NDArray[np.float64], floor: float) -> tuple[NDArray[np.float64
     Stacks drift from the first block to the last; the neighbours carry the drift. `floor`: the least spread that is
     taken for usual, in the unit of the values.
     """
-    n = len(values)
-    near = [sorted((j for j in range(n) if j != i), key=lambda j, i=i: (abs(j - i), j))[:6] for i in range(n)]  # type: ignore[misc]
-    distance = np.array([values[i] - np.median(values[near[i]]) for i in range(n)])
+    n, own = len(values), np.arange(len(values))[:, None]
+    first = np.clip(own - 3, 0, max(0, n - 7))
+    window = first + np.arange(min(7, n))
+    near = window[window != own].reshape(n, -1)
+    distance = values - np.median(values[near], axis=1)
     return distance, max(floor, 1.4826 * float(np.median(np.abs(distance))))
 
 

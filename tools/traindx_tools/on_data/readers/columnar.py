@@ -30,6 +30,7 @@ def read_parquet(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
                 if read >= bounds.rows * 10 or bounds.over:
                     break
             table = pa.Table.from_batches(batches, schema=file.schema_arrow)
+            table.validate()
     except pa.ArrowNotImplementedError as error:
         raise UnreadableInput(f"pyarrow cannot read it ({str(error)[:100]})") from None
     except (pa.ArrowException, OSError) as error:
@@ -50,11 +51,14 @@ def read_arrow(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
             except pa.ArrowInvalid:
                 source.seek(0)
                 table = pa.ipc.open_stream(source).read_all()
+            table.validate()
+            first = table.slice(0, bounds.rows * 10)
+            first.validate(full=True)  # offsets that lead out of a buffer end the process where they are followed
     except pa.ArrowNotImplementedError as error:
         raise UnreadableInput(f"pyarrow cannot read it ({str(error)[:100]})") from None
     except (pa.ArrowException, OSError) as error:
         raise Broken(f"the Arrow file is damaged ({str(error)[:100]})") from None
-    return (_shard(table.slice(0, bounds.rows * 10), len(table), name, "arrow"),)
+    return (_shard(first, len(table), name, "arrow"),)
 
 
 def _shard(table: Any, total: int, name: str, form: str) -> Shard:

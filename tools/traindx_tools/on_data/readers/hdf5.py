@@ -36,8 +36,10 @@ def read_hdf5(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
             arrays = {n: _read(n, d, bounds) for n, d in found.items() if n not in texts}
             arrays |= {n: _texts(d) for n, d in texts.items() if _is_text(h5py, d)}
             unread = [f"{n} was not read: objects of HDF5" for n in texts if n not in arrays]
-    except OSError as error:
+    except (OSError, KeyError, RuntimeError) as error:
         raise Broken(f"the HDF5 file is damaged ({str(error)[:100]})") from None
+    except (TypeError, ValueError) as error:  # types that numpy has no equal of, in files that are whole
+        raise UnreadableInput(f"h5py cannot read it ({str(error)[:100]})") from None
     made = shards_of(arrays, name, "hdf5", bounds)
     return tuple(replace(s, notes=(*s.notes, *unread)) for s in made)
 

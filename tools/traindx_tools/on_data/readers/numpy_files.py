@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import io
 import math
+import struct
 import zipfile
+import zlib
 from pathlib import Path
 from typing import IO, Any
 
@@ -95,7 +97,16 @@ def read_npz(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
             if not members:
                 raise UnreadableInput("a zip archive without arrays: not a data file that is read")
             read = {m.filename.removesuffix(".npy"): _member(archive, m, path, bounds) for m in members}
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, OverflowError) as error:
+    except (
+        zipfile.BadZipFile,
+        EOFError,
+        NotImplementedError,
+        RuntimeError,
+        OverflowError,
+        UnicodeDecodeError,
+        struct.error,
+        zlib.error,
+    ) as error:
         raise Broken(f"the archive is damaged ({str(error)[:100]})") from None
     arrays = {n: a for n, (a, _) in read.items()}
     flat = {f: v for n, a in arrays.items() for f, v in _fields(n, a).items()}

@@ -10,7 +10,9 @@ from __future__ import annotations
 import io
 import math
 import pickle
+import struct
 import zipfile
+import zlib
 from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,7 +93,7 @@ def read_torch(path: Path, name: str, bounds: Bounds) -> tuple[Shard, ...]:
             said = _Reader(io.BytesIO(archive.read(index))).load()
             tensors = _named(said)
             arrays = {k: _array(archive, path, index.removesuffix("data.pkl"), t, bounds) for k, t in tensors.items()}
-    except (zipfile.BadZipFile, EOFError) as error:
+    except (zipfile.BadZipFile, EOFError, UnicodeDecodeError, NotImplementedError, struct.error, zlib.error) as error:
         raise Broken(f"the archive is damaged ({str(error)[:100]})") from None
     except (
         pickle.UnpicklingError,

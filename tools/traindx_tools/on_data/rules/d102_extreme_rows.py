@@ -24,6 +24,8 @@ from traindx_tools.rules import Rule, Threshold
 RATIO = 10.0
 MOST_SHARE = 0.01
 FEWEST = 200
+MODE = 10
+NARROWER = 0.5
 
 RULE = Rule(
     id="D102",
@@ -32,11 +34,15 @@ RULE = Rule(
     severity=Severity.MEDIUM,
     sees="the largest distances to the median of each field, and of each feature of a table",
     matters="One such row gives a gradient that undoes the work of many steps, and a scale that flattens all others.",
-    alike=("A heavy tail leads to its extremes without a gap.", "A feature that is nearly always 0."),
+    alike=("A heavy tail leads to its extremes without a gap.", "A feature that is nearly always 0.",
+           "A second mode: requests that ran into a timeout among those that did not (a remark)."),
     confirm=("Print the named rows: a sensor's overflow, a sum row, a missing value written as 9999, another unit.",),
     thresholds={
         "ratio": Threshold(RATIO, "times the next largest", "a factor of ten is what a wrong unit makes at least"),
         "most_share": Threshold(MOST_SHARE, "share of rows", "more rows are no exceptions but a part of the data"),
+        "mode": Threshold(MODE, "far rows", "with values of their own that lie close together: a second mode"),
+        "narrower": Threshold(NARROWER, "of the spread of the others' logarithms, at most",
+                              "a wrong unit keeps that spread"),
         "level": Threshold(LEVEL, "probability", "of one false alarm in all fields and gaps together"),
     },
 )
@@ -124,6 +130,19 @@ def _one_number(part: Array, beyond: Array) -> bool:
     return len(found) >= 3 and bool((found == found[0]).all()) and part.shape[1] == 1
 
 
+def _second_mode(part: Array, beyond: Array) -> bool:
+    """Whether what is far out is a mode of its own of a quantity that is never negative, as timeouts are of durations.
+
+    A slip of the unit keeps the spread of the logarithms, an overflow is the same few numbers.
+    """
+    flat = part.reshape(-1).astype(np.float64)
+    if part.size != len(beyond) or beyond.sum() < MODE or not np.nanmin(flat) >= 0.0:
+        return False
+    far, usual = np.log(flat[beyond & (flat > 0)]), np.log(flat[~beyond & (flat > 0)])
+    own = len(np.unique(far)) >= 0.8 * beyond.sum()
+    return own and len(usual) > 0 and float(far.std()) <= NARROWER * float(usual.std())
+
+
 def _far_out(flat: Array) -> Array:
     """bool shape (features,): whether the largest is as far out as a gap asks, by quantiles of some rows."""
     some = flat[:: max(1, len(flat) // 2000)].astype(np.float64)
@@ -138,6 +157,9 @@ def _far_out(flat: Array) -> Array:
 def _finding(shard: Shard, name: str, gap: Gap, feature: int | None, where: Array, flat: Array) -> Finding:
     values = flat[where] if feature is None else flat[where, feature]
     worst = float(values.reshape(-1)[int(np.nanargmax(np.abs(values.astype(np.float64))))])
+    beyond = np.zeros(len(flat), bool)
+    beyond[where] = True
+    mode = _second_mode(flat if feature is None else flat[:, [feature]], beyond)
     which = f"{of(name, shard)}" + (f", feature {feature}," if feature is not None else "")
     return RULE.finding(
         f"{which} has {gap.count} row{'s' * (gap.count != 1)} at least {number(gap.ratio)} times as far out as "
@@ -145,14 +167,15 @@ def _finding(shard: Shard, name: str, gap: Gap, feature: int | None, where: Arra
         f"(up to {number(worst)}): {rows(shard, where)}",
         place(shard, name),
         shard.name,
-        bearing=Bearing.SIGN,
-        severity=Severity.HIGH if gap.ratio >= 100 else None,
+        bearing=Bearing.COMPANION if mode else Bearing.SIGN,
+        severity=Severity.INFO if mode else Severity.HIGH if gap.ratio >= 100 else None,
         measured={
             "field": name,
             "feature": feature,
             "ratio": gap.ratio,
             "value": worst,
             "p": gap.p,
+            "kind": "second-mode" if mode else "extreme",
             "rows": tuple(int(i) for i in where[:20]),
         },
     )

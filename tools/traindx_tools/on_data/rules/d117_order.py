@@ -53,7 +53,7 @@ def check(view: View) -> Iterator[Finding]:
                 shares = np.bincount(y) / len(y)
                 expected = (1.0 - float((shares**2).sum())) * (len(y) - 1)
                 changes = int((y[1:] != y[:-1]).sum())
-                period = _period(y, len(shares))
+                period = _period(y, len(shares), 1.0 - float((shares**2).sum()))
                 if expected > 20 and (changes < RUNS * expected or period):
                     how = (
                         f"repeats every {period} rows"
@@ -115,9 +115,14 @@ def _rising(times: Array) -> float | None:
     return float((moving > 0).mean()) if len(moving) >= max(IN_ORDER // 2, len(steps) // 4) else None
 
 
-def _period(y: Array, kinds: int) -> int | None:
-    """The period after which the labels repeat, where they do."""
+def _period(y: Array, kinds: int, differ: float) -> int | None:
+    """The period after which the labels repeat, where they do.
+
+    `differ`: the share of pairs of rows that differ in a random order. Of a label that is nearly always the same, few
+    differ at any distance.
+    """
+    most = min(1.0 - PERIOD, differ / 4)
     for period in {kinds, 2 * kinds}:
-        if 2 <= period < len(y) // 4 and float((y[period:] == y[:-period]).mean()) >= PERIOD:
+        if 2 <= period < len(y) // 4 and float((y[period:] != y[:-period]).mean()) <= most:
             return int(period)
     return None

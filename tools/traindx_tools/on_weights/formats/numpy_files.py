@@ -10,7 +10,7 @@ import numpy as np
 
 from traindx_tools.errors import UnreadableInput
 from traindx_tools.on_weights.checkpoint import Checkpoint, of_tree
-from traindx_tools.on_weights.formats.torch_zip import checked_members, member_bytes, offset_of
+from traindx_tools.on_weights.formats.torch_zip import OF_DAMAGE, checked_members, member_bytes, offset_of
 from traindx_tools.on_weights.tensor import MOST_LOADED, STORED, Bytes, Damaged, InFile, InMemory, Tensor, fits, size_of
 
 NAMES = {v: k for k, v in STORED.items() if k not in ("bfloat16", "float8_e4m3fn", "float8_e5m2", "bool")} | {
@@ -39,7 +39,7 @@ def read_npz(path: str) -> Checkpoint:
                     tensors[name.removesuffix(".npy")] = _member(archive, info, path)
                 except UnreadableInput as refused:
                     notes.append(str(refused).removeprefix(f"{path}: "))
-    except (zipfile.BadZipFile, NotImplementedError, EOFError) as error:
+    except OF_DAMAGE as error:
         raise Damaged(f"{path}: a damaged zip archive ({error})") from None
     if not tensors:
         raise UnreadableInput(f"{path}: no array could be read{': ' + notes[0] if notes else ''}")

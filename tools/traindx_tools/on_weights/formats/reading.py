@@ -30,6 +30,8 @@ def form_of(path: str) -> str:
         if orbax.is_orbax(path):
             return "orbax"
         return "distributed" if distributed.is_distributed(path) else "folder"
+    if not os.path.isfile(path):
+        raise UnreadableInput(f"{path}: no regular file but a pipe, a socket or a device; give a file")
     try:
         with open(path, "rb") as stream:
             head = stream.read(HEAD)
@@ -54,7 +56,7 @@ def _kind_of_zip(path: str) -> str:
     try:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
-    except (zipfile.BadZipFile, OSError, NotImplementedError):
+    except (*torch_zip.OF_DAMAGE, OSError):
         return "torch" if Path(path).suffix in SUFFIXES - {".npz"} else "npz" if path.endswith(".npz") else ""
     if any(n == "data.pkl" or n.endswith("/data.pkl") for n in names):
         return "torch"

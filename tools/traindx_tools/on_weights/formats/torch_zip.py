@@ -10,6 +10,7 @@ import io
 import math
 import struct
 import zipfile
+import zlib
 from collections.abc import Mapping
 from typing import Any, BinaryIO
 
@@ -25,6 +26,9 @@ MOST_PICKLE = 256 * 2**20
 """Bytes of the pickle that describes the tensors; of a model with a million tensors it is about 200 MB."""
 MOST_RATIO = 200
 """How much a packed member may grow: deflate of zeros reaches 1,032, of numbers hardly 20."""
+OF_DAMAGE = (zipfile.BadZipFile, NotImplementedError, EOFError, UnicodeDecodeError, OverflowError, struct.error,
+             zlib.error)
+"""What `zipfile` raises of an archive with other bytes in it than were written."""
 _LOCAL = struct.Struct("<4s5H3I2H")
 
 
@@ -42,7 +46,7 @@ def read_tree(path: str, start: int = 0, length: int | None = None) -> tuple[Any
     try:
         with open(path, "rb") as stream:
             return _read_tree(path, Slice(stream, start, length) if start or length else stream, start)
-    except (zipfile.BadZipFile, NotImplementedError, EOFError) as error:
+    except OF_DAMAGE as error:
         raise Damaged(f"{path}: a damaged zip archive ({error}): it was cut or not written whole") from None
     except UnreadableInput as error:
         raise type(error)(str(error) if str(error).startswith(path) else f"{path}: {error}") from None

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_weights.rules.w106_embedding_rows import is_embedding
@@ -77,6 +78,10 @@ class _Off:
         return float(2.0 ** abs(self.octaves))
 
     @property
+    def block(self) -> int:
+        return self.stack.indexes[self.at]
+
+    @property
     def edge(self) -> bool:
         return self.at in (0, len(self.stack) - 1)
 
@@ -84,9 +89,12 @@ class _Off:
 def check(seen: Seen) -> Iterator[Finding]:
     """Stacks first; matrices without siblings against all of the file."""
     off = [o for stack in seen.stacks for o in _off(seen, stack)]
+    blocks: dict[int, list[_Off]] = {}
+    for one in off:
+        blocks.setdefault(one.block, []).append(one)
     told: set[str] = set()
     for one in off:
-        partner = next((o for o in off if _balance(one, o)), None)
+        partner = next((o for o in blocks[one.block] if _balance(one, o)), None)
         if one.stats.name in told:
             continue
         if partner is not None and one.factor >= _BALANCED:
@@ -124,7 +132,7 @@ def _off(seen: Seen, stack: Stack) -> Iterator[_Off]:
 
 def _balance(one: _Off, other: _Off) -> bool:
     """Whether another tensor of the same block is off by as much the other way."""
-    return (one is not other and one.stack.indexes[one.at] == other.stack.indexes[other.at]
+    return (one is not other and one.block == other.block
             and one.octaves * other.octaves < 0 and one.stats.tensor.matrix and other.stats.tensor.matrix
             and abs(one.octaves + other.octaves) < 0.25 * abs(one.octaves) + 0.1)
 
@@ -163,9 +171,12 @@ def _segments(seen: Seen, stack: Stack, told: set[str]) -> Iterator[Finding]:
     distance = table - centre
     spread = max(0.15, 1.4826 * float(np.median(np.abs(distance))))
     strange = np.abs(distance) > max(math.log2(_INNER), 8.0 * spread)
-    for at in np.flatnonzero(strange.any(axis=1)):
+    odd = np.flatnonzero(strange.any(axis=1))
+    if len(odd) > max(1, len(stack) // 4):
+        return
+    for at in odd:
         stats = stack.members[at]
-        if strange.any(axis=1).sum() > max(1, len(stack) // 4) or stats.name in told or strange[at].all():
+        if stats.name in told or strange[at].all():
             continue
         parts = np.flatnonzero(strange[at])
         height = stats.tensor.rows // SEGMENTS
@@ -205,9 +216,10 @@ def _alone(seen: Seen, told: set[str]) -> Iterator[Finding]:
     units = {s.name: s.rms * math.sqrt(s.size / s.tensor.shape[0]) for s in seen.weights if s.rms > 0}
     if len(units) < 2:
         return
-    for stats in seen.weights:
-        unit = units.get(stats.name, 0.0)
-        middle = float(np.median([u for n, u in units.items() if n != stats.name]))
+    in_order = np.sort(list(units.values()))
+    for stats in (s for s in seen.weights if s.name in units):
+        unit = units[stats.name]
+        middle = _median_of_others(in_order, unit)
         least = _TABLE if is_embedding(stats) or len(units) < 4 else _ALONE
         apart_from_all = unit > least * middle and unit > _AMPLIFIES
         if apart_from_all and stats.name not in told and stats.name not in seen.stack_of:
@@ -216,3 +228,10 @@ def _alone(seen: Seen, told: set[str]) -> Iterator[Finding]:
                 f"sqrt(fan in) is {unit:.3g}, their median {middle:.3g}",
                 seen.where(stats.name), seen.path, bearing=Bearing.SIGN,
                 measured={"name": stats.name, "factor": round(unit / middle, 3), "rms": stats.rms, "kind": "alone"})
+
+
+def _median_of_others(in_order: NDArray[np.float64], value: float) -> float:
+    """The median of sorted values without `value`, one of them."""
+    own, count = int(np.searchsorted(in_order, value)), len(in_order) - 1
+    middle = [in_order[i + (i >= own)] for i in ((count - 1) // 2, count // 2)]
+    return float(np.mean(middle))

@@ -108,6 +108,10 @@ def _matrices(seen: Seen, block: str) -> list[Stats]:
     return [s for s in seen.weights if s.name.startswith(block)]
 
 
+def _vectors_in(seen: Seen, block: str) -> list[Stats]:
+    return [s for s in seen.floats if not s.tensor.matrix and s.name.startswith(block) and s.size >= 4]
+
+
 def _noise(stats: Stats) -> bool:
     """Whether a matrix is noise: a known draw, or by its spectrum."""
     above = above_edge(stats)
@@ -126,10 +130,8 @@ def _spectra(seen: Seen, told: set[str]) -> Iterator[Finding]:
         above = [{i: a for i, s in kind.items() if (a := above_edge(s)) is not None} for kind in kinds]
         for index in sorted({i for kind in above for i in kind}):
             known = [(kind, found) for kind, found in zip(kinds, above, strict=True) if index in found]
-            vectors = [s for s in seen.floats if not s.tensor.matrix and s.name.startswith(f"{head}{index}.")
-                       and s.size >= 4]
-            if f"{head}{index}" not in told and len(known) >= 3 and all(s.constant for s in vectors) and _lowest(
-                    [found for _, found in known], index):
+            noise = f"{head}{index}" not in told and len(known) >= 3 and _lowest([found for _, found in known], index)
+            if noise and all(s.constant for s in _vectors_in(seen, f"{head}{index}.")):
                 yield _block(seen, f"{head}{index}", [(kind[index], "noise by its spectrum") for kind, _ in known])
 
 

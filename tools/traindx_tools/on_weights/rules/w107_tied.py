@@ -8,7 +8,7 @@ network, a teacher) are near on purpose and are left alone.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import product
 
 import numpy as np
 
@@ -30,22 +30,24 @@ RULE = Rule(
     thresholds={"near": Threshold(0.8, "correlation", "independent tables of a thousand values reach 0.1")},
 )
 _NEAR = 0.8
+_EMBEDDINGS = ("emb", "wte", "shared", "tok")
 _HEADS = ("head", "output", "decoder", "unembed", "proj_out", "classifier", "generator", "logits", "out")
 
 
 def check(seen: Seen) -> Iterator[Finding]:
     """Pairs of tables of the same shape, of which one may be an embedding and the other an output."""
     tables = [s for s in seen.weights if len(s.tensor.shape) == 2 and s.size >= 64]
-    for one, other in combinations(tables, 2):
-        if one.tensor.shape == other.tensor.shape and _may_be_tied(one, other):
-            yield from _judged(seen, one, other)
-
-
-def _may_be_tied(one: Stats, other: Stats) -> bool:
-    first, second = one.name.lower(), other.name.lower()
-    embeds = [any(w in n for w in ("emb", "wte", "shared", "tok")) for n in (first, second)]
-    heads = [any(w in n for w in _HEADS) and not e for n, e in zip((first, second), embeds, strict=True)]
-    return (embeds[0] and heads[1]) or (embeds[1] and heads[0])
+    by_shape: dict[tuple[int, ...], tuple[list[int], list[int]]] = {}
+    for at, table in enumerate(tables):
+        name = table.name.lower()
+        embeds, heads = by_shape.setdefault(table.tensor.shape, ([], []))
+        if any(w in name for w in _EMBEDDINGS):
+            embeds.append(at)
+        elif any(w in name for w in _HEADS):
+            heads.append(at)
+    pairs = sorted((min(p), max(p)) for embeds, heads in by_shape.values() for p in product(embeds, heads))
+    for one, other in pairs:
+        yield from _judged(seen, tables[one], tables[other])
 
 
 def _judged(seen: Seen, one: Stats, other: Stats) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ copies that a model keeps in every block, one that differs is told whatever its 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
@@ -218,12 +219,12 @@ def _copies(seen: Seen) -> Iterator[Finding]:
     masks = tuple(s for s in seen.stats.values() if not s.tensor.floating and s.size >= _COPIED)
     for stack in (*seen.stacks, *stacks_of(masks)):
         keys = [(s.low, s.high, s.squares, s.mean) for s in stack.members]
-        usual = max(set(keys), key=keys.count)
+        usual, count = Counter(keys).most_common(1)[0]
         if stack.members[keys.index(usual)].constant:
             continue
         odd = [s for s, k in zip(stack.members, keys, strict=True) if k != usual]
-        if keys.count(usual) >= max(3, 0.7 * len(keys)) and len(odd) == 1:
-            yield _finding(seen, odd[0], f"differs from the {keys.count(usual)} other blocks, which hold the same "
+        if count >= max(3, 0.7 * len(keys)) and len(odd) == 1:
+            yield _finding(seen, odd[0], f"differs from the {count} other blocks, which hold the same "
                                          "table "
                            "to the bit", "copy", None)
 

@@ -9,7 +9,9 @@ are design and left alone.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, islice
+
+import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Severity
 from traindx_tools.on_weights.seen import Seen, Stack, stacks_of
@@ -42,13 +44,17 @@ def check(seen: Seen) -> Iterator[Finding]:
 def _equal_pairs(seen: Seen, stack: Stack) -> Sequence[tuple[int, int]]:
     if not stack.members[0].tensor.matrix or seen.is_table(stack.members[0]):
         return ()
-    equal = [(i, j) for i, j in combinations(range(len(stack)), 2) if _equal(stack.members[i], stack.members[j])]
+    alike: dict[tuple[float | int, ...], list[int]] = {}
+    for at, stats in enumerate(stack.members):
+        if not stats.constant:
+            sampled = hash((stats.sample.astype(np.float64) + 0.0).tobytes())
+            alike.setdefault((stats.squares, stats.low, stats.high, sampled), []).append(at)
+    pairs = (p for group in alike.values() for p in combinations(group, 2))
+    equal = list(islice((p for p in pairs if _equal(stack.members[p[0]], stack.members[p[1]])), 2))
     return equal if len(equal) == 1 else ()
 
 
 def _equal(one: Stats, other: Stats) -> bool:
-    if one.constant or one.squares != other.squares or one.low != other.low or one.high != other.high:
-        return False
     if one.tensor.storage is not None and one.tensor.storage == other.tensor.storage:
         return True
     return all((a == b).all() for a, b in zip(one.tensor.raw(), other.tensor.raw(), strict=True))

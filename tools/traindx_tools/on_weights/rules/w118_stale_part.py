@@ -70,9 +70,9 @@ def _shards(seen: Seen, changes: Mapping[str, float], still: set[str]) -> Iterat
     moved = {f for f, names in held.items() if not any(n in still for n in names)}
     if not stale or len(stale) + len(moved) != len(held) or len(stale) > _SHARE * len(held):
         return
-    kinds = [{m.name: s.pattern for s in stacks_of(seen.floats, 2) for m in s.members}.get(n) for n in still]
-    going = {p.pattern for p in stacks_of(seen.floats, 2) for m in p.members if changes.get(m.name, 0.0) > 0}
-    if sum(k in going for k in kinds) < _TENSORS or _beginning(seen, still):
+    pattern_of = {m.name: s.pattern for s in stacks_of(seen.floats, 2) for m in s.members}
+    going = {pattern for n, pattern in pattern_of.items() if changes.get(n, 0.0) > 0}
+    if sum(pattern_of.get(n) in going for n in still) < _TENSORS or _beginning(seen, still):
         return
     for file in stale:
         yield _finding(seen, held[file], f"all {len(held[file])} tensors of {file}", "shard", file, len(changes))
