@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from traindx_tools.errors import BadUsage
-
-if TYPE_CHECKING:
-    from traindx_tools.set_aside import SetAside
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -25,17 +22,17 @@ def not_options(command: Command) -> Command:
     return name(reason(command))
 
 
-def set_aside(disagreed: Sequence[str], because: str, folder: Path) -> tuple[tuple[SetAside, ...], str]:
-    """What is set aside from now on, written down in the project's file, and one line about that; () and "" for none.
+def written_down(disagreed: Sequence[str], because: str, folder: Path) -> str:
+    """Writes what is set aside into the project's file; one line about that, "" where nothing is.
 
     Raises BadUsage for a name that is unknown and for a missing reason; nothing is written then.
     """
     if not disagreed:
         if because:
             raise BadUsage("--because gives the reason for --not NAME: say what you disagree with")
-        return (), ""
+        return ""
     from traindx.project_file import checked, remember
 
-    made = tuple(checked(name, because, source="--not") for name in disagreed)
+    made = [checked(name, because, source="--not") for name in disagreed]
     written = [remember(folder, one) for one in made]
-    return made, f"{', '.join(a.name for a in made)}: set aside from now on, written in {written[-1]}"
+    return f"{', '.join(a.name for a in made)}: set aside from now on, written in {written[-1]}"

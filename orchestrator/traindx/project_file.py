@@ -36,6 +36,7 @@ from traindx_tools.errors import BadUsage, UnreadableInput
 from traindx_tools.rules import explained_rules
 from traindx_tools.scope import Asked
 from traindx_tools.set_aside import SetAside
+from traindx_tools.sources import is_fetched
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -83,7 +84,7 @@ def read_project_file(folder: Path) -> ProjectFile:
 
 def find(folder: Path) -> Path | None:
     """The nearest `traindx.toml`: in the folder or above it, up to the repository's top."""
-    at = Path(os.path.abspath(folder))
+    at = home_of(folder)
     for place in (at, *at.parents)[:_FOLDERS_ABOVE]:
         if (place / NAME).is_file():
             return place / NAME
@@ -92,12 +93,17 @@ def find(folder: Path) -> Path | None:
     return None
 
 
+def home_of(folder: Path) -> Path:
+    """The project's folder, absolute: of a run that was fetched to a temporary place the current one."""
+    return Path.cwd() if is_fetched(folder) else Path(os.path.abspath(folder))
+
+
 def remember(folder: Path, aside: SetAside) -> Path:
     """Writes down what a person disagrees with, at the end of the file that counts, or of a new one in the folder.
 
     Nothing is written where it stands there already. Raises BadUsage for a file that is not as expected.
     """
-    path = Path(os.path.realpath(find(folder) or Path(os.path.abspath(folder)) / NAME))  # a link stays one
+    path = Path(os.path.realpath(find(folder) or home_of(folder) / NAME))  # a link stays one
     if os.path.lexists(path) and not path.is_file():
         raise BadUsage(f"{path} is no file: settings of a project cannot stand there")
     rows = [("rule", aside.name), ("because", aside.because), *([("path", aside.path)] if aside.path else [])]

@@ -31,6 +31,7 @@ from traindx.session_folder import SessionFolder, opening_of, replay
 from traindx.strike_levels import level
 from traindx.strikes import Ledger, LedgerDamaged
 from traindx.turn import CALLBACK_FAILED
+from traindx_tools.errors import BadUsage
 
 Status = Literal["fixed", "healthy", "needs_more_data", "awaiting_approval", "awaiting_edit", "awaiting_verification",
                  "effect_not_shown", "not_executed", "three_strikes", "rejected", "halted", "stopped", "interrupted",
@@ -135,10 +136,21 @@ def result_of(folder: SessionFolder) -> SessionResult:
         needs=s.needs, investigators=shown.investigators if shown is not None else (),
         degraded=shown.degraded if shown is not None else (),
         changed=s.halt.files if s.halt is not None else (), has_verify=opening.verify is not None,
-        notes=(*(f"changed by hand beyond the approved lines: {', '.join(o)}" for o in outside),
+        notes=(*_set_aside(folder), *(f"changed by hand beyond the approved lines: {', '.join(o)}" for o in outside),
                *(f"the verification wrote: {', '.join(w)}" for w in written)),
         documents=present,
         offer=documents.offer(s, read_knowledge(folder.workspace)) if status == "fixed" else ())
+
+
+def _set_aside(folder: SessionFolder) -> tuple[str, ...]:
+    """What the project's file keeps from being told in this session, with the reasons."""
+    from traindx.project_file import read_project_file
+    from traindx_tools.set_aside import in_words
+
+    try:
+        return tuple(in_words(a, 0) for a in read_project_file(folder.workspace).ignored)
+    except BadUsage as error:  # a session stays readable whatever was written there since
+        return (str(error),)
 
 
 def from_here(folder: str | Path) -> str:

@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from traindx import cli
 from traindx.diagnose import diagnose
 from traindx.project_file import NO_FILE, checked, find, read_project_file, remember
+from traindx.session import read_result, run_debug_session_sync
 from traindx_tools.errors import BadUsage, UnreadableInput
 from traindx_tools.set_aside import SetAside
+from traindx_tools.sources.resolving import FETCHED
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "numpy-lr"
 MODE = "loss.log-of-zero"
@@ -179,3 +181,21 @@ def test_what_is_no_file_is_told(work: Path) -> None:
     (work / "traindx.toml").write_text("ignore = []\n")
     with pytest.raises(BadUsage, match="cannot be added to"):
         remember(work, checked("L204", "x"))
+
+
+def test_a_session_says_what_is_set_aside_and_does_not_present_it(work: Path) -> None:
+    remember(work, checked(MODE, "clipped elsewhere"))
+    result = run_debug_session_sync("loss is NaN", work, report=False)
+    assert any(f"{MODE}, because clipped elsewhere" in note for note in result.notes)
+    assert result.diagnosis is None or result.diagnosis.failure_mode != MODE
+    (work / "traindx.toml").write_text("[[")
+    assert any("not valid TOML" in note for note in read_result(result.folder).notes)
+
+
+def test_of_a_fetched_run_the_current_folder_is_the_project(work: Path, tmp_path: Path,
+                                                           monkeypatch: pytest.MonkeyPatch) -> None:
+    fetched = tmp_path / f"{FETCHED}abc" / "run"
+    fetched.mkdir(parents=True)
+    monkeypatch.chdir(work)
+    assert remember(fetched, checked("L204", "x")) == work.resolve() / "traindx.toml"
+    assert [a.name for a in read_project_file(fetched).ignored] == ["L204"]

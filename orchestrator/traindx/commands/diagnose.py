@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from traindx.abandoned import temporary
-from traindx.disagreeing import not_options, set_aside
+from traindx.disagreeing import not_options, written_down
 from traindx.naming import name_option, names_of
 from traindx.scoping import asked_of, scope_options, which_option
 from traindx_tools.errors import BadUsage, UnreadableInput
@@ -139,7 +139,7 @@ def _written_down(asked: Request, disagreed: tuple[str, ...], because: str) -> N
     from traindx.places import common_root
     from traindx_tools.live.reading import workspace_of
 
-    _, told = set_aside(disagreed, because, asked.root or workspace_of(asked.paths) or common_root(asked.paths))
+    told = written_down(disagreed, because, asked.root or workspace_of(asked.paths) or common_root(asked.paths))
     if told:
         _say(told)
 

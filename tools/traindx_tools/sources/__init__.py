@@ -5,6 +5,6 @@
 
 from traindx_tools.sources.names import Named, named
 from traindx_tools.sources.noting import Noting, noting_of
-from traindx_tools.sources.resolving import resolved
+from traindx_tools.sources.resolving import is_fetched, resolved
 
-__all__ = ["Named", "Noting", "named", "noting_of", "resolved"]
+__all__ = ["Named", "Noting", "is_fetched", "named", "noting_of", "resolved"]

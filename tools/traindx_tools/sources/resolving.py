@@ -19,6 +19,15 @@ MAX_FOLDERS = 20_000
 """Folders that are searched for the first event file."""
 
 
+FETCHED = "traindx-fetched-"
+"""How the folder begins that a fetched run lies in."""
+
+
+def is_fetched(folder: Path) -> bool:
+    """Whether a folder is that of a fetched run, or lies in one: nobody's project."""
+    return any(part.startswith(FETCHED) for part in Path(os.path.abspath(folder)).parts)
+
+
 def resolved(paths: Sequence[str | Path] | str | Path) -> tuple[str, ...]:
     """The paths, with each name of a run replaced by its files. Paths stay as they are: calling it twice is no harm.
 
@@ -42,7 +51,7 @@ def _places(path: str) -> list[str]:
     here = local_files.found(run)
     if here:
         return here
-    folder = Path(tempfile.mkdtemp(prefix="traindx-fetched-"))
+    folder = Path(tempfile.mkdtemp(prefix=FETCHED))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return [str(clients.fetched(run, folder))]
 

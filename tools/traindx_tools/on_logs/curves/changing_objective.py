@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice, product
 
 import numpy as np
 
@@ -17,6 +19,8 @@ from traindx_tools.on_logs.run import Floats, Run, Series
 FEWEST = 5
 """Records."""
 MOST_SERIES = 16
+FEW = 64
+"""Records on which a sum is tried first: most are none."""
 AGREES = 0.95
 """Of the records in which the sum is the total, within what the log rounds."""
 ROUNDING = 1e-6
@@ -53,31 +57,46 @@ def weighed(run: Run, t: Track, onset: int) -> Weighed | None:
 
     `onset`: where the stretch begins that is asked about.
     """
-    total = t.y
-    others = list(_beside(run, t))[:MOST_SERIES]
-    for weight, w in others:
-        grows = (w >= 0).all() and (np.diff(w) >= 0).all() and w[-1] > w[onset]  # a term is noisy, a schedule is not
-        if len(total) < FEWEST or not grows:
+    if len(t) < FEWEST:
+        return None
+    total, nothing = _Part("", t.y), _Part("", np.zeros(len(t)))
+    others = [_Part(name, values) for name, values in islice(_beside(run, t), MOST_SERIES)]
+    for w in others:
+        grows = (w.values >= 0).all() and (np.diff(w.values) >= 0).all() and w.values[-1] > w.values[onset]
+        if not grows:  # a term is noisy, a schedule is not
             continue
-        for term, y in others:
-            rest = total - w * y
-            for name, r in [("", None), *others]:
-                if term == weight or name in (term, weight):
-                    continue
-                left = rest if r is None else rest - r
-                if _is_nothing(left, total, (w, y), r):
-                    at_last = (0.0 if r is None else r) + w[-1] * y
-                    part = at_last[onset:]
-                    return Weighed(weight, term, float(w[0]), float(w[-1]), head_level(part), tail_level(part))
+        for y, rest in product(others, [nothing, *others]):
+            if y is not w and rest is not y and rest is not w and _adds_up(total, w, y, rest):
+                part = (rest.values + w.values[-1] * y.values)[onset:]
+                return Weighed(w.name, y.name, float(w.values[0]), float(w.values[-1]), head_level(part),
+                               tail_level(part))
     return None
 
 
-def _is_nothing(left: Floats, total: Floats, product: tuple[Floats, Floats], rest: Floats | None) -> bool:
-    """Whether what is left of the total is within what the log rounds."""
-    w, y = product
-    units = [printed_unit(v) for v in (total, w, y)] + [None if rest is None else printed_unit(rest)]
-    of_total, of_w, of_y, of_rest = (0.5 * (u or 0.0) for u in units)
-    bound = of_total + of_w * np.abs(y) + of_y * np.abs(w) + of_rest + ROUNDING * (np.abs(total) + np.abs(w * y))
+@dataclass(frozen=True)
+class _Part:
+    """A series at the records of the loss."""
+
+    name: str
+    values: Floats
+
+    @cached_property
+    def rounded(self) -> float:
+        """By how much a printed value may be off."""
+        return 0.5 * (printed_unit(self.values) or 0.0)
+
+
+def _adds_up(total: _Part, w: _Part, y: _Part, rest: _Part) -> bool:
+    """Whether the sum is the total within what the log rounds: in a few records, and then in all."""
+    few = slice(None, None, max(1, len(total.values) // FEW))
+    return all(_agrees(total, w, y, rest, at) for at in (few, slice(None)))
+
+
+def _agrees(total: _Part, w: _Part, y: _Part, rest: _Part, at: slice) -> bool:
+    whole, weight, term = total.values[at], w.values[at], y.values[at]
+    bound = (total.rounded + w.rounded * np.abs(term) + y.rounded * np.abs(weight) + rest.rounded
+             + ROUNDING * (np.abs(whole) + np.abs(weight * term)))
+    left = whole - weight * term - rest.values[at]
     return float((np.abs(left) <= 1.05 * bound).mean()) >= AGREES
 
 
