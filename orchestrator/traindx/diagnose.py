@@ -65,6 +65,8 @@ class Report:
     """A folder of texts that were handed over without a file: it is nobody's, and never shown."""
     trial_run: TrialRun | None = None
     """How a change is run before it is offered, where a person agreed."""
+    drawn: tuple[Path, ...] = ()
+    """Pictures of the experiments that were made, named after them: X001.png."""
     _offers: dict[str, Offer] = field(default_factory=dict, init=False)
 
     def __repr__(self) -> str:
@@ -229,7 +231,8 @@ class Report:
         unlinked.made(folder)
         pictures = {**draw_pictures(self.seen.run, self.seen.findings, folder / "plots"),
                     **self._beside(folder / "plots" / "comparison.png"),
-                    **self._samples(folder / "plots" / "samples.png")}
+                    **self._samples(folder / "plots" / "samples.png"),
+                    **self._experiments(folder / "plots")}
         files = {name: str(path) for name, path in pictures.items()}
         if self.diagnosis is not None:
             files["diagnosis"] = str(folder / "diagnosis.md")
@@ -252,6 +255,14 @@ class Report:
         metrics, runs = self.comparison.metrics, self.comparison.runs
         picture = drawn(lambda: draw_comparison(metrics, *runs, out))
         return {} if picture is None else {"comparison": picture}
+
+    def _experiments(self, folder: Path) -> dict[str, Path]:
+        """The pictures of the experiments, kept: where they were drawn is gone when the command ends."""
+        kept = {f"experiment_{path.stem}": path for path in self.drawn if path.is_file()}
+        for name, path in kept.items():
+            kept[name] = folder / f"{name}.png"
+            unlinked.write(kept[name], path.read_bytes())
+        return kept
 
     def _samples(self, out: Path) -> dict[str, Path]:
         """Samples of the data beside their labels, where a finding is about them."""

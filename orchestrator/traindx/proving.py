@@ -136,7 +136,8 @@ class Planned:
             elif len(results) >= MOST_EXPERIMENTS:
                 ended = f"{MOST_EXPERIMENTS} experiments were made."
         note = Proved(tuple(results), tuple(findings), self.outcome, ended).note
-        return replace(self.report, remarks=(*self.report.remarks, *([note] if note else [])))
+        drawn = tuple(path for r in results if (path := self.folder / f"{r.id}.png").is_file())
+        return replace(self.report, remarks=(*self.report.remarks, *([note] if note else [])), drawn=drawn)
 
     def _choice(self, tried: set[str]) -> Choice | None:
         beliefs = self._beliefs()

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["render_diagnosis", "render_report_html", "render_retrospective", "render_root_cause_analysis",
            "render_strike_report", "render_terminal"]
 
-_CITED = re.compile(r"\[([LCDWTJR]\d{3}-\d+)\]")
+_CITED = re.compile(r"\[([LCDWTJRX]\d{3}-\d+)\]")
 _CODE = re.compile(r"`([^`\n]+)`")
 
 
@@ -135,4 +135,4 @@ def _sentence(text: object) -> str:
 
 def _picture_name(key: str) -> str:
     return {"loss_visualization": "The run", "gradient_analysis": "Gradients by module"}.get(
-        key, key.replace("_", " ").capitalize())
+        key, key[:1].upper() + key[1:].replace("_", " "))

@@ -26,6 +26,12 @@ def write_report(folder: SessionFolder, artifacts: Sequence[Path]) -> None:
         _log.debug("where it failed", exc_info=True)
 
 
+def experiment_pictures(folder: Path) -> dict[str, Path]:
+    """Pictures of the experiments that a session made, by the name of the experiment; no links are followed."""
+    made = sorted((folder / "evidence").glob("run-*/experiments/X*.png"))
+    return {f"experiment_{p.stem}": p for p in made if p.is_file() and not p.is_symlink()}
+
+
 def _page(result: SessionResult, folder: Path, artifacts: Sequence[Path]) -> str:
     from traindx.render import render_report_html
     from traindx_tools.errors import UnreadableInput
@@ -38,7 +44,8 @@ def _page(result: SessionResult, folder: Path, artifacts: Sequence[Path]) -> str
         pictures = dict(draw_pictures(run, judge_run(run), folder / "plots"))
     except UnreadableInput:
         run, pictures = None, {}
-    more = {p.stem: p for p in sorted((folder / "plots").glob("*.png")) if p not in pictures.values()}
+    more = {**{p.stem: p for p in sorted((folder / "plots").glob("*.png")) if p not in pictures.values()},
+            **experiment_pictures(folder)}
     shown = result.to_diagnosis_result().to_json()
     shown["analysis_artifacts"] = {**shown["analysis_artifacts"], **{k: str(p) for k, p in (pictures | more).items()}}
     return render_report_html(shown, {**pictures, **more}, run=run, diagnosis=result.diagnosis, reason=result.reason,

@@ -5,6 +5,7 @@ The input is plain: the result JSON, the run that was read, the Gate 4 diagnosis
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,7 @@ from typing import Any
 from traindx.model import Diagnosis
 from traindx.named_places import NamedPlaces
 from traindx.safe_text import line as clip
+from traindx_tools.experiments.verdict import SAID
 from traindx_tools.finding import Finding
 from traindx_tools.on_logs.run import Run
 from traindx_tools.scope.model import in_words
@@ -29,6 +31,7 @@ ANSWERS = {"seen": "seen", "not_seen": "not seen in what was read", "not_underst
 BESIDE = "seen as well: a fault of its own beside the first, not instead of it"
 APART = "no rival of the first: it would be a fault beside it, and its share is counted by itself"
 """Said of a hypothesis whose confidence does not go off the first one's."""
+EXPERIMENTS = ("X101", "X102", "X103", "X104")
 _WEIGHED = re.compile(r"\[(?P<id>[A-Z]\d{3}-\d+)\] (?P<weight>[+-]\d+\.\d+) "
                       r"\((?P<strength>\w+), (?P<bearing>\w+)\): (?P<text>.*)", re.S)
 
@@ -62,6 +65,21 @@ class Weight:
     weight: str = ""
     strength: str = ""
     bearing: str = ""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One change and its verdict. `controls` and `changes` are what the runs of each side showed, in their order."""
+
+    id: str
+    number: str
+    change: str
+    outcome: str
+    verdict: str
+    why: str
+    controls: str
+    changes: str
+    better: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +138,17 @@ class View:
         """Every finding with its id, the worst first."""
         named = [(str(f.get("id", f["rule"])), Finding.from_json(f)) for f in self.result.get("findings", ())]
         return sorted(named, key=lambda n: (-n[1].severity.rank, n[1].rule))
+
+    @property
+    def files_judged(self) -> list[tuple[str, Finding]]:
+        """What data files and weights hold that is wrong, the worst first."""
+        return [(name, f) for name, f in self.findings if f.rule[0] in "DW"]
+
+    @property
+    def experiments(self) -> list[Experiment]:
+        """The experiments that were made, in their order."""
+        made = [_experiment(name, f) for name, f in self.findings if f.rule in EXPERIMENTS]
+        return sorted(made, key=lambda e: e.number)
 
     @cached_property
     def read(self) -> list[ReadRow]:
@@ -220,6 +249,16 @@ class View:
         runs = in_sentences(self.result.get("runs") or (), int(self.result.get("judged_run") or 1), clip)
         return [*(in_words(self.result["scope"]) if self.result.get("scope") else []), *runs]
 
+    @staticmethod
+    def pictures_of(prefix: str, pictures: Mapping[str, str]) -> dict[str, str]:
+        """The pictures whose name begins so."""
+        return {name: url for name, url in pictures.items() if name.startswith(prefix)}
+
+    @staticmethod
+    def others(pictures: Mapping[str, str], *placed: Mapping[str, str]) -> dict[str, str]:
+        """The pictures that have no section of their own."""
+        return {name: url for name, url in pictures.items() if not any(name in p for p in placed)}
+
     @property
     def remarks(self) -> list[str]:
         """What a person should know about the analysis itself."""
@@ -262,6 +301,21 @@ def percent(share: float) -> str:
     if 0 <= share < 0.01:
         return "< 1 %"
     return f"{min(100 * share, 100 * CONFIDENT - 1) if share < CONFIDENT else 100 * share:.0f} %"
+
+
+def _experiment(name: str, finding: Finding) -> Experiment:
+    told = finding.measured
+    number, change = str(told.get("experiment", "")), str(told.get("change", ""))
+    why = finding.statement.removeprefix(f"{number}: ").removeprefix(f"{change} ").partition(": ")[2]
+    return Experiment(name, number, change, str(told.get("outcome", "")), SAID.get(str(told.get("verdict")), ""),
+                      why or finding.statement, _runs(told.get("controls")), _runs(told.get("changes")),
+                      told.get("verdict") == "removes" or told.get("better") is True)
+
+
+def _runs(shown: object) -> str:
+    """The numbers of runs: an infinite one is an event that did not come."""
+    values = shown if isinstance(shown, (tuple, list)) else ()
+    return ", ".join("none" if isinstance(v, float) and math.isinf(v) else f"{v:.4g}" for v in values) or "not run"
 
 
 def _what(kind: str, rows: int) -> str:
