@@ -317,7 +317,7 @@ class Decision(Model):
     verdict: Literal["approve", "reject", "revise"]
     diagnosis_digest: str
     option: OptionName | None = None
-    by: str = "user"
+    by: Quoted = "user"
     at: datetime = Field(default_factory=now)
     comment: str = ""
 

@@ -90,6 +90,13 @@ def test_every_event_in_every_phase_where_it_is_not_listed_raises():
                 advance(new().but(phase=phase), event)
 
 
+def test_the_name_of_who_decided_is_kept_as_visible_text():
+    decision = Decision.approve(diagnosis(), by="\x1b[31mroot\x1b[0m\x07")
+    assert "\x1b" not in decision.by
+    assert "\x07" not in decision.by
+    assert "root" in decision.by
+
+
 def test_an_approval_of_another_diagnosis_is_refused():
     s = at_gate()
     other = diagnosis(root_cause="Something else entirely at train.py:4 is 10.0 here.")

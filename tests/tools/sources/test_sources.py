@@ -234,3 +234,11 @@ def test_refused_links_are_told_in_one_line_with_their_count(tmp_path: Path) -> 
     told = [line for line in ran.stderr.splitlines() if "refused" in line]
     assert len(told) == 1
     assert "and 29 more" in told[0]
+
+
+def test_a_folder_behind_the_name_of_a_tracker_is_told_what_to_type(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mlruns").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BadUsage, match=r"\./mlruns is a path that is here: give it without `mlflow:`"):
+        resolved("mlflow:./mlruns")

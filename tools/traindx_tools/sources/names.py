@@ -44,5 +44,6 @@ def named(path: str) -> Named | None:
         return Named(tracker, os.path.expanduser(rest))
     parts = rest.split("/")
     if len(parts) not in ((1, 3) if tracker == WANDB else (1,)) or not all(map(_ID.fullmatch, parts)):
-        raise BadUsage(f"{path[:200]!r} is no name of a run: {_EXPECTED[tracker]}.")
+        beside = f" {rest[:200]} is a path that is here: give it without `{tracker}:`." if os.path.exists(rest) else ""
+        raise BadUsage(f"{path[:200]!r} is no name of a run: {_EXPECTED[tracker]}.{beside}")
     return Named(tracker, parts[-1], "/".join(parts[:-1]))
