@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from traindx.diagnose import Report
+from traindx.offered import typed
 from traindx.places import common_root
 from traindx_tools.against import Comparison, compare
 from traindx_tools.errors import BadUsage
@@ -28,8 +29,6 @@ def _checks(comparison: Comparison) -> tuple[str, ...]:
 
 
 def _diff_command(there: str, here: str) -> str:
-    from traindx.diagnose import typed
-
     return f"git diff --no-index {typed([there, here])}"
 
 

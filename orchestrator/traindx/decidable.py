@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from traindx.offered import typed
 from traindx_tools.catalog.decisions import load_decisions
 from traindx_tools.catalog.fitting import Circumstances
 from traindx_tools.experiments.interventions import intervention
@@ -13,9 +14,9 @@ from traindx_tools.experiments.interventions.intervention import ANY
 from traindx_tools.experiments.plan import Decision
 
 if TYPE_CHECKING:
-    from traindx.diagnose import Report
+    from traindx.examined import Examined
 
-def fitting_decisions(report: Report) -> Iterator[Decision]:
+def fitting_decisions(report: Examined) -> Iterator[Decision]:
     """The decisions of the catalog whose change has something to take hold of in this run's code."""
     here = Circumstances.of(report.seen.code, report.seen.findings)
     for decision in load_decisions() if here.code else ():
@@ -24,13 +25,11 @@ def fitting_decisions(report: Report) -> Iterator[Decision]:
             yield decision
 
 
-def commands(report: Report, modes: Sequence[str], training: str, target: str) -> Iterator[str]:
+def commands(report: Examined, modes: Sequence[str], training: str, target: str) -> Iterator[str]:
     """Commands of the experiments that decide these modes and were not made yet, those of the first mode first.
 
     `training`: the command that trains, quoted; `target`: the path that is diagnosed, quoted.
     """
-    from traindx.diagnose import typed
-
     made = {str(f.measured.get("change")) for f in report.seen.findings if f.rule[0] == "X"}
     decisions = list(fitting_decisions(report))
     for mode in modes:

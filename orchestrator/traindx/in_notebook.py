@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from traindx.abandoned import temporary
 
 if TYPE_CHECKING:
-    from traindx.diagnose import Report
-    from traindx.session_result import SessionResult
+    from traindx.model import Diagnosis
+    from traindx_tools.examine import Examination
 
 WIDTH = 100
 """Columns of the page."""
@@ -19,22 +19,22 @@ _PAGE = '<pre style="white-space:pre-wrap;line-height:1.35;max-width:64em">{}</p
 _PICTURE = '<img alt="{}" style="max-width:100%" src="data:image/png;base64,{}">'
 
 
-def of_report(report: Report) -> str:
+def of_report(seen: Examination, text: str) -> str:
     """A diagnosis: what `traindx diagnose` prints, with the picture of the run where it has metrics."""
     from traindx_tools.plots import draw_pictures
 
     with temporary("traindx-notebook-") as folder:
-        pictures = draw_pictures(report.seen.run, report.seen.findings, folder)
-        return page(report.terminal({}, width=WIDTH)) + "".join(
+        pictures = draw_pictures(seen.run, seen.findings, folder)
+        return page(text) + "".join(
             picture(path, name.replace("_", " ")) for name, path in pictures.items())
 
 
-def of_session(result: SessionResult) -> str:
+def of_session(status: str, reason: str, next_step: str, diagnosis: Diagnosis | None) -> str:
     """A session: where it stands, why, what is next, and the diagnosis with its questions."""
     from traindx.terminal import render_gate
 
-    told = [f"{result.status}: {result.reason}", *(["", f"Next: {result.next_step}"] if result.next_step else [])]
-    gate = "" if result.diagnosis is None else page(render_gate(result.diagnosis, width=WIDTH))
+    told = [f"{status}: {reason}", *(["", f"Next: {next_step}"] if next_step else [])]
+    gate = "" if diagnosis is None else page(render_gate(diagnosis, width=WIDTH))
     return page("\n".join(told)) + gate
 
 

@@ -13,11 +13,11 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from traindx.offered import Ground, can_be_typed, seen_from_here
+from traindx.offered import Ground, can_be_typed, seen_from_here, typed
 from traindx.proposal import code_place, measured_of
 
 if TYPE_CHECKING:
-    from traindx.diagnose import Report
+    from traindx.examined import Examined
     from traindx_tools import triage
 
 UNLIKELY = 0.03
@@ -45,7 +45,7 @@ _LOGGED = (("loss", "the loss"), ("grad_norm", "the gradient norm"), ("learning_
 """What a log should hold for most faults to be told apart, the most telling first."""
 
 
-def commands(report: Report, without: Collection[str] = ()) -> tuple[str, ...]:
+def commands(report: Examined, without: Collection[str] = ()) -> tuple[str, ...]:
     """What can be typed next, the most telling first; nothing about the failure modes in `without`."""
     left = _left(report, without)
     stands = bool(left) and left[0] is report.seen.verdict.hypotheses[0]
@@ -58,33 +58,29 @@ def commands(report: Report, without: Collection[str] = ()) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))[:MOST]
 
 
-def _left(report: Report, without: Collection[str]) -> list[triage.Hypothesis]:
+def _left(report: Examined, without: Collection[str]) -> list[triage.Hypothesis]:
     """The hypotheses that were not tried or rejected."""
     return [h for h in report.seen.verdict.hypotheses if h.mode.id not in without]
 
 
-def _codeless(report: Report) -> bool:
+def _codeless(report: Examined) -> bool:
     """Whether a cause was found to which no line of code belongs: a session could propose no fix for it."""
     return (report.status == "diagnosis_complete"
             and code_place(report.seen.verdict.hypotheses[0], report.places) is None)
 
 
-def _session(report: Report) -> Iterator[str]:
+def _session(report: Examined) -> Iterator[str]:
     """The session that fixes and verifies what was diagnosed."""
     target = _one_path(report)
     if report.status != "diagnosis_complete" or target is None:
         return
-    from traindx.diagnose import typed
-
     training = _training(report)
     verify = f" --verify {typed([training])}" if training else ""
     yield f"traindx debug {target}{verify}"
 
 
-def _one_path(report: Report) -> str | None:
+def _one_path(report: Examined) -> str | None:
     """The one path that a session is about: what was given, else the folder of it all."""
-    from traindx.diagnose import typed
-
     root = report.places.root
     given = [p for p in report.seen.paths if p != "-" and os.path.exists(p)]
     inside = [p for p in given if Path(p).resolve().is_relative_to(root)]
@@ -93,7 +89,7 @@ def _one_path(report: Report) -> str | None:
     return typed(inside if len(inside) == 1 == len(given) else [seen_from_here(root)])
 
 
-def _checks(report: Report, without: Collection[str]) -> Iterator[str]:
+def _checks(report: Examined, without: Collection[str]) -> Iterator[str]:
     """The commands of the first two hypotheses' checks that fit this workspace; none of what is next to excluded."""
     for number, found in enumerate(_left(report, without)[:2]):
         if number and found.confidence < UNLIKELY:
@@ -105,21 +101,17 @@ def _checks(report: Report, without: Collection[str]) -> Iterator[str]:
                 yield command
 
 
-def _experiments(report: Report, without: Collection[str]) -> Iterator[str]:
+def _experiments(report: Examined, without: Collection[str]) -> Iterator[str]:
     """Experiments that would decide the first hypotheses, where it is known how the run is started."""
     from traindx.decidable import commands as of_experiments
-    from traindx.diagnose import typed
-
     target, training = _one_path(report), _training(report)
     likely = [h.mode.id for h in _left(report, without)[:2] if h.speaks_for and h.confidence >= UNLIKELY]
     if report.status == "needs_more_data" and target is not None and training and likely:
         yield from of_experiments(report, likely, typed([training]), target)
 
 
-def _associated(report: Report) -> Iterator[str]:
+def _associated(report: Examined) -> Iterator[str]:
     """The run without the file that goes along with its anomalies: an association decides nothing, this does."""
-    from traindx.diagnose import typed
-
     target, training = _one_path(report), _training(report)
     files = [f.measured.get("file") for f in report.seen.findings if f.rule == GOES_ALONG]
     for name in dict.fromkeys(str(f) for f in files if f):
@@ -128,7 +120,7 @@ def _associated(report: Report) -> Iterator[str]:
             yield f"traindx experiment {target} --run {typed([training])} --change {change}"
 
 
-def _training(report: Report) -> str | None:
+def _training(report: Examined) -> str | None:
     """The command that trains: the one that was agreed to, else the one that the folder shows."""
     from traindx.verify import shown
 
@@ -136,7 +128,7 @@ def _training(report: Report) -> str | None:
     return shown(agreed) if agreed else report.places.training_command
 
 
-def _instruments(report: Report) -> Iterator[str]:
+def _instruments(report: Examined) -> Iterator[str]:
     """The training once more, in a copy and under instruments."""
     if report.status == "needs_more_data" and not report.remarks:
         command = report.command("traindx diagnose PATH --run CMD", {})
@@ -144,12 +136,10 @@ def _instruments(report: Report) -> Iterator[str]:
             yield command
 
 
-def _code(report: Report) -> Iterator[str]:
+def _code(report: Examined) -> Iterator[str]:
     """The same artifacts together with the training code that lies further up."""
     folder = None if report.places.code or report.status == "healthy" else code_above(report.seen.paths)
     if folder is not None and report.subject:
-        from traindx.diagnose import typed
-
         yield f"traindx diagnose {report.subject} {typed([seen_from_here(folder)])}"
 
 
@@ -179,7 +169,7 @@ def _trains(file: Path) -> bool:
     return bool(_FRAMEWORK.search(text)) and "loss" in text
 
 
-def _looks(report: Report, without: Collection[str]) -> Iterator[str]:
+def _looks(report: Examined, without: Collection[str]) -> Iterator[str]:
     """What shows the run to a person, and the page of the likeliest cause."""
     if report.seen.records and report.status != "healthy" and report.subject:
         yield f"traindx plot {report.subject}"
@@ -189,7 +179,7 @@ def _looks(report: Report, without: Collection[str]) -> Iterator[str]:
         yield f"traindx explain {found.mode.id}"
 
 
-def wanted(report: Report) -> tuple[str, ...]:
+def wanted(report: Examined) -> tuple[str, ...]:
     """What more would settle it and no command can fetch, in words: the code, an error text, what to log."""
     if _codeless(report):
         return (_code_wanted(report),)
@@ -198,7 +188,7 @@ def wanted(report: Report) -> tuple[str, ...]:
     return tuple(_wanted(report, report.ground))
 
 
-def _code_wanted(report: Report) -> str:
+def _code_wanted(report: Examined) -> str:
     """The code that a fix needs, and how to hand it over."""
     if report.places.code:
         return "no line of the code that was read belongs to this cause: give the file that does, or change it by hand"
@@ -206,7 +196,7 @@ def _code_wanted(report: Report) -> str:
     return f"the training script, so that the fix names its lines{how}"
 
 
-def _wanted(report: Report, ground: Ground) -> Iterator[str]:
+def _wanted(report: Examined, ground: Ground) -> Iterator[str]:
     if not report.places.code:
         yield "the training script and its configuration: type their path behind that of the log"
     names = {s.name for s in report.seen.run.series if len(s)}
@@ -224,7 +214,7 @@ def _listed(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1]
 
 
-def _crashed(report: Report) -> bool:
+def _crashed(report: Examined) -> bool:
     from traindx_tools.symptoms import observed_symptoms
 
     return "crash" in observed_symptoms(report.seen.symptom)

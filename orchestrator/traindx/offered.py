@@ -11,7 +11,7 @@ import ast
 import re
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -42,6 +42,12 @@ _QUOTABLE = re.compile(r"[\w.=-]+")
 _OWNERS = {"JAX": "jax", "XLA": "jax", "TORCH": "torch", "NCCL": "cuda", "CUDA": "cuda"}
 """Whose a setting of the environment is, by its first word."""
 _ACCELERATOR = ("cuda", "nvidia", "nccl")
+
+
+def typed(paths: Sequence[str | Path]) -> str:
+    """Paths as arguments of a shell command: a file's name is data and must not become a command or an option."""
+    names = (str(p) for p in paths)
+    return shlex.join(f"./{n}" if n.startswith("-") and n != "-" else n for n in names)
 
 
 @dataclass(frozen=True)

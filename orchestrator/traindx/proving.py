@@ -16,6 +16,7 @@ from traindx.diagnose import Report
 from traindx.diffs import diff_of_edits
 from traindx.experiment_place import ProtectedPlace
 from traindx.experiments import reads_log, written
+from traindx.joining import joined
 from traindx.proposal import edits_of
 from traindx_tools import triage, unlinked
 from traindx_tools.catalog.catalog import FailureMode, load_catalog
@@ -108,8 +109,6 @@ class Planned:
 
     def done(self) -> Report:
         """Makes experiments until it is decided."""
-        from traindx.rerun import joined
-
         results: list[Result] = []
         findings: list[Finding] = []
         tried: set[str] = set()

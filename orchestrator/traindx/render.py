@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from traindx.machine import Session
-    from traindx.review.page import Form
-    from traindx.session_result import SessionResult
+    from traindx.review.form import Form
+    from traindx.view import Story
 
 __all__ = ["render_diagnosis", "render_report_html", "render_retrospective", "render_root_cause_analysis",
            "render_strike_report", "render_terminal"]
@@ -73,7 +73,7 @@ def render_report_html(
     notes: Sequence[str] = (),
     files: Mapping[str, str | Path] | None = None,
     subject: str = "",
-    story: SessionResult | None = None,
+    story: Story | None = None,
     review: Form | None = None,
     digest: str = "",
 ) -> str:

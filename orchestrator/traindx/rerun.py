@@ -19,13 +19,13 @@ from pathlib import Path
 import numpy as np
 
 from traindx.diagnose import Report, diagnose
+from traindx.joining import joined
 from traindx.model import Verify
 from traindx.proving import Say, with_experiments
 from traindx.sandbox import find_sandbox, refused_a_write
 from traindx.trial_run import TrialRun
 from traindx.verify import Outcome, clean_environment, specification, supervised, verify_from
 from traindx_tools.errors import BadUsage, UnreadableInput
-from traindx_tools.examine import named_code
 from traindx_tools.finding import Finding, Severity
 from traindx_tools.live.reading import read_folder
 from traindx_tools.live.runner import EAGER, Enough, Job, arms, tripped
@@ -259,10 +259,3 @@ def with_rerun(old: Report, command: str, workspace: Path, folder: Path, timeout
     if budget == 0 or rerun.outcome.cancelled:
         return better
     return with_experiments(better, command, workspace, folder / "experiments", rerun.outcome.seconds, budget, say)
-
-
-def joined(report: Report, more: Sequence[Finding], records: int) -> Report:
-    """The report with further findings, weighed anew; the code that they point at is known by its lines."""
-    code = named_code(more, report.places.root.resolve())
-    places = replace(report.places, code=tuple(dict.fromkeys([*report.places.code, *code])))
-    return replace(report, seen=report.seen.joined(more, records), places=places)

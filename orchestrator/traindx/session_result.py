@@ -88,7 +88,7 @@ class SessionResult(Model):
     def _repr_html_(self) -> str:
         from traindx.in_notebook import of_session
 
-        return of_session(self)
+        return of_session(self.status, self.reason, self.next_step, self.diagnosis)
 
     def to_diagnosis_result(self) -> DiagnosisResult:
         """The result JSON of the context-package interface."""

@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
-from traindx.model import Diagnosis
+from traindx.model import Attempt, Decision, Diagnosis
 from traindx.named_places import NamedPlaces
 from traindx.safe_text import line as clip
 from traindx_tools.experiments.verdict import SAID
@@ -80,6 +80,19 @@ class Experiment:
     controls: str
     changes: str
     better: bool
+
+
+class Story(Protocol):
+    """Of a session: where it stands, what was decided and what was tried."""
+
+    @property
+    def status(self) -> str: ...
+    @property
+    def next_step(self) -> str: ...
+    @property
+    def decision(self) -> Decision | None: ...
+    @property
+    def attempts(self) -> Sequence[Attempt]: ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ import click
 from traindx.abandoned import temporary
 from traindx.disagreeing import not_options, written_down
 from traindx.naming import name_option, names_of
+from traindx.offered import typed
 from traindx.scoping import asked_of, scope_options, which_option
 from traindx_tools.errors import BadUsage, UnreadableInput
 
@@ -79,7 +80,6 @@ def request(paths: tuple[str, ...], symptom: str, context: str | None, scratch: 
     """Joins the arguments with a context package."""
     if context is None:
         return Request(paths, symptom)
-    from traindx.diagnose import typed
     from traindx.handed_over import hand_over
     from traindx.places import common_root
 
@@ -191,7 +191,7 @@ def command(paths: tuple[str, ...], symptom: str, context: str | None, run_comma
 
     Read-only unless --run is given, and then only a copy is run. Files go to scratch/debug.
     """
-    from traindx.diagnose import diagnose, typed
+    from traindx.diagnose import diagnose
     from traindx.page import columns
     from traindx_tools.sources import noting_of, resolved
 

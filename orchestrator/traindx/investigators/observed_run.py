@@ -15,7 +15,8 @@ from pathlib import Path
 
 from traindx.diagnose import Report
 from traindx.investigators.base import Case
-from traindx.rerun import DEFAULT_TIMEOUT, joined, with_rerun
+from traindx.joining import joined
+from traindx.rerun import DEFAULT_TIMEOUT, with_rerun
 from traindx.verify import shown
 from traindx_tools import unlinked
 from traindx_tools.errors import TraindxError

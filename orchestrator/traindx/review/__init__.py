@@ -1,6 +1,7 @@
 """A page on 127.0.0.1 where a person reads a waiting diagnosis and decides: approve, revise or reject."""
 
-from traindx.review.page import Form, review_page
+from traindx.review.form import Form
+from traindx.review.page import review_page
 from traindx.review.server import Reviewed, Server, Undecided
 
 __all__ = ["Form", "Reviewed", "Server", "Undecided", "review_page"]

@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
+from traindx.review.form import Form
 from traindx.session_result import SessionResult
-
-
-@dataclass(frozen=True)
-class Form:
-    """What the form carries, and what was typed into it before."""
-
-    secret: str
-    """Comes back with the decision: a page of somebody else's cannot know it."""
-    comment: str = ""
-    error: str = ""
-    """Why the last decision was not recorded."""
-    recorded: str = ""
-    """What was recorded; the form is gone then."""
 
 
 def review_page(result: SessionResult, form: Form) -> str:

@@ -23,7 +23,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from traindx.model import Decision
-from traindx.review.page import Form
+from traindx.review.form import Form
 from traindx.session_result import SessionResult
 from traindx_tools.errors import TraindxError
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from traindx_tools.on_jax.probe import Call
+from typing import Any, Protocol
 
 LOOKS = 4
 """Calls after the first one that are looked at to find out what is fed back."""
@@ -19,10 +16,20 @@ def output_names(output: Any) -> list[str]:
     return [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_flatten_with_path(output)[0]]
 
 
+class Seen(Protocol):
+    """What is needed of a call of a function."""
+
+    step: int
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    output: Any
+    leaves: list[Any]
+
+
 class Feeding:
     """Learns in the first calls which output leaf is which argument leaf of the next call."""
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: Seen) -> None:
         self.fed: dict[int, int] = {}
         """Argument leaf by output leaf."""
         self._before: dict[int, tuple[int, weakref.ref[Any]]] = {}
@@ -34,7 +41,7 @@ class Feeding:
         """Whether it looks at calls still."""
         return self._looks < LOOKS
 
-    def look(self, call: Call) -> None:
+    def look(self, call: Seen) -> None:
         """Compares the arguments of a call with what the call before gave."""
         import jax
 
@@ -50,7 +57,7 @@ class Feeding:
         else:
             self._before.clear()
 
-    def _keep(self, call: Call) -> None:
+    def _keep(self, call: Seen) -> None:
         import jax
 
         leaves = call.leaves or jax.tree_util.tree_leaves(call.output)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from traindx_tools.on_jax import internals
-from traindx_tools.on_jax.keys.flow import is_key
+from traindx_tools.on_jax.keys.course import is_key
 from traindx_tools.on_jax.nonfinite.values import is_inexact
 
 MOST_NUMBERS = 2**12

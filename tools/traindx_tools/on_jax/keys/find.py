@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from traindx_tools.finding import Finding
-from traindx_tools.on_jax.keys.flow import Flow, follow
+from traindx_tools.on_jax.keys.course import Flow
+from traindx_tools.on_jax.keys.flow import follow
 from traindx_tools.on_jax.keys.uses import EVERY_ITERATION
 from traindx_tools.on_jax.tracing import Traced, trace
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from traindx_tools.on_jax.keys.flow import Around, Flow, fresh, is_key, name_of, run
+from traindx_tools.on_jax.keys.course import Around, Flow, fresh, is_key, name_of
 from traindx_tools.on_jax.keys.naming import Facts, Names, Value, as_raw
 
 MOST_ROWS = 4096
@@ -20,7 +20,7 @@ def cond(flow: Flow, eqn: Any, given: list[Value], around: Around) -> list[Value
     whole = name_of(flow.names, eqn, given)
     for index, branch in enumerate(eqn.params["branches"]):
         inside = around.within(f"cond branch {index}", eqn, branches=(*around.branches, (whole, index)))
-        results.append(run(flow, branch, given[1:], inside))
+        results.append(flow.body(flow, branch, given[1:], inside))
     outputs = []
     for i, variable in enumerate(eqn.outvars):
         told = [r[i] for r in results]
@@ -82,7 +82,7 @@ def _loop(flow: Flow, eqn: Any, body: Any, consts: Sequence[Value], start: Seque
         carry = [s if same else _carried(flow.names, loop, i, s, v.aval)
                  for i, (s, same, v) in enumerate(zip(start, unchanged, eqn.outvars, strict=False))]
         del flow.uses[before:]
-        results = run(flow, body, [*consts, *carry, *xs], inside)
+        results = flow.body(flow, body, [*consts, *carry, *xs], inside)
         ended = results[:len(start)]
         now = [a.name == b.name or _same(a, b) for a, b in zip(carry, ended, strict=True)]
         if now == unchanged or all(u or not n for u, n in zip(unchanged, now, strict=True)):

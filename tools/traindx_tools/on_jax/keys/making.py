@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from traindx_tools.on_jax import internals
-from traindx_tools.on_jax.keys.flow import MOST_KEYS, Around, Flow, fresh, name_of
+from traindx_tools.on_jax.keys.course import MOST_KEYS, Around, Flow, fresh, name_of
 from traindx_tools.on_jax.keys.naming import Value, as_raw
 from traindx_tools.on_jax.keys.uses import DRAW, SPLIT, Use
 from traindx_tools.on_jax.places import calls_around, place_of

@@ -3,50 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from traindx_tools.finding import Finding
+from traindx_tools.on_jax.nonfinite.found import Origin, Search
 from traindx_tools.on_jax.nonfinite.interpret import Interpreter, Level
 from traindx_tools.on_jax.nonfinite.loops import ENTERING
 from traindx_tools.on_jax.nonfinite.marks import ARGUMENT, CLEAN, EQUATION, Candidate, Mark
-from traindx_tools.on_jax.nonfinite.reasons import Reason, reason_of
+from traindx_tools.on_jax.nonfinite.reasons import reason_of
 from traindx_tools.on_jax.nonfinite.shards import shard_map
 from traindx_tools.on_jax.nonfinite.values import FINITE, INFINITE, NAN, kind_of, measurable, measure
-from traindx_tools.on_jax.nonfinite.wrapping import Wrapped
 from traindx_tools.on_jax.tracing import Traced, trace
-
-
-@dataclass(frozen=True)
-class Origin:
-    """What is known of an origin."""
-
-    candidate: Candidate
-    reason: Reason
-    outputs: tuple[str, ...]
-    """The outputs of the function that it reached, by their paths."""
-    function: str
-    others: int = 0
-    """Further origins that reached an output."""
-    wrapped: Wrapped | None = None
-    """The integer overflow behind it."""
-    call: int | None = None
-    """Which call of the process it was, where a live instrument saw it."""
-    step: int | None = None
-    """Which call of the function it was."""
-    rank: int | None = None
-    hidden: bool = False
-
-
-@dataclass(frozen=True)
-class Search:
-    """The outcome of one evaluation: the origins that reached an output, the first one first."""
-
-    origins: tuple[Origin, ...] = ()
-    overflows: tuple[Wrapped, ...] = ()
-    """Integer overflows, whether or not something became non-finite by them."""
-    bad: tuple[str, ...] = field(default=())
-    """The paths of outputs that are not finite."""
 
 
 def find_nonfinite(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Finding | None:

@@ -3,35 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from traindx_tools.errors import BadUsage
 from traindx_tools.finding import Finding
 from traindx_tools.on_jax import internals
+from traindx_tools.on_jax.paths.blocked import BRANCH, CUT, DISCONNECTED, Blocked
 from traindx_tools.on_jax.paths.ends import RANK, Cut
 from traindx_tools.on_jax.paths.norms import gradient_norms
 from traindx_tools.on_jax.paths.reach import Reach, is_float, reach
+from traindx_tools.on_jax.rules import j301_no_gradient_path, j302_gradient_in_one_branch
 from traindx_tools.on_jax.tracing import Traced, trace
-
-CUT, DISCONNECTED, BRANCH = "cut", "disconnected", "one branch"
-
-
-@dataclass(frozen=True)
-class Blocked:
-    """Inputs that get no gradient for one reason: by their names. `cuts`: every end on their ways, the one to change
-    first."""
-
-    kind: str
-    names: tuple[str, ...]
-    cuts: tuple[Cut, ...]
-    function: str
-    unchanged_calls: int | None = None
-    """For how many calls of a running program they were seen not to change, or to change without a gradient."""
-    decaying: tuple[str, ...] = ()
-    """Those of them that an update made of nothing but themselves moves: weight decay."""
-    norms: Mapping[str, float] | None = None
-    """The measured norm of the gradient of each parameter, of others too, where gradients were seen."""
 
 
 def gradient_paths(fn: Callable[..., Any], *args: Any, argnums: int | Sequence[int] = 0,
@@ -43,8 +26,6 @@ def gradient_paths(fn: Callable[..., Any], *args: Any, argnums: int | Sequence[i
     then stands beside what the jaxpr says. Raises what tracing the function raises, BadUsage for gradients of another
     structure than that argument's.
     """
-    from traindx_tools.on_jax.rules import j301_no_gradient_path, j302_gradient_in_one_branch
-
     traced = trace(fn, args, kwargs)
     chosen = {argnums} if isinstance(argnums, int) else set(argnums)
     wanted = [i for i, n in enumerate(traced.positions) if n in chosen]

@@ -10,7 +10,8 @@ import numpy as np
 
 from traindx_tools.finding import Finding
 from traindx_tools.on_jax import internals
-from traindx_tools.on_jax.paths.gradient import BRANCH, CUT, blocked_inputs, stopped_on_purpose
+from traindx_tools.on_jax.paths.blocked import BRANCH, CUT
+from traindx_tools.on_jax.paths.gradient import blocked_inputs, stopped_on_purpose
 from traindx_tools.on_jax.paths.reach import Reach, is_float, reach
 from traindx_tools.on_jax.paths.updates import closed_state
 from traindx_tools.on_jax.rules import j301_no_gradient_path, j302_gradient_in_one_branch

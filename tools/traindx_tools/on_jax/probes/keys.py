@@ -12,8 +12,9 @@ import numpy as np
 from traindx_tools.finding import Finding
 from traindx_tools.on_jax import internals
 from traindx_tools.on_jax.keys.copies import copies, members_alike
+from traindx_tools.on_jax.keys.course import is_key, may_be_raw
 from traindx_tools.on_jax.keys.find import reuse_findings
-from traindx_tools.on_jax.keys.flow import follow, is_key, may_be_raw
+from traindx_tools.on_jax.keys.flow import follow
 from traindx_tools.on_jax.keys.uses import DRAW, Use
 from traindx_tools.on_jax.probe import Call, JaxProbe, Mapped
 from traindx_tools.on_jax.rules import (

@@ -12,8 +12,9 @@ import numpy as np
 from traindx_tools.finding import Finding
 from traindx_tools.on_jax import internals
 from traindx_tools.on_jax.nonfinite.values import is_inexact
+from traindx_tools.on_jax.paths.blocked import CUT
 from traindx_tools.on_jax.paths.dead import dropped_state
-from traindx_tools.on_jax.paths.gradient import CUT, blocked_inputs, stopped_on_purpose
+from traindx_tools.on_jax.paths.gradient import blocked_inputs, stopped_on_purpose
 from traindx_tools.on_jax.paths.reach import Reach, is_float, reach
 from traindx_tools.on_jax.paths.updates import closed_state
 from traindx_tools.on_jax.probe import Call, JaxProbe

@@ -23,8 +23,8 @@ from traindx_tools.on_jax.nonfinite.marks import ARGUMENT, CONSTANT
 from traindx_tools.rules import Rule
 
 if TYPE_CHECKING:
+    from traindx_tools.on_jax.nonfinite.found import Origin
     from traindx_tools.on_jax.nonfinite.marks import Candidate
-    from traindx_tools.on_jax.nonfinite.origin import Origin
     from traindx_tools.on_jax.places import Place
 
 RULE = Rule(

@@ -22,7 +22,7 @@ from traindx_tools.on_jax.paths.ends import listed
 from traindx_tools.rules import Rule
 
 if TYPE_CHECKING:
-    from traindx_tools.on_jax.paths.gradient import Blocked
+    from traindx_tools.on_jax.paths.blocked import Blocked
 
 RULE = Rule(
     id="J301",

@@ -17,7 +17,7 @@ from traindx_tools.on_jax.rules.j301_no_gradient_path import ends_of, measured_n
 from traindx_tools.rules import Rule
 
 if TYPE_CHECKING:
-    from traindx_tools.on_jax.paths.gradient import Blocked
+    from traindx_tools.on_jax.paths.blocked import Blocked
 
 RULE = Rule(
     id="J302",

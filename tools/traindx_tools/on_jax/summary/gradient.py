@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from traindx_tools.on_jax import internals
+from traindx_tools.on_jax.paths.blocked import BRANCH, DISCONNECTED, Blocked
 from traindx_tools.on_jax.paths.ends import listed
-from traindx_tools.on_jax.paths.gradient import BRANCH, DISCONNECTED, Blocked, blocked_inputs
+from traindx_tools.on_jax.paths.gradient import blocked_inputs
 from traindx_tools.on_jax.paths.reach import is_float, reach
 from traindx_tools.on_jax.places import Place
 from traindx_tools.on_jax.tracing import Traced

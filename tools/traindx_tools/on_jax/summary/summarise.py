@@ -17,7 +17,7 @@ from traindx_tools.finding import Finding
 from traindx_tools.on_jax import internals
 from traindx_tools.on_jax.keys.find import reuse_findings
 from traindx_tools.on_jax.keys.flow import follow
-from traindx_tools.on_jax.paths.gradient import BRANCH
+from traindx_tools.on_jax.paths.blocked import BRANCH
 from traindx_tools.on_jax.places import Place, place_of
 from traindx_tools.on_jax.rules import j301_no_gradient_path, j302_gradient_in_one_branch, j504_promoted_to_wide
 from traindx_tools.on_jax.summary.gradient import by_itself, judged

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from traindx_tools.finding import Finding
+from traindx_tools.on_torch.architecture.counts import Counts
 from traindx_tools.on_torch.rules import t901_embedding_heavy
 
 KINDS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -24,39 +24,12 @@ KINDS: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 @dataclass(frozen=True)
-class Architecture:
-    """Counts are parameters, each tensor once however often it is tied. `flops` are those of one forward pass."""
-
-    parameters: int
-    trainable: int
-    bytes: int
-    by_part: Mapping[str, int]
-    """Top-level children, in the model's order."""
-    by_kind: Mapping[str, int]
-    """Kinds of layers: embedding, linear, attention, convolution, recurrent, normalisation, other."""
-    tied: tuple[tuple[str, str], ...]
-    """Pairs of paths that are one tensor."""
-    layers: int
-    """Leaf layers with parameters."""
-    largest: tuple[tuple[str, tuple[int, ...], int], ...]
-    """(path, shape, parameters) of the ten largest tensors."""
-    flops: int | None = None
-
-    def share(self, kind: str) -> float:
-        """Share of all parameters, 0 to 1."""
-        return self.by_kind.get(kind, 0) / self.parameters if self.parameters else 0.0
+class Architecture(Counts):
+    """A model's counts, and what they say."""
 
     def findings(self, source: str = "architecture") -> tuple[Finding, ...]:
         """T901 where embeddings hold most of the parameters and the trunk few."""
         return tuple(t901_embedding_heavy.check(self, source))
-
-    def table(self) -> str:
-        """A text table of the parts and kinds."""
-        rows = [f"{self.parameters:,} parameters ({self.trainable:,} trainable, {self.bytes / 2**20:,.1f} MiB) in "
-                f"{self.layers} layers" + (f", {self.flops:,} FLOPs a forward pass" if self.flops else "")]
-        for title, counts in (("part", self.by_part), ("kind", self.by_kind)):
-            rows += [f"  {title} {name}: {n:,} ({n / max(1, self.parameters):.1%})" for name, n in counts.items()]
-        return "\n".join([*rows, *(f"  tied: {a} = {b}" for a, b in self.tied)])
 
 
 def analyze_architecture(model: torch.nn.Module, batch: Any = None) -> Architecture:

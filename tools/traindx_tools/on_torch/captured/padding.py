@@ -8,7 +8,7 @@ import torch
 
 from traindx_tools.on_torch.captured.call import KeptCall
 from traindx_tools.on_torch.captured.trial import Trial, change_of
-from traindx_tools.on_torch.rules.t333_padding_seen import MATTERS
+from traindx_tools.on_torch.rules.dependence import PADDING_MATTERS
 
 LEAST = 2
 """Padded positions, in at least so many rows."""
@@ -61,7 +61,7 @@ def padding(trial: Trial) -> Padding | None:
         return None
     scale = float(out.float().std()) or 1.0
     largest = float((whole.float() - short.float()).abs().max()) / scale
-    if largest < MATTERS or not bool(change_of(whole, short).any()):
+    if largest < PADDING_MATTERS or not bool(change_of(whole, short).any()):
         return None
     masked = _has_mask(trial.call, name, tensor, _lengths(tensor, token))
     return Padding(name, token, length, width - length, largest, masked, by_position)

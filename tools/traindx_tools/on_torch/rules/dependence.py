@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from traindx_tools.finding import Location
 
 SOURCE = "torch probe: captured call"
+PADDING_MATTERS = 1e-2
+"""Of a standard deviation of the output: below it is the edge of a convolution, or rounding."""
 
 
 @dataclass(frozen=True)

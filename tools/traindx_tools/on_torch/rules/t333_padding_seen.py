@@ -13,14 +13,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from traindx_tools.finding import Bearing, Finding, Severity
-from traindx_tools.on_torch.rules.dependence import SOURCE, Where
+from traindx_tools.on_torch.rules.dependence import PADDING_MATTERS, SOURCE, Where
 from traindx_tools.rules import Rule, Threshold
 
 if TYPE_CHECKING:
     from traindx_tools.on_torch.captured.padding import Padding
-
-MATTERS = 1e-2
-"""Of a standard deviation of the output: below it is the edge of a convolution, or rounding."""
 
 RULE = Rule(
     id="T333",
@@ -32,7 +29,7 @@ RULE = Rule(
     alike=("a convolution that reaches over the edge by a few positions",
            "sequences that are all cut to one length: nothing is padding"),
     confirm=("model(ids[:1]) against model(ids[:1, :length])",),
-    thresholds={"change": Threshold(MATTERS, "standard deviations of the output", "below: edges and rounding")},
+    thresholds={"change": Threshold(PADDING_MATTERS, "standard deviations of the output", "below: edges and rounding")},
 )
 
 

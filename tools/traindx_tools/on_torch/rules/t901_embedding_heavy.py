@@ -15,7 +15,7 @@ from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.rules import Rule, Threshold
 
 if TYPE_CHECKING:
-    from traindx_tools.on_torch.architecture.analysis import Architecture
+    from traindx_tools.on_torch.architecture.counts import Counts
 
 SHARE, FEWEST = 0.7, 10_000
 
@@ -33,7 +33,7 @@ RULE = Rule(
 )
 
 
-def check(architecture: Architecture, source: str) -> Iterator[Finding]:
+def check(architecture: Counts, source: str) -> Iterator[Finding]:
     """One finding where embeddings hold at least 70 % of the parameters."""
     share = architecture.share("embedding")
     if share < SHARE or architecture.parameters < FEWEST:

@@ -15,7 +15,7 @@ from traindx_tools.finding import Bearing, Finding, Location, Severity, Value
 from traindx_tools.rules import Rule, Threshold
 
 if TYPE_CHECKING:
-    from traindx_tools.on_torch.comparison.compare import Comparison
+    from traindx_tools.on_torch.comparison.layers import Sides
 
 RULE = Rule(
     id="T951",
@@ -35,7 +35,7 @@ RULE = Rule(
 _NORMS = ("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm", "InstanceNorm1d", "InstanceNorm2d")
 
 
-def check(comparison: Comparison, source: str) -> Iterator[Finding]:
+def check(comparison: Sides, source: str) -> Iterator[Finding]:
     """One finding: the first layer that parts, or the two between which code does, or layers that one side lacks."""
     one, other = comparison.names
     measured: dict[str, Value] = {"sides": f"{one}/{other}", "output_difference": _finite(comparison.output)}

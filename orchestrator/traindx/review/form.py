@@ -1,0 +1,18 @@
+"""What the form of a review carries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Form:
+    """What the form carries, and what was typed into it before."""
+
+    secret: str
+    """Comes back with the decision: a page of somebody else's cannot know it."""
+    comment: str = ""
+    error: str = ""
+    """Why the last decision was not recorded."""
+    recorded: str = ""
+    """What was recorded; the form is gone then."""

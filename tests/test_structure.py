@@ -1,0 +1,101 @@
+"""The house: no file imports another one that imports it, and no new file above 400 lines.
+
+What is listed here is a debt that may only shrink: a circle or a file that is not there any more must leave the list.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = {"traindx": ROOT / "orchestrator" / "traindx", "traindx_tools": ROOT / "tools" / "traindx_tools"}
+MOST_LINES = 400
+CIRCLES = {
+    "on_code": 15,
+    "on_data": 8,
+    "on_weights": 2,
+}
+"""Files of a room that lie on a circle."""
+LONG = {
+    "line_parser", "meanings", "syntax", "evaluate", "arrays", "schedules", "c280_window_never_full", "mcp_tools",
+    "nonfinite_sentinel", "foreign", "containers", "donation", "values", "id_ranges", "model", "text_log",
+}
+
+
+def modules() -> dict[str, Path]:
+    found = {}
+    for package, folder in PACKAGES.items():
+        for path in folder.rglob("*.py"):
+            parts = [package, *path.relative_to(folder).with_suffix("").parts]
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def imported(path: Path, known: dict[str, Path]) -> Iterator[str]:
+    """Modules of the project that a file imports anywhere, also only for its types."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                yield whole if whole in known else node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def on_circles(graph: dict[str, set[str]]) -> set[str]:
+    """What reaches itself: nodes whose strongly connected component has more than one member."""
+    def left(edges: dict[str, set[str]]) -> set[str]:
+        """What is left when nodes without an edge into the rest are taken away again and again."""
+        rest = set(edges)
+        while True:
+            ends = {n for n in rest if not edges[n] & rest}
+            if not ends:
+                return rest
+            rest -= ends
+
+    backwards: dict[str, set[str]] = {n: set() for n in graph}
+    for node, targets in graph.items():
+        for target in targets:
+            backwards[target].add(node)
+    candidates = left(graph) & left(backwards)
+    return {n for n in candidates if _reaches(n, graph, candidates)}
+
+
+def _reaches(start: str, graph: dict[str, set[str]], within: set[str]) -> bool:
+    """Whether a way leads from a node back to it."""
+    seen: set[str] = set()
+    todo = list(graph[start] & within)
+    while todo:
+        node = todo.pop()
+        if node == start:
+            return True
+        if node not in seen:
+            seen.add(node)
+            todo.extend(graph[node] & within)
+    return False
+
+
+def test_a_circle_is_found():
+    assert on_circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == {"b", "c"}
+    assert on_circles({"a": {"b"}, "b": {"c"}, "c": set()}) == set()
+
+
+def test_circles_only_go():
+    known = modules()
+    graph = {name: {m for m in imported(path, known) if m in known and m != name} for name, path in known.items()}
+    found: dict[str, set[str]] = {}
+    for name in on_circles(graph):
+        parts = name.split(".")
+        found.setdefault(parts[1] if len(parts) > 2 else parts[0], set()).add(name)
+    more = {room: sorted(names) for room, names in found.items() if len(names) > CIRCLES.get(room, 0)}
+    assert more == {}, "files that import each other in a circle"
+    fewer = {room: len(found.get(room, ())) for room, count in CIRCLES.items() if len(found.get(room, ())) < count}
+    assert fewer == {}, "better than CIRCLES says: write the new number there"
+
+
+def test_no_new_file_is_long():
+    long = {path.stem for path in modules().values() if len(path.read_text(encoding="utf-8").splitlines()) > MOST_LINES}
+    assert long - LONG == set(), f"files above {MOST_LINES} lines"
+    assert LONG - long == set(), "shorter now: take them off the list"
