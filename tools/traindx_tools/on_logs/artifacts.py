@@ -240,6 +240,15 @@ def discover(paths: Sequence[str | Path], *, stdin: bytes | None = None, most: i
     return found
 
 
+def first_files(found: Discovery, most: int = MAX_FILES) -> Discovery:
+    """What was found, of more than `most` files the first ones, and a word about the rest."""
+    if len(found.sources) <= most:
+        return found
+    rest = Artifact(str(Path(found.sources[most].name).parent), "folder",
+                    note=f"only the first {most} of {len(found.sources)} files were looked at")
+    return Discovery(found.sources[:most], [*found.left_out, rest])
+
+
 def _identity(source: Source) -> str:
     return os.path.realpath(source.local) if source.local is not None else source.name
 

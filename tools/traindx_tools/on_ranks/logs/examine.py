@@ -63,6 +63,20 @@ class ManyRanks:
         """The files that are read for this alone."""
         return frozenset(self.job.sources) - self.whole
 
+    @property
+    def rank_of_file(self) -> dict[str, int]:
+        """The rank of each file that is of one rank alone."""
+        told: dict[str, set[int]] = {}
+        for start in self.job.starts:
+            for r in start.ranks.values():
+                told.setdefault(r.source, set()).add(r.rank)
+        return {name: next(iter(ranks)) for name, ranks in told.items() if len(ranks) == 1}
+
+    @property
+    def mixed(self) -> bool:
+        """Whether a file holds the lines of several ranks in turn."""
+        return len(self.rank_of_file) < len(self.job.sources)
+
     def to_json(self) -> dict[str, Any]:
         """Plain values: what was read, how each group of ranks ended, and the findings."""
         from traindx_tools.on_ranks.logs.listing import endings

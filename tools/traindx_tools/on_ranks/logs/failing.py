@@ -95,5 +95,5 @@ def consequences(start: Start, first: set[int]) -> str:
                 and any(c.kind in (claims.KILLED, claims.TOLD) for c in start.claims.get(r.rank, ())))
     parts = [f"{n:,} {'rank' if n == 1 else 'ranks'} {what}" for n, what in (
         (waited, "waited in a collective until the timeout"), (broken, "lost the connection to a peer"),
-        (ended, "were ended by the launcher")) if n]
+        (ended, "ended by the launcher")) if n]
     return f"; consequences: {', '.join(parts)}" if parts else ""

@@ -82,5 +82,5 @@ def _finding(start: Start, several: list[Differing], severity: Severity | None) 
         f"{telling - len(odd):,} ranks have {usual}{more}",
         rank.at(rank.told.settings[name][1]), rank.source,
         bearing=Bearing.COMPANION if severity is not None else Bearing.SIGN, severity=severity,
-        measured={"kind": "version" if _VERSIONS.match(name) else "setting", "name": name, "value": value, "usual": usual,
+        measured={"kind": "harmless" if severity is not None else "version" if _VERSIONS.match(name) else "setting", "name": name, "value": value, "usual": usual,
                   "ranks": odd[:64], "rank": odd[0], "host": rank.host, "operation": name, "seen": telling})
