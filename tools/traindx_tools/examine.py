@@ -244,9 +244,9 @@ def examine(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | No
 
     `paths`: files, folders, globs, fsspec URLs or "-" (then `stdin` holds the bytes). `root`: the folder that paths in
     statements are shown from. `names`: what the log's own names stand for (see `read_run`). `asked`: which files are
-    said to be the run's own. Only the run's own files are judged, see `traindx_tools.scope`. `cluster`: the address of a
-    Ray cluster that reads the logs of the ranks of a job, in place of processes here. Raises UnreadableInput; BadUsage for
-    an entry point that is no Python file.
+    said to be the run's own. Only the run's own files are judged, see `traindx_tools.scope`. `cluster`: the address of
+    a Ray cluster that reads the logs of the ranks of a job, in place of processes here. Raises UnreadableInput;
+    BadUsage for an entry point that is no Python file.
     """
     paths = resolved(paths)
     reading, ranks = _read(paths, stdin, names, cluster)

@@ -12,16 +12,19 @@ from traindx_tools.errors import UnreadableInput
 
 @click.command("hang")
 @click.argument("paths", nargs=-1, required=True)
-@click.option("--cluster", metavar="ADDRESS", help="A Ray cluster that reads the files (auto, ray://HOST:10001), in place of "
+@click.option("--cluster", metavar="ADDRESS", help="A Ray cluster that reads the files (auto, ray://HOST:10001), in "
+                                                   "place of "
               "processes on this machine; the report is the same.")
-@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes that read (default: one a processor).")
-@click.option("--lines", "every", is_flag=True, help="The whole merged log by step, identical lines once with their ranks.")
+@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes that read (default: one a "
+                                                                         "processor).")
+@click.option("--lines", "every", is_flag=True, help="The whole merged log by step, identical lines once with their "
+                                                     "ranks.")
 @click.option("--plot", "picture", type=str, metavar="PNG", help="Draw the ranks by step as a heat map.")
 @click.option("--json", "as_json", is_flag=True, help="The result as JSON on standard output, and nothing else there.")
 def command(paths: tuple[str, ...], cluster: str | None, workers: int | None, every: bool, picture: str | None,
             as_json: bool) -> int:
-    """Compare the logs of all ranks, hosts and restarts of a job in PATHS: who failed first, left the common sequence of
-    collectives, has a batch fewer or waits for data. Steps and sequence numbers are compared, never clocks.
+    """Compare the logs of all ranks, hosts and restarts of a job in PATHS: who failed first, left the common sequence
+    of collectives, has a batch fewer or waits for data. Steps and sequence numbers are compared, never clocks.
 
     Read-only. Exit code 1 where a rank is odd, 0 where none is.
     """
@@ -37,8 +40,10 @@ def command(paths: tuple[str, ...], cluster: str | None, workers: int | None, ev
         many = examine_ranks(found.sources, workers=workers, cluster=cluster,
                              progress=lambda done, of: at(f"reading the logs of the ranks: {done:,} of {of:,} files"))
     if many is None:
-        raise UnreadableInput(f"no ranks were told apart in {len(found.sources):,} files: the logs of at least two ranks are "
-                              "needed, as files a rank (rank_3.log, job_3.out) or with prefixes ([rank3]:, 3:). For one log: "
+        raise UnreadableInput(f"no ranks were told apart in {len(found.sources):,} files: the logs of at least two "
+                              f"ranks are "
+                              "needed, as files a rank (rank_3.log, job_3.out) or with prefixes ([rank3]:, 3:). For "
+                              "one log: "
                               "`traindx diagnose PATH`")
     if picture is not None:
         from pathlib import Path

@@ -90,7 +90,8 @@ class Reading:
 
 def read_parts(paths: Sequence[str | Path] | str | Path, *, stdin: bytes | None = None,
                names: Mapping[str, str] | None = None, found: Discovery | None = None) -> Reading:
-    """Finds the files and reads each by itself; arguments and errors as of `read_run`. `found`: what was found already."""
+    """Finds the files and reads each by itself; arguments and errors as of `read_run`. `found`: what was found
+    already."""
     from traindx_tools.sources import resolved
 
     own = checked(names or {})

@@ -25,7 +25,6 @@ def _code(code: int) -> str:
 
 
 
-
 def numbers(text: str) -> list[int]:
     """The numbers of "3,7-9", at most 65,536."""
     found: list[int] = []
@@ -42,6 +41,8 @@ class ClaimReader:
     def __init__(self, source: str) -> None:
         self.source = source
         self._rank: str | None = None
+        self._closed: set[str] = set()
+        """Processes that torchrun told to end, by pid: how they left says nothing."""
 
     def feed(self, number: int, text: str, host: str) -> Iterator[Claim]:
         """The claims of one line. `host`: the host that the line comes from, "" where it is not known."""
@@ -52,6 +53,11 @@ class ClaimReader:
 
     def _told(self, text: str, host: str) -> Iterator[tuple[str, str]]:
         yield from self._table(text)
+        if closing := _CLOSING.search(text):
+            self._closed.add(closing[1] or closing[2])
+        elif failed := _FAILED.search(text):
+            told_to = failed["pid"] in self._closed
+            yield TOLD if told_to else _code(int(failed["code"])), f"{host}/{failed['local']}"
         for pattern, told in _LINES:
             if (found := pattern.search(text)) is not None:
                 yield from told(found, host)
@@ -66,11 +72,16 @@ class ClaimReader:
             self._rank = None
 
 
+_SAID = (("ut Of Memory", MEMORY), ("OOM", MEMORY), ("egmentation", SEGFAULT), ("Bus error", SEGFAULT),
+         ("Killed", KILLED), ("Terminated", TOLD))
+"""What srun says of a task, the surest first."""
+
+
 def _tasks(found: re.Match[str], _: str) -> Iterator[tuple[str, str]]:
     what = found["what"]
     code = re.search(r"exit code (\d+)", what)
-    kind = (MEMORY if "ut Of Memory" in what or "OOM" in what else SEGFAULT if "egmentation" in what or "Bus" in what
-            else KILLED if "Killed" in what else TOLD if "Terminated" in what else _code(int(code[1])) if code else EXITED)
+    said = next((kind for word, kind in _SAID if word in what), None)
+    kind = said or (_code(int(code[1])) if code else EXITED)
     yield from ((kind, str(t)) for t in numbers(found["tasks"]))
 
 
@@ -81,21 +92,16 @@ def _host(kind: str) -> Callable[[re.Match[str], str], Iterator[tuple[str, str]]
     return told
 
 
-def _local(found: re.Match[str], host: str) -> Iterator[tuple[str, str]]:
-    yield _code(int(found["code"])), f"{host}/{found['local']}"
-
-
-
 _LINES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str], Iterator[tuple[str, str]]]], ...] = (
     (re.compile(r"srun: error: \S+: tasks? (?P<tasks>[\d,-]+): (?P<what>.+)"), _tasks),
     (re.compile(r"srun: error: Node failure on (?P<host>[\w.-]+)"), _host(LOST)),
     (re.compile(r"\bON (?P<host>[\w.-]+) CANCELLED AT \S+ DUE TO NODE FAIL"), _host(LOST)),
-    (re.compile(r"[Nn]ode[ /](?P<host>[\w.-]+)[^.]{0,60}(?:NodeNotReady|NotReady|has rebooted|was rebooted)"), _host(LOST)),
+    (re.compile(r"[Nn]ode[ /](?P<host>[\w.-]+)[^.]{0,60}(?:NodeNotReady|NotReady|has rebooted"
+                r"|was rebooted)"), _host(LOST)),
     (re.compile(r"pod[ /](?P<host>[\w.-]+)\b.{0,120}OOMKilled"), _host(MEMORY)),
-    (re.compile(r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<local>\d+) \(pid: (?P<pid>\d+)\)"), _local),
-    (re.compile(r"[Ss]ending process (?P<pid>\d+) closing signal|[Uu]nable to shutdown process (?P<pid2>\d+)"),
-     lambda m, host: iter([(TOLD, f"{host}/pid:{m['pid'] or m['pid2']}")])),
 )
+_CLOSING = re.compile(r"[Ss]ending process (\d+) closing signal|[Uu]nable to shutdown process (\d+)")
+_FAILED = re.compile(r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<local>\d+) \(pid: (?P<pid>\d+)\)")
 
 
 def running_in(text: str, source: str, line: int) -> Iterator[Claim]:

@@ -1,4 +1,5 @@
-"""Errors of one process, a fault each: tracebacks by their last line and the user's frame, fatal lines as they stand."""
+"""Errors of one process, a fault each: tracebacks by their last line and the user's frame, fatal lines as they
+stand."""
 
 from __future__ import annotations
 
@@ -74,7 +75,8 @@ class ErrorReader:
         """A traceback that the end of the log cuts."""
         if self._frames:
             frames, self._frames = tuple(self._frames), None
-            yield from self._fault(now, "exception", "TracebackCut", "the log ends within a traceback", self._line, frames)
+            yield from self._fault(now, "exception", "TracebackCut", "the log ends within a "
+                                                                     "traceback", self._line, frames)
 
     def _fault(self, now: Attempt, kind: str, type_: str, message: str, number: int,
                frames: tuple[Frame, ...] = ()) -> Iterator[Fault]:
@@ -83,5 +85,5 @@ class ErrorReader:
         event = ErrorEvent(kind, type_, message[:4000], "", number, number, frames)
         user = event.user_frame
         place = f"{user.file}:{user.line} ({user.function})" if user is not None else ""
-        yield Fault(echo_level(event), kind_of(type_, message), type_, message.strip()[:LONGEST], number, now.step, place,
-                    now.records)
+        said = message.strip()[:LONGEST]
+        yield Fault(echo_level(event), kind_of(type_, message), type_, said, number, now.step, place, now.records)

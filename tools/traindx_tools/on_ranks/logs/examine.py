@@ -32,12 +32,13 @@ from traindx_tools.on_ranks.rules import (
 RULES = (r201_rank_failed_first, r202_collectives_part, r203_batches_differ, r204_rank_in_data_loading,
          r205_nonfinite_on_one_rank, r206_settings_differ, r207_world_size_changed, r208_rank_slower)
 MOST_WHOLE = 24
-"""Files of ranks that are also read whole, for the rules over curves and errors; of more, those of the ranks that findings
-name and of the lowest ranks."""
+"""Files of ranks that are also read whole, for the rules over curves and errors; of more, those of the ranks that
+findings name and of the lowest ranks."""
 MOST_LOOKED_AT = 64
 """Files that are opened to see whether they are logs of ranks, where their names do not say so."""
-_NO_LOG = frozenset({".py", ".ipynb", ".sh", ".yaml", ".yml", ".toml", ".md", ".rst", ".html", ".cfg", ".ini", ".png", ".pt",
-                     ".pth", ".safetensors", ".npy", ".npz", ".csv", ".tsv", ".parquet", ".h5", ".bin", ".zip", ".diff"})
+_NO_LOG = frozenset({
+    ".py", ".ipynb", ".sh", ".yaml", ".yml", ".toml", ".md", ".rst", ".html", ".cfg", ".ini", ".png", ".pt", ".pth",
+    ".safetensors", ".npy", ".npz", ".csv", ".tsv", ".parquet", ".h5", ".bin", ".zip", ".diff"})  # fmt: skip
 _SAYS_RANK = re.compile(rb"\[(?:rank|default) ?\d+\]|\b[Rr]ank[ =:]{1,2}\d+|process_index[ =:]{1,2}\d+|GLOBAL_RANK: \d")
 
 
@@ -111,7 +112,7 @@ def _numbered_alike(sources: Sequence[Source]) -> bool:
 def _says_rank(source: Source) -> bool:
     try:
         head = source.head
-        return not is_binary(head) and (_SAYS_RANK.search(head) is not None or bool(form_of(_first(head)).name)) or (
+        return (not is_binary(head) and (_SAYS_RANK.search(head) is not None or bool(form_of(_first(head)).name))) or (
             told_by_recorder(source) is not None)
     except OSError:
         return False

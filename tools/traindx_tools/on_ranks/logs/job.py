@@ -190,7 +190,8 @@ def _both(one: Told, other: Told) -> Told:
 
 
 def _placed(fault: Fault, within: Attempt, *, same_file: bool) -> Fault:
-    """A fault of a file or prefix without records, among the records of the other one; at their end where none tells."""
+    """A fault of a file or prefix without records, among the records of the other one; at their end where none
+    tells."""
     before = same_file and fault.line < within.step_line
     step = fault.step if not math.isnan(fault.step) else within.step
     return replace(fault, step=step, records=0 if before else within.records)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from traindx_tools.on_ranks.logs.examine import ManyRanks
-from traindx_tools.on_ranks.logs.job import Job, Rank, Start, named, ranges
+from traindx_tools.on_ranks.logs.job import Job, Rank, Start, named
 from traindx_tools.on_ranks.logs.parting import FEW
 from traindx_tools.on_ranks.logs.words import UNNUMBERED, template_of
 
@@ -47,7 +47,7 @@ def _how(start: Start, rank: Rank) -> str:
     after = f" after step {rank.step:g}" if not math.isnan(rank.step) else ""
     own = next((f for f in rank.faults if f.level == 0), None)
     if own is not None and (rank.wait is None or own.line < rank.wait.line):
-        return f"{own.type}: {own.message[:80]}{after}" if own.type not in own.message else f"{own.message[:100]}{after}"
+        return f"{'' if own.type in own.message else f'{own.type}: '}{own.message[:100]}{after}"
     if rank.wait is not None:
         number = "" if rank.wait.number == UNNUMBERED else f", sequence number {rank.wait.number:,}"
         return f"waited in {rank.wait.operation}{number}{after}"
@@ -115,4 +115,4 @@ def _few(start: Start, every: bool) -> Iterator[str]:
 
 
 def _ranks(ranks: tuple[int, ...], start: Start) -> str:
-    return "all ranks" if len(ranks) == len(start.ranks) and len(ranks) > 1 else f"rank{'' if len(ranks) == 1 else 's'} " + ranges(ranks)
+    return "all ranks" if len(ranks) == len(start.ranks) and len(ranks) > 1 else named(ranks)

@@ -1,7 +1,7 @@
 """The same function over many files: in this process, in a pool of processes or on a Ray cluster, results in order.
 
-A file that kills its worker costs that file only: a pool that breaks is made anew, and the files that were under way are
-read one at a time until the one that does it is known.
+A file that kills its worker costs that file only: a pool that breaks is made anew, and the files that were under way
+are read one at a time until the one that does it is known.
 """
 
 from __future__ import annotations
@@ -90,7 +90,8 @@ def _on_ray(function: Callable[[Item], Result], items: Sequence[Item], lost: Cal
             ray.init(address=None if address == "local" else address, log_to_driver=False, configure_logging=False)
         except Exception as failed:
             raise UnreadableInput(f"the Ray cluster {address!r} could not be reached: {failed}. Give its address "
-                                  '("auto", "ray://HOST:10001"), or leave --cluster out to use this machine') from failed
+                                  '("auto", "ray://HOST:10001"), or leave --cluster out to use this '
+                                  'machine') from failed
     try:
         yield from _ray_results(ray, ray.remote(max_retries=0)(function), items, lost)
     finally:

@@ -74,8 +74,14 @@ def _by_varying_number(files: Sequence[FileTold]) -> None:
                 break
 
 
+def _by_number(name: str) -> list[tuple[int, str]]:
+    """The order of names with their numbers as numbers: worker-9 before worker-10."""
+    return [(int(p), "") if p.isdigit() else (-1, p) for p in re.split(r"(\d+)", name)]
+
+
 def _by_local_rank(files: Sequence[FileTold]) -> None:
-    """`[default3]:` on the second of hosts with eight processes is rank 11, if no line of that process says otherwise."""
+    """`[default3]:` on the second of hosts with eight processes is rank 11, if no line of that process says
+    otherwise."""
     hosts: dict[tuple[str, str], list[Stream]] = defaultdict(list)
     for file in files:
         for stream in file.streams:
@@ -84,7 +90,7 @@ def _by_local_rank(files: Sequence[FileTold]) -> None:
     if not hosts:
         return
     width = max(s.local or 0 for several in hosts.values() for s in several) + 1
-    ordered = sorted(hosts, key=lambda h: [(int(p), "") if p.isdigit() else (-1, p) for p in re.split(r"(\d+)", "/".join(h))])
+    ordered = sorted(hosts, key=lambda h: _by_number("/".join(h)))
     known = {h: (s.rank - s.local) for h, several in hosts.items() for s in several
              if s.rank is not None and s.local is not None}
     for place, host in enumerate(ordered):

@@ -21,9 +21,11 @@ FEW = 0.25
 AGREED = 3
 """Collectives before it that the odd ranks called as all others: those of another stage never agreed."""
 _ANY_SHAPE = ("ALLTOALL", "GATHER", "SCATTER", "SEND", "RECV", "ALLGATHERV")
-_DATA = re.compile(r"(?i)fetch|load(?:ing|er)? |loader|read(?:ing)? |shard|waiting for (?:data|batch)|data ?wait|prefetch"
+_DATA = re.compile(r"(?i)fetch|load(?:ing|er)? |loader|read(?:ing)? |shard|waiting for (?:data|batch)|data ?wait"
+                   r"|prefetch"
                    r"|open(?:ing|ed) |download|next batch|_next_data|decod")
-_LEFT = re.compile(r"(?i)\beval|validat|epoch \S+ (?:is )?(?:done|end|finish|complete)|end of epoch|checkpoint|\bsav(?:e|ing)")
+_LEFT = re.compile(r"(?i)\beval|validat|epoch \S+ (?:is )?(?:done|end|finish|complete)|end of epoch|checkpoint"
+                   r"|\bsav(?:e|ing)")
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ def parted(start: Start) -> Parting | None:
 
 
 def _few(odd: int, every: int) -> bool:
-    return 0 < odd and (odd <= FEW * every or (odd == 1 and every > 2))
+    return odd > 0 and (odd <= FEW * every or (odd == 1 and every > 2))
 
 
 def _odd(called: Mapping[int, Operation]) -> tuple[Operation, tuple[int, ...]] | None:
@@ -157,7 +159,8 @@ def _by_absence(start: Start) -> Parting | None:
 
 
 def _said_after(rank: Rank) -> str:
-    """The template of its last line, "" where that is its last record: logs that lost their ends say nothing after it."""
+    """The template of its last line, "" where that is its last record: logs that lost their ends say nothing after
+    it."""
     line, text = rank.told.last
     return template_of(text) if line > rank.told.step_line else ""
 

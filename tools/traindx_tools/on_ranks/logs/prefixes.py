@@ -22,7 +22,8 @@ _FORMS = {
     "mpi": re.compile(rb"\[\d+,(?P<rank>\d{1,6})\]<std(?:err|out)>:\s?"),
 }
 _WITHIN = re.compile(
-    rb"\[rank ?(?P<rank>\d{1,6})\]:? ?|\[(?:\w{1,40}_)?default_?(?P<local>\d{1,6})\]:\s?|\[trainer(?P<local2>\d{1,4})\]:\s?")
+    rb"\[rank ?(?P<rank>\d{1,6})\]:? ?|\[(?:\w{1,40}_)?default_?(?P<local>\d{1,6})\]:\s?"
+    rb"|\[trainer(?P<local2>\d{1,4})\]:\s?")
 """torch (`[rank3]: `) and torchrun --tee (`[default3]:`), also behind one of the others."""
 
 

@@ -33,7 +33,7 @@ from traindx_tools.on_ranks.logs.told import (
     Thin,
     Wait,
 )
-from traindx_tools.on_ranks.logs.words import COLLECTIVE, DULL, RECORD, SETTING, SPEAKS, Plan
+from traindx_tools.on_ranks.logs.words import COLLECTIVE, RECORD, SETTING, SPEAKS, Plan
 
 BLOCK = 1 << 20
 MOST_LINE = 1 << 16
@@ -168,9 +168,7 @@ class _Process:
         assert plan.step is not None, "a record has a step"
         step = float(line[plan.step[0]:plan.step[1]])
         now = self.stream.now
-        if now.records and step <= now.step and (self._again is not None or (self._resumed and step < now.step)):
-            now = self._restart(number)
-        elif self._again is not None and now.records and self._other_world(now):
+        if now.records and self._starts_again(now, step):
             now = self._restart(number)
         if not now.records:
             now.first_step = step
@@ -287,9 +285,11 @@ class _Process:
             last = now.waits[-1]
             now.waits[-1] = Wait(last.group, last.number, last.operation, last.seconds, last.line, *works)
 
-    def _other_world(self, now: Attempt) -> bool:
-        assert self._again is not None, "asked only then"
-        return now.world is not None and self._again[1] != now.world
+    def _starts_again(self, now: Attempt, step: float) -> bool:
+        """Whether a new start shows: set up again, or a checkpoint loaded, and the steps fell back."""
+        if self._again is not None:
+            return step <= now.step or (now.world is not None and self._again[1] != now.world)
+        return self._resumed and step < now.step
 
     def _restart(self, number: int) -> Attempt:
         line, world, resumed = self._again or (number, self.stream.now.world, True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 _ERROR = re.compile(r"rror|raceback|xception|atal|illed|SIG|egmentation|imeout|imed out|borted|oom|OOM|atchdog|memory"
-                    r"|terminate called|exitcode|onitoredBarrier|NCCL WARN|UNAVAILABLE|nterrupt|last enqueued|Bus error")
+                    r"|terminate called|exitcode|onitoredBarrier|NCCL WARN|UNAVAILABLE|nterrupt|last enqueued"
+                    r"|Bus error")
 _OTHERS = re.compile(r"srun: error|slurmstepd|exitcode|exit code|SIGKILL|SIGTERM|SIGSEGV|OOMKilled|NotReady|NODE FAIL|"
                      r"Node failure|monitoredBarrier|task:\d|rank +: \d|evicted|preempt|rebooted|CollectiveFingerPrint")
 

@@ -111,7 +111,7 @@ class Called(NamedTuple):
 
 
 def _op(name: str) -> str:
-    return name.upper().replace("_", "").replace("-", "").replace(" ", "").replace("INTOTENSOR", "").replace("TENSOR", "").replace("SINGLE", "")
+    return re.sub(r"[-_ ]|(?:INTO)?TENSOR|SINGLE", "", re.sub(r"[-_ ]", "", name.upper()))
 
 
 def collective_in(text: str) -> Called | None:

@@ -27,7 +27,8 @@ RULE = Rule(
     alike=("Stages and groups of a parallel model, which differ from the beginning.",
            "A rank that ended: its own error is the cause (R201)."),
     confirm=("Look for a collective under a condition on the rank, on data or on a time.",
-             "TORCH_DISTRIBUTED_DEBUG=DETAIL names both operations at once; TORCH_NCCL_TRACE_BUFFER_SIZE=2000 dumps the "
+             "TORCH_DISTRIBUTED_DEBUG=DETAIL names both operations at once; TORCH_NCCL_TRACE_BUFFER_SIZE=2000 dumps "
+             "the "
              "last ones of each rank: give the dumps beside the logs."),
     thresholds={"few": Threshold(FEW, "share of the ranks", "more are another stage or group"),
                 "agreed": Threshold(AGREED, "collectives", "called alike before: stages never agree")},

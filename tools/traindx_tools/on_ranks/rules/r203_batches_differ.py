@@ -1,7 +1,7 @@
 """Ranks go through different numbers of batches.
 
-Each batch brings its collectives. A rank with one batch fewer leaves the loop while the others wait for its gradients, in
-the step after its last one. Compared are the numbers of batches, iterations and steps that ranks print in the same
+Each batch brings its collectives. A rank with one batch fewer leaves the loop while the others wait for its gradients,
+in the step after its last one. Compared are the numbers of batches, iterations and steps that ranks print in the same
 sentence, and the rank that went on to what follows the loop (an evaluation, the end of the epoch, a checkpoint) while
 all others wait in a collective. Numbers of samples may differ by one without harm and are not judged.
 """
@@ -63,7 +63,7 @@ def _counted(start: Start) -> Finding | None:
                     told[sentence, at][r.rank] = value
     for (sentence, _), by_rank in sorted(told.items(), key=lambda t: t[0][1]):
         counts = Counter(v for v, _ in by_rank.values())
-        usual, often = counts.most_common(1)[0]
+        usual, _ = counts.most_common(1)[0]
         odd = tuple(r for r, (v, _) in by_rank.items() if v != usual)
         if odd and len(by_rank) > 2 and 2 * len(by_rank) >= len(start.ranks) and len(odd) <= max(1, FEW * len(by_rank)):
             return _of_counts(start, sentence.partition("|")[0].replace("_", " "), by_rank, usual, odd)
@@ -80,7 +80,8 @@ def _of_counts(start: Start, noun: str, by_rank: dict[int, tuple[float, int]], u
     same = {by_rank[r][0] for r in odd} == {value}
     more = f"; {ranges(odd[1:])} differ as well" if not same else ""
     return RULE.finding(
-        f"{named(odd if same else odd[:1])} has {value:g} {noun} where the other {len(by_rank) - len(odd):,} ranks have "
+        f"{named(odd if same else odd[:1])} has {value:g} {noun} where the other {len(by_rank) - len(odd):,} ranks "
+        f"have "
         f"{usual:g}{more}{stopped}", rank.at(line, step=rank.step), rank.source,
         bearing=Bearing.CAUSE if waiting else Bearing.SIGN, severity=None if waiting else Severity.MEDIUM,
         measured={"kind": "count", "metric": noun, "ranks": odd[:64], "rank": odd[0], "host": rank.host, "value": value,

@@ -1,8 +1,8 @@
 """One rank is still in data loading while all others wait for it in a collective.
 
-Its last line (or the innermost frame of a dump of its stacks) speaks of fetching, reading or opening; it has no watchdog's
-report, no error, and the collective in which the others wait is one that it never entered. A file system, an object store,
-a damaged shard or a dead worker holds it.
+Its last line (or the innermost frame of a dump of its stacks) speaks of fetching, reading or opening; it has no
+watchdog's report, no error, and the collective in which the others wait is one that it never entered. A file system, an
+object store, a damaged shard or a dead worker holds it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A loss is NaN or infinite on few ranks first; the others follow a step later, by the gradients that they share.
 
-Ranks of a data-parallel job see different data. A loss that is not finite on one rank at a step at which it is finite on
-the others comes from that rank's batch, device or weights, and the all-reduce spreads it. A loss that is not finite on all
-ranks at the same step is none of one rank's and is left to the rules for curves.
+Ranks of a data-parallel job see different data. A loss that is not finite on one rank at a step at which it is finite
+on the others comes from that rank's batch, device or weights, and the all-reduce spreads it. A loss that is not finite
+on all ranks at the same step is none of one rank's and is left to the rules for curves.
 """
 
 from __future__ import annotations

@@ -17,10 +17,12 @@ from traindx_tools.on_ranks.logs.job import Job, Start, named
 from traindx_tools.on_ranks.logs.parting import FEW
 from traindx_tools.rules import Rule, Threshold
 
-_VERSIONS = re.compile(r"^(?:(?:torch|pytorch|nccl|cuda|cudnn|rocm|rccl|jax|jaxlib|xla|numpy|transformers|deepspeed|megatron|"
+_VERSIONS = re.compile(r"^(?:(?:torch|pytorch|nccl|cuda|cudnn|rocm|rccl|jax|jaxlib|xla|numpy|transformers|deepspeed"
+                       r"|megatron|"
                        r"accelerate|flash_attn|apex|triton|transformer_engine|python)(?:[_.]?(?:runtime_)?version)?|"
                        r"(?:git_?)?(?:commit|revision|sha)(?:_hash)?|image|container)$")
-_SETTINGS = re.compile(r"^(?:\w+\.)*(?:lr|learning_rate|(?:micro_|global_|train_)?batch_size|(?:max_)?seq(?:uence)?_len(?:gth)?|"
+_SETTINGS = re.compile(r"^(?:\w+\.)*(?:lr|learning_rate|(?:micro_|global_|train_)?batch_size"
+                       r"|(?:max_)?seq(?:uence)?_len(?:gth)?|"
                        r"hidden_size|d_model|vocab_size|dtype|precision|grad(?:ient)?_accum(?:ulation)?(?:_steps)?|"
                        r"weight_decay|optimizer|warmup(?:_steps)?|zero_stage|tp|dp|tensor_parallel(?:_size)?|"
                        r"max_steps|bucket_cap_mb|tokenizer|dataset|data_path)$")
@@ -76,11 +78,12 @@ def _finding(start: Start, several: list[Differing], severity: Severity | None) 
     rank = start.ranks[odd[0]]
     hosts = {start.ranks[r].host for r in odd}
     host = f" (host {hosts.pop()})" if len(hosts) == 1 and rank.host else ""
+    kind = "harmless" if severity is not None else "version" if _VERSIONS.match(name) else "setting"
     more = "".join(f"; {n} {v} where the others have {u}" for n, v, u, _, _ in several[1:4])
     return RULE.finding(
         f"{named(odd)}{host} {'runs' if len(odd) == 1 else 'run'} with {name} {value} where the other "
         f"{telling - len(odd):,} ranks have {usual}{more}",
         rank.at(rank.told.settings[name][1]), rank.source,
         bearing=Bearing.COMPANION if severity is not None else Bearing.SIGN, severity=severity,
-        measured={"kind": "harmless" if severity is not None else "version" if _VERSIONS.match(name) else "setting", "name": name, "value": value, "usual": usual,
+        measured={"kind": kind, "name": name, "value": value, "usual": usual,
                   "ranks": odd[:64], "rank": odd[0], "host": rank.host, "operation": name, "seen": telling})

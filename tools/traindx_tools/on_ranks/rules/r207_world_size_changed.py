@@ -1,9 +1,9 @@
 """A restart went on with another number of ranks.
 
-Elastic launchers start again with the hosts that are left. With fewer ranks the global batch is smaller, a rate that was
-chosen for it too large, an epoch has more steps, and samplers begin elsewhere: what changes in the curves from that step
-on is no fault of the model. Starts are told by the ranks' own lines and by steps. Where the global batch size is printed
-and stays the same, the restart made up for it: a remark.
+Elastic launchers start again with the hosts that are left. With fewer ranks the global batch is smaller, a rate that
+was chosen for it too large, an epoch has more steps, and samplers begin elsewhere: what changes in the curves from that
+step on is no fault of the model. Starts are told by the ranks' own lines and by steps. Where the global batch size is
+printed and stays the same, the restart made up for it: a remark.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ def _finding(job: Job, before: Start, after: Start) -> Finding:
         f"; {named(new)} {'is' if len(new) == 1 else 'are'} new" if new else "")
     batch = f"; the global batch size stays {_batch(after)}" if kept else ""
     return RULE.finding(
-        f"start {after.number} of {len(job.starts)} went on from step {one.told.first_step:g} with {after.world} ranks in "
+        f"start {after.number} of {len(job.starts)} went on from step {one.told.first_step:g} with {after.world} "
+        f"ranks in "
         f"place of {before.world}{who}{batch}", one.at(one.told.line, step=one.told.first_step), one.source,
         bearing=Bearing.COMPANION if kept else Bearing.SIGN, severity=Severity.LOW if kept else None,
         measured={"kind": "kept" if kept else "changed", "world_size": after.world, "before": before.world,

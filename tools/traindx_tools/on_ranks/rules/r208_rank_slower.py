@@ -1,7 +1,7 @@
 """One host or rank is slower than the others, and the job goes on at its pace.
 
-In synchronous training every step ends when the slowest rank is done, so that a slow rank costs time and breaks nothing:
-it is a remark, and never why a job hung. Compared are step or data-loading times that the ranks print.
+In synchronous training every step ends when the slowest rank is done, so that a slow rank costs time and breaks
+nothing: it is a remark, and never why a job hung. Compared are step or data-loading times that the ranks print.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ def check(job: Job) -> Iterator[Finding]:
     """At most one finding, of the last start."""
     start = job.last
     for name, words in (("data_time", "data loading"), ("step_time", "a step")):
-        told = {r.rank: s.total / s.count for r in start.ranks.values() if (s := r.told.series.get(name)) and s.count > 3}
+        told = {r.rank: s.total / s.count for r in start.ranks.values()
+                if (s := r.told.series.get(name)) is not None and s.count > 3}
         if len(told) < NEEDED:
             continue
         usual = float(np.median(list(told.values())))
@@ -47,7 +48,8 @@ def check(job: Job) -> Iterator[Finding]:
         rank = start.ranks[worst]
         yield RULE.finding(
             f"{words} takes {told[worst]:.3g} on {named(odd)}{f' ({rank.host})' if rank.host else ''} where the median "
-            f"rank takes {usual:.3g}: the others wait for it, nothing breaks", rank.at(rank.told.step_line), rank.source,
+            f"rank takes {usual:.3g}: the others wait for it, nothing "
+            f"breaks", rank.at(rank.told.step_line), rank.source,
             bearing=Bearing.COMPANION,
             measured={"metric": name, "ranks": odd[:64], "rank": worst, "host": rank.host, "value": told[worst],
                       "usual": usual, "times": told[worst] / usual, "seen": len(told)})
