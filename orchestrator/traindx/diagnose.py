@@ -229,6 +229,7 @@ class Report:
         unlinked.made(folder)
         pictures = {**draw_pictures(self.seen.run, self.seen.findings, folder / "plots"),
                     **self._beside(folder / "plots" / "comparison.png"),
+                    **self._ranks(folder / "plots" / "ranks.png"),
                     **self._samples(folder / "plots" / "samples.png")}
         files = {name: str(path) for name, path in pictures.items()}
         if self.diagnosis is not None:
@@ -252,6 +253,15 @@ class Report:
         metrics, runs = self.comparison.metrics, self.comparison.runs
         picture = drawn(lambda: draw_comparison(metrics, *runs, out))
         return {} if picture is None else {"comparison": picture}
+
+    def _ranks(self, out: Path) -> dict[str, Path]:
+        """The ranks by step, where the logs are of several."""
+        from traindx_tools.plots.picture import drawn
+        from traindx_tools.plots.ranks import plot_ranks
+
+        ranks = self.seen.ranks
+        picture = None if ranks is None else drawn(lambda: plot_ranks(ranks, out))
+        return {} if picture is None else {"ranks": picture}
 
     def _samples(self, out: Path) -> dict[str, Path]:
         """Samples of the data beside their labels, where a finding is about them."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 from traindx_tools.finding import Location
 from traindx_tools.on_ranks.logs.claims import numbers
@@ -173,13 +174,11 @@ def _both(one: Told, other: Told) -> Told:
     """One start of what its two files tell; the one with records names the place."""
     (stream, a), (second, b) = (one, other) if one[1].records >= other[1].records else (other, one)
     b.faults = [_placed(f, a, same_file=stream.source == second.source) for f in b.faults]
-    for name, value in vars_of(b):
-        mine = getattr(a, name)
-        if isinstance(mine, list):
-            mine.extend(value)
-        elif isinstance(mine, dict):
-            for key, more in value.items():
-                mine.setdefault(key, more)
+    a.waits += b.waits
+    a.faults += b.faults
+    for mine, other in ((a.series, b.series), (a.bad, b.bad), (a.counts, b.counts), (a.operations, b.operations),
+                        (a.settings, b.settings), (a.events, b.events)):
+        _filled(mine, other)
     a.world = a.world if a.world is not None else b.world
     a.finished, a.resumed = a.finished or b.finished, a.resumed or b.resumed
     if not a.last[1]:
@@ -197,9 +196,10 @@ def _placed(fault: Fault, within: Attempt, *, same_file: bool) -> Fault:
     return replace(fault, step=step, records=0 if before else within.records)
 
 
-def vars_of(attempt: Attempt) -> Iterator[tuple[str, object]]:
-    """Names and values of its fields."""
-    return ((n, getattr(attempt, n)) for n in Attempt.__dataclass_fields__)
+def _filled(mine: dict[str, Any], other: Mapping[str, Any]) -> None:
+    """Adds what only the other one has."""
+    for key, value in other.items():
+        mine.setdefault(key, value)
 
 
 def _starts(ranks: Mapping[int, Sequence[Rank]]) -> list[Start]:

@@ -74,8 +74,8 @@ def _by_fingerprints(start: Start) -> Parting | None:
     for rank, said in start.claims.items():
         for claim in said:
             if claim.kind == RUNNING:
-                number, name, shape = claim.text.split("|", 2)
-                told[int(number)].setdefault(rank, Operation(name, shape))
+                place, name, shape = claim.text.split("|", 2)
+                told[int(place)].setdefault(rank, Operation(name, shape))
     for number in sorted(told):
         if (found := _odd(told[number])) is not None and (kind := _kind(found[0], told[number][found[1][0]])):
             return Parting(kind, found[1], "", number, found[0], told[number][found[1][0]],

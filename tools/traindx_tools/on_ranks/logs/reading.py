@@ -129,7 +129,7 @@ class _Reader:
             whose = Whose(whose.start, int(line[plan.rank[0]:plan.rank[1]]), whose.local, whose.host)
         process = self._own if whose is NOBODY else self._process(whose)
         if plan.kind != SPEAKS:
-            process.quick(plan, line, number)
+            process.quick(plan, line, number, whose.start)
             return
         text = line[whose.start:MOST_LINE].decode("utf-8", "replace")
         message = line[plan.message:MOST_LINE].decode("utf-8", "replace") if plan.message > whose.start else text
@@ -159,6 +159,8 @@ class _Process:
         self.spoke = False
         self.errors = ErrorReader()
         self._again: tuple[int, int | None, bool] | None = None
+        self._next: dict[str, tuple[str, int]] = {}
+        """Settings of a start that has no record yet."""
         self._resumed = False
         self._last: tuple[int, bytes, int] = (0, b"", 0)
         self._known: dict[bytes, tuple[Operations, Operation]] = {}
@@ -194,17 +196,17 @@ class _Process:
             if not step % series.stride:
                 series.keep(step, value)
 
-    def quick(self, plan: Plan, line: bytes, number: int) -> None:
-        """A line of a shape that says no more than its numbers."""
+    def quick(self, plan: Plan, line: bytes, number: int, start: int = 0) -> None:
+        """A line of a shape that says no more than its numbers. `start`: where it begins behind the prefix."""
         if not self.errors.idle:
-            text = line.decode("utf-8", "replace")
+            text = line[start:MOST_LINE].decode("utf-8", "replace")
             self.line(number, text, text, plan.template)
         elif plan.kind == RECORD:
             self.record(plan, line, number)
         elif plan.message < len(line):
             if plan.kind == COLLECTIVE:
                 self._called(plan, line)
-            elif plan.kind == SETTING and not self.stream.now.records:
+            elif plan.kind == SETTING and (self._again is not None or not self.stream.now.records):
                 self._settings(line[plan.message:MOST_LINE].decode("utf-8", "replace"), number)
             self._event(plan.template, line, plan.message, number)
 
@@ -267,14 +269,14 @@ class _Process:
             if key in now.counts or len(now.counts) < MOST_COUNTS:
                 now.counts.setdefault(key, []).append((value, number))
                 del now.counts[key][64:]
-        if not now.records:
+        if self._again is not None or not now.records:
             self._settings(text, number)
 
     def _settings(self, text: str, number: int) -> None:
-        now = self.stream.now
+        kept = self.stream.now.settings if self._again is None else self._next
         for name, value in words.settings_in(text):
-            if len(now.settings) < MOST_SETTINGS:
-                now.settings.setdefault(name, (value, number))
+            if len(kept) < MOST_SETTINGS:
+                kept.setdefault(name, (value, number))
 
     def _waits(self, number: int, text: str, now: Attempt) -> None:
         called = words.collective_in(text)
@@ -297,7 +299,8 @@ class _Process:
         self._ended()
         self.stream.now.end_line = line - 1
         self._known.clear()
-        self.stream.attempts.append(Attempt(line=line, world=world, resumed=resumed))
+        self.stream.attempts.append(Attempt(line=line, world=world, resumed=resumed, settings=self._next))
+        self._next = {}
         return self.stream.now
 
     def _ended(self) -> None:
