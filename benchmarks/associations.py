@@ -1,6 +1,7 @@
 """How often the planted association stands first, and how often one is reported where there is none.
 
-    python benchmarks/associations.py [--with 32] [--without 15] [--megabytes 10] [--gigabyte] [--seed 0] [--show]
+    python benchmarks/associations.py [--with 32] [--without 15] [--megabytes 10] [--gigabyte] [--logs N,N]
+        [--seed 0] [--show]
 
 Most logs have the size of --megabytes, some 5, 10 or 20 times as much (`TIMES`): 10 to 200 MB by default. --gigabyte
 adds one log of 1 GB with an association and one without.
@@ -204,7 +205,7 @@ class Score:
 
 def sized(i: int, planted: bool, seed: int, megabytes: float) -> Log:
     """The log number `i` with so many steps that it has this size, at least 1,500."""
-    bytes_a_step = 265 if plan(i, 1, planted, seed).form == "text" else 85 if planted else 60
+    bytes_a_step = {"text": 265, "jsonl": 77, "csv": 27}[plan(i, 1, planted, seed).form]
     return plan(i, max(1500, int(megabytes * 1e6 / bytes_a_step)), planted, seed)
 
 
@@ -214,14 +215,18 @@ def main() -> int:
     parser.add_argument("--without", type=int, default=15, help="logs without one")
     parser.add_argument("--megabytes", type=float, default=10.0, help="size of most logs; some have up to 20 times it")
     parser.add_argument("--gigabyte", action="store_true", help="one log of 1 GB with an association and one without")
+    parser.add_argument("--logs", help="numbers of the logs of each kind that are run alone, as in 18,19")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--show", action="store_true", help="print what is said of each log")
     options = parser.parse_args()
     score = Score()
+    alone = {int(n) for n in options.logs.split(",")} if options.logs else None
     with tempfile.TemporaryDirectory() as folder:
         for planted, count in ((True, options.planted), (False, options.without)):
             sizes = [options.megabytes * TIMES[planted].get(i, 1) for i in range(count)]
             for i, size in enumerate([*sizes, *([GIGABYTE] if options.gigabyte else [])]):
+                if alone is not None and i not in alone:
+                    continue
                 score.add(sized(i, planted, options.seed, size), Path(folder), f"log{i}", options.show)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     print(f"planted association first: {score.first}/{score.planted}; reported where there is none: "

@@ -1,4 +1,4 @@
-"""The ranks of a job by step: how long their steps took or how far their loss lies from the others', and how each ended.
+"""The ranks of a job by step: how long their steps took, or how far their loss lies from the median, and their ends.
 
 Of many ranks several share a row, which shows the one farthest from the median rank; ranks that findings name have rows
 of their own, so that one odd rank of 4,096 is seen.
@@ -177,13 +177,13 @@ def _paint(cell: Axes, bar: Axes, table: Floats, ends: tuple[float, float]) -> N
     known = table[np.isfinite(table)]
     low, high = (float(np.percentile(known, 1)), float(known.max())) if len(known) else (0.0, 1.0)
     high = high if high > low else low + max(abs(low) * 0.01, 1e-6)
-    colours = colormaps["viridis"].with_extremes(bad="#dfe3e7")
+    colours = colormaps["YlOrRd"].with_extremes(bad="#c3cad1")
     step = (ends[1] - ends[0]) / max(1, table.shape[1] - 1)
     cell.imshow(np.ma.masked_invalid(table), aspect="auto", interpolation="nearest", cmap=colours, vmin=low, vmax=high,
                 extent=(ends[0] - step / 2, ends[1] + step / 2, len(table) - 0.5, -0.5))
     cell.set_xlabel("step", fontsize=8.5, color=style.MUTED)
     cell.tick_params(labelsize=8, colors=style.MUTED, length=3)
-    bar.imshow(np.linspace(high, low, 256)[:, None], aspect="auto", cmap="viridis", extent=(0, 1, low, high))
+    bar.imshow(np.linspace(high, low, 256)[:, None], aspect="auto", cmap="YlOrRd", extent=(0, 1, low, high))
     bar.set_xticks([])
     bar.yaxis.tick_right()
     bar.tick_params(labelsize=8, colors=style.MUTED, length=3)

@@ -176,9 +176,9 @@ def _both(one: Told, other: Told) -> Told:
     b.faults = [_placed(f, a, same_file=stream.source == second.source) for f in b.faults]
     a.waits += b.waits
     a.faults += b.faults
-    for mine, other in ((a.series, b.series), (a.bad, b.bad), (a.counts, b.counts), (a.operations, b.operations),
-                        (a.settings, b.settings), (a.events, b.events)):
-        _filled(mine, other)
+    for mine, theirs in ((a.series, b.series), (a.bad, b.bad), (a.counts, b.counts), (a.operations, b.operations),
+                         (a.settings, b.settings), (a.events, b.events)):
+        _filled(mine, theirs)
     a.world = a.world if a.world is not None else b.world
     a.finished, a.resumed = a.finished or b.finished, a.resumed or b.resumed
     if not a.last[1]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from traindx_tools.on_ranks.logs.examine import ManyRanks
@@ -100,6 +100,23 @@ def told(many: ManyRanks, *, every: bool = False) -> Iterator[str]:
     yield from (f"note: {n}" for n in job.notes[:MOST_ENDINGS])
 
 
+def merged(many: ManyRanks) -> Iterator[str]:
+    """All lines that are no records, by step, identical ones once with their ranks; records as one line a start."""
+    for start in many.job.starts:
+        first = [r.told.first_step for r in start.ranks.values() if r.told.records]
+        last = [r.step for r in start.ranks.values() if r.told.records]
+        span = f", steps {min(first):g} to {max(last):g}" if first else ""
+        yield f"start {start.number} of {len(many.job.starts)}: {len(start.ranks):,} ranks{span}"
+        yield from _lines(lines_of(start), start)
+
+
+def _lines(lines: Sequence[Line], start: Start) -> Iterator[str]:
+    for line in lines:
+        step = "start" if line.step < 0 else f"step {line.step:g}"
+        times = f" ({line.count:,} times)" if line.count > len(line.ranks) else ""
+        yield f"  {step:>12}  {_ranks(line.ranks, start)}: {line.text[:140]}{times}"
+
+
 def _few(start: Start, every: bool) -> Iterator[str]:
     lines = lines_of(start)
     shown = lines if every else [x for x in lines if len(x.ranks) <= max(1, FEW * len(start.ranks))]
@@ -107,11 +124,7 @@ def _few(start: Start, every: bool) -> Iterator[str]:
         return
     yield ""
     yield "The logs merged by step, identical lines once" if every else "Lines of few ranks, by step"
-    limit = len(shown) if every else MOST_LINES
-    for line in shown[-limit:]:
-        step = "start" if line.step < 0 else f"step {line.step:g}"
-        times = f" ({line.count:,} times)" if line.count > len(line.ranks) else ""
-        yield f"  {step:>12}  {_ranks(line.ranks, start)}: {line.text[:140]}{times}"
+    yield from _lines(shown if every else shown[-MOST_LINES:], start)
 
 
 def _ranks(ranks: tuple[int, ...], start: Start) -> str:

@@ -17,7 +17,6 @@ DULL, RECORD, SPEAKS, SETTING, COLLECTIVE = range(5)
 _NUMBER = r"[-+]?(?:nan|inf(?:inity)?|\d[\d.]*(?:[eE][-+]?\d+)?)"
 _STEP = re.compile(r"(?i)(?<![\w/-])(?:global[_ ]?step|train(?:ing)?[_ ]step|step|iter(?:ation)?|update|it)"
                    r"[\"']?\s{0,2}[=:#\[ ]{0,3}\s{0,6}(\d{1,12})(?![\d.]*[\w%-]*\.\w)")
-_EPOCH = re.compile(r"(?i)(?<![\w/-])epoch[\"']?\s?[=:#\[ ]{0,3}(\d{1,7})")
 _METRICS = (
     ("loss", r"(?:train[_/ ]?|lm[_ ]|total[_ ])?loss"),
     ("grad_norm", r"(?:grad(?:ient)?[_ ]?norm|gnorm)"),
@@ -27,12 +26,15 @@ _METRICS = (
 )
 _VALUES = tuple((name, re.compile(rf"(?i)(?<![\w/]){words}[\"']?\s{{0,2}}[=:|]?\s{{0,4}}\[?({_NUMBER})(?![\w])"))
                 for name, words in _METRICS)
+KEPT = frozenset({"loss", "step_time", "data_time"})
+"""Metrics whose values rules and pictures ask for; the others only show that a line is a record."""
+
+
 class Plan(NamedTuple):
     """What is known of all lines of a shape. Spans are from the beginning of the whole line."""
 
     kind: int
     step: Span | None = None
-    epoch: Span | None = None
     values: tuple[tuple[str, int, int], ...] = ()
     rank: Span | None = None
     message: int = 0
@@ -49,8 +51,7 @@ def plan_of(text: str, start: int) -> Plan:
     step = _STEP.search(text, at)
     values = tuple((name, *m.span(1)) for name, p in _VALUES if (m := p.search(text, at)))
     if step is not None and values and not _says_error(text[at:]):
-        epoch = _EPOCH.search(text, at)
-        return Plan(RECORD, step.span(1), epoch.span(1) if epoch else None, values, rank, at)
+        return Plan(RECORD, step.span(1), tuple(v for v in values if v[0] in KEPT), rank, at)
     return _other(text, at, rank)
 
 
