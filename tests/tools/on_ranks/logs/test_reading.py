@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -100,21 +101,43 @@ def test_the_report_is_the_same_from_processes_and_from_one(tmp_path: Path) -> N
     assert pooled.to_json() == alone.to_json()
 
 
-def deadly(item: int) -> int:
-    if item == 3:
-        os._exit(9)
-    return item * 10
-
-
 def test_a_killed_worker_costs_its_file_only() -> None:
-    results = list(mapping.over(deadly, range(12), lambda item, why: -1, workers=2))
+    items = [f"{i} * 10" if i != 3 else "__import__('os')._exit(9)" for i in range(12)]
+    results = list(mapping.over(eval, items, lambda item, why: -1, workers=2))
     assert results == [-1 if i == 3 else i * 10 for i in range(12)]
+
+
+def test_a_process_with_threads_reads_as_well(tmp_path: Path) -> None:
+    job(tmp_path, {2: ["INFO export: writing the graph"]})
+    going = threading.Event()
+    thread = threading.Thread(target=going.wait)
+    thread.start()
+    try:
+        many = examine_ranks(discover([tmp_path]).sources, workers=2)
+    finally:
+        going.set()
+        thread.join()
+    assert many is not None
+    assert many.findings[0].measured["ranks"] == (2,)
+
+
+def test_numbered_lines_of_grep_are_no_ranks(tmp_path: Path) -> None:
+    (tmp_path / "found.txt").write_text("".join(f"{i}: step {i} loss 2.0\n" for i in range(1, 90)))
+    assert examine_ranks(discover([tmp_path]).sources, workers=1) is None
+
+
+def test_ray_gives_the_same_report(tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    job(tmp_path, {2: ["INFO export: writing the graph"]})
+    many = examine_ranks(discover([tmp_path]).sources, cluster="local")
+    assert many is not None
+    assert many.to_json() == seen(tmp_path).to_json()
 
 
 def test_a_cluster_without_ray_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
     with pytest.raises(MissingExtra, match=r"traindx\[ray\]"):
-        list(mapping.over(deadly, [1], lambda item, why: -1, cluster="local"))
+        list(mapping.over(eval, ["1"], lambda item, why: -1, cluster="local"))
 
 
 def test_the_merged_log_names_ranks_once_a_line(tmp_path: Path) -> None:

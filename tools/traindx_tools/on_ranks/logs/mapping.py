@@ -6,7 +6,10 @@ are read one at a time until the one that does it is known.
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import sys
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -41,13 +44,21 @@ def over(function: Callable[[Item], Result], items: Sequence[Item], lost: Callab
     return map(function, items) if count < 2 else _in_pool(function, items, lost, count)
 
 
+def _context() -> Any:
+    """How processes start: forked where that is safe, which needs no importable main module; else by a server."""
+    if sys.platform == "linux" and threading.active_count() == 1:
+        return multiprocessing.get_context("fork")
+    server = "forkserver" in multiprocessing.get_all_start_methods()
+    return multiprocessing.get_context("forkserver" if server else "spawn")
+
+
 def _in_pool(function: Callable[[Item], Result], items: Sequence[Item], lost: Callable[[Item, str], Result],
              count: int) -> Iterator[Result]:
     at = 0
     while at < len(items):
         done = 0
         try:
-            with ProcessPoolExecutor(count) as pool:
+            with ProcessPoolExecutor(count, _context()) as pool:
                 for result in _ordered(pool, function, items[at:], count):
                     yield result
                     done += 1
@@ -72,7 +83,7 @@ def _ordered(pool: ProcessPoolExecutor, function: Callable[[Item], Result], item
 
 def _by_itself(function: Callable[[Item], Result], item: Item, lost: Callable[[Item, str], Result]) -> Result:
     try:
-        with ProcessPoolExecutor(1) as pool:
+        with ProcessPoolExecutor(1, _context()) as pool:
             return pool.submit(function, item).result()
     except BrokenProcessPool:
         return lost(item, "left out: the process that read it was killed")

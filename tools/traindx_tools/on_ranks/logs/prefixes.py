@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 SHARE = 0.6
 """Of the first lines that have to carry a prefix that an ordinary line could carry by chance."""
@@ -67,12 +68,26 @@ def form_of(lines: Sequence[bytes]) -> Form:
     spoken = [line for line in lines if line.strip()]
     for name, pattern in _FORMS.items():
         found = sum(1 for line in spoken if pattern.match(line))
-        if found >= max(2, SHARE * len(spoken)) and (name != "stern" or _one_container(spoken, pattern)):
+        if found >= max(2, SHARE * len(spoken)) and _LIKELY.get(name, _always)(spoken, pattern):
             return Form(name)
     return Form()
+
+
+def _always(lines: Sequence[bytes], pattern: re.Pattern[bytes]) -> bool:
+    return True
+
+
+def _speaks_again(lines: Sequence[bytes], pattern: re.Pattern[bytes]) -> bool:
+    """Whether numbers come again or fall: those that only rise are the line numbers of `grep -n`."""
+    told = [int(m["rank"]) for line in lines if (m := pattern.match(line))]
+    return any(b <= a for a, b in pairwise(told))
 
 
 def _one_container(lines: Sequence[bytes], pattern: re.Pattern[bytes]) -> bool:
     """Whether the word behind the pod is always one of a few: a sentence has other words there."""
     words = {m[0].split(b" ")[1] for line in lines if (m := pattern.match(line))}
     return len(words) <= 3
+
+
+_LIKELY = {"stern": _one_container, "srun": _speaks_again}
+"""What else must hold of prefixes that other lines have by chance."""
