@@ -125,6 +125,7 @@ class Report(Examined):
         unlinked.made(folder)
         pictures = {**draw_pictures(self.seen.run, self.seen.findings, folder / "plots"),
                     **self._beside(folder / "plots" / "comparison.png"),
+                    **self._ranks(folder / "plots" / "ranks.png"),
                     **self._samples(folder / "plots" / "samples.png"),
                     **self._experiments(folder / "plots")}
         files = {name: str(path) for name, path in pictures.items()}
@@ -157,6 +158,15 @@ class Report(Examined):
             kept[name] = folder / f"{name}.png"
             unlinked.write(kept[name], path.read_bytes())
         return kept
+
+    def _ranks(self, out: Path) -> dict[str, Path]:
+        """The ranks by step, where the logs are of several."""
+        from traindx_tools.plots.picture import drawn
+        from traindx_tools.plots.ranks import plot_ranks
+
+        ranks = self.seen.ranks
+        picture = None if ranks is None else drawn(lambda: plot_ranks(ranks, out))
+        return {} if picture is None else {"ranks": picture}
 
     def _samples(self, out: Path) -> dict[str, Path]:
         """Samples of the data beside their labels, where a finding is about them."""
@@ -205,14 +215,15 @@ def _read_code(code: Sequence[Path]) -> tuple[tuple[Anchor, ...], CodeNames]:
 
 def diagnose(paths: Sequence[str | Path] | str | Path, *, symptom: str = "", stdin: bytes | None = None,
              missing: Sequence[str] = (), root: Path | None = None,
-             names: Mapping[str, str] | None = None, asked: Asked = NOTHING_ASKED) -> Report:
+             names: Mapping[str, str] | None = None, asked: Asked = NOTHING_ASKED,
+             cluster: str | None = None) -> Report:
     """Reads artifacts and names the cause.
 
     `paths`: files, folders, globs, fsspec URLs, names of runs (`wandb:ENTITY/PROJECT/RUN`, `mlflow:RUN`) or "-"
     (then `stdin` holds the bytes). `symptom`: what a person saw, in their words; it is a hint and never a cause.
     `root`: the workspace that places are named from; by default the deepest folder that holds every path. `names`:
     what the log's own names stand for, as in {"Verlust": "loss"}. `asked`: which files are the run's own, where the
-    person says so (`traindx_tools.scope`).
+    person says so (`traindx_tools.scope`). `cluster`: the address of a Ray cluster that reads the logs of many ranks.
     The project's `traindx.toml` adds to these what it says (`traindx.project_file`).
     Raises UnreadableInput for what cannot be read, BadUsage for an entry point that is no Python file.
     """
@@ -222,7 +233,7 @@ def diagnose(paths: Sequence[str | Path] | str | Path, *, symptom: str = "", std
     here = root or workspace_of(paths) or common_root(paths)
     project = read_project_file(here)
     asked, names = project.asked(asked), {**project.names, **(names or {})}
-    seen = examine(paths, symptom=symptom, stdin=stdin, root=here, names=names, asked=asked)
+    seen = examine(paths, symptom=symptom, stdin=stdin, root=here, names=names, asked=asked, cluster=cluster)
     anchors, in_code = _read_code(seen.code)
     places = Places(here.resolve(), seen.code, anchors, recorded_command(here.resolve(), paths))
     return Report(seen, places, subject, tuple(missing), names=in_code, asked=asked)

@@ -18,6 +18,7 @@ COMMANDS = {
     "sessions": "List the debug sessions of a workspace.",
     "show": "Show a session: its phase, diagnosis and attempts.",
     "resume": "Go on with a session that was interrupted.",
+    "hang": "The logs of all ranks of a job as one: which rank is odd, and where.",
     "log": "Metrics of any run in one table (table, CSV, JSON).",
     "plot": "Draw loss, gradient norm and learning rate with the findings marked.",
     "audit": "Read training code and list what is wrong in it.",

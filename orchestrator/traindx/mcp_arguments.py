@@ -38,6 +38,13 @@ class DiagnoseRun(Arguments):
     detail: Literal["brief", "full"] = Field("brief", description="full: mechanisms, checks and patches as well.")
 
 
+class CompareRanks(Arguments):
+    """Arguments of compare_ranks."""
+
+    paths: Paths
+    lines: bool = Field(False, description="The whole merged log by step, identical lines once.")
+
+
 class ExtractMetrics(Arguments):
     """Arguments of extract_metrics."""
 

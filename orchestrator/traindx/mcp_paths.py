@@ -17,6 +17,7 @@ from traindx.policy import Scope, diagnostic, is_secret, readable, resolve
 from traindx.session_folder import SessionFolder, find_session, folders
 from traindx.workspace import SCRATCH
 from traindx_tools.errors import BadUsage, TraindxError
+from traindx_tools.examine import MOST_FILES
 from traindx_tools.on_logs.artifacts import discover
 from traindx_tools.scope import Asked
 from traindx_tools.scope.find import entry_file
@@ -63,7 +64,7 @@ class Reach:
         UnreadableInput, and BadUsage where nothing is left to read."""
         found = Admitted()
         for path in given:
-            named = discover([self._named(path)])
+            named = discover([self._named(path)], most=MOST_FILES)
             found.left_out += [f"{self.shorten(a.path)}: {a.note}" for a in named.left_out]
             for source in named.sources:
                 if source.local is not None:

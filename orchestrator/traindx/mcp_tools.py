@@ -124,6 +124,19 @@ def diagnose_run(reach: Reach, given: asked.DiagnoseRun, say: Say) -> str:
     return _json({**(full if given.detail == "full" else brief)(report), **notes})
 
 
+def compare_ranks(reach: Reach, given: asked.CompareRanks, say: Say) -> str:
+    """The ranks of a job held against each other: findings, how each group of ranks ended, lines of few ranks."""
+    from traindx_tools.on_logs.artifacts import discover
+    from traindx_tools.on_ranks.logs import examine_ranks
+    from traindx_tools.on_ranks.logs.listing import told
+
+    admitted = _logs(reach, given.paths, say)
+    many = examine_ranks(discover(admitted.files).sources)
+    if many is None:
+        return "no ranks were told apart: the logs of at least two ranks are needed\n"
+    return reach.shorten("\n".join([*told(many, every=given.lines), *map("note: {}".format, admitted.left_out)])) + "\n"
+
+
 def extract_metrics(reach: Reach, given: asked.ExtractMetrics, say: Say) -> str:
     """Metrics as CSV: a line a metric, or the values of the chosen ones."""
     from traindx.mcp_metrics import chosen, summary, values
@@ -374,6 +387,12 @@ TOOLS: dict[str, Tool] = {t.name: t for t in (
          "with values and places. Then suspects, with how often such leads were right; a fix only for a proven cause "
          "(status diagnosis_complete).",
          asked.DiagnoseRun, diagnose_run, "detail=brief, or name fewer paths"),
+    Tool("compare_ranks", "Which rank is odd",
+         "The logs of all ranks, hosts and restarts of a job as one, by steps and sequence numbers, never by clocks: "
+         "who "
+         "failed first, left the common collectives, has a batch fewer, waits for data, is NaN first, runs another "
+         "version.",
+         asked.CompareRanks, compare_ranks, "lines=false, or name fewer paths"),
     Tool("extract_metrics", "Metrics of a run",
          "The metrics of a run under canonical names, as CSV. Without `metrics` a summary line each (range, first "
          "non-finite value with its line); with `metrics` their values, thinned, every extreme kept.",

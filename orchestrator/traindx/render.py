@@ -134,5 +134,7 @@ def _sentence(text: object) -> str:
 
 
 def _picture_name(key: str) -> str:
-    return {"loss_visualization": "The run", "gradient_analysis": "Gradients by module"}.get(
+    return {"loss_visualization": "The run", "gradient_analysis": "Gradients by module",
+            "event_alignment": "What goes ahead of the anomalies", "folded_period": "One period, all repeats",
+            "ranks": "The ranks by step", "comparison": "Beside the run that works"}.get(
         key, key[:1].upper() + key[1:].replace("_", " "))

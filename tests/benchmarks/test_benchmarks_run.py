@@ -23,6 +23,7 @@ SMALL = {
     "isolation.py": (["--only", "command line"], "found exactly: 1/1", (0,)),
     "jax_origins.py": (["--only", "log_of_zero"], "exact equation and line: 1/1", (0,)),
     "jax_overhead.py": (["--rounds", "1", "--steps", "1"], "traindx always on", (0, 1)),
+    "many_ranks.py": (["--ranks", "24", "--steps", "40", "--workers", "1", "--only", "shape"], "right 1/1", (0,)),
     "measure_precision.py": (["--out", "{out}"], "", (0,)),
     "nonfinite_origins.py": (["--only", "log_of_zero"], "exact operation and line: 1/1", (0,)),
     "public_programs.py": ([], "", (0,)),

@@ -20,15 +20,16 @@ from traindx_tools.live.reading import LiveRun, read_files
 from traindx_tools.on_code import audit
 from traindx_tools.on_code.renaming import without_names
 from traindx_tools.on_code.source import NOT_PARSED
-from traindx_tools.on_logs.artifacts import WEIGHTS
+from traindx_tools.on_logs.artifacts import WEIGHTS, discover, first_files
 from traindx_tools.on_logs.curves.outcomes import main_loss
 from traindx_tools.on_logs.each_run import OneRun, each_run, run_of_each_file
 from traindx_tools.on_logs.judge import judge_events, judge_run
 from traindx_tools.on_logs.readers.live_records import FORMAT as LIVE
-from traindx_tools.on_logs.reading import MEMORY_SNAPSHOT, Reading, joined, read_parts
+from traindx_tools.on_logs.reading import MEMORY_SNAPSHOT, Reading, joined, of_rank, read_parts
 from traindx_tools.on_logs.roles import is_known
 from traindx_tools.on_logs.run import Run
 from traindx_tools.on_logs.several_runs import files_apart, told_apart
+from traindx_tools.on_ranks.logs import ManyRanks, examine_ranks
 from traindx_tools.on_torch.cuda_memory import findings_of, read_memory_snapshot
 from traindx_tools.on_weights import OfRun, of_run
 from traindx_tools.scope import NOTHING_ASKED, UNKNOWN, Asked, Scope
@@ -44,6 +45,10 @@ NAMING = frozenset({"yaml", "toml", "json", "free_text", "shell"})
 """Formats of files in which the names of checkpoints are looked for, beside the code."""
 UNREAD = (*NOT_PARSED, "not read", "refused")
 """How a note about a file begins whose code was not judged at all."""
+MOST_FILES = 100_000
+"""Files looked at in a folder of which most may be logs of the ranks of one job."""
+MOST_NOTES = 8
+"""Files of ranks that could not be read whole, told one by one."""
 MOST_CODE_FILES = 400
 """Python files beside a log that are read at most; a larger tree is audited with `traindx audit`."""
 
@@ -70,6 +75,8 @@ class Examination:
     """The root as a path may begin with it; what is told of places is told without it."""
     aside: tuple[tuple[SetAside, int], ...] = ()
     """What a person set aside, each with the number of findings that it kept from being told."""
+    ranks: ManyRanks | None = None
+    """What the logs of the ranks of one job say together, where they are of several."""
 
     def joined(self, more: Sequence[Finding], records: int = 0) -> Examination:
         """With findings of instruments that ran elsewhere, all weighed anew in one triage."""
@@ -231,16 +238,18 @@ def _each_error_once(run: Run) -> Run:
 
 
 def examine(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | None = None, root: Path | None = None,
-            names: Mapping[str, str] | None = None, asked: Asked = NOTHING_ASKED) -> Examination:
+            names: Mapping[str, str] | None = None, asked: Asked = NOTHING_ASKED,
+            cluster: str | None = None) -> Examination:
     """Reads the artifacts and weighs every failure mode against what is seen in them.
 
     `paths`: files, folders, globs, fsspec URLs or "-" (then `stdin` holds the bytes). `root`: the folder that paths in
     statements are shown from. `names`: what the log's own names stand for (see `read_run`). `asked`: which files are
-    said to be the run's own. Only the run's own files are judged, see `traindx_tools.scope`. Raises UnreadableInput;
+    said to be the run's own. Only the run's own files are judged, see `traindx_tools.scope`. `cluster`: the address of
+    a Ray cluster that reads the logs of the ranks of a job, in place of processes here. Raises UnreadableInput;
     BadUsage for an entry point that is no Python file.
     """
     paths = resolved(paths)
-    reading = read_parts(paths, stdin=stdin, names=names)
+    reading, ranks = _read(paths, stdin, names, cluster)
     artifacts = tuple(a for p in reading.parts for a in p.artifacts)
     live = read_files(a.path for a in artifacts if a.format == LIVE)
     base = (root or Path.cwd()).resolve()
@@ -254,19 +263,44 @@ def examine(paths: Sequence[str | Path], *, symptom: str = "", stdin: bytes | No
     memory, unread = _memory_snapshots(artifacts)
     own = reading.without(outside(scope))
     data, weights = on_data.of_run(reading.parts, files, base, read=live.data_files(base)), _weights(own, files, base)
-    seen = (*without_names(code.findings, files), *told, *memory, *data.findings, *weights.findings)
-    every = _EveryRun(files, seen, symptom, _prefixes(base), unread, scope.blind, asked.aside)
+    together = ranks.findings if ranks is not None else ()
+    seen = (*without_names(code.findings, files), *told, *memory, *data.findings, *weights.findings, *together)
+    every = _EveryRun(files, seen, symptom, _prefixes(base), unread, scope.blind, asked.aside, ranks=ranks)
     runs, apart = every.of(own)
     chosen = choose(runs, asked.which, symptom)
     named = (Artifact(w, WEIGHTS, note="named by the run") for w in weights.named)
     shown, read = every.shown, (*data.among(chosen.run.artifacts), *named)
     notes = (*(in_words(a, n) for a, n in chosen.aside), shown(apart),
              *(f"{shown(a.path)}: {a.note}" for a in (*read, *code.notes) if a.note),
-             *map(shown, weights.notes), *dict.fromkeys((*every.failures, *data.notes)))
+             *map(shown, weights.notes), *dict.fromkeys((*every.failures, *data.notes)), *map(shown, _of_ranks(ranks)))
     run = replace(chosen.run, artifacts=tuple(replace(a, path=shown(a.path)) for a in read))
     return Examination(tuple(str(p) for p in paths), symptom, run, files, chosen.findings, chosen.verdict,
                        tuple(n for n in notes if n), scope, runs, chosen.one.number, every.prefixes,
-                       chosen.aside)
+                       chosen.aside, ranks)
+
+
+def _read(paths: Sequence[str | Path], stdin: bytes | None, names: Mapping[str, str] | None,
+          cluster: str | None) -> tuple[Reading, ManyRanks | None]:
+    """What the files tell; logs of many ranks are compared first, and few of them are read whole."""
+    found = discover(paths, stdin=stdin, most=MOST_FILES)
+    ranks = examine_ranks(found.sources, cluster=cluster)
+    if ranks is not None:
+        found.sources = [s for s in found.sources if s.name not in ranks.aside]
+    reading = read_parts(paths, names=names, found=first_files(found))
+    if ranks is None:
+        return reading, None
+    numbers = ranks.rank_of_file
+    return replace(reading, parts=tuple(of_rank(p, numbers[s.name]) if s.name in numbers else p
+                                        for s, p in zip(reading.sources, reading.parts, strict=True))), ranks
+
+
+def _of_ranks(ranks: ManyRanks | None) -> tuple[str, ...]:
+    """What a person should know of how the logs of the ranks were read."""
+    if ranks is None:
+        return ()
+    aside = f"; {len(ranks.aside):,} of their files were read for this alone" if ranks.aside else ""
+    return (f"{len(ranks.job.last.ranks):,} ranks were compared (`traindx hang` shows how each ended){aside}",
+            *ranks.job.notes[:MOST_NOTES])
 
 
 @dataclass(frozen=True)
@@ -283,10 +317,15 @@ class _EveryRun:
     """The file without which the run's code cannot be judged, where it could not be read, and why."""
     aside: tuple[SetAside, ...] = ()
     failures: list[str] = field(default_factory=list)
+    ranks: ManyRanks | None = None
 
     def of(self, reading: Reading) -> tuple[tuple[JudgedRun, ...], str]:
         """The runs, and a sentence for a person where files are those of several."""
+        if self.ranks is not None and self.ranks.mixed:  # lines of ranks in turn: no restart of a single run
+            return (self.judged(OneRun(1, 1, reading)),), ""
         runs = tuple(map(self.judged, each_run(reading)))
+        if self.ranks is not None:
+            return runs, ""
         several = files_apart(runs[0].run) if len(runs) == 1 else ()
         if not several:
             return runs, ""
@@ -297,7 +336,8 @@ class _EveryRun:
         """One run: its log by the log rules, then all that was seen in one triage."""
         run = _each_error_once(joined(one.reading, self.code))
         live = frozenset(a.path for a in run.artifacts if a.format == LIVE)
-        on_logs = (f for f in judge_run(run, self.failures) if f.source not in live or not _of_the_course(f.rule))
+        on_logs = (f for f in judge_run(run, self.failures)
+                   if (f.source not in live or not _of_the_course(f.rule)) and not self._of_all_ranks(f))
         events = judge_events(run, one.reading.sources, self.failures)
         findings = tuple(_short(f, self.prefixes) for f in (*on_logs, *events, *self.seen))
         run = replace(run, artifacts=tuple(replace(a, note=self.unread.get(a.path, a.note)) for a in run.artifacts))
@@ -306,6 +346,11 @@ class _EveryRun:
         verdict = _verdict(findings, run, self.code, self.symptom, sum(len(s) for s in run.series), self.blind,
                            self.aside)
         return JudgedRun(replace(one, file=self.shown(one.file)), run, findings, verdict, gone)
+
+    def _of_all_ranks(self, finding: Finding) -> bool:
+        """Whether a rule that counts ranks spoke of few files out of many: the comparison of all of them says it."""
+        return self.ranks is not None and finding.rule in ("L701", "L702") and (
+            self.ranks.mixed or bool(self.ranks.aside))
 
     def shown(self, text: str) -> str:
         """A text with paths as seen from the root."""

@@ -176,6 +176,8 @@ def _say(text: str) -> None:
 @scope_options
 @which_option
 @not_options
+@click.option("--cluster", metavar="ADDRESS", help="A Ray cluster (auto, ray://HOST:10001) that reads the logs of many "
+              "ranks, in place of processes on this machine.")
 @click.option("--out", type=str, help="Folder for the files (default: scratch/debug/diagnose-TIME).")
 @click.option("--note", is_flag=True, help="Write the verdict and the findings of medium and above to the named run "
               "(wandb: notes and tags, mlflow: tags), behind what stands there. Never without this.")
@@ -184,8 +186,8 @@ def _say(text: str) -> None:
 @click.option("--json", "as_json", is_flag=True, help="The result as JSON on standard output, and nothing else there.")
 def command(paths: tuple[str, ...], symptom: str, context: str | None, run_command: str | None, timeout: float,
             budget: float | None, against: tuple[str, ...], own_names: tuple[str, ...], entry: tuple[str, ...],
-            everything: bool, which: int | None, disagreed: tuple[str, ...], because: str, out: str | None,
-            note: bool, verbose: bool, as_json: bool) -> int:
+            everything: bool, which: int | None, disagreed: tuple[str, ...], because: str,
+            cluster: str | None, out: str | None, note: bool, verbose: bool, as_json: bool) -> int:
     """Read PATHS (files, folders, globs, URLs, wandb:ENTITY/PROJECT/RUN, mlflow:RUN, - for standard input) and name the
     cause.
 
@@ -211,7 +213,8 @@ def command(paths: tuple[str, ...], symptom: str, context: str | None, run_comma
         stdin = sys.stdin.buffer.read(STDIN_LIMIT) if "-" in asked.paths else None
         with _working(run_command) as at:
             report = diagnose(asked.paths, symptom=asked.symptom, stdin=stdin, missing=asked.missing, root=asked.root,
-                              names=names_of(own_names), asked=asked_of(entry, everything, run_command, which=which))
+                              names=names_of(own_names), cluster=cluster,
+                              asked=asked_of(entry, everything, run_command, which=which))
             missing = tuple(m for m in asked.missing if m != "model_code" or not report.places.code)
             subject = report.subject if asked.subject is None else asked.subject
             report = replace(report, subject=subject, missing=missing, unnamed=scratch / "context")

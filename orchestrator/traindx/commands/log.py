@@ -24,10 +24,13 @@ AT_A_TERMINAL = 24
 @click.option("--format", "form", default="table", show_default=True, type=click.Choice(["table", "csv", "json"]))
 @click.option("--anomalies", is_flag=True, help="What stands out in each series, whatever its name, in place of the "
               "values: spikes, steps, drifts, periods, copies.")
+@click.option("--merged", is_flag=True, help="The logs of all ranks of a job as one text by step, identical lines "
+              "once with their ranks, in place of the values.")
 @click.option("--rows", type=click.IntRange(min=0), metavar="N",
               help=f"Rows of each table, 0: all of them (default: {AT_A_TERMINAL} at a terminal, all in a pipe).")
 @name_option
-def command(paths: tuple[str, ...], form: str, anomalies: bool, rows: int | None, own_names: tuple[str, ...]) -> None:
+def command(paths: tuple[str, ...], form: str, anomalies: bool, merged: bool, rows: int | None,
+            own_names: tuple[str, ...]) -> None:
     """Print the metrics of the run in PATHS: step, epoch, time, canonical and original names, line numbers."""
     from traindx.places import common_root
     from traindx.project_file import read_project_file
@@ -36,6 +39,9 @@ def command(paths: tuple[str, ...], form: str, anomalies: bool, rows: int | None
     from traindx_tools.sources import resolved
 
     paths = resolved(paths)
+    if merged:
+        click.echo("\n".join(_merged(paths)))
+        return
     stdin = sys.stdin.buffer.read() if "-" in paths else None
     known = read_project_file(common_root(paths)).names
     run = read_run(paths, stdin=stdin, names={**known, **names_of(own_names)})
@@ -48,6 +54,20 @@ def command(paths: tuple[str, ...], form: str, anomalies: bool, rows: int | None
         click.echo(f"traindx: {line}", err=True)
     most = rows if rows is not None else AT_A_TERMINAL if sys.stdout.isatty() else 0
     click.echo(listed(run).render(form) if anomalies else table.render(form, most), nl=False)
+
+
+def _merged(paths: Sequence[str]) -> Iterator[str]:
+    """The lines of all ranks by step. Raises UnreadableInput where no ranks are told apart."""
+    from traindx_tools.on_logs.artifacts import discover
+    from traindx_tools.on_ranks.logs import examine_ranks
+    from traindx_tools.on_ranks.logs.listing import merged
+
+    many = examine_ranks(discover(paths, most=100_000).sources)
+    if many is None:
+        raise UnreadableInput("no ranks were told apart: --merged needs the logs of at least two ranks, as files a "
+                              "rank "
+                              "(rank_3.log, job_3.out) or with prefixes ([rank3]:, 3:)")
+    return merged(many)
 
 
 def _remarks(artifacts: Sequence[Artifact]) -> Iterator[str]:

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 OUR_TOOLS = frozenset({
-    "diagnose_run", "extract_metrics", "list_findings", "audit_code", "examine_data", "examine_weights", "jaxpr",
+    "diagnose_run", "compare_ranks", "extract_metrics", "list_findings", "audit_code", "examine_data",
+    "examine_weights", "jaxpr",
     "replay_batch", "run_probe", "explain", "plot_run", "list_experiments", "run_experiment",
     "list_failure_modes", "session_status", "read_diagnosis"})
 _OURS = re.compile(r"mcp__plugin_traindx_traindx__\w+")

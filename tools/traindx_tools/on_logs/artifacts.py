@@ -223,8 +223,8 @@ class Discovery:
     left_out: list[Artifact] = field(default_factory=list)
 
 
-def discover(paths: Sequence[str | Path], *, stdin: bytes | None = None) -> Discovery:
-    """Every source that the paths name, in order, each once.
+def discover(paths: Sequence[str | Path], *, stdin: bytes | None = None, most: int = MAX_FILES) -> Discovery:
+    """Every source that the paths name, in order, each once; of one folder or URL `most` files.
 
     Raises UnreadableInput for a path that is not there, for a folder without files and for a glob that matches nothing;
     MissingExtra where a URL needs a package that is not installed.
@@ -233,26 +233,35 @@ def discover(paths: Sequence[str | Path], *, stdin: bytes | None = None) -> Disc
     if not paths:
         raise UnreadableInput("No input was named. Give a log, a folder, a glob, '-' for standard input or a URL.")
     for path in paths:
-        _discover_one(str(path), found, stdin)
+        _discover_one(str(path), found, stdin, most)
     unique = {_identity(s): s for s in reversed(found.sources)}
     found.sources = [s for s in found.sources if unique[_identity(s)] is s or s.data is not None]
     found.sources = list({_identity(s): s for s in found.sources}.values())
     return found
 
 
+def first_files(found: Discovery, most: int = MAX_FILES) -> Discovery:
+    """What was found, of more than `most` files the first ones, and a word about the rest."""
+    if len(found.sources) <= most:
+        return found
+    rest = Artifact(str(Path(found.sources[most].name).parent), "folder",
+                    note=f"only the first {most} of {len(found.sources)} files were looked at")
+    return Discovery(found.sources[:most], [*found.left_out, rest])
+
+
 def _identity(source: Source) -> str:
     return os.path.realpath(source.local) if source.local is not None else source.name
 
 
-def _discover_one(path: str, found: Discovery, stdin: bytes | None) -> None:
+def _discover_one(path: str, found: Discovery, stdin: bytes | None, most: int) -> None:
     if path == STDIN:
         found.sources.append(Source(STDIN, data=_standard_input(stdin)))
     elif path.startswith("file://"):
-        _discover_one(path.removeprefix("file://"), found, stdin)
+        _discover_one(path.removeprefix("file://"), found, stdin, most)
     elif "://" in path:
-        _discover_url(path, found)
+        _discover_url(path, found, most)
     elif os.path.isdir(path):
-        _discover_folder(path, found)
+        _discover_folder(path, found, most)
     elif os.path.exists(path):
         _add_file(path, found, named=True)
     else:
@@ -264,7 +273,7 @@ def _discover_one(path: str, found: Discovery, stdin: bytes | None) -> None:
             raise UnreadableInput(_missing(path))
         for match in matches:
             if os.path.isdir(match):
-                _discover_folder(match, found, may_be_empty=True)
+                _discover_folder(match, found, most, may_be_empty=True)
             else:
                 _add_file(match, found)
 
@@ -316,12 +325,12 @@ def _add_file(path: str, found: Discovery, *, named: bool = False) -> None:
         found.sources.append(Source(path, local=Path(path)))
 
 
-def _discover_folder(folder: str, found: Discovery, *, may_be_empty: bool = False) -> None:
+def _discover_folder(folder: str, found: Discovery, most: int, *, may_be_empty: bool = False) -> None:
     before = len(found.sources) + len(found.left_out)
     root = os.path.realpath(folder)
     for count, path in enumerate(_walk(folder, root, found)):
-        if count >= MAX_FILES:
-            found.left_out.append(Artifact(folder, "folder", note=f"only its first {MAX_FILES} files were looked at"))
+        if count >= most:
+            found.left_out.append(Artifact(folder, "folder", note=f"only its first {most} files were looked at"))
             break
         _add_file(path, found)
     if len(found.sources) + len(found.left_out) == before and not may_be_empty:
@@ -360,11 +369,11 @@ def _left_as_link(path: str, root: str, found: Discovery) -> None:
                                                          "followed; name its target if you want it read"))
 
 
-def _discover_url(url: str, found: Discovery) -> None:
+def _discover_url(url: str, found: Discovery, most: int) -> None:
     filesystem, names = _resolve_url(url)
     if not names:
         raise UnreadableInput(f"Nothing was found at {url!r}. Check the address and that you may read it.")
-    found.sources.extend(Source(name, filesystem=filesystem) for name in names[:MAX_FILES])
+    found.sources.extend(Source(name, filesystem=filesystem) for name in names[:most])
 
 
 def _resolve_url(url: str) -> tuple[Any, list[str]]:

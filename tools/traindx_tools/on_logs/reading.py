@@ -89,12 +89,13 @@ class Reading:
 
 
 def read_parts(paths: Sequence[str | Path] | str | Path, *, stdin: bytes | None = None,
-               names: Mapping[str, str] | None = None) -> Reading:
-    """Finds the files and reads each by itself; arguments and errors as of `read_run`."""
+               names: Mapping[str, str] | None = None, found: Discovery | None = None) -> Reading:
+    """Finds the files and reads each by itself; arguments and errors as of `read_run`. `found`: what was found
+    already."""
     from traindx_tools.sources import resolved
 
     own = checked(names or {})
-    found = expanded(discover(resolved(paths), stdin=stdin))
+    found = expanded(discover(resolved(paths), stdin=stdin) if found is None else found)
     sources = tuple(s if isinstance(s, StoredRun) else renamed_source(s, own) for s in found.sources)
     parts = tuple(renamed_series(read_source(source), own) for source in sources)
     _require_something([a for p in parts for a in p.artifacts] + found.left_out, found)
@@ -184,10 +185,11 @@ def _with_ranks(parts: list[Run]) -> list[Run]:
     named = [_RANK_IN_NAME.search(Path(p.artifacts[0].path).name) if p.artifacts else None for p in parts]
     if sum(m is not None for m in named) < 2:
         return parts
-    return [p if m is None else _of_rank(p, int(m.group(1))) for p, m in zip(parts, named, strict=True)]
+    return [p if m is None else of_rank(p, int(m.group(1))) for p, m in zip(parts, named, strict=True)]
 
 
-def _of_rank(run: Run, rank: int) -> Run:
+def of_rank(run: Run, rank: int) -> Run:
+    """What a file told, as that of a rank where its lines name none."""
     return replace(run, series=tuple(s if s.rank is not None else replace(s, rank=rank) for s in run.series),
                    errors=tuple(e if e.rank is not None else replace(e, rank=rank) for e in run.errors),
                    notes=tuple(n if n.rank is not None else replace(n, rank=rank) for n in run.notes))

@@ -12,8 +12,10 @@ from traindx_tools.errors import UnreadableInput
 from traindx_tools.finding import Finding, Severity
 from traindx_tools.on_logs.run import Run
 from traindx_tools.plots import style
+from traindx_tools.plots.alignment import plot_alignment
 from traindx_tools.plots.axis import Axis, axis_of
 from traindx_tools.plots.closeup import Bounds, bounds_of, closeup_of
+from traindx_tools.plots.folded import plot_folded
 from traindx_tools.plots.heatmap import gradient_heatmap
 from traindx_tools.plots.layout import Layout, layout_of
 from traindx_tools.plots.lines import draw_panel
@@ -28,13 +30,16 @@ _log = logging.getLogger(__name__)
 def draw_pictures(run: Run, findings: Sequence[Finding], folder: Path) -> Mapping[str, Path]:
     """Every picture that the run's metrics allow, by its name in `analysis_artifacts`; a run without any has none.
 
-    "loss_visualization": `plot_run`; "gradient_analysis": `gradient_heatmap`. Raises OSError where the folder cannot be
+    "loss_visualization": `plot_run`; "gradient_analysis": `gradient_heatmap`; "event_alignment": `plot_alignment`;
+    "folded_period": `plot_folded`. Raises OSError where the folder cannot be
     written to; a picture that cannot be drawn is left out.
     """
     pictures = {
         "loss_visualization": drawn(lambda: plot_run(run, findings, folder / "loss.png")
                                      if any(len(s) for s in run.series) else None),
         "gradient_analysis": drawn(lambda: gradient_heatmap(run, folder / "gradients.png")),
+        "event_alignment": drawn(lambda: plot_alignment(run, findings, folder / "events.png")),
+        "folded_period": drawn(lambda: plot_folded(run, folder / "period.png")),
     }
     return {name: path for name, path in pictures.items() if path is not None}
 

@@ -176,7 +176,7 @@ def _with_device_asserts(found: list[Incident]) -> list[Incident]:
 def _without_echoes(found: list[Incident]) -> Iterator[Incident]:
     """An error that only follows from an earlier one on another process is its companion, not an error of its own."""
     faults = [i for i in found if i.printed.kind != "warning" and not i.survived]
-    levels = {id(i): _echo_level(i) for i in faults}
+    levels = {id(i): echo_level(i.error) for i in faults}
     lowest = min(levels.values(), default=0)
     first = min((i for i in faults if levels[id(i)] == lowest), key=lambda i: i.printed.line, default=None)
     if first is None:
@@ -195,8 +195,8 @@ def _may_follow(echo: Incident, first: Incident, level: int) -> bool:
     return level == 2 or first.printed.source != echo.printed.source or first.printed.line <= echo.printed.line
 
 
-def _echo_level(incident: Incident) -> int:
-    event = incident.error
+def echo_level(event: ErrorEvent) -> int:
+    """0 for a process's own error, 1 for a wait that ran out, 2 for what only follows when another process ends."""
     if event.type == "KeyboardInterrupt" or (_ECHO_TYPES.search(event.type) and "exitcode  : -9" not in event.message):
         return 2
     if event.type == CUT or _ECHO.search(event.message) is not None or is_teardown(event):

@@ -22,6 +22,8 @@ from traindx_tools.on_logs.events.associating import LEVEL, Along, Association
 from traindx_tools.rules import Rule, Threshold
 
 STRONG, EXACT = 0.7, 0.5
+MOST_PLACES = 64
+"""Lines of anomalies and of events that a finding holds: what its picture is drawn from."""
 _COSTS = ("step_time", "throughput", "tokens_per_second", "time between records", "data_time", "epoch_time", "memory",
           "gpu_", "cpu_")
 """Canonical names of what costs time or memory: evaluations and checkpoints rightly go along with it."""
@@ -70,8 +72,8 @@ def _finding(along: Along) -> Finding:
                   "chance": first.chance, "comparisons": along.comparisons,
                   "also": tuple(a.event.text for a in along.told[1:]),
                   "ruled_out": tuple(text for text, _ in along.ruled_out),
-                  "anomaly_lines": tuple(int(lines[i]) for i in anomalies.at[:5]),
-                  "event_lines": tuple(int(i) for i in first.event.lines[:5])})
+                  "anomaly_lines": tuple(int(lines[i]) for i in anomalies.at[:MOST_PLACES]),
+                  "event_lines": tuple(int(i) for i in first.event.lines[:MOST_PLACES])})
 
 
 def file_in(text: str) -> str | None:

@@ -1,0 +1,55 @@
+"""`traindx hang`: the logs of all ranks of a job as one, and which rank is odd."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import click
+
+from traindx_tools.errors import UnreadableInput
+
+
+@click.command("hang")
+@click.argument("paths", nargs=-1, required=True)
+@click.option("--cluster", metavar="ADDRESS", help="A Ray cluster that reads the files (auto, ray://HOST:10001), in "
+                                                   "place of "
+              "processes on this machine; the report is the same.")
+@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes that read (default: one a "
+                                                                         "processor).")
+@click.option("--lines", "every", is_flag=True, help="The whole merged log by step, identical lines once with their "
+                                                     "ranks.")
+@click.option("--plot", "picture", type=str, metavar="PNG", help="Draw the ranks by step as a heat map.")
+@click.option("--json", "as_json", is_flag=True, help="The result as JSON on standard output, and nothing else there.")
+def command(paths: tuple[str, ...], cluster: str | None, workers: int | None, every: bool, picture: str | None,
+            as_json: bool) -> int:
+    """Compare the logs of all ranks, hosts and restarts of a job in PATHS: who failed first, left the common sequence
+    of collectives, has a batch fewer or waits for data. Steps and sequence numbers are compared, never clocks.
+
+    Read-only. Exit code 1 where a rank is odd, 0 where none is.
+    """
+    from traindx.live_view import working_on
+    from traindx_tools.finding import Severity
+    from traindx_tools.on_logs.artifacts import discover
+    from traindx_tools.on_ranks.logs import examine_ranks
+    from traindx_tools.on_ranks.logs.listing import told
+    from traindx_tools.sources import resolved
+
+    with working_on("reading the logs of the ranks") as at:
+        found = discover(resolved(paths), stdin=sys.stdin.buffer.read() if "-" in paths else None, most=100_000)
+        many = examine_ranks(found.sources, workers=workers, cluster=cluster,
+                             progress=lambda done, of: at(f"reading the logs of the ranks: {done:,} of {of:,} files"))
+    if many is None:
+        raise UnreadableInput(f"no ranks were told apart in {len(found.sources):,} files: the logs of at least two "
+                              f"ranks are "
+                              "needed, as files a rank (rank_3.log, job_3.out) or with prefixes ([rank3]:, 3:). For "
+                              "one log: "
+                              "`traindx diagnose PATH`")
+    if picture is not None:
+        from pathlib import Path
+
+        from traindx_tools.plots.ranks import plot_ranks
+
+        click.echo(f"traindx: {plot_ranks(many, Path(picture))}", err=True)
+    click.echo(json.dumps(many.to_json(), indent=1, allow_nan=False) if as_json else "\n".join(told(many, every=every)))
+    return 1 if any(f.severity.rank >= Severity.MEDIUM.rank for f in many.findings) else 0

@@ -1,0 +1,174 @@
+"""From the files of a job to what they say together: which are logs of ranks, all of them read, every rule asked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any
+
+from traindx_tools.finding import Finding
+from traindx_tools.on_logs.artifacts import Source, is_binary
+from traindx_tools.on_logs.stores import StoredRun
+from traindx_tools.on_ranks.logs import mapping
+from traindx_tools.on_ranks.logs.flight_recorder import told_by_recorder
+from traindx_tools.on_ranks.logs.job import Job, job_of
+from traindx_tools.on_ranks.logs.numbering import attempt_named, rank_named
+from traindx_tools.on_ranks.logs.prefixes import form_of
+from traindx_tools.on_ranks.logs.reading import FIRST_LINES, read_file
+from traindx_tools.on_ranks.logs.told import FileTold
+from traindx_tools.on_ranks.rules import (
+    r201_rank_failed_first,
+    r202_collectives_part,
+    r203_batches_differ,
+    r204_rank_in_data_loading,
+    r205_nonfinite_on_one_rank,
+    r206_settings_differ,
+    r207_world_size_changed,
+    r208_rank_slower,
+)
+
+RULES = (r201_rank_failed_first, r202_collectives_part, r203_batches_differ, r204_rank_in_data_loading,
+         r205_nonfinite_on_one_rank, r206_settings_differ, r207_world_size_changed, r208_rank_slower)
+MOST_WHOLE = 24
+"""Files of ranks that are also read whole, for the rules over curves and errors; of more, those of the ranks that
+findings name and of the lowest ranks."""
+MOST_LOOKED_AT = 64
+"""Files that are opened to see whether they are logs of ranks, where their names do not say so."""
+_NO_LOG = frozenset({
+    ".py", ".ipynb", ".sh", ".yaml", ".yml", ".toml", ".md", ".rst", ".html", ".cfg", ".ini", ".png", ".pt", ".pth",
+    ".safetensors", ".npy", ".npz", ".csv", ".tsv", ".parquet", ".h5", ".bin", ".zip", ".diff"})  # fmt: skip
+_SAYS_RANK = re.compile(rb"\[(?:rank|default) ?\d+\]|\b[Rr]ank[ =:]{1,2}\d+|process_index[ =:]{1,2}\d+|GLOBAL_RANK: \d")
+
+
+@dataclass(frozen=True, eq=False)
+class ManyRanks:
+    """What the logs of a job's ranks say together."""
+
+    job: Job
+    findings: tuple[Finding, ...]
+    """The worst first."""
+
+    @property
+    def whole(self) -> frozenset[str]:
+        """The files that are also read whole: all of them where there are few."""
+        named = [f.source for f in self.findings]
+        if len(self.job.sources) <= MOST_WHOLE:
+            return frozenset(self.job.sources)
+        lowest = [r.source for r in list(self.job.last.ranks.values())[:4]]
+        return frozenset(list(dict.fromkeys((*named, *lowest)))[:MOST_WHOLE])
+
+    @property
+    def aside(self) -> frozenset[str]:
+        """The files that are read for this alone."""
+        return frozenset(self.job.sources) - self.whole
+
+    @property
+    def rank_of_file(self) -> dict[str, int]:
+        """The rank of each file that is of one rank alone."""
+        told: dict[str, set[int]] = {}
+        for start in self.job.starts:
+            for r in start.ranks.values():
+                told.setdefault(r.source, set()).add(r.rank)
+        return {name: next(iter(ranks)) for name, ranks in told.items() if len(ranks) == 1}
+
+    @property
+    def mixed(self) -> bool:
+        """Whether a file holds the lines of several ranks in turn."""
+        return len(self.rank_of_file) < len(self.job.sources)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values: what was read, how each group of ranks ended, and the findings."""
+        from traindx_tools.on_ranks.logs.listing import endings
+
+        job = self.job
+        return {"files": job.files, "bytes": job.bytes, "lines": job.lines, "ranks": len(job.last.ranks),
+                "world_size": job.last.world, "starts": len(job.starts), "notes": list(job.notes),
+                "ended": [{"ranks": e.ranks, "how": e.how} for e in endings(job)],
+                "findings": [f.to_json() for f in self.findings]}
+
+
+def rank_logs(sources: Sequence[Source]) -> list[Source]:
+    """Those among the sources that may be logs of several ranks; none where nothing speaks for more than one."""
+    texts = [s for s in sources if not isinstance(s, StoredRun) and PurePath(s.name).suffix.lower() not in _NO_LOG]
+    if sum(rank_named(s.name) is not None for s in texts) > 1 or _numbered_alike(texts):
+        return texts
+    spread = texts[:: max(1, len(texts) // MOST_LOOKED_AT)]
+    speaking = [s for s in spread if _says_rank(s)]
+    return texts if any(_several(s) for s in speaking) or len(speaking) > 1 else []
+
+
+def _numbered_alike(sources: Sequence[Source]) -> bool:
+    """Whether at least eight names differ in their numbers only, and a log of one of them says that it is of ranks."""
+    groups: dict[str, list[Source]] = {}
+    for s in sources:
+        path = PurePath(s.name)
+        groups.setdefault(re.sub(r"\d+", "#", "/".join(path.parts[-2:])), []).append(s)
+    several = max(groups.values(), key=len, default=[])
+    return len(several) > 1 and (attempt_named(several[0].name) is not None or any(map(_says_rank, several[:4])))
+
+
+def _says_rank(source: Source) -> bool:
+    try:
+        head = source.head
+        return (not is_binary(head) and (_SAYS_RANK.search(head) is not None or bool(form_of(_first(head)).name))) or (
+            told_by_recorder(source) is not None)
+    except OSError:
+        return False
+
+
+def _first(head: bytes) -> list[bytes]:
+    return head.split(b"\n")[:FIRST_LINES]
+
+
+def _several(source: Source) -> bool:
+    """Whether the first lines of one file are of at least two ranks."""
+    try:
+        lines = _first(source.head)
+    except OSError:
+        return False
+    form = form_of(lines)
+    told = {(w.rank, w.local, w.host) for line in lines if (w := form.whose(line)).start}
+    ranks = {m[0] for line in lines for m in re.finditer(rb"\[?\b[Rr]ank[ =:]?\d+\]?(?=[\]:| ])", line[:80])}
+    return len(told) > 1 or len(ranks) > 1
+
+
+def examine_ranks(sources: Sequence[Source], *, workers: int | None = None, cluster: str | None = None,
+                  progress: Callable[[int, int], None] | None = None) -> ManyRanks | None:
+    """What the logs of the ranks say together, or None where the sources are not logs of several ranks.
+
+    `workers`, `cluster` as of `mapping.over`; the result is the same whichever reads. `progress` is called with files
+    done and all.
+    """
+    chosen = rank_logs(sources)
+    if not chosen:
+        return None
+    small = sum(_size(s) for s in chosen) < mapping.ALONE
+    files: list[FileTold] = []
+    for told in mapping.over(read_file, chosen, _left_out, workers=1 if small and workers is None else workers,
+                             cluster=cluster):
+        files.append(told)
+        if progress is not None:
+            progress(len(files), len(chosen))
+    job = job_of(files)
+    if job is None:
+        return None
+    found = [f for rule in RULES for f in rule.check(job)]
+    return ManyRanks(job, tuple(sorted(found, key=lambda f: -f.severity.rank)))
+
+
+def _left_out(source: Source, why: str) -> FileTold:
+    return FileTold(source.name, note=why)
+
+
+def _size(source: Source) -> int:
+    try:
+        return source.local.stat().st_size if isinstance(source.local, Path) else len(source.data or b"")
+    except OSError:
+        return 0
+
+
+def without(sources: Sequence[Source], names: Container[str]) -> list[Source]:
+    """The sources but those of these names."""
+    return [s for s in sources if s.name not in names]

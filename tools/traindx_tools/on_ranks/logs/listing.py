@@ -1,0 +1,131 @@
+"""The job as text: how the ranks ended, collapsed, and the lines that few ranks have, by step and not by clock."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from traindx_tools.on_ranks.logs.examine import ManyRanks
+from traindx_tools.on_ranks.logs.job import Job, Rank, Start, named
+from traindx_tools.on_ranks.logs.parting import FEW
+from traindx_tools.on_ranks.logs.words import UNNUMBERED, template_of
+
+MOST_ENDINGS, MOST_LINES = 12, 24
+
+
+@dataclass(frozen=True)
+class Ending:
+    """Ranks that ended alike."""
+
+    ranks: str
+    count: int
+    how: str
+
+
+@dataclass(frozen=True)
+class Line:
+    """Identical lines of several ranks (numbers aside), at the step where the first of them stands."""
+
+    step: float
+    ranks: tuple[int, ...]
+    count: int
+    text: str
+
+
+def endings(job: Job) -> list[Ending]:
+    """How the ranks of the last start ended, the smallest group first: the odd one stands on top."""
+    groups: dict[str, list[int]] = defaultdict(list)
+    for r in job.last.ranks.values():
+        groups[_how(job.last, r)].append(r.rank)
+    ordered = sorted(groups.items(), key=lambda g: (len(g[1]), g[1]))
+    return [Ending(named(ranks), len(ranks), how) for how, ranks in ordered]
+
+
+def _how(start: Start, rank: Rank) -> str:
+    after = f" after step {rank.step:g}" if not math.isnan(rank.step) else ""
+    own = next((f for f in rank.faults if f.level == 0), None)
+    if own is not None and (rank.wait is None or own.line < rank.wait.line):
+        return f"{'' if own.type in own.message else f'{own.type}: '}{own.message[:100]}{after}"
+    if rank.wait is not None:
+        number = "" if rank.wait.number == UNNUMBERED else f", sequence number {rank.wait.number:,}"
+        return f"waited in {rank.wait.operation}{number}{after}"
+    if rank.told.finished:
+        return f"finished{after}"
+    if rank.faults:
+        return f"{template_of(rank.faults[0].type)}{after} (a consequence)"
+    said = start.claims.get(rank.rank, ())
+    told = f" ({said[0].kind})" if said and said[0].kind != "running" else ""
+    return f"the log ends{after}{told}, last line `{template_of(rank.told.last[1])[:90]}`"
+
+
+def lines_of(start: Start) -> list[Line]:
+    """Every line that is no record of metrics, identical ones as one, in the order of steps."""
+    ranks: dict[str, list[int]] = defaultdict(list)
+    first: dict[str, tuple[float, str]] = {}
+    count: dict[str, int] = defaultdict(int)
+    for r in start.ranks.values():
+        for template, event in r.told.events.items():
+            ranks[template].append(r.rank)
+            count[template] += event.count
+            step = -1.0 if math.isnan(event.step) else event.step
+            if template not in first or step < first[template][0]:
+                first[template] = step, event.text
+    made = [Line(first[t][0], tuple(ranks[t]), count[t], first[t][1]) for t in ranks]
+    return sorted(made, key=lambda x: (x.step, x.ranks[0], x.text))
+
+
+def told(many: ManyRanks, *, every: bool = False) -> Iterator[str]:
+    """The report in lines. `every`: all lines of the merged log and not only those of few ranks."""
+    job, start = many.job, many.job.last
+    size = f"{job.bytes / 1e9:.1f} GB" if job.bytes >= 1e9 else f"{job.bytes / 1e6:.1f} MB"
+    world = f" of {start.world:,}" if start.world is not None else ""
+    starts = f", start {start.number} of {len(job.starts)}" if len(job.starts) > 1 else ""
+    yield f"{len(start.ranks):,} ranks{world}{starts}; {job.files:,} files, {size}, {job.lines:,} lines"
+    yield ""
+    for finding in many.findings:
+        yield f"{finding.severity.value.upper()} {finding.rule} {finding.statement}"
+        yield f"  {finding.where.code or finding.source}"
+    if not many.findings:
+        yield "No rank is odd: no error of its own, no other collective, count, version or value."
+    yield ""
+    yield "How the ranks ended (identical ones together)"
+    found = endings(job)
+    for ending in found[:MOST_ENDINGS]:
+        yield f"  {ending.ranks}: {ending.how}"
+    if len(found) > MOST_ENDINGS:
+        yield f"  and {sum(e.count for e in found[MOST_ENDINGS:]):,} ranks in {len(found) - MOST_ENDINGS} more ways"
+    yield from _few(start, every)
+    yield from (f"note: {n}" for n in job.notes[:MOST_ENDINGS])
+
+
+def merged(many: ManyRanks) -> Iterator[str]:
+    """All lines that are no records, by step, identical ones once with their ranks; records as one line a start."""
+    for start in many.job.starts:
+        first = [r.told.first_step for r in start.ranks.values() if r.told.records]
+        last = [r.step for r in start.ranks.values() if r.told.records]
+        span = f", steps {min(first):g} to {max(last):g}" if first else ""
+        yield f"start {start.number} of {len(many.job.starts)}: {len(start.ranks):,} ranks{span}"
+        yield from _lines(lines_of(start), start)
+
+
+def _lines(lines: Sequence[Line], start: Start) -> Iterator[str]:
+    for line in lines:
+        step = "start" if line.step < 0 else f"step {line.step:g}"
+        times = f" ({line.count:,} times)" if line.count > len(line.ranks) else ""
+        yield f"  {step:>12}  {_ranks(line.ranks, start)}: {line.text[:140]}{times}"
+
+
+def _few(start: Start, every: bool) -> Iterator[str]:
+    lines = lines_of(start)
+    shown = lines if every else [x for x in lines if len(x.ranks) <= max(1, FEW * len(start.ranks))]
+    if not shown:
+        return
+    yield ""
+    yield "The logs merged by step, identical lines once" if every else "Lines of few ranks, by step"
+    yield from _lines(shown if every else shown[-MOST_LINES:], start)
+
+
+def _ranks(ranks: tuple[int, ...], start: Start) -> str:
+    return "all ranks" if len(ranks) == len(start.ranks) and len(ranks) > 1 else named(ranks)

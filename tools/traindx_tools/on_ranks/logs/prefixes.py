@@ -1,0 +1,93 @@
+"""Whose line it is: what launchers, schedulers and cluster tools put before the lines of each process.
+
+Worked out once for a file from its first lines, because `3: ` before a line means a rank only where every line has one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+SHARE = 0.6
+"""Of the first lines that have to carry a prefix that an ordinary line could carry by chance."""
+_FORMS = {
+    # kubectl logs --prefix: [pod/trainer-worker-3/pytorch] ...; the container is the process's host
+    "kubectl": re.compile(rb"\[pod/(?P<host>[\w.-]{1,253})/[\w.-]{1,63}\] ?"),
+    # stern: trainer-worker-3 pytorch ...
+    "stern": re.compile(rb"(?P<host>[a-z][a-z0-9.-]*-(?:\d{1,5}|[a-z0-9]{5})) [a-z][a-z0-9-]{1,62} "),
+    # srun --label: "  3: ..."
+    "srun": re.compile(rb"\s{0,5}(?P<rank>\d{1,6}):(?: |$)"),
+    # mpirun --tag-output
+    "mpi": re.compile(rb"\[\d+,(?P<rank>\d{1,6})\]<std(?:err|out)>:\s?"),
+}
+_WITHIN = re.compile(
+    rb"\[rank ?(?P<rank>\d{1,6})\]:? ?|\[(?:\w{1,40}_)?default_?(?P<local>\d{1,6})\]:\s?"
+    rb"|\[trainer(?P<local2>\d{1,4})\]:\s?")
+"""torch (`[rank3]: `) and torchrun --tee (`[default3]:`), also behind one of the others."""
+
+
+@dataclass(frozen=True)
+class Whose:
+    """Where the message begins, and the process as far as the prefix tells it."""
+
+    start: int = 0
+    rank: int | None = None
+    local: int | None = None
+    host: str | None = None
+
+
+NOBODY = Whose()
+
+
+@dataclass(frozen=True)
+class Form:
+    """The prefix that the lines of a file have, by name; "" for none but torch's own."""
+
+    name: str = ""
+
+    def whose(self, line: bytes) -> Whose:
+        """The prefix of one line."""
+        start, rank, local, host = 0, None, None, None
+        if self.name and (found := _FORMS[self.name].match(line)):
+            told = found.groupdict()
+            start = found.end()
+            rank = int(told["rank"]) if told.get("rank") else None
+            host = told["host"].decode("ascii", "replace") if told.get("host") else None
+        if line[start:start + 1] == b"[" and (found := _WITHIN.match(line, start)):
+            start = found.end()
+            rank = int(found["rank"]) if found["rank"] else rank
+            inner = found["local"] or found["local2"]
+            local = int(inner) if inner else None
+        return Whose(start, rank, local, host) if start else NOBODY
+
+
+def form_of(lines: Sequence[bytes]) -> Form:
+    """The form that most of the first lines have."""
+    spoken = [line for line in lines if line.strip()]
+    for name, pattern in _FORMS.items():
+        found = sum(1 for line in spoken if pattern.match(line))
+        if found >= max(2, SHARE * len(spoken)) and _LIKELY.get(name, _always)(spoken, pattern):
+            return Form(name)
+    return Form()
+
+
+def _always(lines: Sequence[bytes], pattern: re.Pattern[bytes]) -> bool:
+    return True
+
+
+def _speaks_again(lines: Sequence[bytes], pattern: re.Pattern[bytes]) -> bool:
+    """Whether numbers come again or fall: those that only rise are the line numbers of `grep -n`."""
+    told = [int(m["rank"]) for line in lines if (m := pattern.match(line))]
+    return any(b <= a for a, b in pairwise(told))
+
+
+def _one_container(lines: Sequence[bytes], pattern: re.Pattern[bytes]) -> bool:
+    """Whether the word behind the pod is always one of a few: a sentence has other words there."""
+    words = {m[0].split(b" ")[1] for line in lines if (m := pattern.match(line))}
+    return len(words) <= 3
+
+
+_LIKELY = {"stern": _one_container, "srun": _speaks_again}
+"""What else must hold of prefixes that other lines have by chance."""
