@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from traindx_tools.finding import Patch
+
 MAX_BYTES = 200_000
 MOST_KEYS = 2_000
 """Keys of one file that are looked at: a file with more is data."""
@@ -52,6 +54,17 @@ class SettingsFile:
     """"yaml", "toml" or "json"."""
     maps: Mapping[tuple[str, ...], frozenset[str]] = field(default_factory=dict)
     """The keys of each map, by its path."""
+    lines: tuple[str, ...] = ()
+    """The text, line by line."""
+
+    def replaced(self, line: int, old: str, new: str, summary: str) -> tuple[Patch, ...]:
+        """A change of one word of a line (from 1), where it stands there once; nothing else."""
+        text = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
+        places = list(re.finditer(rf"(?<![\w.-]){re.escape(old)}(?![\w.-])", text.split("#")[0]))
+        if len(places) != 1:
+            return ()
+        at = places[0]
+        return (Patch(self.path, line, line, f"{text}\n", f"{text[:at.start()]}{new}{text[at.end():]}\n", summary),)
 
     def settings(self) -> Iterator[Setting]:
         """Every value below the root, parents first."""
@@ -91,7 +104,7 @@ def parsed(path: str, text: str) -> SettingsFile | None:
     if len(below) > MOST_KEYS:
         return None
     maps = {s.path: frozenset(i.key for i in s.items) for s in (root, *below) if s.type == "map"}
-    return SettingsFile(path, root, kind, maps)
+    return SettingsFile(path, root, kind, maps, tuple(text.splitlines()))
 
 
 def _toml(text: str) -> Any:

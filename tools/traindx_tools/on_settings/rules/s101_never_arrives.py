@@ -54,7 +54,8 @@ def check(seen: SettingsSeen) -> Iterator[Finding]:
                 f"writes under it ({_shown(setting)}) is silently ignored",
                 Location(file=file.path, line=setting.line or None), SOURCE, bearing=Bearing.CAUSE,
                 measured={"kind": kind, "key": ".".join(setting.path), "name": setting.key, "asked": other,
-                          "value": _shown(setting), "file": file.path})
+                          "value": _shown(setting), "file": file.path},
+                patch=file.replaced(setting.line, setting.key, other, f"the key is called {other}"))
 
 
 def _is_key(file: SettingsFile, setting: Setting) -> bool:

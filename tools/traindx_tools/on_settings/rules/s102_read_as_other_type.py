@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_settings.seen import SOURCE, SettingsSeen
-from traindx_tools.on_settings.written import Setting
+from traindx_tools.on_settings.written import Setting, SettingsFile
 from traindx_tools.rules import Rule, Threshold
 
 FEWEST = 2
@@ -37,29 +37,30 @@ RULE = Rule(
 
 def check(seen: SettingsSeen) -> Iterator[Finding]:
     """A finding for each such value."""
-    for file in seen.files if any(f.kind == "yaml" for f in seen.files) else ():
+    for file in seen.files:
         if file.kind != "yaml":
             continue
         for setting in (file.root, *file.settings()):
             if setting.type == "list":
-                yield from _among_texts(file.path, setting)
+                yield from _among_texts(file, setting)
             elif setting.type in ("int", "float", "str") and setting.plain and setting.path:
                 yield from _number(file.path, setting)
 
 
-def _among_texts(path: str, listed: Setting) -> Iterator[Finding]:
+def _among_texts(file: SettingsFile, listed: Setting) -> Iterator[Finding]:
     """Booleans that were written as a word, in a list whose other entries are texts."""
     odd = [i for i in listed.items if i.type == "bool" and i.plain and _WORDS.fullmatch(i.text)]
     rest = [i for i in listed.items if all(i is not o for o in odd)]
     if not odd or len(rest) < FEWEST or any(i.type != "str" for i in rest):
         return
-    value = odd[0].text.lower() in ("yes", "on", "y")
+    value, path = odd[0].text.lower() in ("yes", "on", "y"), file.path
     yield RULE.finding(
         f"{path} lists {odd[0].text} without quotes under {'.'.join(listed.path) or 'its root'}: YAML reads it as the "
         f"boolean {value} and not as the text {odd[0].text!r}, while the other {len(rest)} entries are texts",
         Location(file=path, line=odd[0].line), SOURCE, bearing=Bearing.CAUSE,
         measured={"kind": "boolean-among-texts", "key": ".".join(listed.path), "text": odd[0].text, "file": path,
-                  "read": str(value), "name": listed.key})
+                  "read": str(value), "name": listed.key},
+        patch=file.replaced(odd[0].line, odd[0].text, f'"{odd[0].text}"', "the text in quotes"))
 
 
 def _number(path: str, setting: Setting) -> Iterator[Finding]:
