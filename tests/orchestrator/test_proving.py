@@ -16,6 +16,7 @@ from traindx_tools.experiments.budget import Budget
 from traindx_tools.experiments.change import Change
 from traindx_tools.experiments.experiment import Engine
 from traindx_tools.experiments.outcome import Outcome
+from traindx_tools.experiments.trace import Trace
 from traindx_tools.experiments.place import Enough, Prepared
 from traindx_tools.experiments.trace import LIVE, Applied, Curve, Trace
 from traindx_tools.finding import Bearing
@@ -123,12 +124,13 @@ def test_what_needs_something_that_the_code_does_not_hold_is_not_tried(report: R
     assert not names & {"no-dropout", "batch-statistics", "single-process", "no-workers"}
 
 
-def test_what_the_record_does_not_show_is_not_tried_and_that_is_said(tmp_path: Path) -> None:
-    """Seen: a metric that no control printed, after a minute of controls."""
+def test_an_event_that_the_control_does_not_show_is_not_tried_and_that_is_said(tmp_path: Path) -> None:
+    """Seen: three controls of an exit code that the run does not have."""
     (tmp_path / "train.py").write_text(PROGRAM)
-    (tmp_path / "train.log").write_text("\n".join(f"step {i} loss {2.3 + i % 2 * 0.01:.3f}" for i in range(60)))
-    seen = diagnose([tmp_path], symptom="validation accuracy drops to 0.1")
-    after = with_experiments(seen, "false", tmp_path, tmp_path / "x", 1.0)
+    (tmp_path / "train.log").write_text("step 1 no numbers here\n" * 3)
+    seen = diagnose([tmp_path], symptom="it crashes")
+    ended = Trace(tmp_path, {}, ended=True, exit_code=0, seconds=1.0)
+    after = with_experiments(seen, "false", tmp_path, tmp_path / "x", 1.0, control=ended)
     assert "no experiment was made" in after.remarks[-1]
     assert not (tmp_path / "x").exists()
 

@@ -42,7 +42,7 @@ def abbreviates(a: str, b: str) -> bool:
 
 def shares_word(a: str, b: str) -> bool:
     """Whether the words of one name are some of the other's, such as smoothing and label_smoothing."""
-    one, other = (set(w for w in re.split(r"[^a-z0-9]+", n.lower()) if w) for n in (a, b))
+    one, other = ({w for w in re.split(r"[^a-z0-9]+", n.lower()) if w} for n in (a, b))
     small, large = sorted((one, other), key=len)
     return bool(small) and small < large and max(map(len, small)) >= SHORTEST
 

@@ -16,8 +16,8 @@ from traindx_tools.on_torch.rules.activations import Courses, Floats, NormCourse
 FAR, LOG_RATIO, STEPS, VALUES, AFTER, AFTER_EVALUATED = 2.0, float(np.log(10.0)), 4, 32, 50, 8
 FITS, APART, FEWEST = 0.5, 3.0, 2
 GIVEN_FAR, GIVEN_RATIO, GIVEN_VALUES = 4.0, float(np.log(25.0)), 256
-"""Of statistics that were loaded and stay: standard deviations, logarithm of the ratio of variances (5 times the spread),
-and values a channel that one look is enough of. Another domain moves them by less."""
+"""Of statistics that were loaded and stay: standard deviations, logarithm of the ratio of variances (5 times the
+spread), and values a channel that one look is enough of. Another domain moves them by less."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,16 @@ import numpy as np
 
 from traindx_tools.finding import Bearing, Finding, Location, Severity
 from traindx_tools.on_torch.rules.activations import SOURCE, Courses
-from traindx_tools.on_torch.rules.norm_statistics import AFTER, AFTER_EVALUATED, FAR, GIVEN_FAR, Unfit, given_unfit, late, unfit
+from traindx_tools.on_torch.rules.norm_statistics import (
+    AFTER,
+    AFTER_EVALUATED,
+    FAR,
+    GIVEN_FAR,
+    Unfit,
+    given_unfit,
+    late,
+    unfit,
+)
 from traindx_tools.rules import Rule, Threshold
 
 RULE = Rule(
