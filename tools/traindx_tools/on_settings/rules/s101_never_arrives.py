@@ -52,7 +52,9 @@ def check(seen: SettingsSeen) -> Iterator[Finding]:
                 f"{'the section' if section else 'the setting'} {'.'.join(setting.path)} of {file.path} is never used: "
                 f"no code of the run reads the key {setting.key}, it reads {other} {how}; what the file "
                 f"writes under it ({_shown(setting)}) is silently ignored",
-                Location(file=file.path, line=setting.line or None), SOURCE, bearing=Bearing.CAUSE,
+                Location(file=file.path, line=setting.line or None), SOURCE,
+                severity=Severity.MEDIUM if kind == "default" else RULE.severity,
+                bearing=Bearing.SIGN if kind == "default" else Bearing.CAUSE,
                 measured={"kind": kind, "key": ".".join(setting.path), "name": setting.key, "asked": other,
                           "value": _shown(setting), "file": file.path},
                 patch=file.replaced(setting.line, setting.key, other, f"the key is called {other}"))
@@ -74,7 +76,7 @@ def _asked_instead(seen: SettingsSeen, file: SettingsFile, setting: Setting) -> 
         return None
     names = seen.named.texts | seen.named.attributes
     spelt = [n for n in names if plain(n) == plain(key) and n not in siblings]
-    if spelt and not _odd_style_is_usual(seen, key, siblings):
+    if spelt and not _converted(names, key, siblings):
         return "spelling", min(spelt), "in another spelling"
     given = {k for f in seen.files for keys in f.maps.values() for k in keys}
     near = [n for n in sorted(seen.named.defaulted - given) if slip_of(n, key) or shares_word(n, key)]
@@ -97,11 +99,10 @@ def _section(seen: SettingsSeen, file: SettingsFile, setting: Setting, siblings:
     return ""
 
 
-def _odd_style_is_usual(seen: SettingsSeen, key: str, siblings: frozenset[str]) -> bool:
-    """Whether other keys beside it are spelt in its way and the code does not name them either: it is handed on."""
-    style = [k for k in siblings if k != key and ("-" in k) == ("-" in key) and ("-" in k or "_" in k)
-             and k.isupper() == key.isupper()]
-    return "-" in key and any(not seen.named.asks(k) for k in style)
+def _converted(names: frozenset[str], key: str, siblings: frozenset[str]) -> bool:
+    """Whether keys beside it are spelt otherwise than the code does too: the program converts them all."""
+    spelt = {plain(n) for n in names}
+    return any(k != key and k not in names and plain(k) in spelt for k in siblings)
 
 
 def _shown(setting: Setting) -> str:
