@@ -16,7 +16,6 @@ from traindx_tools.experiments.budget import Budget
 from traindx_tools.experiments.change import Change
 from traindx_tools.experiments.experiment import Engine
 from traindx_tools.experiments.outcome import Outcome
-from traindx_tools.experiments.trace import Trace
 from traindx_tools.experiments.place import Enough, Prepared
 from traindx_tools.experiments.trace import LIVE, Applied, Curve, Trace
 from traindx_tools.finding import Bearing
