@@ -10,7 +10,15 @@ import numpy as np
 import pytest
 
 from traindx.diagnose import Report, diagnose
-from traindx.proving import MOST_EXPERIMENTS, Planned, fitting_decisions, own_decisions, proven, with_experiments
+from traindx.proving import (
+    MOST_EXPERIMENTS,
+    MOST_VAIN,
+    Planned,
+    fitting_decisions,
+    own_decisions,
+    proven,
+    with_experiments,
+)
 from traindx_tools.catalog.experiment_entries import experiment_entries
 from traindx_tools.experiments.budget import Budget
 from traindx_tools.experiments.change import Change
@@ -84,6 +92,23 @@ def test_a_change_that_takes_the_symptom_away_raises_what_it_decides(report: Rep
     first = after.seen.verdict.hypotheses[0]
     assert any(w.finding.rule == "X101" for w in first.speaks_for)
     assert "removes the symptom" in next(f.statement for f in after.seen.findings if f.rule == "X101")
+
+
+def test_the_run_that_was_made_first_is_the_first_control(report: Report, tmp_path: Path) -> None:
+    place = Scripted(("learning-rate",))
+    own = place.run(prepared(Change(), 0), lambda _: False, seconds=9.0)
+    place.runs.clear()
+    engine = Engine(place, prepared, control=own)
+    Planned(report, engine, Outcome("nonfinite"), Budget(100.0), tmp_path / "x", 1.0, lambda _: None).done()
+    assert place.runs[0] != "control"
+    assert place.runs.count("control") == 2, "two placebos of the change that helps"
+
+
+def test_two_changes_that_are_no_better_end_it(report: Report, tmp_path: Path) -> None:
+    place = Scripted()
+    after = planned(report, place, tmp_path / "x", seconds=10_000.0).done()
+    assert len({r for r in place.runs if r != "control"}) == MOST_VAIN
+    assert "did not take the symptom away" in after.remarks[-1]
 
 
 def test_a_change_without_effect_speaks_against_what_it_decides(report: Report, tmp_path: Path) -> None:

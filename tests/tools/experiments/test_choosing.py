@@ -93,4 +93,6 @@ def test_a_crash_that_the_run_does_not_show_is_not_measured(tmp_path: Path) -> N
 
 
 def test_a_rank_at_ten_is_a_score() -> None:
-    assert better_high("validation hr_10") and better_high("ndcg@10") and not better_high("loss_10")
+    assert better_high("validation hr_10")
+    assert better_high("ndcg@10")
+    assert not better_high("loss_10")

@@ -212,8 +212,9 @@ FAR_BETTER = [2.0 - 0.045 * i for i in range(40)]
 def test_a_pilot_ends_with_a_first_run_that_is_no_better() -> None:
     assert following(PILOT, [run(False, 0, FINE)]) == Next(True, 0, 40.0)
     verdict = said(PILOT, run(False, 0, FINE), run(True, 0, WORSE))
-    assert verdict.word == "inconclusive" and "no better" in verdict.why
-    assert isinstance(following(LEVEL, [run(False, 0, FINE), run(True, 0, WORSE)]), Next), "a question of a person goes on"
+    assert verdict.word == "inconclusive"
+    assert "no better" in verdict.why
+    assert isinstance(following(LEVEL, [run(False, 0, FINE), run(True, 0, WORSE)]), Next), "a person asked"
 
 
 def test_a_pilot_that_is_better_is_judged_like_any_other() -> None:
@@ -225,5 +226,6 @@ def test_a_pilot_of_an_event_ends_where_it_comes_with_the_change_too() -> None:
     pilot = Design(Change("learning-rate", {"times": 0.1}), Outcome("nonfinite"), pilot=True)
     later = [2.0] * 5 + [math.nan]
     verdict = said(pilot, run(False, 0, NAN), run(True, 0, later))
-    assert verdict.word == "inconclusive" and "shows it as well" in verdict.why
+    assert verdict.word == "inconclusive"
+    assert "shows it as well" in verdict.why
     assert isinstance(following(pilot, [run(False, 0, NAN), run(True, 0, FINE)]), Next)

@@ -1,4 +1,4 @@
-"""Settings as a run reads them: keys that never arrive, values that YAML makes another type of, and what looks like it."""
+"""Settings as a run reads them: keys that never arrive, values that YAML makes another type of, and look-alikes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def other(text):
 def test_a_section_that_another_file_calls_otherwise_never_arrives():
     """A variable of this name asks for nothing."""
     (found,) = never(base__yaml=BASE, stable__yaml="# smaller\noptimizer:\n  lr: 0.01\n")
-    assert found.measured["kind"] == "section" and found.measured["asked"] == "optim"
+    assert found.measured["kind"] == "section"
+    assert found.measured["asked"] == "optim"
     assert (found.where.file, found.where.line) == ("stable.yaml", 2)
     (change,) = found.patch
     assert (change.original, change.replacement) == ("optimizer:\n", "optim:\n")
@@ -93,7 +94,8 @@ def test_parameters_of_a_function_take_a_whole_map():
 
 def test_no_among_words_is_a_boolean():
     (found,) = other("languages: [da, no, sv]\n")
-    assert found.measured["kind"] == "boolean-among-texts" and "False" in found.statement
+    assert found.measured["kind"] == "boolean-among-texts"
+    assert "False" in found.statement
     assert found.patch[0].replacement == 'languages: [da, "no", sv]\n'
     (found,) = other("languages:\n  - da\n  - no\n  - sv\n")
     assert found.where.line == 3

@@ -339,7 +339,8 @@ def test_loaded_statistics_of_other_inputs_are_named_at_the_first_such_layer(lay
     state[f"backbone.{layer}.running_mean"] += 100.0
     state[f"backbone.{layer}.running_var"] *= 255.0**2
     (found,) = probe(watching, state)
-    assert found.measured["kind"] == "given" and found.where.module.endswith(f"backbone.{layer}")
+    assert found.measured["kind"] == "given"
+    assert found.where.module.endswith(f"backbone.{layer}")
 
 
 def test_a_frozen_backbone_on_another_domain_is_left_alone(watching):

@@ -1,4 +1,4 @@
-"""What is drawn at random and the same in every epoch: faulty loaders, healthy twins, a dataset that cannot be asked."""
+"""What is drawn at random and the same in every epoch: faulty loaders, healthy twins, one that cannot be asked."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ def seeded(epoch):
 def test_one_seed_at_each_epoch_is_seen(watching):
     (found,) = told(watching, Rows("numpy"), seeded, shuffle=False)
     assert (found.rule, found.measured["kind"]) == ("T720", "seeded-anew")
-    assert "identical in each of 3 epochs" in found.statement and found.where.module == "Rows"
+    assert "identical in each of 3 epochs" in found.statement
+    assert found.where.module == "Rows"
 
 
 def copied(worker):
